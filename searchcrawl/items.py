@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 #: Names and values of an answer's headers, in their order.
 Headers = tuple[tuple[bytes, bytes], ...]
+#: So begins the ETag of a file in an archive: ours, not that of a server.
+ARCHIVE_ETAG: Final = '"!/'
 
 
 class Link(NamedTuple):
@@ -47,6 +49,7 @@ class Claim:
     redirects led.
     ``anew``: its page is to be processed again, whatever the server says. ``visited_ms`` is the moment of the last visit,
     ``interval_ms`` how long it waits between two, ``sitemap_id`` the sitemap that lists it, ``lastmod_ms`` its date there.
+    ``in_archive``: the last good body was that of a file in an archive.
     """
 
     url_id: int
@@ -73,6 +76,7 @@ class Claim:
     interval_ms: int | None = None
     sitemap_id: int | None = None
     lastmod_ms: int | None = None
+    in_archive: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,6 +73,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.login.session:LoginSession.*": "hands URLs and pages on to readers",
     "searchcrawl.convert.conversion_pool:ConversionPool.submit": "hands bodies on to a worker process",
     "searchcrawl.convert.archive_shelf:ArchiveShelf.*": "hands bodies and headers on to a worker process",
+    "searchcrawl.convert.archive_fetching:ArchiveFetching.fetch": "hands bodies and headers on to the shelf",
     "searchcrawl.convert.archive_middleware:ArchiveMiddleware.process_response": "hands bodies on to the shelf",
     "searchcrawl.robots.files:*": "hands bodies on to the parser",
     "searchcrawl.sitemaps.fetching:fetch_sitemap": "hands URLs on to the requests",

@@ -19,12 +19,14 @@ def convert_archive(body: bytes, context: ConversionContext) -> Page:
 
     Raises ConversionFailed: 903 for a broken archive, 904 beyond a limit.
     """
-    if context.url.count(MARK) >= MAX_DEPTH:
+    # Redirects may lead elsewhere, to a host that no rule includes, and to another one the next time.
+    own_url = context.row_url or context.url
+    if own_url.count(MARK) >= MAX_DEPTH:
         raise ConversionFailed(f"more than {MAX_DEPTH} archives in each other", code=Code.CONVERSION_LIMIT)
     found: dict[str, None] = {}
     malformed = []
-    for member in list_members(body, find_file_name(context.headers, context.url)):
-        url = f"{context.url}{MARK}{member.path}"
+    for member in list_members(body, find_file_name(context.headers, own_url)):
+        url = f"{own_url}{MARK}{member.path}"
         try:
             found[resolve(url)] = None
         except InvalidUrl:
@@ -37,7 +39,8 @@ ARCHIVE: Final = Converter(
     mime_types=(
         *("application/zip", "application/x-zip-compressed", "application/x-zip", "application/x-tar"),
         *("application/gzip", "application/x-gzip", "application/x-gtar", "application/x-compressed-tar"),
-        *("application/x-bzip2", "application/x-xz"),
+        *("application/x-bzip2", "application/x-xz", "application/x-tgz", "application/x-gtar-compressed"),
+        *("application/x-compressed", "application/x-gzip-compressed", "application/x-bzip"),
     ),
     convert=convert_archive,
     choose_place=run_in_process,

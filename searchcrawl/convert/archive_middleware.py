@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Final
 
 from scrapy import Request, signals
@@ -11,22 +13,25 @@ from scrapy.http.headers import Headers as ScrapyHeaders
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
+from searchcrawl.convert.archive_converter import ARCHIVE
+from searchcrawl.convert.archive_fetching import ArchiveFetching, ArchiveRefused, list_headers
 from searchcrawl.convert.archive_reader import MARK, find_archive, is_called_archive
 from searchcrawl.convert.archive_shelf import ArchiveShelf, Fetched, Unpacked
+from searchcrawl.convert.detection import detect
 from searchcrawl.exceptions import ConversionFailed, WorkersUnavailable
 from searchcrawl.http.content_coding import BrokenCoding
-from searchcrawl.http.side_requests import SidePolicy, SideRequestFailed, SideRequests
+from searchcrawl.http.side_requests import SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim
-from searchcrawl.items import Claim, Headers
+from searchcrawl.items import Claim, Headers, Hop, Link
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.rules.boundary import Boundary, refusal_code
+from searchcrawl.rules.redirects import write_target
 from searchcrawl.run import Run, Shutdown
 from searchcrawl.stages import stages_of
 
 _OK: Final = 200
 _NOT_MODIFIED: Final = 304
 _GONE: Final = 404
-_NO_ARCHIVE: Final = frozenset({_OK, 404, 410})
 _CODED: Final = b"Content-Encoding"
 
 
@@ -35,31 +40,39 @@ class ArchiveMiddleware:
 
     Without such a file in the archive the answer is 404; where the archive cannot be had, it is that of the archive, and
     where a page came in its place, the visit fails. What forbids the archive forbids its files. Where the URL before the
-    mark is not called like an archive and is none, the URL is an ordinary one, and is requested.
+    mark is not called like an archive, is none, and the row was no file in one, the URL is an ordinary one.
     """
 
     def __init__(
-        self, side: SideRequests, robots: RobotsFiles | None, boundary: Boundary, *, max_bytes: int, shutdown: Shutdown
+        self,
+        fetching: ArchiveFetching,
+        robots: RobotsFiles | None,
+        boundary: Boundary,
+        *,
+        max_bytes: int,
+        shutdown: Shutdown,
     ) -> None:
-        self._side = side
+        self._fetching = fetching
         self._robots = robots
         self._boundary = boundary
         self._max_bytes = max_bytes
         self._shutdown = shutdown
-        self._policy = SidePolicy(kind="archive", max_bytes=max_bytes + 1)
         self._shelf: ArchiveShelf | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ArchiveMiddleware:
         stages = stages_of(crawler)
-        run = stages.get(Run)
-        middleware = cls(
+        run, robots = stages.get(Run), stages.find(RobotsFiles)
+        fetch = run.source.fetch
+        fetching = ArchiveFetching(
             stages.get(SideRequests),
-            stages.find(RobotsFiles),
+            robots,
             run.boundary,
-            max_bytes=run.source.fetch.max_bytes,
-            shutdown=run.shutdown,
+            run.rewriting,
+            max_bytes=fetch.max_bytes,
+            max_redirects=fetch.max_redirects,
         )
+        middleware = cls(fetching, robots, run.boundary, max_bytes=fetch.max_bytes, shutdown=run.shutdown)
         crawler.signals.connect(middleware.close, signal=signals.spider_closed)
         return middleware
 
@@ -71,35 +84,39 @@ class ArchiveMiddleware:
             return None
         archive, path = place
         outermost = archive.partition(MARK)[0]
-        is_named = is_called_archive(outermost)
+        # What was read from an archive is never requested: a server knows nothing of it.
+        is_member = claim.in_archive or is_called_archive(outermost)
         if (refusal := self._refuse(outermost, request, claim)) is not None:
-            if is_named:
+            if is_member:
                 raise refusal
             return None
         try:
             found = await self._get_shelf().open(archive)
-        except SideRequestFailed as error:
-            raise build_visit_end(request, claim, error.code, error=str(error), transient=error.transient) from error
-        except (ConversionFailed, BrokenCoding) as error:
-            code = error.code if isinstance(error, ConversionFailed) else Code.READ_ERROR
-            raise build_visit_end(request, claim, code, error=f"{error}") from error
+        except (SideRequestFailed, BrokenCoding) as error:
+            if not is_member:
+                return None
+            raise _build_failed(outermost, request, claim, error) from error
+        except ConversionFailed as error:
+            raise build_visit_end(request, claim, error.code, error=f"{error}") from error
         except WorkersUnavailable as error:
             self._shutdown.fail(error)
             raise
         if isinstance(found, Fetched):
-            return _answer_without(found, request, claim, is_named=is_named)
-        return self._answer_from(found, path, request, claim)
+            return _answer_without(found, request, claim, is_member=is_member)
+        return await self._answer_from(found, path, request, claim)
 
     def process_response(self, request: Request, response: Response) -> Response:
         # The files of an archive that was just fetched come next.
+        claim = find_claim(request)
         if (
             response.status == _OK
-            and find_claim(request) is not None
+            and claim is not None
             and MARK not in request.url
-            and response.body[:2] in _FIRST
             and _CODED not in response.headers
+            and detect(response.body) in ARCHIVE.mime_types
         ):
-            self._get_shelf().note(response.url, _list_headers(response.headers), response.body)
+            # Its files are called by the URL of the row, wherever redirects led.
+            self._get_shelf().note(claim.url, list_headers(response.headers), response.body)
         return response
 
     async def close(self) -> None:
@@ -122,49 +139,63 @@ class ArchiveMiddleware:
             return None
         return build_visit_end(request, claim, Code.ROBOTS, rule=decision.rule, error=f"robots.txt: {decision.rule}")
 
-    def _answer_from(self, found: Unpacked, path: str, request: Request, claim: Claim) -> Response:
+    async def _answer_from(self, found: Unpacked, path: str, request: Request, claim: Claim) -> Response:
         if path not in found.kept:
             return _answer(request, _GONE, ())
         headers = found.list_headers(path)
         if _is_unchanged(request, headers):
             return _answer(request, _NOT_MODIFIED, headers)
-        body = found.read(path)
-        if body is None:
+        size = found.measure(path)
+        if size is None:
             raise build_visit_end(
                 request, claim, Code.CONVERSION_FAILED, error="it cannot be unpacked, or needs a password"
             )
-        if len(body) > self._max_bytes:
-            raise build_visit_end(request, claim, Code.TOO_LARGE, error=f"it has {len(body)} bytes")
-        return _answer(request, _OK, headers, body)
+        if size > self._max_bytes:
+            raise build_visit_end(request, claim, Code.TOO_LARGE, error=f"it has {size} bytes")
+        body = await asyncio.to_thread(found.read, path)
+        return _answer(request, _OK, headers, body or b"")
 
     def _get_shelf(self) -> ArchiveShelf:
         if self._shelf is None:
-            self._shelf = ArchiveShelf(self._fetch)
+            self._shelf = ArchiveShelf(self._fetching.fetch)
         return self._shelf
 
-    async def _fetch(self, url: str) -> Fetched:
-        answer = await self._side.fetch(url, self._policy, inside=True)
-        headers = _list_headers(answer.headers)
-        if answer.status != _OK:
-            return Fetched(answer.status, headers, b"")
-        body = answer.decoded_body(self._max_bytes + 1)
-        if len(body) > self._max_bytes:
-            raise SideRequestFailed(f"the archive has over {self._max_bytes} bytes", code=Code.TOO_LARGE)
-        return Fetched(answer.status, headers, body)
+
+def _build_failed(archive: str, request: Request, claim: Claim, error: SideRequestFailed | BrokenCoding) -> VisitEnded:
+    """The end of a visit whose archive cannot be had: that of the archive itself."""
+    if isinstance(error, BrokenCoding):
+        return build_visit_end(request, claim, Code.READ_ERROR, error=f"{error}")
+    refused = error if isinstance(error, ArchiveRefused) else None
+    ended = build_visit_end(
+        request,
+        claim,
+        error.code,
+        error=str(error),
+        rule=refused.rule if refused is not None else None,
+        transient=error.transient,
+        retry_after_seconds=error.retry_after_seconds,
+    )
+    if refused is not None and refused.moved_to is not None:
+        target = f"{refused.moved_to}{request.url[len(archive) :]}"
+        links = () if refused.rule else (Link(target),)
+        hops = (Hop(archive, 301),)
+        return VisitEnded(replace(ended.outcome, links=links, redirects=hops, error=write_target(target)))
+    if error.code == Code.OUTSIDE_BOUNDARY:
+        # It leads to an excluded URL, perhaps for a while.
+        return VisitEnded(replace(ended.outcome, redirects=(Hop(archive, 302),)))
+    return ended
 
 
-#: The first bytes of archives.
-_FIRST: Final = frozenset({b"PK", b"\x1f\x8b", b"BZ", b"\xfd7"})
-
-
-def _answer_without(found: Fetched, request: Request, claim: Claim, *, is_named: bool) -> Response | None:
+def _answer_without(found: Fetched, request: Request, claim: Claim, *, is_member: bool) -> Response | None:
     """The answer where there is no archive; None where the URL is to be requested itself."""
     if found.is_within:
         return _answer(request, _GONE if found.status == _OK else found.status, found.headers)
-    if is_named and found.status == _OK:
+    if not is_member:
+        return None
+    if found.status == _OK:
         # A page in its place, as while a site is repaired, says nothing about what is in the archive.
         raise build_visit_end(request, claim, Code.CONVERSION_FAILED, error="its archive is none now")
-    return _answer(request, found.status, found.headers) if is_named or found.status not in _NO_ARCHIVE else None
+    return _answer(request, found.status, found.headers)
 
 
 def _is_unchanged(request: Request, headers: Headers) -> bool:
@@ -178,7 +209,3 @@ def _answer(request: Request, status: int, headers: Headers, body: bytes = b"") 
     for name, value in headers:
         sent.appendlist(name, value)
     return Response(request.url, status=status, headers=sent, body=body, request=request)
-
-
-def _list_headers(headers: ScrapyHeaders) -> Headers:
-    return tuple((name, value) for name, values in headers.items() for value in values)

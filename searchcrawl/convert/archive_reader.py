@@ -19,7 +19,7 @@ from email.utils import formatdate
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConversionFailed
@@ -38,6 +38,8 @@ _UTF_8: Final = 0x800
 #: An entry of the directory of a ZIP, without its name.
 _ENTRY_BYTES: Final = 46
 _ENDINGS: Final = (".gz", ".bz2", ".xz")
+#: What URLs have in their paths as it is, but for the mark.
+_UNESCAPED: Final = "/$&'()*+,;=:@[]|"
 #: Of tar archives that are packed.
 _TAR_ENDINGS: Final = (".tgz", ".tbz", ".tbz2", ".txz", *(f".tar{ending}" for ending in _ENDINGS))
 _CALLED: Final = (".zip", ".tar", *_TAR_ENDINGS, *_ENDINGS)
@@ -73,9 +75,9 @@ class Kept(NamedTuple):
 
 
 def find_archive(url: str) -> tuple[str, str] | None:
-    """The archive of a URL and the path in it; None where the URL is not made like that of a member."""
+    """The archive of a URL and the path in it, as members have it; None where the URL is not made like that of one."""
     archive, mark, path = url.rpartition(MARK)
-    return (archive, path) if mark and archive and path else None
+    return (archive, _spell(path)) if mark and archive and path else None
 
 
 def is_called_archive(url: str) -> bool:
@@ -257,4 +259,13 @@ def _build_path(name: str) -> str | None:
     parts = [part for part in name.replace("\\", "/").split("/") if part not in {"", "."}]
     if not parts or ".." in parts:
         return None
-    return "/".join(quote(part.encode("utf-8", "surrogateescape"), safe="") for part in parts)
+    return _quote("/".join(parts).encode("utf-8", "surrogateescape"))
+
+
+def _spell(path: str) -> str:
+    """A path in a URL as that of a member is spelled: links may escape more, or less."""
+    return "/".join(_quote(unquote_to_bytes(part)).replace("/", "%2F") for part in path.split("/"))
+
+
+def _quote(path: bytes) -> str:
+    return quote(path, safe=_UNESCAPED)

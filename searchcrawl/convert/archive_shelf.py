@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import hashlib
 import shutil
 import tempfile
 from collections import OrderedDict
@@ -12,12 +13,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
+from searchcrawl.codes import Code, is_retried
 from searchcrawl.convert.archive_converter import ARCHIVE
 from searchcrawl.convert.archive_reader import Kept, find_archive, unpack
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES
 from searchcrawl.convert.registry import Registry
+from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.file_name import find_file_name
-from searchcrawl.items import Headers
+from searchcrawl.items import ARCHIVE_ETAG, Headers
 from searchcrawl.worker_pool import WorkerPool
 
 #: So many bytes are kept of archives that were seen, and of those that were unpacked; and so many answers are known.
@@ -25,6 +28,7 @@ _MAX_KEPT_BYTES: Final = 1 << 30
 _MAX_KNOWN: Final = 10_000
 _PREFIX: Final = "searchcrawl-archives-"
 _LOCK: Final = "lock"
+_DIGEST_CHARACTERS: Final = 32
 _ROBOTS: Final = b"x-robots-tag"
 
 
@@ -50,6 +54,11 @@ class Unpacked(NamedTuple):
         number = self.kept[path].number
         return None if number is None else (self.folder / str(number)).read_bytes()
 
+    def measure(self, path: str) -> int | None:
+        """The size of a file; None where it cannot be read. Raises KeyError where there is none."""
+        number = self.kept[path].number
+        return None if number is None else (self.folder / str(number)).stat().st_size
+
     def list_headers(self, path: str) -> Headers:
         """The headers of a file: its own date, and the validator of the archive."""
         modified = self.kept[path].modified
@@ -70,7 +79,8 @@ class _Seen(NamedTuple):
 class ArchiveShelf:
     """The archives of a run, by URL; for the event loop.
 
-    ``fetch`` requests one; what it raises, and an answer that is no archive, is remembered for the run.
+    ``fetch`` requests one; what it raises, and an answer that is no archive, is remembered for the run, unless it may be
+    another one the next time.
     """
 
     def __init__(self, fetch: Callable[[str], Awaitable[Fetched]]) -> None:
@@ -100,8 +110,10 @@ class ArchiveShelf:
         opened = self._opened.get(url)
         if opened is None:
             opened = self._opened[url] = asyncio.ensure_future(self._open(url))
+            opened.add_done_callback(lambda done: self._forget_failure(url, done))
             self._drop_oldest()
-        self._opened.move_to_end(url)
+        else:
+            self._opened.move_to_end(url)
         return await asyncio.shield(opened)
 
     async def close(self) -> None:
@@ -118,8 +130,12 @@ class ArchiveShelf:
             return fetched._replace(body=b"")
         folder = self._make_folder()
         name = find_file_name(fetched.headers, url)
-        kept, size = await asyncio.wrap_future(self._pool.submit(unpack, fetched.body, name, str(folder)))
-        return Unpacked(_inherit(fetched.headers), folder, kept, size)
+        try:
+            kept, size = await asyncio.wrap_future(self._pool.submit(unpack, fetched.body, name, str(folder)))
+        except BaseException:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            raise
+        return Unpacked(await asyncio.to_thread(_inherit, fetched.headers, fetched.body), folder, kept, size)
 
     async def _get(self, url: str) -> Fetched:
         if (seen := self._seen.pop(url, None)) is not None:
@@ -132,8 +148,12 @@ class ArchiveShelf:
         outer = await self.open(inner[0])
         if isinstance(outer, Fetched):
             return outer
-        found = await asyncio.to_thread(outer.read, inner[1]) if inner[1] in outer.kept else None
-        return Fetched(404 if found is None else 200, outer.headers, found or b"", is_within=True)
+        if inner[1] not in outer.kept:
+            return Fetched(404, outer.headers, b"", is_within=True)
+        found = await asyncio.to_thread(outer.read, inner[1])
+        if found is None:
+            raise ConversionFailed("the archive in an archive cannot be unpacked", code=Code.CONVERSION_FAILED)
+        return Fetched(200, outer.headers, found, is_within=True)
 
     def _is_archive(self, url: str, headers: Headers, body: bytes) -> bool:
         return self._registry.find_mimetype(body, headers, url) in ARCHIVE.mime_types
@@ -152,6 +172,11 @@ class ArchiveShelf:
             _delete(self._opened.pop(url))
         if (seen := self._seen.pop(url, None)) is not None:
             seen.delete()
+
+    def _forget_failure(self, url: str, opened: asyncio.Future[Unpacked | Fetched]) -> None:
+        """Lets the next file ask once more after a failure that may be over then."""
+        if _may_pass(opened) and self._opened.get(url) is opened:
+            del self._opened[url]
 
     def _drop_oldest(self) -> None:
         """Deletes archives that were not used for longest, so that few are on the disk; failures are small."""
@@ -187,14 +212,26 @@ def _find_files(opened: asyncio.Future[Unpacked | Fetched]) -> Unpacked | None:
     return found if isinstance(found, Unpacked) else None
 
 
+def _may_pass(opened: asyncio.Future[Unpacked | Fetched]) -> bool:
+    if opened.cancelled():
+        return True
+    error = opened.exception()
+    if error is not None:
+        # A process that ended may do better the next time; what an archive is stays the same.
+        return not isinstance(error, ConversionFailed) and getattr(error, "transient", True)
+    found = opened.result()
+    return isinstance(found, Fetched) and is_retried(found.status)
+
+
 def _delete(opened: asyncio.Future[Unpacked | Fetched]) -> None:
     if (found := _find_files(opened)) is not None:
         shutil.rmtree(found.folder, ignore_errors=True)
 
 
-def _inherit(headers: Headers) -> Headers:
-    """The headers of an archive that hold for its files; its date is their validator, as they have their own."""
+def _inherit(headers: Headers, body: bytes) -> Headers:
+    """The headers of an archive that hold for its files; its validator is theirs, marked as that of an archive."""
     sent = {name.lower(): value for name, value in headers}
-    validator = sent.get(b"etag") or (b'"%b"' % sent[b"last-modified"] if b"last-modified" in sent else b"")
+    validator = sent.get(b"etag") or sent.get(b"last-modified") or body
     robots = [(name, value) for name, value in headers if name.lower() == _ROBOTS]
-    return (*robots, (b"ETag", validator)) if validator else tuple(robots)
+    digest = hashlib.sha256(validator).hexdigest()[:_DIGEST_CHARACTERS]
+    return (*robots, (b"ETag", f'{ARCHIVE_ETAG}{digest}"'.encode()))

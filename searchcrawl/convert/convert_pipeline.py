@@ -111,6 +111,7 @@ class ConvertPipeline:
     def _build_context(self, document: Document) -> ConversionContext:
         return ConversionContext(
             url=document.base_url,
+            row_url=document.claim.url,
             headers=document.headers,
             mimetype=document.mimetype,
             default_charset=self._default_charset,

@@ -40,13 +40,14 @@ class RunsIn(Enum):
 class ConversionContext:
     """What a converter knows of a body besides its bytes; it is pickled for a worker process.
 
-    ``url`` is the identity that gave the body, ``headers`` are those of the answer, ``mimetype`` is the type that was
+    ``url`` is the identity that gave the body, ``row_url`` that of the row (empty: the same one), ``headers`` are those of the answer, ``mimetype`` is the type that was
     found. ``default_charset`` is for texts
     that do not name theirs, ``user_agent`` is the name that robots directives may address. ``attribute_origins`` are
     the places in the page whose values become attributes (``html.attributes``). ``text_rules`` say what of its text is indexed.
     """
 
     url: str
+    row_url: str = ""
     headers: Headers = ()
     mimetype: str = ""
     default_charset: str = "windows-1252"

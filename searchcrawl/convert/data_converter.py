@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import orjson
 
 from searchcrawl.codes import Code
 from searchcrawl.convert.build_page import build_page
-from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, ConversionContext, Converter, run_in_thread
+from searchcrawl.convert.converter import (
+    MAX_CHARACTERS,
+    MAX_FILE_MEMORY_BYTES,
+    ConversionContext,
+    Converter,
+    run_in_process,
+    run_in_thread,
+)
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.encoding import decode_text
 from searchcrawl.items import Page
@@ -33,7 +40,7 @@ def convert_json(body: bytes, context: ConversionContext) -> Page:
     """
     text, charset = decode_text(body, content_type=context.content_type, default_charset="utf-8")
     values = _parse(text)
-    lines = [line for value in values for line in _list_lines(value)]
+    lines = _take_lines(line for value in values for line in _list_lines(value))
     first = values[0] if len(values) == 1 and isinstance(values[0], dict) else {}
     title = next((first[name] for name in _TITLES if isinstance(first.get(name), str)), "")
     return build_page(context, text="\n".join(lines), title=title, charset=charset)
@@ -56,6 +63,17 @@ def _refuse(error: ValueError) -> list[Any]:
     if _NO_MEMORY in str(error):
         raise MemoryError
     raise ConversionFailed(f"JSON: {error}", code=Code.CONVERSION_FAILED) from error
+
+
+def _take_lines(lines: Iterable[str]) -> list[str]:
+    """The lines; raises ConversionFailed (904) before they are too many: a name is repeated with each of its values."""
+    taken, size = [], 0
+    for line in lines:
+        size += len(line) + 1
+        if size > MAX_CHARACTERS:
+            raise ConversionFailed(f"a text of over {MAX_CHARACTERS} characters", code=Code.CONVERSION_LIMIT)
+        taken.append(line)
+    return taken
 
 
 def _list_lines(value: Any) -> Iterator[str]:
@@ -97,7 +115,8 @@ JSON: Final = Converter(
         "application/x-jsonlines",
     ),
     convert=convert_json,
-    choose_place=run_in_thread,
+    # A short text may have names that make a long one of it.
+    choose_place=run_in_process,
     is_text=True,
     max_memory_bytes=MAX_FILE_MEMORY_BYTES,
 )

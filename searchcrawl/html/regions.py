@@ -121,7 +121,12 @@ def find_region(element: str, attributes: Mapping[str, str | None]) -> Marks | N
     if not attributes:
         return OF_ELEMENT.get(element)
     get = attributes.get
-    return _decide(element, get("role"), get("class"), get("id"))
+    return _decide(element, _cut(get("role")), _cut(get("class")), _cut(get("id")))
+
+
+def _cut(value: str | None) -> str | None:
+    """What is looked at, and kept for the next page."""
+    return value if value is None or len(value) <= _MOST_CHARACTERS else value[:_MOST_CHARACTERS]
 
 
 # The pages of a site have the same names again and again.

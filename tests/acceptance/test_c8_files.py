@@ -132,6 +132,9 @@ ARCHIVES: Final[dict[str, tuple[bytes, str]]] = {
     "/single.txt.gz": (gzip.compress(b"lovage"), "application/gzip"),
     "/locked.zip": (encrypted(make_zip({"secret.txt": b"secret", "open.txt": b"savory"})), "application/zip"),
     "/nested.zip": (nested(5), "application/zip"),
+    "/download/5": (make_zip({"u.txt": b"sumac"}), "application/octet-stream"),
+    "/go.zip": (make_zip({"g.txt": b"galangal"}), "application/zip"),
+    "/moved.zip": (make_zip({"m.txt": b"mastic"}), "application/zip"),
 }  # fmt: skip
 #: The files in archives: what each is found by, or its code.
 MEMBERS: Final[dict[str, str | int]] = {
@@ -146,12 +149,20 @@ MEMBERS: Final[dict[str, str | int]] = {
     "/single.txt.gz!/single.txt": "lovage",
     "/locked.zip!/secret.txt": 903,
     "/locked.zip!/open.txt": "savory",
+    "/download/5!/u.txt": "sumac",
+    "/go.zip!/g.txt": "galangal",
+    "/moved.zip!/m.txt": "mastic",
+    "/elsewhere.zip!/e.txt": "epazote",
     "/nested.zip!/inner.zip": 911,
     "/nested.zip!/inner.zip!/inner.zip": 911,
     "/nested.zip!/inner.zip!/inner.zip!/inner.zip": 904,
 }
 #: Made like the URL of a file in an archive, and none.
 ODD: Final = "/folder!/page.html"
+#: The same, below what only others may read.
+ODD_TOO: Final = "/app!/page.html"
+#: A host outside the boundary, which forbids some of what redirects lead to.
+OTHER: Final = "other.acme.test"
 
 
 class Run(NamedTuple):
@@ -177,12 +188,18 @@ class Seen(NamedTuple):
 
 
 def build(site: SiteProcess) -> None:
-    links = [*GOOD, *BAD, *ARCHIVES, ODD]
+    links = [*GOOD, *BAD, *ARCHIVES, ODD, ODD_TOO, "/elsewhere.zip"]
     site.set_page(HOST, "/", page("start", *links, text="the folder"))
     for files in (GOOD, BAD, ARCHIVES):
         for path, (body, content_type, *_) in files.items():
             site.set_page(HOST, path, body, content_type=content_type)
-    for path in ("/of-feed.html", "/of-member.html", ODD):
+    site.set_page(HOST, "/app", "", status=403)
+    to_other = {"Location": site.url(OTHER, "/open.zip")}
+    site.set_page(HOST, "/elsewhere.zip", "", status=302, headers=to_other)
+    site.set_page(OTHER, "/open.zip", make_zip({"e.txt": b"epazote"}), content_type="application/zip")
+    site.set_page(OTHER, "/evil.zip", make_zip({"g.txt": b"galangal evil"}), content_type="application/zip")
+    site.set_page(OTHER, "/robots.txt", "User-agent: *\nDisallow: /evil\n", content_type="text/plain")
+    for path in ("/of-feed.html", "/of-member.html", ODD, ODD_TOO):
         site.set_page(HOST, path, page("linked", text=f"page {path}"))
 
 
@@ -220,6 +237,10 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
         edited = crawled(project)
         site.set_page(HOST, "/pack.tar.gz", "", status=404)
         gone = crawled(project)
+        site.set_page(HOST, "/download/5", page("repairs", text="come back later"), content_type="text/html")
+        site.set_page(HOST, "/go.zip", "", status=302, headers={"Location": site.url(OTHER, "/evil.zip")})
+        site.set_page(HOST, "/new.zip", ARCHIVES["/moved.zip"][0], content_type="application/zip")
+        site.set_page(HOST, "/moved.zip", "", status=301, headers={"Location": "new.zip"})
         site.set_page(HOST, "/pack.zip", page("repairs", text="come back later"), content_type="text/html")
         repaired = crawled(project)
         tables = source(site, HOST, max_bytes=2_000_000)
@@ -269,13 +290,15 @@ def test_c8_archives_when_crawled_then_each_file_in_them_is_one_document(seen: S
     assert not seen.first.found["escaped"]
     assert not seen.first.found["secret"]
     assert seen.first.codes[ODD] == 200
+    assert seen.first.codes[ODD_TOO] == 200
 
 
 def test_c8_archives_when_crawled_then_no_file_in_them_is_requested(seen: Seen) -> None:
     archives = [path for path in seen.first.requested if path in ARCHIVES]
 
     assert sorted(archives) == sorted(ARCHIVES)
-    assert [path for path in seen.first.requested if "!/" in path] == [ODD]
+    assert sorted(path for path in seen.first.requested if "!/" in path) == [ODD_TOO, ODD]
+    assert seen.first.requested.count("/open.zip") == 1
 
 
 def test_d1_archives_when_nothing_changed_then_nothing_is_sent(seen: Seen) -> None:
@@ -305,7 +328,21 @@ def test_d4_archive_when_it_is_gone_then_its_files_are(seen: Seen) -> None:
 def test_d5_archive_when_a_page_is_in_its_place_then_its_files_stay(seen: Seen) -> None:
     assert seen.repaired.codes["/pack.zip!/three.docx"] == 903
     assert seen.repaired.found["marjoram"] == ["pack.zip!/three.docx"]
-    assert [path for path in seen.repaired.requested if "!/" in path and path != ODD] == []
+    assert seen.repaired.codes["/download/5!/u.txt"] == 903
+    assert seen.repaired.found["sumac"] == ["download/5!/u.txt"]
+    assert [path for path in seen.repaired.requested if "!/" in path and path not in {ODD, ODD_TOO}] == []
+
+
+def test_c5_archive_when_it_redirects_to_what_robots_forbids_then_nothing_is_requested_there(seen: Seen) -> None:
+    assert seen.repaired.codes["/go.zip"] == 951
+    assert seen.repaired.codes["/go.zip!/g.txt"] == 951
+    assert "/evil.zip" not in seen.repaired.requested
+
+
+def test_c6_archive_when_it_moved_for_good_then_so_did_its_files(seen: Seen) -> None:
+    assert seen.repaired.codes["/moved.zip"] == 954
+    assert seen.repaired.codes["/moved.zip!/m.txt"] == 954
+    assert seen.repaired.found["mastic"] == ["new.zip!/m.txt"]
 
 
 def test_b6_archive_when_a_rule_excludes_it_then_its_files_go_and_nothing_is_requested(seen: Seen) -> None:

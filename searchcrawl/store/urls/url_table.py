@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import BigInteger, Integer, Row, and_, bindparam, case, func, insert, or_, select, text, update
 
 from searchcrawl.codes import WITH_DOCUMENT
-from searchcrawl.items import Claim
+from searchcrawl.items import ARCHIVE_ETAG, Claim
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, urls
@@ -270,6 +270,7 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
         interval_ms=row.interval_ms,
         sitemap_id=row.sitemap_id,
         lastmod_ms=row.lastmod_ms,
+        in_archive=row.etag is not None and row.etag.startswith(ARCHIVE_ETAG),
     )
 
 

@@ -16,6 +16,7 @@ from searchcrawl.convert.archive_converter import convert_archive
 from searchcrawl.convert.archive_reader import Kept, find_archive, list_members, unpack
 from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.urls import resolve
 from tests.office_files import make_zip
 
 DATE = "Tue, 05 Mar 2024 10:00:00 GMT"
@@ -211,6 +212,31 @@ def test_archive_when_its_url_has_a_query_then_its_files_have_urls_too() -> None
 
     assert [link.url for link in page.links] == ["http://a.test/get?id=5!/a%20b.txt"]
     assert find_archive(page.links[0].url) == ("http://a.test/get?id=5", "a%20b.txt")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["report (1).html", "a'b,c;d=e@f.txt", "100%.txt", "a+b&c$.txt", "[x]|{y}.txt", "é ü.txt", "a!b.txt", "q?#.txt"],
+)
+def test_file_when_a_link_spells_it_as_browsers_do_then_it_is_the_same_file(name: str, tmp_path: Path) -> None:
+    written = name.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    body = make_zip({f"d/{name}": b"x"})
+
+    kept, _ = unpack(body, "a.zip", str(tmp_path))
+    (link,) = convert_archive(body, ConversionContext(url="http://a.test/a.zip")).links
+
+    for url in (link.url, resolve(f"d/{written}", "http://a.test/a.zip!/index.html")):
+        found = find_archive(url)
+        assert found is not None
+        assert list(kept) == [found[1]]
+
+
+def test_archive_when_redirects_led_to_it_then_its_files_are_called_by_its_row() -> None:
+    context = ConversionContext(url="http://cdn.test/x9.gz?key=1", row_url="http://a.test/notes.txt.gz")
+
+    page = convert_archive(gzip.compress(b"words"), context)
+
+    assert [link.url for link in page.links] == ["http://a.test/notes.txt.gz!/notes.txt"]
 
 
 @pytest.mark.parametrize("url", ["http://a.test/a.zip", "http://a.test/a.zip!/", "http://a.test/!x"])

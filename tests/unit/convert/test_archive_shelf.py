@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import random
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from searchcrawl.codes import Code
 from searchcrawl.convert import archive_shelf
 from searchcrawl.convert.archive_shelf import ArchiveShelf, Fetched, Unpacked, make_locked_folder
+from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.http.side_requests import SideRequestFailed
 from tests.office_files import make_zip
 
 ZIP = make_zip({"a.txt": b"words"})
@@ -64,6 +70,69 @@ def test_archives_when_too_much_is_kept_then_those_not_used_for_longest_are_fetc
     assert asyncio.run(open_all()) == [b"words"] * 5
     assert len(asked) > 3
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [SideRequestFailed("time-out", code=Code.TIMEOUT, transient=True), Fetched(503, (), b""), Fetched(429, (), b"")],
+)
+def test_archive_when_a_failure_may_pass_then_the_next_file_asks_again(failure: Fetched | SideRequestFailed) -> None:
+    answers: list[Fetched | SideRequestFailed] = [failure, Fetched(200, (), ZIP)]
+
+    async def fetch(url: str) -> Fetched:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def open_twice() -> Unpacked | Fetched:
+        shelf = ArchiveShelf(fetch)
+        with suppress(SideRequestFailed):
+            await shelf.open("http://a.test/1.zip")
+        await asyncio.sleep(0)
+        opened = await shelf.open("http://a.test/1.zip")
+        await shelf.close()
+        return opened
+
+    assert isinstance(asyncio.run(open_twice()), Unpacked)
+
+
+def test_archive_when_it_cannot_be_unpacked_then_nothing_of_it_is_left(folder: Path) -> None:
+    body = gzip.compress(random.Random(1).randbytes(3 << 20))[:-9]
+
+    async def fetch(url: str) -> Fetched:
+        return Fetched(200, (), body)
+
+    async def open_broken() -> list[Path]:
+        shelf = ArchiveShelf(fetch)
+        with pytest.raises(ConversionFailed):
+            await shelf.open("http://a.test/1.gz")
+        left = [path for path in folder.rglob("*") if path.is_dir() and path.parent != folder]
+        await shelf.close()
+        return left
+
+    assert asyncio.run(open_broken()) == []
+
+
+def test_archive_in_an_archive_when_it_cannot_be_read_then_fails_and_is_not_gone(folder: Path) -> None:
+    body = make_zip({"inner.zip": ZIP})
+    at = body.index(b"PK\x01\x02") + 8
+    body = body[:at] + b"\x01" + body[at + 1 :]
+
+    async def fetch(url: str) -> Fetched:
+        return Fetched(200, (), body)
+
+    async def open_inner() -> None:
+        shelf = ArchiveShelf(fetch)
+        try:
+            await shelf.open("http://a.test/1.zip!/inner.zip")
+        finally:
+            await shelf.close()
+
+    with pytest.raises(ConversionFailed) as caught:
+        asyncio.run(open_inner())
+
+    assert caught.value.code == Code.CONVERSION_FAILED
 
 
 def test_archive_when_it_was_an_answer_of_the_run_then_is_not_fetched(folder: Path) -> None:

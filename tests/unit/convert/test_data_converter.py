@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.converter import ConversionContext
-from searchcrawl.convert.data_converter import convert_csv, convert_json
+from searchcrawl.convert.converter import ConversionContext, RunsIn
+from searchcrawl.convert.data_converter import JSON, convert_csv, convert_json
 from searchcrawl.exceptions import ConversionFailed
 
 CONTEXT = ConversionContext(url="http://a.test/files/data.json")
@@ -25,6 +27,20 @@ def test_json_when_converted_then_its_values_are_lines(text: str, title: str, ex
     page = convert_json(text.encode(), CONTEXT)
 
     assert (page.title, page.text) == (title, expected)
+
+
+def test_r15_json_when_a_long_name_has_many_values_then_fails_with_904_before_they_are_written() -> None:
+    body = b'{"%b": [%b1]}' % (b"n" * 3_000, b"1," * 400_000)
+
+    tracemalloc.start()
+    with pytest.raises(ConversionFailed) as caught:
+        convert_json(body, CONTEXT)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert caught.value.code == Code.CONVERSION_LIMIT
+    assert most < 200 << 20
+    assert JSON.choose_place(body) is RunsIn.PROCESS
 
 
 @pytest.mark.parametrize("text", ["{", "words", "{}\nwords", "[" * 100_000])
