@@ -15,8 +15,7 @@ from searchcrawl.sources.project import Project
 
 logger = logging.getLogger(__name__)
 
-#: Among so many hits near copies are brought together. Where nearly all of these are near copies, fewer are shown than are
-#: asked for.
+#: Among so many hits near copies are brought together; each hit after them is one.
 _MOST_HITS: Final = 1_000
 #: So many more hits than are to be shown are asked for at first, and this share of them.
 _SPARE: Final = 5
@@ -56,10 +55,11 @@ def search_grouped(index: SearchIndex, query: SearchQuery, collapses: Collapses)
     """The answer of the index to a query, with near copies listed among the ``duplicates`` of the best of them.
 
     What counts are the hits from the first one on, so that pages of an answer do not depend on each other. ``total`` and
-    the facets count all documents.
+    the facets count all documents. After the groups of the first _MOST_HITS hits come the others as they are: their
+    places follow those of the groups, so that no hit is left out between two pages, and none is shown twice.
     """
     wanted = query.start + query.rows
-    if query.rows < 1 or wanted > _MOST_HITS:
+    if query.rows < 1:
         return index.search(query)
     asked = min(wanted + max(_SPARE, wanted // _SPARE_SHARE), _MOST_HITS)
     while True:
@@ -68,8 +68,11 @@ def search_grouped(index: SearchIndex, query: SearchQuery, collapses: Collapses)
         if len(found.shown) >= wanted or len(answer.hits) < asked or asked == _MOST_HITS:
             break
         asked = min(2 * asked, _MOST_HITS)
-    shown = found.shown[query.start : wanted]
-    return replace(answer, hits=[_list_near(hit, found.near.get(hit.id, [])) for hit in shown])
+    hits = [_list_near(hit, found.near.get(hit.id, [])) for hit in found.shown[query.start : wanted]]
+    if len(hits) < query.rows and answer.total > _MOST_HITS:
+        start = _MOST_HITS + max(query.start - len(found.shown), 0)
+        hits += index.search(replace(query, start=start, rows=query.rows - len(hits), facets=())).hits
+    return replace(answer, hits=hits)
 
 
 def _group(hits: Sequence[Hit], collapses: Collapses) -> _Groups:

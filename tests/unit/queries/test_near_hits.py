@@ -80,18 +80,25 @@ def test_pages_when_hits_are_near_copies_then_none_is_shown_twice_and_none_is_mi
     assert [len(listed) for _, listed in ask(Ranked(*names), rows=31)] == [count for _, count in shown]
 
 
-def test_hits_when_thousands_are_near_copies_then_so_many_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = Ranked(*(f"a{number % 50}" for number in range(3000)), "x1")
+def test_hits_when_thousands_are_near_copies_then_so_many_are_looked_at_and_the_next_ones_follow() -> None:
+    index = Ranked(*(f"a{number % 50}" for number in range(1000)), *(f"y{number}" for number in range(2000)))
 
-    assert [name for name, _ in ask(index)] == ["a0"]
-    assert index.rows == [15, 30, 60, 120, 240, 480, 960, 1000]
+    assert [name for name, _ in ask(index, rows=3)] == ["a0", "y0", "y1"]
+    assert index.rows == [8, 16, 32, 64, 128, 256, 512, 1000, 2]
 
 
-def test_pages_when_they_are_far_behind_then_each_hit_is_one() -> None:
-    index = Ranked(*(f"a{number % 50}" for number in range(1200)))
+@pytest.mark.parametrize("rows", [30, 300, 1000])
+def test_pages_when_they_go_on_after_the_groups_then_each_hit_is_on_one(rows: int) -> None:
+    # 400 of the first 1,000 are near copies; so are some of the others, which are hits of their own.
+    first = [f"a{number}" if number % 5 < 2 else f"x{number}" for number in range(1000)]
+    others = [f"a{number}" if number % 50 == 0 else f"x{number}" for number in range(1000, 1500)]
+    shown = ["a0", *(name for name in first if name.startswith("x")), *others]
+    index = Ranked(*first, *others)
 
-    assert len(ask(index, start=995, rows=10)) == 10
-    assert index.rows == [10]
+    pages = [[name for name, _ in ask(index, start=at, rows=rows)] for at in range(0, 1500, rows)]
+
+    assert [name for page in pages for name in page] == shown
+    assert [len(page) for page in pages[: len(shown) // rows]] == [rows] * (len(shown) // rows)
 
 
 def test_search_when_no_rows_are_wanted_or_nothing_says_otherwise_then_the_index_is_asked_as_it_was() -> None:
