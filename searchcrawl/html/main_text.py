@@ -20,9 +20,12 @@ from searchcrawl.html.regions import Marks
 _MOST_NAMED: Final = 0.5
 #: What only its names call the content has at least this share of what is not cut.
 _LEAST_NAMED_MAIN: Final = 0.6
-#: So many characters are content, however many others there are; fewer must be this share of all.
+#: So many characters are content, however many others there are.
+_SURELY_ENOUGH: Final = 200
+#: Fewer must be this share of all, and if they are at least so many, the least one.
 _ENOUGH_CHARACTERS: Final = 40
 _ENOUGH_SHARE: Final = 0.1
+_LEAST_SHARE: Final = 0.05
 
 _OPENING: Final = {marks.before[1]: marks for marks in regions.ALL}
 _CLOSING: Final = {marks.after[1]: marks for marks in regions.ALL}
@@ -73,9 +76,13 @@ class _Selection:
         pairs = zip(self.lengths, self._cover(found), strict=True)
         return _Selection([length if depth else 0 for length, depth in pairs])
 
+    def is_something(self, of: _Selection) -> bool:
+        """Whether it is more than a word of waiting in the place of another."""
+        return self.total >= _ENOUGH_CHARACTERS or self.total > of.total * _ENOUGH_SHARE
+
     def is_enough(self, of: _Selection) -> bool:
         """Whether it may be all that is left of another."""
-        return self.total >= _ENOUGH_CHARACTERS or self.total > of.total * _ENOUGH_SHARE
+        return self.total >= _SURELY_ENOUGH or (self.is_something(of) and self.total > of.total * _LEAST_SHARE)
 
     def _cover(self, found: Sequence[_Region]) -> Iterable[int]:
         """For each segment how many of the regions have it."""
@@ -101,6 +108,9 @@ def choose_text(marked: str, *, main: bool) -> PageTexts:
     found = _find_regions(marks)
     selected = _Selection([*map(len, segments)])
     selected = selected.without([region for region in found if region.marks is regions.DROPPED])
+    shown = selected.without([region for region in found if region.marks is regions.HIDDEN])
+    # A page that hides next to all of it has a script that shows it.
+    selected = shown if shown.is_something(selected) else selected
     kept = [region for region in found if region.marks is regions.KEPT]
     if kept:
         selected = selected.only(kept)
@@ -146,14 +156,26 @@ def _find_regions(marks: Sequence[str]) -> list[_Region]:
 def _select_main(everything: _Selection, found: Sequence[_Region]) -> _Selection:
     """The main content of what may be indexed."""
     mains = [region for region in found if region.marks is regions.MAIN]
-    cut = [region for region in found if region.marks is regions.CUT]
+    cut = _leave_out_around(mains, [region for region in found if region.marks is regions.CUT])
+    content = everything.without(cut)
     named = [region for region in found if region.marks in {regions.NAMED_CUT, regions.ASIDE}]
-    named = [region for region in named if everything.weigh(region) <= everything.total * _MOST_NAMED]
-    content = everything.without(_leave_out_around(mains, [*cut, *named]))
-    if not content.is_enough(everything):
+    named = [region for region in named if content.weigh(region) <= content.total * _MOST_NAMED]
+    content = content.without(_leave_out_around(mains, named))
+    inner = content.only(mains) if mains else None
+    if not _is_enough_left(content, inner, everything, mains):
         return everything
-    inner = content.only(mains) if mains else _select_named(content, found)
+    inner = _select_named(content, found) if inner is None else inner
     return inner if inner is not None and inner.is_enough(content) else content
+
+
+def _is_enough_left(
+    content: _Selection, inner: _Selection | None, everything: _Selection, mains: Sequence[_Region]
+) -> bool:
+    """Whether what is left of a page, ``content``, may be all of it; ``inner`` is that of its ``mains``."""
+    # What a page keeps apart from its main content, which has some text, says nothing of that.
+    if inner is not None and inner.total >= _ENOUGH_CHARACTERS:
+        return inner.total >= _SURELY_ENOUGH or inner.is_enough(everything.only(mains))
+    return content.is_enough(everything)
 
 
 def _leave_out_around(mains: Sequence[_Region], cut: Sequence[_Region]) -> list[_Region]:

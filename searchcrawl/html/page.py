@@ -228,7 +228,7 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
             _insert_before(node, _MARK)
             _insert_after(node, _MARK)
         elif kind is region:
-            surround(node, find_region(_REGION_OF_TAG[node.tag_id], node.attributes) or regions.PLAIN)
+            surround(node, find_region(_REGION_OF_TAG[node.tag_id], node) or regions.PLAIN)
         else:
             found.add(node, node.tag_id)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborCSSSelector, LexborHTMLParser, LexborNode
@@ -59,18 +60,20 @@ KEPT: Final = _marks("\x12\x13")
 ARTICLE: Final = _marks("\x14\x15")
 #: A header, a footer or an aside: no content, unless it is in an article.
 ASIDE: Final = _marks("\x16\x17")
+#: Not shown, as the page itself says; a script may show it later.
+HIDDEN: Final = _marks("\x1b\x1c")
 #: Where a page switches its indexing off and on, across its elements.
 OFF, ON = _marks("\x18\x19")
 
 #: Where a piece of a page begins or ends (``pieces``): what is around it is marked in the next piece once more.
 SEAM: Final = MARK + "\x1a"
 #: All that marks may be.
-ANY: Final = re.compile(f"{MARK}[\x03-\x1a]|{BLOCK_MARK}")
+ANY: Final = re.compile(f"{MARK}[\x03-\x1c]|{BLOCK_MARK}")
 
 #: A block that is no region.
 PLAIN: Final = Marks(BLOCK_MARK, BLOCK_MARK)
 
-ALL: Final = (CUT, NAMED_CUT, MAIN, NAMED_MAIN, DROPPED, KEPT, ARTICLE, ASIDE)
+ALL: Final = (CUT, NAMED_CUT, MAIN, NAMED_MAIN, DROPPED, KEPT, ARTICLE, ASIDE, HIDDEN)
 _RAW: Final = {marks: (marks.before.encode(), marks.after.encode()) for marks in (*ALL, PLAIN)}
 #: The elements whose attributes are looked at.
 ELEMENTS: Final = "article aside button div dl footer form header main nav ol section select table td ul"
@@ -101,10 +104,22 @@ _WORDS_OF_MAIN: Final = (
     r"post|entry)-?(?:content|body|text)|article|entry|post|mw-content-text"
 )
 _CUT: Final = re.compile(rf"(?:^|[\s_-])(?:{_WORDS_OF_CUT})(?=$|[\s_-])", re.IGNORECASE)
+#: What a post is about, or what is beside it, is no name of its own.
+_WORDS_OF_OTHERS: Final = "(?:category|tag|product[_-](?:cat|tag)|no|has|with|without)"
+_OF_OTHERS: Final = re.compile(rf"(?:^|(?<=\s)){_WORDS_OF_OTHERS}[_-]\S*", re.IGNORECASE)
 _ASIDE: Final = re.compile(rf"(?:^|\s)(?:{_WORDS_OF_ASIDE})(?=$|[\s_-])", re.IGNORECASE)
 _MAIN: Final = re.compile(rf"(?:^|[\s_])(?:{_WORDS_OF_MAIN})(?=$|[\s_])", re.IGNORECASE)
+#: The same as whole names: these are not cut for what other names say of their layout.
+_WHOLLY_MAIN: Final = re.compile(rf"(?:^|\s)(?:{_WORDS_OF_MAIN})(?=$|\s)", re.IGNORECASE)
+#: The ids of sections are often made from their headings.
+_OF_SECTION: Final = re.compile(r"(?:^|\s)(?:section|(?:sect|level)\d)(?=$|\s)")
+_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_HEADINGS_OF_BUTTONS: Final = _HEADINGS | {"summary"}
+#: So far a heading is looked for: over the elements around a button, and over the nodes in a section or a heading.
+_MOST_AROUND: Final = 3
+_MOST_INSIDE: Final = 12
 _MAY_BE_HIDDEN: Final = "[hidden], [style], [data-nosnippet]"
-_HIDING: Final = re.compile(r"\b(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
+_HIDING: Final = re.compile(r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 #: No author writes longer names; what comes after them is not looked at.
 _MOST_CHARACTERS: Final = 300
 _SWITCH: Final = re.compile(r"\s*googleo(?:ff|n)\s*:\s*(?:all|index|snippet)\s*", re.IGNORECASE)
@@ -116,17 +131,28 @@ _insert_before: Final = LexborNode.insert_before[bytes]  # type: ignore[index]
 _insert_after: Final = LexborNode.insert_after[bytes]  # type: ignore[index]
 
 
-def find_region(element: str, attributes: Mapping[str, str | None]) -> Marks | None:
+def find_region(element: str, node: LexborNode) -> Marks | None:
     """The marks of an element that is a region."""
+    if element == "button" and _is_in_heading(node):
+        return None
+    attributes = node.attributes
     if not attributes:
         return OF_ELEMENT.get(element)
     get = attributes.get
-    return _decide(element, _cut(get("role")), _cut(get("class")), _cut(get("id")))
-
-
-def _cut(value: str | None) -> str | None:
-    """What is looked at, and kept for the next page."""
-    return value if value is None or len(value) <= _MOST_CHARACTERS else value[:_MOST_CHARACTERS]
+    role, classes, name = get("role"), get("class"), get("id")
+    # What is kept for the next pages is never long.
+    if classes:
+        classes = classes[:_MOST_CHARACTERS]
+    if name:
+        name = name[:_MOST_CHARACTERS]
+    if role:
+        role = role[:_MOST_CHARACTERS]
+    found = _decide(element, role, classes, name)
+    if found is NAMED_CUT and name and (element == "section" or (classes and _OF_SECTION.search(classes))):
+        without = _decide(element, role, classes, None)
+        if without is not NAMED_CUT and _is_of_heading(node, name):
+            return without
+    return found
 
 
 # The pages of a site have the same names again and again.
@@ -135,14 +161,44 @@ def _decide(element: str, role: str | None, classes: str | None, name: str | Non
     found = _OF_ROLE.get(role.strip().lower()) if role else None
     if found is None:
         found = OF_ELEMENT.get(element)
-    if found is CUT or found is MAIN:
+    if found in {CUT, MAIN, ARTICLE}:
         return found
     names = f"{classes or ''} {name or ''}"[:_MOST_CHARACTERS]
-    if _CUT.search(names):
+    if found is None and _WHOLLY_MAIN.search(names):
+        return NAMED_MAIN
+    if _CUT.search(_OF_OTHERS.sub("", names)):
         return NAMED_CUT
     if found is None:
         return ASIDE if _ASIDE.search(names) else NAMED_MAIN if _MAIN.search(names) else None
     return found
+
+
+def _is_in_heading(node: LexborNode) -> bool:
+    """Whether an element is, or is in, the text of a heading, as the buttons are that open the text below it."""
+    parent = node.parent
+    for _ in range(_MOST_AROUND):
+        if parent is None:
+            return False
+        if parent.tag in _HEADINGS_OF_BUTTONS:
+            return True
+        parent = parent.parent
+    return False
+
+
+def _is_of_heading(node: LexborNode, name: str) -> bool:
+    """Whether the heading of a section has the word for which its id would be cut."""
+    found = _CUT.search(name)
+    inside = islice(node.traverse(), _MOST_INSIDE)
+    heading = next((element for element in inside if element.tag in _HEADINGS), None)
+    if found is None or heading is None:
+        return False
+    nodes = islice(heading.traverse(include_text=True), _MOST_INSIDE)
+    text = " ".join([(part.text_content or "")[:_MOST_CHARACTERS] for part in nodes if part.is_text_node])
+    return _leave_letters(found[0]) in _leave_letters(text)
+
+
+def _leave_letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
 
 
 def mark_chosen(parser: LexborHTMLParser, text: str, rules: TextRules) -> None:
@@ -157,9 +213,10 @@ def mark_chosen(parser: LexborHTMLParser, text: str, rules: TextRules) -> None:
         _surround(_SELECTOR.find(", ".join(rules.drop), root), DROPPED)
     if rules.keep:
         _surround(_SELECTOR.find(", ".join(rules.keep), root), KEPT)
-    hidden = [node for node in _SELECTOR.find(_MAY_BE_HIDDEN, root) if _is_hidden(node.attributes)]
-    if hidden:
-        _surround(hidden, DROPPED)
+    found = [(node, node.attributes) for node in _SELECTOR.find(_MAY_BE_HIDDEN, root)]
+    if found:
+        _surround([node for node, attributes in found if "data-nosnippet" in attributes], DROPPED)
+        _surround([node for node, attributes in found if _is_hidden(attributes)], HIDDEN)
     if "googleoff" in text:
         _mark_switches(root)
 
@@ -178,13 +235,11 @@ def _surround(nodes: Iterable[LexborNode], marks: Marks) -> None:
 
 
 def _is_hidden(attributes: Mapping[str, str | None]) -> bool:
-    """Whether an element is not shown, or is not to be shown in results."""
+    """Whether an element is not shown, and is not found by the search of a browser either."""
+    if "hidden" in attributes and (attributes["hidden"] or "").strip().lower() != "until-found":
+        return True
     style = attributes.get("style")
-    return (
-        "hidden" in attributes
-        or "data-nosnippet" in attributes
-        or (style is not None and _HIDING.search(style[:_MOST_CHARACTERS]) is not None)
-    )
+    return style is not None and _HIDING.search(style[:_MOST_CHARACTERS]) is not None
 
 
 def _mark_switches(root: LexborNode) -> None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from typing import Any, Final
 
 import pytest
 
 from searchcrawl.documents.checksum_pipeline import compute_fields_digest
+from searchcrawl.html import regions
 from searchcrawl.html.page import parse_html
 from searchcrawl.html.regions import TextRules
 from searchcrawl.items import Page
 
 MAIN: Final = TextRules(main=True)
 STORY: Final = "The boiler in the cellar burns wood, and has to be cleaned twice a year by somebody with long arms."
+
+
+OTHER: Final = "The stove in the kitchen is fed with coal, and nobody has ever seen it without a kettle on top of it."
+LINKS: Final = "<a href=a>Boilers</a> <a href=b>Stoves</a> " * 150
+BESIDE: Final = f"<p>{OTHER}<p>{OTHER}"
 
 
 def page_of(body: str, rules: TextRules = MAIN, **arguments: Any) -> Page:
@@ -79,6 +87,13 @@ def test_c8_main_when_the_content_is_named_then_nothing_else_is_in_it(content: s
         "<div class=has-sidebar-nav><nav>Home</nav><p>{}</div>",
         "<body class=no-nav><p>{}",
         "<div class=header><div class=menu>Home</div><div class=line><p>{}",
+        "<article class='post hentry category-social-media'><p>{}</article>" + BESIDE,
+        "<article class='tag-cookies sidebar'><p>{}</article>" + BESIDE,
+        "<div class='line product_cat-newsletter no-sidebar'><p>{}</div>" + BESIDE,
+        "<div class='content sidebar-right'><p>{}</div>" + BESIDE,
+        "<div class=sidebar><p>{}</div><nav>"
+        + "<a href=a>Boilers</a> " * 40
+        + "</nav><p>By the engineers of the house, on a Monday",
     ],
 )
 def test_c8_main_when_parts_of_an_article_have_such_names_then_they_stay(content: str) -> None:
@@ -92,6 +107,9 @@ def test_c8_main_when_parts_of_an_article_have_such_names_then_they_stay(content
         "<main></main><div>Boilers</div>",
         "<main>Loading</main><div class=wrap>" + STORY * 9 + "</div>",
         "<div class=menu>" + STORY * 3 + "</div><p>x",
+        "<h1>All that we have written of heating</h1><p>Of 1 May 2026, and earlier<nav>" + LINKS + "</nav>",
+        "<main><h1>All that we have written of heating</h1>Of 1 May 2026<nav>" + LINKS + f"</nav></main>{BESIDE}",
+        "<main>The list below is made when the page is loaded.</main><div>" + f"<p>{STORY} {OTHER}" * 20 + "</div>",
         "<ul><li><a href=a>Boilers</a><li><a href=b>Stoves</a></ul>",
     ],
 )
@@ -101,12 +119,82 @@ def test_c8_main_when_too_little_would_be_left_then_less_is_cut(body: str) -> No
     assert "Boilers" in text or STORY in text
 
 
+@pytest.mark.parametrize("around", ["{}", "<main>{}</main>", "<div role=main>{}</div>"])
+@pytest.mark.parametrize(
+    "section",
+    [
+        "<section id=navbar><h2>Navbar</h2>{}</section>",
+        "<section id=modal-verbs class=level2><h2>Modal <b>verbs</b></h2>{}</section>",
+        "<section id=advertising-revenue><span id=x></span><h3>Where <i>advertising</i> pays</h3>{}</section>",
+        "<div class=section id=side-bar><h2>The sidebar¶</h2>{}</div>",
+        "<div id=cookies class='section level2'><h2>Cookies</h2>{}</div>",
+        "<div class=sect1 id=share><div class=titlepage><div><h2>How to share</h2></div></div>{}</div>",
+    ],
+)
+def test_c8_main_when_a_section_is_called_as_its_heading_then_it_stays(around: str, section: str) -> None:
+    text = page_of(around.format(f"<p>{OTHER}</p>{section.format(f'<p>{STORY}</p>')}<p>{OTHER}</p>")).text
+
+    assert STORY in text
+    assert text.count("\n") == 3
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        "<section id=sidebar><h2>Latest news</h2>{}</section>",
+        "<section id=sidebar>{}</section>",
+        "<section class=sidebar id=menu><h2>Menu</h2>{}</section>",
+        "<div id=menu><h2>Menu</h2>{}</div>",
+    ],
+)
+def test_c8_main_when_a_section_has_another_heading_then_its_name_counts(section: str) -> None:
+    assert page_of(f"<p>{OTHER}{section.format('<p>One')}<p>{OTHER}").text == f"{OTHER}\n{OTHER}"
+
+
+def test_c8_main_when_a_heading_is_a_button_then_it_stays_and_other_buttons_do_not() -> None:
+    page = page_of(
+        f"<h3><button class=nav-link>What burns?</button></h3><p>{STORY}<details><summary><span><button>Since when?"
+        f"</button></span></summary>{STORY}</details><button>Send</button><div><p><button>Close</button></div>"
+    )
+
+    assert page.text == f"What burns?\n{STORY}\nSince when?\n{STORY}"
+
+
+def test_c8_main_when_little_stands_in_main_beside_much_navigation_then_is_all() -> None:
+    page = page_of(f"<nav>{LINKS}</nav><main>{STORY}</main>")
+
+    assert page.text == STORY
+
+
+def test_c8_names_when_they_are_very_long_then_pages_leave_nothing_behind() -> None:
+    regions._decide.cache_clear()
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            name = f"{number} {'x' * 100_000}"
+            page_of(f"<div class='c{name}' id='i{name}' role='r{name}'>{STORY}</div>")
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
 def test_c8_main_when_a_page_has_too_many_tags_for_a_tree_then_elements_are_cut_all_the_same() -> None:
     lines = "<p>A line of a long page</p>" * 4_000
     page = page_of(f"<nav>Home</nav><header>Our site</header><main>{lines}</main><footer>Imprint</footer>")
 
     assert set(page.text.split("\n")) == {"A line of a long page"}
     assert page.whole.startswith("Home\nOur site\nA line")
+
+
+@pytest.mark.parametrize(
+    ("depth", "left"), [(1, {"A line of a long page"}), (150, {"A line of a long page", "B", "C", "H"})]
+)
+def test_c8_main_when_a_long_page_is_nested_too_deep_then_names_do_not_count(depth: int, left: set[str]) -> None:
+    around = "<nav>A</nav><div class=menu>B</div><div role=search>C</div><p hidden>H</p><!--googleoff: all-->D<!--googleon: all-->"
+    page = page_of("<div>" * depth + around + "<p>A line of a long page</p>" * 4_500)
+
+    assert set(page.text.split("\n")) == left
 
 
 @pytest.mark.parametrize("main", [True, False])
@@ -119,6 +207,26 @@ def test_c8_text_when_something_is_not_shown_then_is_left_out(main: bool) -> Non
 
     assert page.text == STORY
     assert "H7" in page.whole
+
+
+@pytest.mark.parametrize("main", [True, False])
+@pytest.mark.parametrize(
+    "element",
+    ["<div style='backface-visibility:hidden'>{}", "<div style='x-display:none'>{}", "<div hidden=Until-Found>{}"],
+)
+def test_c8_text_when_something_is_shown_or_can_be_found_then_stays(main: bool, element: str) -> None:
+    page = page_of(f"<p>{OTHER}</p>{element.format(STORY)}</div>", TextRules(main=main))
+
+    assert page.text == f"{OTHER}\n{STORY}"
+
+
+@pytest.mark.parametrize("main", [True, False])
+@pytest.mark.parametrize("beside", ["", "<div data-nosnippet>Loading</div>", "<p>Loading</p>"])
+def test_c8_text_when_all_of_a_page_is_hidden_until_a_script_runs_then_stays(main: bool, beside: str) -> None:
+    content = f"<p>{STORY}<p data-nosnippet>H1</p><!--googleoff: all-->H2<!--googleon: all--><p class=x>H3"
+    page = page_of(f"{beside}<div id=app style='display: none'>{content}</div>", TextRules(main=main, drop=(".x",)))
+
+    assert page.text.removeprefix("Loading\n") == STORY
 
 
 @pytest.mark.parametrize("main", [True, False])
