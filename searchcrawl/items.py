@@ -90,10 +90,12 @@ class Page:
     index (ms since 1970), None: never.
     ``malformed`` are the first links that are no URL.
 
+    ``name_title`` is the title that was made of the name of a file, where it says none itself.
     ``text`` is what is indexed of the text. ``whole`` is all of it where that is more, and ``whole_digest`` its sha256 (hex).
     """
 
     title: str = ""
+    name_title: str = ""
     text: str = ""
     whole: str = ""
     whole_digest: str = ""
@@ -166,8 +168,8 @@ class Document:
     ``canonical_link`` the link to it. ``display_url`` is set where the source maps display URLs (A4).
 
     At last: ``fields_digest`` (documents.checksum_pipeline) is that of what is indexed and of the whole text, from which a
-    part may be taken. ``copy_digest`` is that of what is indexed alone, where copies are looked for: documents that have
-    the same one are copies of each other.
+    part may be taken. ``copy_digest`` is that of what is indexed alone, but for a title that is the name of a file, where
+    copies are looked for: documents that have the same one are copies of each other.
     """
 
     claim: Claim

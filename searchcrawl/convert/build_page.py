@@ -47,9 +47,11 @@ def build_page(
     text = collapse_lines(text)
     title, author, subject = _clean(title), _clean(author), _clean(subject)
     named = {**(values or {}), "title": title, "author": author, "subject": subject}
+    name_title = build_title(context.headers, context.url) if text and not title else ""
     return replace(
         _read_robots(context),
-        title=title or (build_title(context.headers, context.url) if text else ""),
+        title=title or name_title,
+        name_title=name_title,
         text=text,
         author=author,
         subject=subject,

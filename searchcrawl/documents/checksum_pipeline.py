@@ -63,11 +63,18 @@ class FieldsDigestPipeline:
             digest = compute_fields_digest(item.page, known=item.claim.fields_digest)
             copy_digest = None
             if self._finds_copies:
-                # Copies may differ in what is not indexed of them.
-                indexed = item.page if not item.page.whole_digest else replace(item.page, whole_digest="")
-                copy_digest = digest if indexed is item.page else compute_fields_digest(indexed)
+                compared = _leave_out_own(item.page)
+                copy_digest = digest if compared is item.page else compute_fields_digest(compared)
             return replace(item, fields_digest=digest, copy_digest=copy_digest)
         return item
+
+
+def _leave_out_own(page: Page) -> Page:
+    """The page without what copies may differ in: what is not indexed of them, and the name of the same file elsewhere."""
+    is_named = bool(page.name_title) and page.title == page.name_title
+    if not page.whole_digest and not is_named:
+        return page
+    return replace(page, whole_digest="", title="" if is_named else page.title)
 
 
 def compute_body_digest(

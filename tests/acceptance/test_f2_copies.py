@@ -31,9 +31,18 @@ def _orders(project: CrawlProject) -> list[Run]:
     same = page("the same everywhere")
     other_bytes = same.replace("<body>", '<body class="print"><!-- built by 7 -->')
     pages(site, HOST, best=same, second=same, further=other_bytes, alone=page("alone"))
+    # Their title is their name.
+    for name in ("/file.txt", "/file-of-old.txt"):
+        site.set_page(HOST, name, "the same file", content_type="text/plain")
     # The best of them comes last.
     site.set_page(
-        HOST, "/", page("start", "/further.html", "/second.html", "/alone.html", "/best.html", "/best.html?q=1")
+        HOST,
+        "/",
+        page(
+            "start",
+            *("/further.html", "/second.html", "/alone.html", "/best.html", "/best.html?q=1"),
+            *("/file-of-old.txt", "/file.txt"),
+        ),
     )
     return [run(project), run(project), *_edit(project)]
 
@@ -41,7 +50,7 @@ def _orders(project: CrawlProject) -> list[Run]:
 def _edit(project: CrawlProject) -> list[Run]:
     """Copies are looked for no longer, and are again; each edit is planned and applied."""
     runs = []
-    for scope, enter, leave in (("off", 3, 0), ("source", 0, 3)):
+    for scope, enter, leave in (("off", 4, 0), ("source", 0, 4)):
         project.edit(**source(project.site, HOST, concurrency=1, host_concurrency=1), copies={"scope": scope})
         made = plan(project)
         assert (made["edited"], made["enter"], made["leave"]) == (["copies.scope"], enter, leave)
@@ -103,11 +112,14 @@ STORIES: dict[str, Story] = {"orders": _orders, "near": _near, "few": _join(10),
 def test_copies_when_the_best_comes_last_then_it_is_the_document_and_lists_the_others(tell: Tell) -> None:
     first, second, off, on = tell("orders")
 
-    assert first.versions.keys() == {at(""), at("alone.html"), at("best.html")}
-    assert first.listed == {at("best.html"): sorted([at("best.html?q=1"), at("further.html"), at("second.html")])}
+    assert first.versions.keys() == {at(""), at("alone.html"), at("best.html"), at("file.txt")}
+    assert first.listed == {
+        at("best.html"): sorted([at("best.html?q=1"), at("further.html"), at("second.html")]),
+        at("file.txt"): [at("file-of-old.txt")],
+    }
     copies = [url for url, code in first.codes.items() if code == 909]
-    assert sorted(copies) == first.listed[at("best.html")]
-    assert first.counts["duplicates"] == 3
+    assert sorted(copies) == sorted(copy for listed in first.listed.values() for copy in listed)
+    assert first.counts["duplicates"] == 4
     # Each was asked for once; the second run sends nothing.
     assert sorted(set(first.requested)) == sorted(first.requested)
     assert (second.codes, second.versions, second.counts["indexed"]) == (first.codes, first.versions, 0)

@@ -15,7 +15,7 @@ def page_of(body: bytes, *, content_type: str = "text/plain", robots_headers: tu
 def test_text_when_converted_then_keeps_lines_and_takes_name_as_title() -> None:
     page = page_of("Grüße,\r\n\r\n  <b>Welt</b>\x00\t!\n".encode())
 
-    assert page == Page(title="read me.txt", text="Grüße,\n<b>Welt</b> !", charset="utf-8")
+    assert page == Page(title="read me.txt", name_title="read me.txt", text="Grüße,\n<b>Welt</b> !", charset="utf-8")
 
 
 def test_text_when_empty_then_has_no_title() -> None:

@@ -75,6 +75,26 @@ def test_c8_copies_when_they_differ_in_what_is_not_indexed_then_are_copies_all_t
     assert len({each.copy_digest for each in found}) == 1  # type: ignore[attr-defined]  # a document
 
 
+def test_copies_when_a_file_has_another_name_then_are_copies_unless_it_says_its_title_itself() -> None:
+    document = factories.document("%PDF", text="text")
+    titles = [
+        ("one.pdf", "one.pdf"),
+        ("two.pdf", "two.pdf"),
+        ("One", ""),
+        ("Two", ""),
+        ("Set by a component", "one.pdf"),
+    ]
+    assert document.page is not None
+    pages = [replace(document, page=replace(document.page, title=title, name_title=name)) for title, name in titles]
+    found = [FieldsDigestPipeline(finds_copies=True).process_item(page) for page in pages]
+    one, two, *others = (each.copy_digest for each in found)  # type: ignore[attr-defined]  # a document
+
+    assert one == two
+    assert len({one, *others}) == 1 + len(others)
+    # What is indexed of them differs.
+    assert len({each.fields_digest for each in found}) == len(found)  # type: ignore[attr-defined]  # a document
+
+
 def test_fields_digest_when_the_way_it_is_made_is_new_then_a_document_keeps_its_own_until_it_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
