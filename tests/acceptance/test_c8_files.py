@@ -55,8 +55,12 @@ def docx(text: str) -> bytes:
 
 
 def tgz(members: dict[str, bytes]) -> bytes:
+    return gzip.compress(tar(members))
+
+
+def tar(members: dict[str, bytes]) -> bytes:
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+    with tarfile.open(fileobj=packed, mode="w") as archive:
         for name, content in members.items():
             info = tarfile.TarInfo(name)
             info.size = len(content)
@@ -133,6 +137,7 @@ ARCHIVES: Final[dict[str, tuple[bytes, str]]] = {
     "/locked.zip": (encrypted(make_zip({"secret.txt": b"secret", "open.txt": b"savory"})), "application/zip"),
     "/nested.zip": (nested(5), "application/zip"),
     "/download/5": (make_zip({"u.txt": b"sumac"}), "application/octet-stream"),
+    "/plain.tar": (tar({"p.txt": b"perilla"}), "application/x-tar"),
     "/go.zip": (make_zip({"g.txt": b"galangal"}), "application/zip"),
     "/moved.zip": (make_zip({"m.txt": b"mastic"}), "application/zip"),
 }  # fmt: skip
@@ -150,6 +155,7 @@ MEMBERS: Final[dict[str, str | int]] = {
     "/locked.zip!/secret.txt": 903,
     "/locked.zip!/open.txt": "savory",
     "/download/5!/u.txt": "sumac",
+    "/plain.tar!/p.txt": "perilla",
     "/go.zip!/g.txt": "galangal",
     "/moved.zip!/m.txt": "mastic",
     "/elsewhere.zip!/e.txt": "epazote",

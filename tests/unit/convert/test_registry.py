@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from searchcrawl.codes import Code
+from searchcrawl.convert.archive_converter import ARCHIVE
 from searchcrawl.convert.converter import Converter
 from searchcrawl.convert.data_converter import CSV, JSON
 from searchcrawl.convert.document_converter import DOCUMENTS, MARKUP
@@ -130,6 +131,13 @@ def test_mimetype_when_bytes_refute_the_header_then_they_are_believed(
     body: bytes, content_type: str, expected: str
 ) -> None:
     assert find_mimetype(body, typed(content_type)) == expected
+
+
+@pytest.mark.parametrize("name", ["x-tgz", "x-gtar-compressed", "x-compressed", "x-gzip-compressed", "x-bzip"])
+def test_archive_when_its_header_has_an_old_name_of_its_type_then_is_read(name: str) -> None:
+    headers, body = typed(f"application/{name}"), b"\x1f\x8b packed"
+
+    assert Registry().choose(find_mimetype(body, headers), body, headers) is ARCHIVE
 
 
 @pytest.mark.parametrize(
