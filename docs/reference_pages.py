@@ -21,7 +21,7 @@ from pydantic_core import PydanticUndefined
 from searchcrawl.cli import commands, later
 from searchcrawl.cli.command import Command
 from searchcrawl.codes import Code, CodeClass
-from searchcrawl.convert import archive_reader, document_converter
+from searchcrawl.convert import archive_reader
 from searchcrawl.convert.converter import MAX_CHARACTERS, MAX_FILE_MEMORY_BYTES
 from searchcrawl.convert.formats import BY_ENDING
 from searchcrawl.convert.pdf_converter import MAX_PAGES
@@ -258,8 +258,7 @@ def limits_page() -> str:
         ("memory", f"{MAX_FILE_MEMORY_BYTES >> 20} MB, of large HTML pages {MAX_MEMORY_BYTES >> 20} MB"),
         ("text", f"{MAX_CHARACTERS:,} characters"),
         ("pages of a PDF", f"{MAX_PAGES:,}"),
-        ("an office file, unpacked", f"{document_converter.MAX_UNPACKED_BYTES >> 20} MB"),
-        ("an archive, unpacked", f"{archive_reader.MAX_UNPACKED_BYTES >> 20} MB"),
+        ("an office file or an archive, unpacked", f"{archive_reader.MAX_UNPACKED_BYTES >> 20} MB"),
         ("unpacked to packed", f"{archive_reader.MAX_RATIO} to 1"),
         ("files in an archive", f"{archive_reader.MAX_MEMBERS:,}"),
         ("archives in each other", str(archive_reader.MAX_DEPTH)),

@@ -29,6 +29,7 @@ MARK: Final = "!/"
 MAX_DEPTH: Final = 3
 MAX_MEMBERS: Final = 10_000
 MAX_UNPACKED_BYTES: Final = 256 << 20
+#: How often larger than itself a file may be once it is unpacked.
 MAX_RATIO: Final = 250
 #: Less than this is no bomb, whatever its ratio.
 _HARMLESS_BYTES: Final = 8 << 20

@@ -7,6 +7,7 @@ import re
 from typing import Any, Final
 
 from searchcrawl.codes import Code
+from searchcrawl.convert.archive_reader import MAX_MEMBERS, MAX_RATIO, MAX_UNPACKED_BYTES
 from searchcrawl.convert.build_page import build_page
 from searchcrawl.convert.containers import ENCRYPTED
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, ConversionContext, Converter, run_in_process
@@ -16,10 +17,6 @@ from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.encoding import decode_text
 from searchcrawl.items import Page
 
-#: How often larger than itself a file may be once it is unpacked, and how large together.
-MAX_RATIO: Final = 250
-MAX_UNPACKED_BYTES: Final = 256 << 20
-MAX_MEMBERS: Final = 10_000
 #: What the library says of a file that passes a limit.
 _OVER_LIMIT: Final = ("Security", "ZIP bomb", "exceeds limit", "Nesting too deep")
 #: What the library adds to headings of office files.
