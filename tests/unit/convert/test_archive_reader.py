@@ -66,12 +66,13 @@ def test_archive_when_unpacked_then_its_files_are_there_and_none_leads_out(
 @pytest.mark.parametrize(
     ("body", "name", "path"),
     [
-        (gzip.compress(b"words"), "notes.txt.gz", "notes.txt"),
+        (gzip.compress(b"words", mtime=0), "notes.txt.gz", "notes.txt"),
         (bz2.compress(b"words"), "notes.txt.BZ2", "notes.txt"),
         (lzma.compress(b"words"), "notes.txt.xz", "notes.txt"),
-        (gzip.compress(b"words"), "download", "download"),
-        (gzip.compress(b"words"), "", "file"),
+        (gzip.compress(b"words", mtime=0), "download", "download"),
+        (gzip.compress(b"words", mtime=0), "", "file"),
     ],
+    ids=["gz", "bz2", "xz", "unnamed", "empty"],
 )
 def test_packed_file_when_unpacked_then_is_called_as_without_its_ending(
     body: bytes, name: str, path: str, tmp_path: Path
@@ -83,7 +84,9 @@ def test_packed_file_when_unpacked_then_is_called_as_without_its_ending(
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"PK\x03\x04 cut", make_zip({"a": b"b"})[:-10], make_tgz({"a": b"b" * 9_000})[:-30], b"no archive"]
+    "body",
+    [b"", b"PK\x03\x04 cut", make_zip({"a": b"b"})[:-10], make_tgz({"a": b"b" * 9_000})[:-30], b"no archive"],
+    ids=["empty", "head", "cut zip", "cut tar", "text"],
 )
 def test_archive_when_it_is_broken_then_fails_with_903(body: bytes, tmp_path: Path) -> None:
     with pytest.raises(ConversionFailed) as caught:
@@ -168,7 +171,7 @@ def test_zip_when_a_name_is_not_utf8_as_it_says_then_all_is_read(tmp_path: Path)
         make_zip({f"{number}.txt": b"" for number in range(30)}),
         make_zip({"a.txt": bytes(20 << 20)}),
         make_tgz({"a.txt": bytes(20 << 20)}),
-        gzip.compress(b"x" * (20 << 20)),
+        gzip.compress(b"x" * (20 << 20), mtime=0),
     ],
     ids=["members", "zip", "tar", "gzip"],
 )
@@ -234,7 +237,7 @@ def test_file_when_a_link_spells_it_as_browsers_do_then_it_is_the_same_file(name
 def test_archive_when_redirects_led_to_it_then_its_files_are_called_by_its_row() -> None:
     context = ConversionContext(url="http://cdn.test/x9.gz?key=1", row_url="http://a.test/notes.txt.gz")
 
-    page = convert_archive(gzip.compress(b"words"), context)
+    page = convert_archive(gzip.compress(b"words", mtime=0), context)
 
     assert [link.url for link in page.links] == ["http://a.test/notes.txt.gz!/notes.txt"]
 
