@@ -14,6 +14,7 @@ import hashlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
@@ -40,7 +41,7 @@ from searchcrawl.store.urls import url_table
 logger = logging.getLogger(__name__)
 
 #: So many pages of a host tell what is on most of them.
-_PAGES_OF_HOST = 200
+_PAGES_OF_HOST: Final = 200
 
 #: The blocks of each host that are no content.
 SiteBlocks = Mapping[str, frozenset[int]]

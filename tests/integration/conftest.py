@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from searchcrawl.index.local.receiver import LocalReceiver
+from searchcrawl.index.receiver import SearchIndex
 from searchcrawl.index.solr.receiver import SolrReceiver
 from tests.scripted_solr import ScriptedSolr
 
@@ -22,5 +25,16 @@ def scripted_receiver(scripted_solr: ScriptedSolr) -> Iterator[SolrReceiver]:
 def solr_receiver(solr_core: str) -> Iterator[SolrReceiver]:
     """A receiver of an empty core of the real Solr."""
     receiver = SolrReceiver(solr_core, timeout_seconds=30)
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture(params=["local", "solr"])
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SearchIndex]:
+    """An empty index of each kind."""
+    if request.param == "solr":
+        yield request.getfixturevalue("solr_receiver")
+        return
+    receiver = LocalReceiver(tmp_path / "index")
     yield receiver
     receiver.close()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from searchcrawl.delivery.documents import build_indexed_document
-from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, SearchIndex, SearchQuery
 from searchcrawl.index_fields import LANGUAGES
 from searchcrawl.items import IndexedDocument
@@ -60,16 +57,6 @@ def phrases() -> list[IndexedDocument]:
     texts = ("Oracle on demand", "oracle demand", "Oracle technology on demand")
     pairs = [(language, text) for language in LANGUAGES for text in texts]
     return [made(number, language, "", text) for number, (language, text) in enumerate(pairs)]
-
-
-@pytest.fixture(params=["local", "solr"])
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SearchIndex]:
-    if request.param == "solr":
-        yield request.getfixturevalue("solr_receiver")
-        return
-    receiver = LocalReceiver(tmp_path / "index")
-    yield receiver
-    receiver.close()
 
 
 def tell(index: SearchIndex, documents: list[IndexedDocument]) -> None:

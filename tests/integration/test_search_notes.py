@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch, SearchIndex, SearchQuery
 from searchcrawl.items import IndexedDocument
 from searchcrawl.queries.search import search
@@ -50,16 +46,6 @@ ANSWERS = {
     '"pump vacuum"': (['no document has "pump vacuum"'], None),
     "vacuum -pump -chambers": (["no document has all of this, although each part alone is found"], None),
 }
-
-
-@pytest.fixture(params=["local", "solr"])
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SearchIndex]:
-    if request.param == "solr":
-        yield request.getfixturevalue("solr_receiver")
-        return
-    receiver = LocalReceiver(tmp_path / "index")
-    yield receiver
-    receiver.close()
 
 
 def tell(index: SearchIndex) -> None:
