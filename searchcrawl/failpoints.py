@@ -62,6 +62,8 @@ NAMES = (
     "near.resolved",
     "blocks.frozen",
     "blocks.marked",
+    "languages.frozen",
+    "languages.marked",
     *OF_REPAIRS,
     *OF_PLANS,
 )

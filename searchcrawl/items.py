@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 #: Names and values of an answer's headers, in their order.
@@ -79,6 +80,13 @@ class Claim:
     in_archive: bool = False
 
 
+class Guess(StrEnum):
+    """What a language was taken from, of a page that declares none."""
+
+    TEXT = "text"
+    DEFAULT = "default"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """What was read from a body: text and fields, links, and robots directives.
@@ -91,6 +99,7 @@ class Page:
     ``malformed`` are the first links that are no URL.
 
     ``name_title`` is the title that was made of the name of a file, where it says none itself.
+    ``guessed`` is the language of a page that declares none, and what it was taken from.
     ``text`` is what is indexed of the text. ``whole`` is all of it where that is more, and ``whole_digest`` its sha256 (hex).
     """
 
@@ -103,6 +112,7 @@ class Page:
     author: str = ""
     subject: str = ""
     language: str = ""
+    guessed: tuple[str, Guess] | None = None
     charset: str = ""
     canonical: str | None = None
     refresh: str | None = None
@@ -120,6 +130,11 @@ class Page:
     def all_text(self) -> str:
         """All text of the page, also what is not indexed."""
         return self.whole or self.text
+
+    @property
+    def language_guess(self) -> Guess | None:
+        """What the language was taken from; None where the page, or a component of a user's own, says which it is."""
+        return self.guessed[1] if self.guessed is not None and self.guessed[0] == self.language else None
 
 
 class CachedAnswer(NamedTuple):

@@ -189,6 +189,7 @@ def build_record(document: Document) -> StoredPage:
             "author": page.author,
             "subject": page.subject,
             "language": page.language,
+            **({"language_guess": str(page.language_guess)} if page.language_guess is not None else {}),
             **({"whole_digest": page.whole_digest} if page.whole_digest else {}),
             **({"attributes": attributes} if attributes else {}),
         },

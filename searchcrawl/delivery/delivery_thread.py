@@ -16,6 +16,7 @@ from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.end_look import look_at_end
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.delivery.site_blocks import cut_content, freeze_blocks, load_blocks
+from searchcrawl.delivery.usual_languages import freeze_languages
 from searchcrawl.exceptions import DeliveryError, SearchcrawlError
 from searchcrawl.index.receiver import Receiver
 from searchcrawl.run import Run
@@ -134,6 +135,7 @@ class DeliveryThread:
         try:
             if self._completed:
                 freeze_blocks(self._run, self._cache)
+                freeze_languages(self._run, self._cache)
             # Near copies that were not sent yet need not be. What is on most pages makes none.
             self._settle_near_copies()
             # A new segment begins, so that the last one can be deleted as well (E2).

@@ -11,12 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.delivery.site_blocks import SiteBlocks, cut_content, load_blocks
+from searchcrawl.delivery.usual_languages import UsualLanguages, choose_language, load_languages
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.index_fields import FORMS, LANGUAGES, find_language_field
 from searchcrawl.items import IndexedDocument
@@ -44,6 +45,13 @@ class BatchPart:
 
     documents: Sequence[tuple[int, IndexedDocument]]
     lost: Sequence[int]
+
+
+class OfHosts(NamedTuple):
+    """What is frozen of the hosts of a source."""
+
+    blocks: SiteBlocks
+    languages: UsualLanguages
 
 
 def read_parts(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPart, None, None]:
@@ -97,13 +105,13 @@ def build_indexed_document(
 
 
 def _read_all(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPart, None, None]:
-    after, blocks = 0, load_blocks(run)
+    after, of_hosts = 0, OfHosts(load_blocks(run), load_languages(run))
     while True:
         rows, duplicates = run.read(partial(_next_rows, number=number, after=after))
         if not rows:
             return
         after = rows[-1].url_id
-        yield from _build_parts(run, cache, rows, duplicates, blocks)
+        yield from _build_parts(run, cache, rows, duplicates, of_hosts)
 
 
 def _build_parts(
@@ -111,7 +119,7 @@ def _build_parts(
     cache: DocumentCache,
     rows: Sequence[BatchDocument],
     duplicates: dict[int, list[Copy]],
-    blocks: SiteBlocks,
+    of_hosts: OfHosts,
 ) -> Generator[BatchPart, None, None]:
     documents: list[tuple[int, IndexedDocument]] = []
     lost: list[int] = []
@@ -123,7 +131,9 @@ def _build_parts(
             logger.error("%s; %s is fetched again", error, row.url)
             lost.append(row.url_id)
             continue
-        record["content"] = cut_content(record.get("content"), row.url, row.mimetype, blocks)
+        # The whole text tells the language.
+        record["language"] = choose_language(record, row.url, of_hosts.languages)
+        record["content"] = cut_content(record.get("content"), row.url, row.mimetype, of_hosts.blocks)
         document = build_indexed_document(
             row, record, source=run.source.name, duplicates=duplicates.get(row.url_id, ()), display=run.display
         )

@@ -70,11 +70,11 @@ class FieldsDigestPipeline:
 
 
 def _leave_out_own(page: Page) -> Page:
-    """The page without what copies may differ in: what is not indexed of them, and the name of the same file elsewhere."""
+    """The page without what copies may differ in: what is not indexed of them, how the language is told, and the name of the same file elsewhere."""
     is_named = bool(page.name_title) and page.title == page.name_title
-    if not page.whole_digest and not is_named:
+    if not page.whole_digest and not is_named and page.guessed is None:
         return page
-    return replace(page, whole_digest="", title="" if is_named else page.title)
+    return replace(page, whole_digest="", guessed=None, title="" if is_named else page.title)
 
 
 def compute_body_digest(
@@ -128,6 +128,9 @@ def _digest_fields(page: Page) -> bytes:
     for field, values in page.attributes:
         # A page without attributes has the digest that it had before there were any.
         digest.update(orjson.dumps([field, values]))
+    if page.language_guess is not None:
+        # What a page declares counts whatever its host has: with or without it, it may be sent with another language.
+        digest.update(b"guess " + page.language_guess.encode())
     if page.whole_digest:
         # A page whose whole text is indexed has the digest that it had when all were.
         digest.update(b"whole " + page.whole_digest.encode())

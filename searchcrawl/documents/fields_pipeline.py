@@ -10,10 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from scrapy.crawler import Crawler
 
-from searchcrawl import urls
-from searchcrawl.documents.language import find_language
+from searchcrawl.documents.language import choose_declared, detect_language
 from searchcrawl.index_fields import SUFFIXES
-from searchcrawl.items import Document, Headers, Page
+from searchcrawl.items import Document, Guess, Headers, Page
 from searchcrawl.rules.attribute_values import AttributeMap, Value
 from searchcrawl.run import Run
 from searchcrawl.sources.attribute_table import FIXED
@@ -35,11 +34,10 @@ _MAX_SHOWN_CHARS: Final = 100
 
 
 class Languages(NamedTuple):
-    """What a source says about the language of a page: the one of all, that of what tells none, the usual one."""
+    """What a source says about the language of a page: the one of all, that of what tells none."""
 
     forced: str = ""
     default: str = ""
-    usual: str = ""
 
 
 #: Of a source that says nothing.
@@ -49,19 +47,10 @@ NO_LANGUAGES: Final = Languages()
 class FieldsPipeline:
     """Completes the fields of each page from its headers and the settings of its source (``complete_page``)."""
 
-    def __init__(
-        self,
-        attributes: AttributeMap | None,
-        languages: Languages,
-        *,
-        groups: Sequence[str] = (),
-        usual: Mapping[str, str] | None = None,
-    ) -> None:
-        """``usual`` are the languages that most documents of a host have, by the host; they must not change in a run."""
+    def __init__(self, attributes: AttributeMap | None, languages: Languages, *, groups: Sequence[str] = ()) -> None:
         self._attributes = attributes
         self._languages = languages
         self._groups = tuple(sorted(groups))
-        self._usual = usual or {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> FieldsPipeline:
@@ -73,10 +62,7 @@ class FieldsPipeline:
     def process_item(self, item: object) -> object:
         if not isinstance(item, Document) or item.page is None:
             return item
-        languages = self._languages
-        if self._usual:
-            languages = languages._replace(usual=self._usual.get(urls.host(item.base_url), ""))
-        page = complete_page(item.page, item, self._attributes, languages)
+        page = complete_page(item.page, item, self._attributes, self._languages)
         if self._groups:
             # Beside the attributes, of which the digest of the document is made: after an edit it is sent again.
             page = replace(page, attributes=(*page.attributes, ("groups", self._groups)))
@@ -89,20 +75,24 @@ def complete_page(
     """The page with its mapped attributes, and with a language if one can be found.
 
     The page's own language goes before that of Content-Language, and both before what its text tells
-    (``find_language``). The beginning of the text becomes the description, if the source asks for it.
+    . What its host usually has is weighed against that when it is sent: it depends on other pages. The beginning of the
+    text becomes the description, if the source asks for it.
     """
     if attributes is not None:
         page = _add_attributes(page, document, attributes)
-    language = languages.forced or find_language(
-        page.text,
-        declared=(page.language, _read_content_language(document.headers)),
-        usual=languages.usual,
-        default=languages.default,
-    )
-    page = page if language == page.language else replace(page, language=language)
+    page = _add_language(page, _read_content_language(document.headers), languages)
     if attributes is not None and attributes.desc_fallback and not page.description and page.text:
         page = replace(page, description=_cut_beginning(page.text))
     return page
+
+
+def _add_language(page: Page, by_header: str, languages: Languages) -> Page:
+    said = languages.forced or choose_declared(page.text, (page.language, by_header))
+    if said:
+        return page if said == page.language else replace(page, language=said)
+    told = detect_language(page.text)
+    guessed = (told, Guess.TEXT) if told else (languages.default, Guess.DEFAULT)
+    return replace(page, language=guessed[0], guessed=guessed)
 
 
 def _add_attributes(page: Page, document: Document, attributes: AttributeMap) -> Page:

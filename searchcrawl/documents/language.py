@@ -1,6 +1,6 @@
-"""The language of a document, from what declares it, what its host usually has, and its text (C9).
+"""The language of a document, from what declares it, its text, and what its host usually has (C9).
 
-``find_language`` is a function of its arguments alone: the same document has the same language in each run.
+All of these are functions of their arguments alone: the same document has the same language in each run.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ _PART_CHARS: Final = 2_000
 _MIN_LETTERS: Final = 24
 #: A text with fewer letters has another language than its host only where that is beyond doubt.
 _FEW_LETTERS: Final = 200
+#: The share of the documents of a host, in percent, from which on a language is its usual one, and down to which it stays.
+_ENTERS_AT: Final = 60
+_STAYS_DOWN_TO: Final = 50
 #: The share of the letters that one language has at least in a text of this language.
 _MIN_PERCENT: Final = 50
 #: What CLD2 calls otherwise than ISO 639-1.
@@ -66,34 +69,51 @@ _MIN_OTHER_LETTERS: Final = 12
 _MIN_OTHER_SHARE: Final = 0.6
 
 
-def find_language(text: str, *, declared: Iterable[str] = (), usual: str = "", default: str = "") -> str:
-    """The tag of a text's language, in lower case; empty where nothing tells it.
+def find_language(text: str, *, declared: Iterable[str] = ()) -> str:
+    """The tag of a text's language, in lower case: the declared one, or what the text tells; empty where neither is sure."""
+    return choose_declared(text, declared) or detect_language(text)
 
-    ``declared`` are the tags that the document declares, the best first: the first one counts that is written in the
-    script of the text. Then the text decides where it is sure; ``usual``, the language that most documents of its host
-    have, decides where it is not, and ``default`` where that is unknown, too.
+
+def choose_declared(text: str, declared: Iterable[str]) -> str:
+    """Of the tags that a document declares, the best first, the first one that is written in the script of its text."""
+    return next((tag for tag in declared if tag and _can_write(tag.partition("-")[0], text)), "")
+
+
+def weigh_usual(text: str, told: str, usual: str) -> str:
+    """The language of a text that declares none, on a host where most documents have the language ``usual``.
+
+    ``told`` is what ``detect_language`` finds without it. It counts where the text is sure all the same, or in a script
+    that the usual language does not have.
     """
-    for tag in declared:
-        if tag and _can_write(tag.partition("-")[0], text):
-            return tag
-    detected = detect_language(text, usual=usual)
-    if detected:
-        return detected
-    return usual if usual and _can_write(usual.partition("-")[0], text) else default
+    if not usual or told == usual or not _can_write(usual, text):
+        return told
+    return detect_language(text, usual=usual) or usual
+
+
+def select_usual(counts: Mapping[str, int], *, before: str, least: int) -> str:
+    """The language that most documents of a host have, of how many have each; empty where none has, or they are too few.
+
+    One that was the usual one, ``before``, stays so down to half of them, so that it does not come and go.
+    """
+    documents = sum(counts.values())
+    if documents < least:
+        return ""
+    if counts.get(before, 0) * 100 >= documents * _STAYS_DOWN_TO:
+        return before
+    return next((code for code, count in counts.items() if count * 100 >= documents * _ENTERS_AT), "")
 
 
 def detect_language(text: str, *, usual: str = "") -> str:
     """The code of a text's language (ISO 639-1, lower case); empty where it cannot be told for sure.
 
     Japanese, Korean and Chinese are told by their scripts, the others by CLD2, which takes about 0.1 ms. A short text
-    in another language than ``usual`` is not sure.
+    in another language than ``usual``, a code as well, is not sure.
     """
     if not text.isascii() and (language := _detect_by_script(text[:_SCRIPT_CHARS])):
         return language
     letters = sum(map(str.isalpha, text)) if len(text) < _SHORT_CHARS else _SHORT_CHARS
     if letters < _MIN_LETTERS:
         return ""
-    usual = usual.partition("-")[0]
     detected = _ask_cld2(_cut_parts(text), usual)
     return "" if usual and letters < _FEW_LETTERS and detected != usual else detected
 

@@ -137,7 +137,9 @@ class Fetch(Table):
         "hosts outside the boundary reach them on the ports 80 and 443 and on those of the start URLs only.",
     )
     default_charset: Charset = Field("windows-1252", description="The charset of a page that shows none in any way.")
-    default_language: Language = Field("", description="The language of a page that shows none in any way.")
+    default_language: Language = Field(
+        "", description="The language of a page that shows none in any way, on a host without a usual language."
+    )
 
     def tls_files(self, root: Path) -> TlsFiles:
         """The files for TLS; relative paths start at ``root``."""

@@ -45,7 +45,7 @@ VERSIONS: Final[Mapping[str, int]] = {
     # same page another one. A new version beside the earlier ones needs no recrawl.
     "checksum": 1,
     # Rises when ``documents.language`` would find another language in the same text.
-    "language": 1,
+    "language": 2,
     # Rises when other documents would be copies of each other.
     "copies": 1,
 }

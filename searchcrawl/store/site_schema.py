@@ -24,3 +24,17 @@ host_blocks: Final = Table(
     Column("previous", LargeBinary),
     PrimaryKeyConstraint("source_id", "host"),
 )
+
+# The language that most documents of a host have. Hosts with few documents have no row. The other columns are as above.
+host_languages: Final = Table(
+    "host_languages",
+    metadata,
+    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    Column("host", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("sample", LargeBinary, nullable=False),
+    # Empty: no language has most of them.
+    Column("language", Text, nullable=False),
+    Column("previous", Text),
+    PrimaryKeyConstraint("source_id", "host"),
+)

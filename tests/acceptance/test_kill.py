@@ -23,7 +23,7 @@ from tests.site.client import SiteProcess
 #: It comes every five seconds: in longer runs only, and not to be counted on. It has a test of its own.
 _BEAT = "lease.renew"
 #: What these crawls don't pass: documents went out before it was known what is on most pages (test_c8_site_blocks.py).
-_MARKED = "blocks.marked"
+_MARKED = ("blocks.marked", "languages.marked")
 FORGETFUL = {"threshold_mb": 0.1, "preserve": False}
 #: Tests that share the hundreds of failpoints that a crawl passes.
 _PIECES = 40
@@ -36,7 +36,7 @@ _CHAINS = (
     "migrate.mid lease.taken fetch.sent:last fetch.headers",
     "segment.append:last segment.append.mid segment.synced row.updated",
     "links.mid:4 segment.append.mid:3 links.committed",
-    "links.mid:last links.committed blocks.frozen batch.sealed",
+    "links.mid:last links.committed blocks.frozen languages.frozen batch.sealed",
     "batch.sealed:last batch.post.begin batch.post.mid index.acked lease.taken batch.marked",
     "batch.sealed:2 batch.post.mid:2 commit.sent",
     "delete.selected delete.sent:last delete.marked shutdown.begin shutdown.drain",
@@ -45,7 +45,7 @@ _CHAINS = (
 _MAINTENANCE_CHAINS = (
     "lease.taken fetch.sent fetch.headers segment.append",
     "segment.append.mid segment.synced row.updated links.mid",
-    "links.committed blocks.frozen batch.sealed batch.post.begin batch.post.mid",
+    "links.committed blocks.frozen languages.frozen batch.sealed batch.post.begin batch.post.mid",
     "index.acked batch.marked commit.sent shutdown.begin",
     "delete.selected delete.sent delete.marked shutdown.drain",
     "near.signed near.resolved",
@@ -131,7 +131,7 @@ def test_failpoints_when_runs_are_counted_then_each_is_passed(
 ) -> None:
     passed = {*initial.passed, *forgetful.passed, *maintenance.passed, *compacting.passed}
 
-    assert set(failpoints.NAMES) - {_BEAT, _MARKED, *OF_COMMANDS} == passed - {_BEAT}
+    assert set(failpoints.NAMES) - {_BEAT, *_MARKED, *OF_COMMANDS} == passed - {_BEAT}
 
 
 def test_initial_crawl_when_killed_at_each_failpoint_then_ends_as_if_undisturbed(initial: Kind) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from searchcrawl.documents.language import find_language
+from searchcrawl.documents.language import find_language, weigh_usual
 from searchcrawl.html.page_text import collapse, collapse_blocks, collapse_lines
 from searchcrawl.index.local.schema import build_document, prepare_text
 from searchcrawl.index.local.snippet import cut_snippet
@@ -78,7 +78,7 @@ def words(given: bytes) -> None:
     text = given.decode("utf-8", "replace")
     split_words(text)
     words_of(text)
-    find_language(text, declared=("en",), usual="de")
+    weigh_usual(text, find_language(text, declared=("en",)), "de")
 
 
 @declare(*_WORDS, most=BODY)

@@ -23,7 +23,7 @@ from searchcrawl.store.schema import (
     unfollowed_links,
     urls,
 )
-from searchcrawl.store.site_schema import host_blocks
+from searchcrawl.store.site_schema import host_blocks, host_languages
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState
 
@@ -31,7 +31,7 @@ from searchcrawl.store.states import DocumentState
 _STEP_ROWS: Final = 5000
 _TO_BE_SENT: Final = frozenset({DocumentState.CACHED, DocumentState.RECORD_LOST})
 #: Each has an index that begins with its source.
-OF_SOURCE: Final = (sitemaps, patterns, refused_links, host_blocks, segments, batches, runs)
+OF_SOURCE: Final = (sitemaps, patterns, refused_links, host_blocks, host_languages, segments, batches, runs)
 #: Rows that belong to a row of ``urls``: each is deleted before it.
 OF_URL: Final = (former_documents, outlinks, unfollowed_links, documents)
 

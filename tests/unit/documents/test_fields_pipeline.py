@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from searchcrawl.documents.fields_pipeline import NO_LANGUAGES, FieldsPipeline, Languages, complete_page
-from searchcrawl.items import Document, Page
+from searchcrawl.documents.fields_pipeline import NO_LANGUAGES, Languages, complete_page
+from searchcrawl.items import Guess, Page
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from tests import factories
 
@@ -118,16 +118,33 @@ def test_language_when_the_source_forces_one_then_no_other_counts() -> None:
     assert made.language == "nl"
 
 
-@pytest.mark.parametrize(("host", "expected"), [("a.test", "de"), ("b.test", "")])
-def test_language_when_a_text_is_of_none_then_that_of_most_documents_of_its_host(host: str, expected: str) -> None:
-    pipeline = FieldsPipeline(None, Languages(), usual={"a.test": "de"})
-    document = replace(factories.document(), base_url=f"http://{host}/", page=Page(text="ls -la | grep foo; cd /tmp"))
+@pytest.mark.parametrize(
+    ("page", "languages", "expected"),
+    [
+        (Page(text=GERMAN), Languages(), Guess.TEXT),
+        (Page(text="4711"), Languages(), Guess.DEFAULT),
+        (Page(text="4711"), Languages(default="fi"), Guess.DEFAULT),
+        (Page(text=GERMAN, language="de"), Languages(), None),
+        (Page(text=GERMAN), Languages(forced="de"), None),
+        # Its script is another one: the page says nothing that counts.
+        (Page(language="en", text="Библиотека открывается в девять часов утра"), Languages(), Guess.TEXT),
+    ],
+)
+def test_language_when_nothing_declares_it_then_the_page_says_that_it_is_a_guess(
+    page: Page, languages: Languages, expected: Guess | None
+) -> None:
+    made = complete(page, languages=languages)
 
-    made = pipeline.process_item(document)
+    assert made.language_guess == expected
+    # What a pipeline of a user's own sets after it is no guess.
+    assert replace(made, language="nl").language_guess is None
 
-    assert isinstance(made, Document)
-    assert made.page is not None
-    assert made.page.language == expected
+
+def test_language_when_a_meta_element_or_header_names_it_then_it_is_no_guess() -> None:
+    by_meta = complete(Page(text=GERMAN, found=(("meta:l", ("es",)),)), mapping(("meta:l", "language", "string")))
+    by_header = complete(Page(text=GERMAN), headers=((b"Content-Language", b"it"),))
+
+    assert (by_meta.language_guess, by_header.language_guess) == (None, None)
 
 
 def test_description_when_there_is_no_tag_then_the_beginning_of_the_text_only_where_asked_for() -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.documents.language import detect_language, find_language
+from searchcrawl.documents.language import (
+    choose_declared,
+    detect_language,
+    find_language,
+    select_usual,
+    weigh_usual,
+)
 from tests.languages import TEXTS
 
 
@@ -54,37 +60,71 @@ struct khm { uint8_t x0, x1; }; khm k[] = {{0x17, 0x80}, {0x17, 0x81}}; mov eax,
 
 
 @pytest.mark.parametrize(
-    ("text", "declared", "usual", "default", "expected"),
+    ("text", "declared", "expected"),
     [
-        # What is declared counts, unless the text is in a script that this language does not have.
-        ("The library opens at nine in the morning.", ("de",), "", "", "de"),
-        ("Библиотека открывается в девять часов утра", ("en-us", "ru-ru"), "", "", "ru-ru"),
-        ("図書館は午前九時に開きます。", ("en",), "", "", "ja"),
-        ("図書館は午前九時に開きます。" + LISTING, ("ja",), "", "", "ja"),
-        ("print(open('データ.txt').read())  # 日本", ("en",), "", "", "en"),
-        ("Библиотека открывается в девять часов утра", ("tlh",), "", "", "tlh"),
-        # Listings have no language of their own.
-        (LISTING, (), "de", "", "de"),
-        ("x = 1; y = 2; z = x + y" * 3, (), "en-gb", "fr", "en-gb"),
-        ("x = 1; y = 2; z = x + y", (), "", "fr", "fr"),
-        # A few words in the language of menus are no page in it …
-        ("Home About us Products Contact", (), "de", "", "de"),
-        ("Home About us Products Contact", (), "", "", "en"),
-        # … unlike a text.
-        (
-            "The library opens at nine in the morning and closes at six, except on public holidays. " * 3,
-            (),
-            "de",
-            "",
-            "en",
-        ),
-        ("Библиотека открывается в девять часов утра. " * 8, (), "xx", "", "ru"),
+        ("The library opens at nine in the morning.", ("de",), "de"),
+        ("Библиотека открывается в девять часов утра", ("en-us", "ru-ru"), "ru-ru"),
+        ("図書館は午前九時に開きます。", ("en",), ""),
+        ("図書館は午前九時に開きます。" + LISTING, ("ja",), "ja"),
+        ("print(open('データ.txt').read())  # 日本", ("en",), "en"),
+        ("Библиотека открывается в девять часов утра", ("tlh",), "tlh"),
+        ("Anything", (), ""),
     ],
 )
-def test_language_when_it_is_declared_usual_or_the_default_then_the_text_decides_where_it_is_sure(
-    text: str, declared: tuple[str, ...], usual: str, default: str, expected: str
+def test_language_when_it_is_declared_then_it_counts_unless_its_script_is_another(
+    text: str, declared: tuple[str, ...], expected: str
 ) -> None:
-    assert find_language(text, declared=declared, usual=usual, default=default) == expected
+    assert choose_declared(text, declared) == expected
+    assert find_language(text, declared=declared) == expected or detect_language(text)
+
+
+ENGLISH = "The library opens at nine in the morning and closes at six, except on public holidays. "
+
+
+@pytest.mark.parametrize(
+    ("text", "usual", "expected"),
+    [
+        # Listings have no language of their own.
+        (LISTING, "de", "de"),
+        ("x = 1; y = 2; z = x + y" * 3, "en", "en"),
+        ("x = 1; y = 2; z = x + y", "", ""),
+        ("4711", "fi", "fi"),
+        # A few words in the language of menus are no page in it …
+        ("Home About us Products Contact", "de", "de"),
+        ("Home About us Products Contact", "", "en"),
+        # … unlike a text.
+        (ENGLISH * 3, "de", "en"),
+        (ENGLISH * 3, "en", "en"),
+        # No host makes a language of a script that it does not have.
+        ("Библиотека открывается в девять часов утра", "en", "ru"),
+        ("Библиотека открывается", "en", ""),
+        ("図書館は午前九時に開きます。", "zh", "ja"),
+        ("Библиотека открывается в девять часов утра. " * 8, "xx", "ru"),
+    ],
+)
+def test_language_when_a_host_has_a_usual_one_then_it_counts_where_the_text_is_not_sure(
+    text: str, usual: str, expected: str
+) -> None:
+    assert weigh_usual(text, detect_language(text), usual) == expected
+
+
+@pytest.mark.parametrize(
+    ("counts", "before", "expected"),
+    [
+        ({"en": 6, "de": 4}, "", "en"),
+        ({"en": 59, "de": 41}, "", ""),
+        ({"en": 5, "de": 5}, "en", "en"),
+        ({"en": 49, "de": 51}, "en", ""),
+        ({"en": 40, "de": 60}, "en", "de"),
+        ({"en": 9}, "", ""),
+        ({"en": 9}, "en", ""),
+        ({}, "", ""),
+    ],
+)
+def test_usual_language_when_most_documents_have_it_then_stays_down_to_half_of_them(
+    counts: dict[str, int], before: str, expected: str
+) -> None:
+    assert select_usual(counts, before=before, least=10) == expected
 
 
 @pytest.mark.parametrize("character", ["\x00", "\x0b", "\x7f", "\x85", "\ufffe", "\udc80", "\U000f1ca2", "\U0010ffff"])

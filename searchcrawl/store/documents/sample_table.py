@@ -1,15 +1,15 @@
-"""The blocks that stand on most pages of a host, and the documents that are looked at for them (C8)."""
+"""The documents that are looked at to find out what those of a host have in common, and those that are in the index."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from sqlalchemy import and_, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, or_, select, true
 
 from searchcrawl.codes import Code
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.site_schema import host_blocks
 from searchcrawl.store.statements import unindexed
 from searchcrawl.store.states import REMOVALS, DocumentState
 
@@ -19,7 +19,11 @@ HTML: Final = ("text/html", "application/xhtml+xml")
 _SAMPLE: Final = 20_000
 #: Documents that are read at once.
 _PAGE_ROWS: Final = 500
-_PLACE: Final = (
+_COLUMNS: Final = (
+    urls.c.id,
+    urls.c.url,
+    documents.c.fields_digest,
+    documents.c.copy_digest,
     documents.c.segment,
     documents.c.record_offset,
     documents.c.response_bytes,
@@ -40,38 +44,8 @@ class SampledDocument(NamedTuple):
     fields_bytes: int | None
 
 
-class HostBlocks(NamedTuple):
-    """What is frozen of a host; ``previous``: what was, while documents that differ are still to be found."""
-
-    host: str
-    version: int
-    sample: bytes
-    blocks: bytes
-    previous: bytes | None
-
-
-def load(transaction: Transaction, source_id: int) -> dict[str, HostBlocks]:
-    """What is frozen, by host."""
-    columns = (getattr(host_blocks.c, name) for name in HostBlocks._fields)
-    query = select(*columns).where(host_blocks.c.source_id == source_id)
-    return {row.host: HostBlocks._make(row) for row in transaction.execute(query)}
-
-
-def freeze(transaction: Transaction, source_id: int, frozen: HostBlocks) -> None:
-    """Puts this in the place of what was frozen of its host."""
-    forget(transaction, source_id, frozen.host)
-    transaction.execute(insert(host_blocks).values(source_id=source_id, **frozen._asdict()))
-
-
-def settle(transaction: Transaction, source_id: int) -> None:
-    """Notes that all documents that differ are to be sent again; hosts without blocks and pages are forgotten."""
-    here = host_blocks.c.source_id == source_id
-    transaction.execute(update(host_blocks).where(here, host_blocks.c.previous.is_not(None)).values(previous=None))
-    transaction.execute(delete(host_blocks).where(here, host_blocks.c.sample == b""))
-
-
-def find_sample(transaction: Transaction, source_id: int) -> list[SampledDocument]:
-    """Documents that say what is on most pages.
+def find_sample(transaction: Transaction, source_id: int, types: Collection[str] | None) -> list[SampledDocument]:
+    """Documents of these types (None: of all) that say what documents have in common.
 
     Near copies are among them: they are found once it is known what is on most pages, and must not change that.
     """
@@ -83,13 +57,13 @@ def find_sample(transaction: Transaction, source_id: int) -> list[SampledDocumen
         documents.c.state.in_([int(DocumentState.WITHHELD), *sorted(REMOVALS)]),
     )
     query = (
-        select(urls.c.id, urls.c.url, documents.c.fields_digest, documents.c.copy_digest, *_PLACE)
+        select(*_COLUMNS)
         .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
         .where(
             urls.c.source_id == source_id,
             or_(indexed, near),
             documents.c.leaving == 0,
-            documents.c.mimetype.in_(HTML),
+            _is_of(types),
             documents.c.fields_digest.is_not(None),
         )
         .order_by(urls.c.key)
@@ -98,10 +72,12 @@ def find_sample(transaction: Transaction, source_id: int) -> list[SampledDocumen
     return [SampledDocument._make(row) for row in transaction.execute(query)]
 
 
-def find_sent(transaction: Transaction, source_id: int, *, after: int) -> list[SampledDocument]:
+def find_sent(
+    transaction: Transaction, source_id: int, types: Collection[str] | None, *, after: int
+) -> list[SampledDocument]:
     """The next documents with a record by rising id that were sent, or are being sent."""
     query = (
-        select(urls.c.id, urls.c.url, documents.c.fields_digest, documents.c.copy_digest, *_PLACE)
+        select(*_COLUMNS)
         .select_from(documents.join(urls, documents.c.url_id == urls.c.id))
         .where(
             unindexed(documents.c.source_id) == source_id,
@@ -109,7 +85,7 @@ def find_sent(transaction: Transaction, source_id: int, *, after: int) -> list[S
             documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.SENDING)]),
             documents.c.leaving == 0,
             documents.c.segment.is_not(None),
-            documents.c.mimetype.in_(HTML),
+            _is_of(types),
         )
         .order_by(documents.c.url_id)
         .limit(_PAGE_ROWS)
@@ -117,6 +93,5 @@ def find_sent(transaction: Transaction, source_id: int, *, after: int) -> list[S
     return [SampledDocument._make(row) for row in transaction.execute(query)]
 
 
-def forget(transaction: Transaction, source_id: int, host: str) -> None:
-    """Forgets what is frozen of a host."""
-    transaction.execute(delete(host_blocks).where(host_blocks.c.source_id == source_id, host_blocks.c.host == host))
+def _is_of(types: Collection[str] | None) -> ColumnElement[bool]:
+    return true() if types is None else documents.c.mimetype.in_(types)

@@ -1,0 +1,63 @@
+"""What the documents of a host have in common, frozen with a version: menus (C8), the usual language (C9)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from sqlalchemy import Column, Table, delete, insert, select, update
+
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.site_schema import host_blocks, host_languages
+
+T = TypeVar("T")
+
+
+class Frozen(NamedTuple, Generic[T]):
+    """What is frozen of a host; ``previous``: what was, while documents that differ are still to be found."""
+
+    host: str
+    version: int
+    sample: bytes
+    value: T
+    previous: T | None
+
+
+class FrozenTable(Generic[T]):
+    """A table with a row for each host of a source; ``value`` is the name of the column with what is frozen."""
+
+    def __init__(self, table: Table, value: str) -> None:
+        self._table = table
+        self._value: Column[Any] = table.c[value]
+
+    def load(self, transaction: Transaction, source_id: int) -> dict[str, Frozen[T]]:
+        """What is frozen, by host."""
+        table = self._table
+        columns = table.c.host, table.c.version, table.c.sample, self._value, table.c.previous
+        query = select(*columns).where(table.c.source_id == source_id)
+        return {row[0]: Frozen(*row) for row in transaction.execute(query)}
+
+    def freeze(self, transaction: Transaction, source_id: int, frozen: Frozen[T]) -> None:
+        """Puts this in the place of what was frozen of its host."""
+        self.forget(transaction, source_id, frozen.host)
+        values = {"host": frozen.host, "version": frozen.version, "sample": frozen.sample, "previous": frozen.previous}
+        transaction.execute(
+            insert(self._table).values(source_id=source_id, **{self._value.name: frozen.value}, **values)
+        )
+
+    def settle(self, transaction: Transaction, source_id: int) -> None:
+        """Notes that all documents that differ are to be sent again; hosts of which nothing is left are forgotten."""
+        table = self._table
+        here = table.c.source_id == source_id
+        transaction.execute(update(table).where(here, table.c.previous.is_not(None)).values(previous=None))
+        transaction.execute(delete(table).where(here, table.c.sample == b""))
+
+    def forget(self, transaction: Transaction, source_id: int, host: str) -> None:
+        """Forgets what is frozen of a host."""
+        table = self._table
+        transaction.execute(delete(table).where(table.c.source_id == source_id, table.c.host == host))
+
+
+#: The blocks that stand on most pages, packed (``rules.site_blocks``).
+BLOCKS: Final[FrozenTable[bytes]] = FrozenTable(host_blocks, "blocks")
+#: The language that most documents have; empty: none.
+LANGUAGES: Final[FrozenTable[str]] = FrozenTable(host_languages, "language")

@@ -1,0 +1,26 @@
+"""The language that most documents of a host have is kept, frozen at the end of each completed run."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0022"
+down_revision = "0021"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Adds the table: the next completed run fills it."""
+    op.create_table(
+        "host_languages",
+        sa.Column("source_id", sa.Integer(), nullable=False),
+        sa.Column("host", sa.Text(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("sample", sa.LargeBinary(), nullable=False),
+        sa.Column("language", sa.Text(), nullable=False),
+        sa.Column("previous", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("source_id", "host", name="pk_host_languages"),
+        sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name="fk_host_languages_source_id"),
+    )
