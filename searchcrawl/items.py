@@ -1,4 +1,4 @@
-"""The values that stages hand to each other: frozen; a stage makes a changed copy with ``dataclasses.replace``."""
+"""The values that stages hand to each other: frozen; a stage makes a changed copy with ``changed_copy.copy_with``."""
 
 from __future__ import annotations
 

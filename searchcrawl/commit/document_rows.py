@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from searchcrawl import clock
 from searchcrawl.cache.segment import Place, StoredPage
+from searchcrawl.changed_copy import copy_with
 from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.commit.decide import build_answered_key, build_key
 from searchcrawl.commit.group import Group
@@ -42,7 +42,7 @@ def write_documents(
     _mark_evidence(transaction, group)
     codes = document_table.find_codes(transaction, [visit.url_id for visit in group.unchanged])
     group.settled.extend(
-        replace(visit, code=codes.get(visit.url_id, 200), rule=None, keep_rule=True, error=None)
+        copy_with(visit, code=codes.get(visit.url_id, 200), rule=None, keep_rule=True, error=None)
         for visit in group.unchanged
     )
     after = {
@@ -121,7 +121,7 @@ def _resolve_duplicates(
     codes = {change.url_id: change.code for change in found.changes}
     visited = {visit.url_id for visit in group.settled}
     group.settled[:] = [
-        replace(visit, code=codes[visit.url_id], rule=None)
+        copy_with(visit, code=codes[visit.url_id], rule=None)
         if visit.url_id in codes and visit.code in WITH_DOCUMENT
         else visit
         for visit in group.settled
@@ -163,7 +163,7 @@ def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None
     batch_table.mark_records_lost(transaction, sorted(lost))
     url_table.reopen(transaction, lost)
     group.settled[:] = [
-        replace(visit, fetch_state=FetchState.TODO, due_ms=0) if visit.url_id in lost else visit
+        copy_with(visit, fetch_state=FetchState.TODO, due_ms=0) if visit.url_id in lost else visit
         for visit in group.settled
     ]
 

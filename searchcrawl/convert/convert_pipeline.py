@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
 
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
+from searchcrawl.changed_copy import copy_with
 from searchcrawl.codes import Code
 from searchcrawl.convert.conversion_pool import ConversionPool
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
@@ -73,10 +73,10 @@ class ConvertPipeline:
         try:
             converter = self._registry.choose(item.mimetype, item.body, item.headers)
             if item.refusal is not None and not converter.has_links:
-                return replace(item, page=Page())
+                return copy_with(item, page=Page())
             page = self._convert_again(item, converter)
             if page is not None:
-                return replace(item, page=page, converter=converter.name)
+                return copy_with(item, page=page, converter=converter.name)
             place = converter.choose_place(item.body)
             if place is not RunsIn.REACTOR:
                 return self._convert_elsewhere(item, converter, place)
@@ -90,7 +90,7 @@ class ConvertPipeline:
         if cached is None or converter.convert_again is None:
             return None
         page = converter.convert_again(document.body, self._build_context(document), cached.text)
-        return None if page is None else replace(page, whole_digest=cached.whole_digest)
+        return None if page is None else copy_with(page, whole_digest=cached.whole_digest)
 
     async def close_spider(self) -> None:
         await asyncio.to_thread(self._pool.close)
@@ -127,7 +127,7 @@ class ConvertPipeline:
         if len(page.links) >= MAX_LINKS:
             logger.warning("%s: no more than its first %d links are followed", document.base_url, MAX_LINKS)
             self._stats.inc_value("searchcrawl/pages_with_too_many_links")
-        return replace(document, page=page, converter=converter.name)
+        return copy_with(document, page=page, converter=converter.name)
 
     def _end_visit(self, document: Document, error: Exception) -> Outcome:
         if isinstance(error, WorkersUnavailable):

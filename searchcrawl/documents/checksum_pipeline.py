@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 import orjson
 from scrapy.crawler import Crawler
 
+from searchcrawl.changed_copy import copy_with
 from searchcrawl.html.metas import list_robots_tags
 from searchcrawl.items import Document, Page
 from searchcrawl.rules.attribute_values import AttributeMap
@@ -42,7 +42,7 @@ class BodyDigestPipeline:
             attributes=self._attributes.join_headers(item.headers) if self._attributes is not None else "",
             refusal=item.refusal,
         )
-        return replace(item, body_digest=digest)
+        return copy_with(item, body_digest=digest)
 
 
 class FieldsDigestPipeline:
@@ -65,7 +65,7 @@ class FieldsDigestPipeline:
             if self._finds_copies:
                 compared = _leave_out_own(item.page)
                 copy_digest = digest if compared is item.page else compute_fields_digest(compared)
-            return replace(item, fields_digest=digest, copy_digest=copy_digest)
+            return copy_with(item, fields_digest=digest, copy_digest=copy_digest)
         return item
 
 
@@ -74,7 +74,7 @@ def _leave_out_own(page: Page) -> Page:
     is_named = bool(page.name_title) and page.title == page.name_title
     if not page.whole_digest and not is_named and page.guessed is None:
         return page
-    return replace(page, whole_digest="", guessed=None, title="" if is_named else page.title)
+    return copy_with(page, whole_digest="", guessed=None, title="" if is_named else page.title)
 
 
 def compute_body_digest(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from scrapy.crawler import Crawler
 
+from searchcrawl.changed_copy import copy_with
 from searchcrawl.documents.language import choose_declared, detect_language
 from searchcrawl.index_fields import SUFFIXES
 from searchcrawl.items import Document, Guess, Headers, Page
@@ -65,8 +65,8 @@ class FieldsPipeline:
         page = complete_page(item.page, item, self._attributes, self._languages)
         if self._groups:
             # Beside the attributes, of which the digest of the document is made: after an edit it is sent again.
-            page = replace(page, attributes=(*page.attributes, ("groups", self._groups)))
-        return item if page is item.page else replace(item, page=page)
+            page = copy_with(page, attributes=(*page.attributes, ("groups", self._groups)))
+        return item if page is item.page else copy_with(item, page=page)
 
 
 def complete_page(
@@ -82,17 +82,17 @@ def complete_page(
         page = _add_attributes(page, document, attributes)
     page = _add_language(page, _read_content_language(document.headers), languages)
     if attributes is not None and attributes.desc_fallback and not page.description and page.text:
-        page = replace(page, description=_cut_beginning(page.text))
+        page = copy_with(page, description=_cut_beginning(page.text))
     return page
 
 
 def _add_language(page: Page, by_header: str, languages: Languages) -> Page:
     said = languages.forced or choose_declared(page.text, (page.language, by_header))
     if said:
-        return page if said == page.language else replace(page, language=said)
+        return page if said == page.language else copy_with(page, language=said)
     told = detect_language(page.text)
     guessed = (told, Guess.TEXT) if told else (languages.default, Guess.DEFAULT)
-    return replace(page, language=guessed[0], guessed=guessed)
+    return copy_with(page, language=guessed[0], guessed=guessed)
 
 
 def _add_attributes(page: Page, document: Document, attributes: AttributeMap) -> Page:
@@ -119,7 +119,7 @@ def _add_attributes(page: Page, document: Document, attributes: AttributeMap) ->
             fields[attribute] = several[:1]
         else:
             fields[attribute + SUFFIXES[types[attribute]]] = several
-    return replace(page, found=(), attributes=tuple(sorted(fields.items())), **filled)
+    return copy_with(page, found=(), attributes=tuple(sorted(fields.items())), **filled)
 
 
 def _report_unreadable(attributes: AttributeMap, attribute: str, text: str, url: str) -> None:

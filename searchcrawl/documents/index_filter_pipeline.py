@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from searchcrawl import clock
+from searchcrawl.changed_copy import copy_with
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.file_name import find_file_name
@@ -42,7 +41,7 @@ class FetchedFilterPipeline:
         if not isinstance(item, Document):
             return item
         refusal = self._rules.find_refusal(self._collect_facts(item))
-        return item if refusal is None else replace(item, refusal=refusal.text)
+        return item if refusal is None else copy_with(item, refusal=refusal.text)
 
     def _collect_facts(self, document: Document) -> FetchedFacts:
         """The facts for the filters; a fact that no filter of this source needs is left out."""
@@ -108,7 +107,7 @@ class PageFilterPipeline:
             except InvalidUrl as error:
                 if code == 200:
                     code, rule = Code.INVALID_DISPLAY_URL, f"display: {error}"
-        return replace(
+        return copy_with(
             document,
             code=code,
             rule=rule,

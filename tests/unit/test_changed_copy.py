@@ -1,0 +1,59 @@
+"""Changed copies are those of ``dataclasses.replace``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from searchcrawl.changed_copy import copy_with
+from searchcrawl.items import Claim, Link, Page
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    one: int
+    other: int
+
+    def __post_init__(self) -> None:
+        """Would not run."""
+
+
+@dataclass(frozen=True)
+class _WithoutSlots:
+    one: int = 1
+    other: int = 2
+
+
+def test_copy_when_changed_then_is_that_of_replace() -> None:
+    page = Page(title="a", text="b", links=(Link("http://a.example/"),), noindex=True)
+
+    changed = copy_with(page, text="c", links=())
+
+    assert changed == replace(page, text="c", links=()) != page
+    assert type(changed) is Page
+    assert page.text == "b"
+
+
+def test_copy_when_nothing_changes_then_is_equal() -> None:
+    claim = Claim(url_id=1, url="http://a.example/", host_id=2, depth=3, rejected="404")
+
+    changed = copy_with(claim)
+
+    assert changed == claim
+    assert changed is not claim
+
+
+def test_copy_when_it_has_no_such_field_then_is_refused() -> None:
+    with pytest.raises(KeyError, match="colour"):
+        copy_with(Page(), colour="red")
+
+
+def test_copy_when_class_checks_itself_then_is_refused() -> None:
+    with pytest.raises(TypeError, match="_Checked"):
+        copy_with(_Checked(1, 2), one=3)
+
+
+def test_copy_when_class_has_no_slots_then_is_refused() -> None:
+    with pytest.raises(AttributeError):
+        copy_with(_WithoutSlots(), one=3)
