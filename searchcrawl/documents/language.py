@@ -32,6 +32,8 @@ _NO_TEXT: Final = re.compile(r"[^\w!-~ ]+")
 _KANA: Final = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
 _HANGUL: Final = re.compile("[\uac00-\ud7a3]")
 _IDEOGRAPH: Final = re.compile("[\u4e00-\u9fff]")
+#: Nearly all texts have a few of these at most, and are of no script that is looked for.
+_BEYOND_LATIN: Final = re.compile("[^\x00-\u036f]")
 #: The part of a text in which characters are counted to find its script.
 _SCRIPT_CHARS: Final = 400
 _CJK_LETTERS: Final = 8
@@ -149,6 +151,8 @@ def _can_write(language: str, text: str) -> bool:
     if text.isascii() or language not in _OF_ONE_SCRIPT:
         return True
     head = text[:_SCRIPT_CHARS]
+    if len(_BEYOND_LATIN.findall(head)) < _MIN_OTHER_LETTERS:
+        return True
     least = max(_MIN_OTHER_LETTERS, _MIN_OTHER_SHARE * sum(map(str.isalpha, head)))
     if sum(1 for character in head if character > "\u036f" and character.isalpha()) < least:
         return True
@@ -158,6 +162,8 @@ def _can_write(language: str, text: str) -> bool:
 
 def _detect_by_script(head: str) -> str:
     """ja, ko or zh if a good part of the text is in their characters; empty for other scripts."""
+    if len(_BEYOND_LATIN.findall(head)) < _CJK_LETTERS:
+        return ""
     kana, hangul, ideographs = (len(script.findall(head)) for script in (_KANA, _HANGUL, _IDEOGRAPH))
     together = kana + hangul + ideographs
     if together < _CJK_LETTERS or together < len(head) * _MIN_CJK_SHARE:
