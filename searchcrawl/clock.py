@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
 
 #: Where the system has no such clock: the one that rests while the machine sleeps.
 _BOOT_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: So far a clock may be ahead, or its zone unknown.
+_AHEAD: Final = timedelta(days=1)
 
 
 def now() -> datetime:
@@ -60,3 +62,18 @@ def from_http_date(text: str | None) -> datetime | None:
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
     return min(max(moment, _EARLIEST), now())
+
+
+def from_file_date(text: str | None) -> datetime | None:
+    """A date that a file says of itself, in ISO 8601, until now; None for one that is before 1970 or in the future.
+
+    Many programs write such dates where they know none.
+    """
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    moment, present = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment, now()
+    return min(moment, present).astimezone(UTC) if _EARLIEST < moment < present + _AHEAD else None

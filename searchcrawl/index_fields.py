@@ -120,7 +120,7 @@ FIELDS: Final = (
     IndexField(
         "last_modified",
         Kind.DATE,
-        "when the document was changed, by its header or by an attribute of the source",
+        "when the document was changed, by its header, else by its file, or by an attribute of the source",
         is_fixed=True,
         other_spellings=("lastmodifieddate", "lastmodified"),
     ),

@@ -98,7 +98,7 @@ class Page:
     index (ms since 1970), None: never.
     ``malformed`` are the first links that are no URL.
 
-    ``name_title`` is the title that was made of the name of a file, where it says none itself.
+    ``modified`` is when a file says that it was changed last (ISO 8601). ``name_title`` is the title that was made of the name of a file, where it says none itself.
     ``guessed`` is the language of a page that declares none, and what it was taken from.
     ``text`` is what is indexed of the text. ``whole`` is all of it where that is more, and ``whole_digest`` its sha256 (hex).
     """
@@ -114,6 +114,7 @@ class Page:
     language: str = ""
     guessed: tuple[str, Guess] | None = None
     charset: str = ""
+    modified: str = ""
     canonical: str | None = None
     refresh: str | None = None
     noindex: bool = False

@@ -190,6 +190,7 @@ def build_record(document: Document) -> StoredPage:
             "subject": page.subject,
             "language": page.language,
             **({"language_guess": str(page.language_guess)} if page.language_guess is not None else {}),
+            **({"modified": page.modified} if page.modified else {}),
             **({"whole_digest": page.whole_digest} if page.whole_digest else {}),
             **({"attributes": attributes} if attributes else {}),
         },

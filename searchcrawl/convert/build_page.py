@@ -16,6 +16,7 @@ from searchcrawl.html.file_name import build_title
 from searchcrawl.html.metas import read_robots_directives
 from searchcrawl.html.page_text import collapse, collapse_lines
 from searchcrawl.items import Link, Page
+from searchcrawl.rules.attribute_values import convert_value
 
 #: The longest value of what a file says of itself.
 _MAX_VALUE_CHARS: Final = 8_192
@@ -39,12 +40,11 @@ def build_page(
     """The page of a file with this text, and the values that it has of itself.
 
     Without a title, the name of the file is the title; an empty file has none. ``values`` are further ones by name, which
-    a source may map to attributes as those of meta elements (``meta:created``). Raises ConversionFailed (904) beyond
+    a source may map to attributes as those of meta elements (``meta:created``); ``modified`` is the last change where the
+    server names none. Raises ConversionFailed (904) beyond
     MAX_CHARACTERS.
     """
-    if len(text) > MAX_CHARACTERS:
-        raise ConversionFailed(f"a text of over {MAX_CHARACTERS} characters", code=Code.CONVERSION_LIMIT)
-    text = collapse_lines(text)
+    text = _read_text(text)
     title, author, subject = _clean(title), _clean(author), _clean(subject)
     named = {**(values or {}), "title": title, "author": author, "subject": subject}
     name_title = build_title(context.headers, context.url) if text and not title else ""
@@ -58,10 +58,17 @@ def build_page(
         description=_clean(description),
         language=_read_language(language),
         charset=charset,
+        modified=str(convert_value(_clean(named.get("modified", "")), "date") or ""),
         links=tuple(links),
         malformed=tuple(malformed),
         found=_select(named, context.attribute_origins),
     )
+
+
+def _read_text(text: str) -> str:
+    if len(text) > MAX_CHARACTERS:
+        raise ConversionFailed(f"a text of over {MAX_CHARACTERS} characters", code=Code.CONVERSION_LIMIT)
+    return collapse_lines(text)
 
 
 def _read_robots(context: ConversionContext) -> Page:

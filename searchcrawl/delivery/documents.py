@@ -87,7 +87,7 @@ def build_indexed_document(
         "depth": row.depth,
         **{name: record.get(name) for name in _OF_PAGE},
         "mimetype": row.mimetype,
-        "last_modified": clock.from_http_date(row.last_modified),
+        "last_modified": clock.from_http_date(row.last_modified) or clock.from_file_date(record.get("modified")),
         "content_length": row.content_length,
         "checksum": row.fields_digest.hex(),
         "text_signature": near_copies.sign(record.get("content") or ""),

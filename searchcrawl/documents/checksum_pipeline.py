@@ -70,11 +70,14 @@ class FieldsDigestPipeline:
 
 
 def _leave_out_own(page: Page) -> Page:
-    """The page without what copies may differ in: what is not indexed of them, how the language is told, and the name of the same file elsewhere."""
+    """The page without what copies may differ in: what is not indexed of them, how their language is told, dates of files.
+
+    And the name of the same file elsewhere.
+    """
     is_named = bool(page.name_title) and page.title == page.name_title
-    if not page.whole_digest and not is_named and page.guessed is None:
+    if not page.whole_digest and not is_named and page.guessed is None and not page.modified:
         return page
-    return copy_with(page, whole_digest="", guessed=None, title="" if is_named else page.title)
+    return copy_with(page, whole_digest="", guessed=None, modified="", title="" if is_named else page.title)
 
 
 def compute_body_digest(
@@ -131,6 +134,9 @@ def _digest_fields(page: Page) -> bytes:
     if page.language_guess is not None:
         # What a page declares counts whatever its host has: with or without it, it may be sent with another language.
         digest.update(b"guess " + page.language_guess.encode())
+    if page.modified:
+        # Not which date: a file that is made for each request is changed only if its text is.
+        digest.update(b"dated")
     if page.whole_digest:
         # A page whose whole text is indexed has the digest that it had when all were.
         digest.update(b"whole " + page.whole_digest.encode())

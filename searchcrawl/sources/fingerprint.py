@@ -40,7 +40,7 @@ VERSIONS: Final[Mapping[str, int]] = {
     # Rises when ``html.page`` would read another page out of the same bytes.
     "html": 5,
     # Rises when ``convert`` would read another page out of the same bytes.
-    "convert": 3,
+    "convert": 4,
     # Rises when ``documents.checksum_pipeline`` cannot make digests of an earlier version any more, so that it gives the
     # same page another one. A new version beside the earlier ones needs no recrawl.
     "checksum": 1,

@@ -30,7 +30,7 @@ class Notes:
             os._exit(1)
         if body == b"raise":
             raise LookupError("no such note")
-        return Converted(text=body.decode(), title="A note", values={"created": "2024-03-05"})
+        return Converted(text=body.decode(), title="A note", values={"modified": "2024-03-05"})
 """
 
 
@@ -178,6 +178,7 @@ class Run(NamedTuple):
     codes: dict[str, int]
     found: dict[str, list[str]]
     titles: dict[str, str]
+    dates: dict[str, str]
     requested: list[str]
     versions: dict[str, int]
 
@@ -199,6 +200,8 @@ def build(site: SiteProcess) -> None:
     for files in (GOOD, BAD, ARCHIVES):
         for path, (body, content_type, *_) in files.items():
             site.set_page(HOST, path, body, content_type=content_type)
+    for path in ("/read.note", "/table.csv"):
+        site.set_page(HOST, path, last_modified=None)
     site.set_page(HOST, "/app", "", status=403)
     to_other = {"Location": site.url(OTHER, "/open.zip")}
     site.set_page(HOST, "/elsewhere.zip", "", status=302, headers=to_other)
@@ -222,6 +225,7 @@ def crawled(project: CrawlProject) -> Run:
             for word, each in hits.items()
         },
         {word: str(each[0].fields.get("title")) for word, each in hits.items() if each},
+        {word: str(each[0].fields.get("last_modified")) for word, each in hits.items() if each},
         [each["path"] for each in project.site.log()],
         project.versions(),
     )
@@ -264,6 +268,8 @@ def test_c8_files_when_crawled_then_each_is_one_document_that_is_found(seen: See
     assert [seen.first.titles[word] for word in ("cinnamon", "caraway", "nutmeg", "zephyr", "paprika", "quicksilver")] == [
         "Letter", "Rich", "Data", "News", "A note", "plan.docx",
     ]  # fmt: skip
+    # Of these the server names no date, and one says it itself.
+    assert (seen.first.dates["paprika"][:10], seen.first.dates["fennel"]) == ("2024-03-05", "None")
 
 
 def test_c8_links_when_they_are_in_files_then_only_those_of_feeds_are_followed(seen: Seen) -> None:

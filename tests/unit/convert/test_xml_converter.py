@@ -38,6 +38,7 @@ def test_feed_when_it_is_rss_then_its_items_are_text_and_their_links_are_followe
     assert page.links == (Link("http://a.test/"), Link("http://a.test/storm.html"))
     assert page.description == "What happens"
     assert page.found == (("meta:modified", ("Tue, 05 Mar 2024 10:00:00 +0000",)),)
+    assert page.modified == "2024-03-05T10:00:00Z"
 
 
 def test_feed_when_it_is_atom_then_only_its_alternate_links_are_followed() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -29,6 +31,30 @@ def test_fields_when_a_record_has_attributes_then_they_are_fields_and_may_fill_f
     assert made["version_s"] == ["1", "2"]
     assert made["last_modified"] == "2020-01-01T00:00:00Z"
     assert made["mimetype"] == "application/x-mine"
+
+
+@pytest.mark.parametrize(
+    ("header", "of_file", "expected"),
+    [
+        ("Tue, 05 Mar 2024 10:11:12 GMT", "2020-01-01T00:00:00Z", datetime(2024, 3, 5, 10, 11, 12, tzinfo=UTC)),
+        (None, "2020-01-01T02:00:00+02:00", datetime(2020, 1, 1, tzinfo=UTC)),
+        ("no date", "2020-01-01T00:00:00Z", datetime(2020, 1, 1, tzinfo=UTC)),
+        # What programs write that know no date.
+        (None, "1601-01-01T00:00:00Z", None),
+        (None, "9000-01-01T00:00:00Z", None),
+        (None, "yesterday", None),
+        (None, None, None),
+    ],
+)
+def test_date_when_the_server_names_none_then_is_that_of_the_file(
+    header: str | None, of_file: str | None, expected: datetime | None
+) -> None:
+    record = {"title": "t"} | ({} if of_file is None else {"modified": of_file})
+    row = replace(ROW, last_modified=header)
+
+    made = build_indexed_document(row, record, source="site", duplicates=()).fields
+
+    assert made.get("last_modified") == expected
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from searchcrawl.documents.checksum_pipeline import (
     compute_body_digest,
     compute_fields_digest,
 )
-from searchcrawl.items import Page
+from searchcrawl.items import Guess, Page
 from tests import factories
 
 
@@ -110,3 +110,26 @@ def test_fields_digest_when_the_way_it_is_made_is_new_then_a_document_keeps_its_
     assert compute_fields_digest(Page(title="another", text="y"), known=second) == second
     # A version of a newer release.
     assert compute_fields_digest(page, known=b"\3" + first) == compute_fields_digest(page)
+
+
+def test_fields_digest_when_only_the_date_of_a_file_or_its_guessed_language_counts_then_copies_stay_copies() -> None:
+    document = factories.document(text="Words")
+    assert document.page is not None
+    page = replace(document.page, language="en")
+    pages = [
+        page,
+        replace(page, modified="2024-03-05T10:00:00Z"),
+        replace(page, modified="2024-03-06T10:00:00Z"),
+        replace(page, guessed=("en", Guess.TEXT)),
+        replace(page, guessed=("en", Guess.DEFAULT)),
+        # A component of a user's own set another one.
+        replace(page, guessed=("de", Guess.TEXT)),
+    ]
+    found = [FieldsDigestPipeline(finds_copies=True).process_item(replace(document, page=each)) for each in pages]
+    plain, dated, later, told, default, own = (each.fields_digest for each in found)  # type: ignore[attr-defined]
+
+    assert len({each.copy_digest for each in found}) == 1  # type: ignore[attr-defined]  # a document
+    # A file that is made for each request, with the time of it, is no other one.
+    assert dated == later
+    assert own == plain
+    assert len({plain, dated, told, default}) == 4
