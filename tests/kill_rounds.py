@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import signal
 import threading
 import time
@@ -242,10 +243,10 @@ def initial(
     """First crawls of the site, with so many generated pages, into local indexes."""
 
     def prepare(project: Path, name: str) -> None:
-        kill_site.project(project, site, "demo", settings={"cache": cache} if cache else None, pages=pages)
+        _write_project(project, site, cache, pages)
         kill_site.call_agent(project, name)
 
-    return Kind(forks, site, folder, prepare, source="demo", exact=cache is None)
+    return Kind(forks, site, folder, prepare, source="demo", exact=_keeps(cache))
 
 
 def maintenance(forks: Forks, site: SiteProcess, folder: Path, template: Path, *, exact: bool = True) -> Kind:
@@ -258,22 +259,43 @@ def maintenance(forks: Forks, site: SiteProcess, folder: Path, template: Path, *
     return Kind(forks, site, folder, prepare, source="demo", exact=exact)
 
 
-def with_full_cache(forks: Forks, site: SiteProcess, folder: Path) -> Path:
-    """A project after two crawls whose cache is full of what is superseded and what is not; the site has changed since."""
-    kill_site.fill(site)
-    template = kill_site.project(folder, site, "demo")
+def after_change(
+    forks: Forks, site: SiteProcess, folder: Path, *, cache: dict[str, Any] | None = None, pages: int = 40
+) -> Kind:
+    """Second crawls of a site that has its first pages now, and is crawled and changed here."""
+    template = _write_project(folder / "template", site, cache, pages)
     assert forks.run(template, "crawl", "demo") == 0
-    kill_site.change(site)
+    kill_site.change(site, pages=pages)
+    return maintenance(forks, site, folder, template, exact=_keeps(cache))
+
+
+def with_full_cache(
+    forks: Forks, site: SiteProcess, folder: Path, *, cache: dict[str, Any] | None = None, pages: int = 40
+) -> Kind:
+    """Third crawls, whose cache is full of what is superseded and what is not; the site has its first pages now."""
+    template = _write_project(folder / "template", site, cache, pages)
+    assert forks.run(template, "crawl", "demo") == 0
+    kill_site.change(site, pages=pages)
     assert forks.run(template, "crawl", "demo") == 0
     size = sum(path.stat().st_size for path in (template / "var" / "cache").rglob("*.gz"))
     settings = template / "searchcrawl.toml"
-    threshold = "threshold_mb = 0.1"
-    text = settings.read_text("utf-8").replace(threshold, f"{threshold}\nmax_gb = {size / 1024**3}")
+    text = re.sub(r"(?m)^threshold_mb = .*$", rf"\g<0>\nmax_gb = {size / 1024**3}", settings.read_text("utf-8"))
     settings.write_text(text, "utf-8")
-    for number in range(0, 40, 3):
-        page = kill_site.page(f"Third {number}", text=f"third{number} " * 999)
-        site.set_page(kill_site.GENERATED_HOST, f"{kill_site.GENERATED}{number}.html", page)
-    return template
+    for number in range(0, pages, 3):
+        kill_site.change_generated(site, number, pages=pages)
+    return maintenance(forks, site, folder, template)
+
+
+def _write_project(folder: Path, site: SiteProcess, cache: dict[str, Any] | None, pages: int) -> Path:
+    settings = {"cache": cache} if cache else None
+    # Without its record the one that stays is fetched again, in the next run, before its near copies leave.
+    copies = {} if _keeps(cache) else {"copies": {"near": "group"}}
+    return kill_site.project(folder, site, "demo", settings=settings, pages=pages, **copies)
+
+
+def _keeps(cache: dict[str, Any] | None) -> bool:
+    """Whether the cache keeps what the index has."""
+    return cache is None or cache.get("preserve", True)
 
 
 def in_solr(forks: Forks, site: SiteProcess, folder: Path, url: str) -> Kind:

@@ -15,6 +15,11 @@ HOST: Final = "kill.acme.test"
 GENERATED_HOST: Final = "gen.acme.test"
 _GENERATED: Final = "/n/{},links=4,kb=12/"
 GENERATED: Final = _GENERATED.format(40)
+#: The links of the start page of a site that has few pages: one or two of each kind that a crawl treats in its own way.
+_FEW: Final = (
+    *("/moved.html", "/moving.html", "/gone.html", "/unindexed.html", "/hidden.html", "/chain/7.html"),
+    *("/copies/first.html", "/copies/second.html", "/twin.html", "/twins/second.html", "/named/x.html"),
+)
 #: What a redirect is answered with, and to which path it leads.
 REDIRECTS: Final = {
     "/moved.html": (301, "/target.html"),
@@ -69,9 +74,10 @@ def naming(title: str, target: str, *links: str) -> str:
     return page(title, *links, head=f'<link rel="canonical" href="{target}">')
 
 
-def fill(site: SiteProcess) -> None:
-    """Sets the pages of the first crawl."""
-    site.set_page(HOST, "/sitemap.xml", sitemap(site, range(1, 7)), content_type="application/xml")
+def fill(site: SiteProcess, *, few: bool = False) -> None:
+    """Sets the pages of the first crawl; of ``few`` only a third is linked."""
+    listed = (1, 5) if few else range(1, 7)
+    site.set_page(HOST, "/sitemap.xml", sitemap(site, listed), content_type="application/xml")
     for number in range(1, 8):
         site.set_page(HOST, f"/listed/{number}.html", page(f"Listed {number}", f"/below/{number}.html"))
     unfollowed = '<a rel="nofollow" href="/nobody-goes-there.html">x</a></body>'
@@ -79,7 +85,8 @@ def fill(site: SiteProcess) -> None:
     roots = (*REDIRECTS, "/slow.html", "/chain/1.html", "/copies/first.html", "/copies/second.html", "/gone.html")
     more = ("/withdrawn.html", "/hidden.html", "/empty.html", "/missing.html", "/refused.html", "/unindexed.html")
     twins = ("/twin.html", "/twins/second.html", "/refreshing.html", "/moving.html", "/elsewhere/x/y/z/a/b/c.html")
-    site.set_page(HOST, "/", page("Start", *roots, *more, *twins, *NAMING, *_NEAR))
+    links = _FEW if few else (*roots, *more, *twins, *NAMING)
+    site.set_page(HOST, "/", page("Start", *links, *_NEAR))
     site.set_pages(HOST, {path: page("Near", text=_build_near(number)) for number, path in enumerate(_NEAR)})
     for path, target in NAMING.items():
         site.set_page(HOST, path, naming(path, target))
@@ -101,6 +108,11 @@ def fill(site: SiteProcess) -> None:
     # It shortens the chain, which was walked as far as the depth allows by then.
     site.set_page(HOST, "/slow.html", page("Slow", "/chain/4.html"))
     site.set_behaviour(HOST, "/slow.html", delay_seconds=0.6)
+    _add_odd(site)
+
+
+def _add_odd(site: SiteProcess) -> None:
+    """Pages that are not indexed, each for another reason."""
     site.set_page(HOST, "/hidden.html", page("Hidden", head='<meta name="robots" content="noindex">'))
     site.set_page(HOST, "/empty.html", "")
     site.set_page(HOST, "/refused.html", "No.", status=403)
@@ -111,8 +123,11 @@ def fill(site: SiteProcess) -> None:
     )
 
 
-def change(site: SiteProcess) -> None:
-    """The site later: pages gone, hidden, moved, new and changed; a survivor of copies is one no longer."""
+def change(site: SiteProcess, *, pages: int = 40) -> None:
+    """The site later: pages gone, hidden, moved, new and changed; a survivor of copies is one no longer.
+
+    ``pages`` is the number of generated ones.
+    """
     site.set_page(HOST, "/sitemap.xml", sitemap(site, (1, 3, 5, 7)))
     site.delete_page(HOST, "/listed/5.html")
     site.delete_page(HOST, "/gone.html")
@@ -131,11 +146,17 @@ def change(site: SiteProcess) -> None:
     site.set_page(HOST, _NEAR[0], page("Near no longer", text="It says less than the others do."))
     site.set_page(HOST, _NEAR[1], page("Near", text=_build_near(7)))
     site.set_page(HOST, "/target.html", page("target", text="Other words than before."))
-    for number in (5, 11, 17, 23, 29, 35):
-        path = f"{GENERATED}{number}.html"
+    for number in range(5, pages, 6):
+        path = f"{_GENERATED.format(pages)}{number}.html"
         site.set_page(
             GENERATED_HOST, path, page(f"Changed {number}", "./", text=f"It has the word late{number}. " * 900)
         )
+
+
+def change_generated(site: SiteProcess, number: int, *, pages: int) -> None:
+    """Gives one of so many generated pages another text."""
+    changed = page(f"Third {number}", text=f"third{number} " * 999)
+    site.set_page(GENERATED_HOST, f"{_GENERATED.format(pages)}{number}.html", changed)
 
 
 def project(
@@ -147,7 +168,7 @@ def project(
     pages: int = 40,
     **overrides: Any,
 ) -> Path:
-    """A project with a source of that name for the site; its cache is full several times in a run."""
+    """A project with a source of that name for the site, with so many generated pages; its cache is full several times in a run."""
     return write_project(
         folder,
         site,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +24,7 @@ from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.batches.removal_table import RemovalCandidate
+from searchcrawl.store.documents import near_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import BatchState
 from searchcrawl.store.urls import url_table
@@ -122,6 +123,9 @@ class BatchSender:
 
         def note_receipts(transaction: Transaction) -> Mapping[str, int]:
             batch_table.note_accepted(transaction, batch, accepted)
+            if self.run.source.copies.near == "remove":
+                # Without ``cache.preserve`` the record, of which it would be made later, may be gone by then.
+                near_table.note_sent(transaction, batch, _find_signatures(part, {*accepted}))
             batch_table.note_refused(transaction, batch, refused)
             return {"indexed": len(accepted)}
 
@@ -192,6 +196,11 @@ def open_sender(
         outcome = "finished"
     finally:
         receiver.end(outcome)
+
+
+def _find_signatures(part: Sequence[tuple[int, IndexedDocument]], accepted: Collection[int]) -> dict[int, str]:
+    """What tells near copies of the texts that were sent; empty for one that is too short."""
+    return {url_id: str(document.fields.get("text_signature", "")) for url_id, document in part if url_id in accepted}
 
 
 def _fetch_again(transaction: Transaction, *, batch: SealedBatch, url_ids: Sequence[int]) -> None:

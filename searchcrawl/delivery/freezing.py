@@ -68,9 +68,12 @@ def load(run: Run, common: Common[T]) -> dict[str, T]:
 def freeze(run: Run, cache: DocumentCache, common: Common[T], *, wanted: bool) -> None:
     """Looks at the documents of each host anew, and has those sent again that differ; raises StoreError, CacheError.
 
-    Where it is not ``wanted`` any more, all documents go without it.
+    Where it is not ``wanted`` any more, all documents go without it. Without ``cache.preserve`` what is known stays, and
+    nothing becomes known: which records are left at the end of a run is chance.
     """
     _send_differing(run, cache, common)
+    if not run.project.cache.preserve:
+        return
     frozen = run.read(partial(common.table.load, source_id=run.source_id))
     sampled = _sample(run, common.types) if wanted else {}
     for host, documents in sampled.items():

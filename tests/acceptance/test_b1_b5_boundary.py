@@ -115,7 +115,7 @@ def second(site: SiteProcess) -> Iterator[SiteProcess]:
         yield second
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("source", "of_host", "refused"),
     [

@@ -118,6 +118,7 @@ def test_protected_pages_when_logged_in_then_are_indexed_and_nobody_else_sees_th
     assert "c4n4ry" not in crawl.written()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["basic", "digest", "form", "cookies"])
 def test_password_when_it_is_wrong_then_exit_8_code_959_and_no_document_is_lost(
     tmp_path: Path, site: LoginSite, name: str
@@ -144,7 +145,8 @@ def test_password_when_it_is_wrong_then_exit_8_code_959_and_no_document_is_lost(
     assert "wr0ng" not in crawl.written()
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("wall", ["redirect", "form", "status", "refresh"])
 @pytest.mark.parametrize(
     ("lasts", "closed"), [(3, {"/three.html"}), (10, {"/three.html", "/more-7.html", "/more-8.html", "/more-20.html"})]
@@ -227,7 +229,7 @@ def test_session_when_a_site_counts_views_in_cookies_then_lasts_to_the_end(
 SCRIPT: Final = "/index.php?action=login"
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("login", "action", "target"),
     [

@@ -67,7 +67,7 @@ def are_found(project: CrawlProject) -> bool:
     return there and all(len(project.found(f'"text of {name}"')) == 1 for name in NAMES[:3])
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("decision", ["approve", "reject", None])
 @pytest.mark.parametrize(("target", "named"), [("/", 40), ("/page00.html", 39)])
 def test_copies_when_a_template_names_one_page_for_all_then_they_wait_and_are_found_until_somebody_decides(

@@ -203,7 +203,7 @@ def live(crawled: LivePages, tmp_path: Path) -> LivePages:
     return crawled.copy(tmp_path / "project")
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.soak] if name in VARIANTS else []) for name in DISASTERS]
 )

@@ -183,7 +183,7 @@ def mounting(part_missing: Callable[[str], NoReturn]) -> None:
 
 
 @of_files
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.usefixtures("mounting")
 @pytest.mark.parametrize(
     ("where", "free"), [("var/cache", 12), ("var/store", 40), ("var/index", 40), ("var/log", 0), ("var", 60)]

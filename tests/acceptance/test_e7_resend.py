@@ -122,7 +122,7 @@ def emptied(core: str) -> None:
     urllib.request.urlopen(request, timeout=30).close()
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("at", "again"),
     [

@@ -24,7 +24,7 @@ def project(tmp_path: Path) -> Iterator[CrawlProject]:
         yield new_project(tmp_path, site, **source(site, HOST))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "keep", [{"exclude_urls": ["*/one.html"]}, {"min_bytes": 600}, {"exclude_names": ["one.html"]}], ids=str
 )

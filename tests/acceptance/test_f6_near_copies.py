@@ -81,6 +81,23 @@ def test_near_copies_when_they_are_removed_then_the_best_stays_and_another_takes
     assert (back.listed, back.counts["indexed"]) == ({}, 0)
 
 
+def test_near_copies_when_the_cache_keeps_no_record_then_are_compared_all_the_same_and_listed_by_the_next_run(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    editions = {f"a{'b' * edition}": manual(1, edition) for edition in range(3)}
+    pages(site, HOST, a=editions["a"])
+    project = new_project(tmp_path, site, project={"cache": {"preserve": False}})
+    edit(project, "remove")
+    run(project)
+    pages(site, HOST, **editions)
+    second, third, fourth = run(project), run(project), run(project)
+
+    assert second.versions.keys() == third.versions.keys() == {f"{HOST}/", at("a")}
+    # It was fetched again, for its record was gone.
+    assert third.listed == fourth.listed == {at("a"): [at("ab"), at("abb")]}
+    assert (fourth.counts["indexed"], fourth.counts["deleted"], fourth.counts["fetch_failures"]) == (0, 0, 0)
+
+
 def test_documents_when_many_would_leave_as_near_copies_then_they_wait_and_are_found_until_somebody_approves(
     site: SiteProcess, tmp_path: Path
 ) -> None:

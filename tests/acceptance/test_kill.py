@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,8 +24,6 @@ _BEAT = "lease.renew"
 #: What these crawls don't pass: documents went out before it was known what is on most pages (test_c8_site_blocks.py).
 _MARKED = ("blocks.marked", "languages.marked")
 FORGETFUL = {"threshold_mb": 0.1, "preserve": False}
-#: Tests that share the hundreds of failpoints that a crawl passes.
-_PIECES = 40
 #: Without what has no bearing on the index, which the initial crawl covers.
 _SOLR_MAINTENANCE = ("delete.selected", "delete.sent", "delete.marked", "index.acked", "batch.marked", "commit.sent")
 
@@ -95,35 +92,20 @@ def forgetful(forks: Forks, site: SiteProcess, tmp_path_factory: pytest.TempPath
 def maintenance(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
     """Second crawls, of a site that changed."""
     with SiteProcess() as site:
-        yield maintenance_of(forks, site, tmp_path_factory.mktemp("maintenance"))
-
-
-@pytest.fixture(scope="module")
-def forgetful_maintenance(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
-    """The same, where the cache has kept nothing of the first crawl."""
-    with SiteProcess() as site:
-        yield maintenance_of(forks, site, tmp_path_factory.mktemp("forgetful"), cache=FORGETFUL)
+        kill_site.fill(site)
+        kind = kill_rounds.after_change(forks, site, tmp_path_factory.mktemp("maintenance"))
+        kind.reference()
+        yield kind
 
 
 @pytest.fixture(scope="module")
 def compacting(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
     """Third crawls whose cache was full after the second: for what changed since, superseded records have to go."""
-    folder = tmp_path_factory.mktemp("compacting")
     with SiteProcess() as site:
-        template = kill_rounds.with_full_cache(forks, site, folder / "template")
-        kind = kill_rounds.maintenance(forks, site, folder, template)
+        kill_site.fill(site)
+        kind = kill_rounds.with_full_cache(forks, site, tmp_path_factory.mktemp("compacting"))
         kind.reference()
         yield kind
-
-
-def maintenance_of(forks: Forks, site: SiteProcess, folder: Path, cache: dict[str, Any] | None = None) -> Kind:
-    kill_site.fill(site)
-    template = kill_site.project(folder / "template", site, "demo", settings={"cache": cache} if cache else None)
-    assert forks.run(template, "crawl", "demo") == 0
-    kill_site.change(site)
-    kind = kill_rounds.maintenance(forks, site, folder, template, exact=cache is None)
-    kind.reference()
-    return kind
 
 
 def test_failpoints_when_runs_are_counted_then_each_is_passed(
@@ -215,30 +197,3 @@ def test_maintenance_in_solr_when_killed_around_deliveries_then_ends_as_if_undis
         kind.reference()
 
         assert kind.rounds(cuts) == []
-
-
-@pytest.fixture
-def all_kinds(initial: Kind, maintenance: Kind, forgetful: Kind, forgetful_maintenance: Kind) -> list[Kind]:
-    return [initial, maintenance, forgetful, forgetful_maintenance]
-
-
-@pytest.mark.soak
-@pytest.mark.pairs
-@pytest.mark.parametrize("piece", range(_PIECES))
-@pytest.mark.parametrize("kind", ["initial", "maintenance", "forgetful", "forgetful_maintenance", "compacting"])
-def test_crawls_when_killed_at_each_passing_and_again_during_recovery_then_end_as_if_undisturbed(
-    request: pytest.FixtureRequest, kind: str, piece: int
-) -> None:
-    crawls: Kind = request.getfixturevalue(kind)
-
-    assert crawls.rounds(kill_rounds.cuts_at_any(crawls.passed, first=piece + 1, step=_PIECES)) == []
-
-
-@pytest.mark.soak
-@pytest.mark.pairs
-def test_crawls_when_killed_at_many_random_moments_then_end_as_if_undisturbed(all_kinds: list[Kind]) -> None:
-    lines: list[str] = []
-    for seed, kind in enumerate(all_kinds):
-        lines += kind.rounds(kill_rounds.random_cuts(20, kind.seconds, seed))
-
-    assert lines == []

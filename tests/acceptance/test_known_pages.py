@@ -70,7 +70,7 @@ def refused(project: CrawlProject) -> dict[str, str]:
     return {url.removeprefix(HOST): row["rule"].partition(":")[0] for url, row in rows if row["code"] in {955, 961}}
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("limit", LIMITS)
 def test_known_pages_when_a_limit_on_traps_is_set_below_them_then_they_are_visited_updated_and_removed(
     project: CrawlProject, limit: str

@@ -192,7 +192,7 @@ NAMED: Final = (
 )
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("happen", NAMED)
 def test_orphans_when_something_still_names_the_pages_or_their_hub_only_failed_then_they_stay(
     project: CrawlProject, happen: Callable[[CrawlProject], None]

@@ -141,7 +141,7 @@ def test_explain_when_a_removal_was_rejected_then_it_says_so_and_how_to_let_it_g
     assert f"searchcrawl quarantine restore demo --run {number}" in step["detail"]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.matrix
 @pytest.mark.parametrize("action", ["approve", "restore"])
 @pytest.mark.parametrize("point", ["delete.selected", "delete.sent", "delete.marked", "commit.sent"])

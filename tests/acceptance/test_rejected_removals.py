@@ -82,7 +82,7 @@ EVIDENCE: Final = (
 )
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("happen", EVIDENCE)
 def test_rejected_when_later_runs_find_the_same_then_the_documents_stay_and_nothing_waits(
     project: CrawlProject, happen: Change
@@ -138,7 +138,7 @@ def test_rejected_when_the_page_may_be_indexed_again_then_its_present_text_is_fo
     assert is_verified(project)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("first", "second"),
     [(gone, status_410), (noindex, gone), (gone, noindex), (kept_out, gone), (gone, outside), (noindex, outside)],

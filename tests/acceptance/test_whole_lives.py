@@ -241,7 +241,7 @@ def site() -> Iterator[None]:
         yield
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", range(3))
 def test_index_in_a_whole_life_then_nothing_leaves_it_by_mistake(number: int) -> None:
     live(WholeLife, number, 2, phases=(Phase.generate,))

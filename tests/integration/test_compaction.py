@@ -264,6 +264,7 @@ class Killed(Exception):
     """The process ends here."""
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("point", ["segment.copied", "segment.moved", "cache.freed"])
 @pytest.mark.parametrize("passing", [1, 2, 3])
 def test_free_when_the_process_ends_at_any_step_then_no_record_is_lost_and_the_next_goes_on(

@@ -104,7 +104,7 @@ def test_removals_when_killed_between_pages_that_are_held_back_then_all_wait(
     after.close()
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("point", ["delete.selected", "delete.sent", "delete.marked", "commit.sent"])
 @pytest.mark.parametrize(("gone", "unlimited", "number"), [(10, False, 2), (30, True, 3)])
 def test_removals_when_killed_between_pages_that_are_removed_then_the_rest_is_removed_too_and_counted_once(

@@ -8,10 +8,12 @@ from typing import Final, NamedTuple
 from sqlalchemy import bindparam, select, text, update
 
 from searchcrawl.codes import Code
+from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.documents.duplicate_key_table import KEYED_DOCUMENTS, KeyedDocument
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split
+from searchcrawl.store.states import DocumentState
 
 #: Rows that are read at once.
 PAGE_ROWS: Final = 5000
@@ -86,6 +88,18 @@ def set_signatures(transaction: Transaction, signatures: Mapping[int, str]) -> N
     if signatures:
         transaction.execute(
             update(documents).where(documents.c.url_id == bindparam("row_id")).values(near_signature=bindparam("new")),
+            [{"row_id": url_id, "new": signature} for url_id, signature in signatures.items()],
+        )
+
+
+def note_sent(transaction: Transaction, batch: SealedBatch, signatures: Mapping[int, str]) -> None:
+    """Writes the signatures of documents that the index has taken, by row id, but of those that changed meanwhile."""
+    if signatures:
+        as_sent = documents.c.batch_id == batch.number, documents.c.state == int(DocumentState.PRESENT)
+        transaction.execute(
+            update(documents)
+            .where(documents.c.url_id == bindparam("row_id"), *as_sent, documents.c.copy_digest.is_not(None))
+            .values(near_signature=bindparam("new")),
             [{"row_id": url_id, "new": signature} for url_id, signature in signatures.items()],
         )
 

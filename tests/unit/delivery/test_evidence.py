@@ -64,6 +64,7 @@ def leave(
         ]
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize(
     ("code", "rule", "leaves"),
     [

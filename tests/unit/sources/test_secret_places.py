@@ -71,6 +71,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize("place", list(list_places()), ids=str)
 def test_secret_when_it_stands_anywhere_then_no_command_tells_it(
     root: Path, place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
