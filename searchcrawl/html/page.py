@@ -6,13 +6,14 @@ import hashlib
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from searchcrawl import clock
+from searchcrawl.changed_copy import copy_with
 from searchcrawl.html import regions
 from searchcrawl.html.attributes import read_attributes
 from searchcrawl.html.encoding import decode
@@ -23,7 +24,7 @@ from searchcrawl.html.main_text import PageTexts, choose_text
 from searchcrawl.html.metas import parse_refresh, read_robots_directives
 from searchcrawl.html.page_text import BLOCK_MARK, collapse
 from searchcrawl.html.pieces import join_pieces
-from searchcrawl.html.regions import ALL_TEXT, TextRules, find_region, mark_chosen, surround
+from searchcrawl.html.regions import ALL_TEXT, TextRules, find_region, has_switches, mark_chosen, surround
 from searchcrawl.html.tree import PageTrees, parse_trees
 from searchcrawl.items import Link, Page
 
@@ -135,7 +136,7 @@ def parse_page(
     # At last: it removes the scripts.
     texts = _read_texts(trees, found.silent, text, text_rules)
     whole = texts.whole if texts.whole != texts.indexed else ""
-    return replace(
+    return copy_with(
         page,
         text=texts.indexed,
         whole=whole,
@@ -162,7 +163,7 @@ def parse_head(
     """
     text, charset = decode(body, content_type=content_type, default_charset=default_charset)
     found = _FieldsReader(url, charset, robots_headers, user_agent, attribute_origins).read_head(text)
-    return None if found is None else replace(found[0], text=known_text)
+    return None if found is None else copy_with(found[0], text=known_text)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -228,7 +229,12 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
             _insert_before(node, _MARK)
             _insert_after(node, _MARK)
         elif kind is region:
-            surround(node, find_region(_REGION_OF_TAG[node.tag_id], node) or regions.PLAIN)
+            marks = find_region(_REGION_OF_TAG[node.tag_id], node)
+            if marks is None:
+                _insert_before(node, _MARK)
+                _insert_after(node, _MARK)
+            else:
+                surround(node, marks)
         else:
             found.add(node, node.tag_id)
 
@@ -362,8 +368,9 @@ def _normalise_language(text: str) -> str:
 
 def _read_texts(trees: PageTrees, silent: list[LexborNode], text: str, rules: TextRules) -> PageTexts:
     """What the body shows, one line for each block. It changes the trees, so all else is read before."""
+    with_switches = has_switches(text)
     for tree in trees.trees:
-        mark_chosen(tree, text, rules)
+        mark_chosen(tree, rules, with_switches=with_switches)
     # Backwards, so that a node is freed before the one that contains it.
     for node in reversed(silent):
         node.decompose()

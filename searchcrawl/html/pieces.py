@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborCSSSelector, LexborHTMLParser, LexborNode
 
 from searchcrawl.html.page_text import BLOCK_MARK
 from searchcrawl.html.regions import ANY, SEAM
@@ -31,6 +31,8 @@ _MAX_VALUE: Final = 300
 _MARK: Final = b'<script id="searchcrawl-end-of-piece"></script>'
 _MARK_ID: Final = "searchcrawl-end-of-piece"
 _MARK_SELECTOR: Final = f"#{_MARK_ID}"
+#: One for all pieces: to make one takes as long as to use it. Only one thread runs in it at a time.
+_SELECTOR: Final = LexborCSSSelector()  # type: ignore[no-untyped-call]
 _BLOCK: Final = re.compile(
     rb"<(?:article|blockquote|d[dlt]|div|h[1-6]|li|[ou]l|p|pre|section|table|t[dhr])(?=[\s>])", re.IGNORECASE
 )
@@ -78,7 +80,8 @@ def _parse_piece(
         if mark is None and not is_last:
             continue
         opened_there = b"" if mark is None else _open_again(mark)
-        for seam in (mark, tree.css_first(_MARK_SELECTOR) if opened else None):
+        root = tree.root
+        for seam in (mark, _find_first(root) if opened and root is not None else None):
             if seam is not None:
                 seam.insert_before(SEAM)
                 seam.decompose()
@@ -113,6 +116,12 @@ def _find_mark(tree: LexborHTMLParser) -> LexborNode | None:
     while node is not None and (child := node.last_child) is not None:
         node = child
     return node if node is not None and node.tag == "script" and node.id == _MARK_ID else None
+
+
+def _find_first(root: LexborNode) -> LexborNode | None:
+    """The mark at the beginning of a piece."""
+    found: list[LexborNode] = _SELECTOR.find_first(_MARK_SELECTOR, root)  # type: ignore[attr-defined]  # not in its stub
+    return found[0] if found else None
 
 
 def _open_again(mark: LexborNode) -> bytes | None:

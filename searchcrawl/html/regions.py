@@ -70,11 +70,8 @@ SEAM: Final = MARK + "\x1a"
 #: All that marks may be.
 ANY: Final = re.compile(f"{MARK}[\x03-\x1c]|{BLOCK_MARK}")
 
-#: A block that is no region.
-PLAIN: Final = Marks(BLOCK_MARK, BLOCK_MARK)
-
 ALL: Final = (CUT, NAMED_CUT, MAIN, NAMED_MAIN, DROPPED, KEPT, ARTICLE, ASIDE, HIDDEN)
-_RAW: Final = {marks: (marks.before.encode(), marks.after.encode()) for marks in (*ALL, PLAIN)}
+_RAW: Final = {marks: (marks.before.encode(), marks.after.encode()) for marks in ALL}
 #: The elements whose attributes are looked at.
 ELEMENTS: Final = "article aside button div dl footer form header main nav ol section select table td ul"
 
@@ -109,6 +106,10 @@ _WORDS_OF_OTHERS: Final = "(?:category|tag|product[_-](?:cat|tag)|no|has|with|wi
 _OF_OTHERS: Final = re.compile(rf"(?:^|(?<=\s)){_WORDS_OF_OTHERS}[_-]\S*", re.IGNORECASE)
 _ASIDE: Final = re.compile(rf"(?:^|\s)(?:{_WORDS_OF_ASIDE})(?=$|[\s_-])", re.IGNORECASE)
 _MAIN: Final = re.compile(rf"(?:^|[\s_])(?:{_WORDS_OF_MAIN})(?=$|[\s_])", re.IGNORECASE)
+#: What any of them finds, this finds: most names are the ids of headings, and say nothing.
+_SPEAKING: Final = re.compile(
+    rf"(?:^|[\s_-])(?:{_WORDS_OF_CUT}|{_WORDS_OF_ASIDE}|{_WORDS_OF_MAIN})(?=$|[\s_-])", re.IGNORECASE
+)
 #: The same as whole names: these are not cut for what other names say of their layout.
 _WHOLLY_MAIN: Final = re.compile(rf"(?:^|\s)(?:{_WORDS_OF_MAIN})(?=$|\s)", re.IGNORECASE)
 #: The ids of sections are often made from their headings.
@@ -118,7 +119,8 @@ _HEADINGS_OF_BUTTONS: Final = _HEADINGS | {"summary"}
 #: So far a heading is looked for: over the elements around a button, and over the nodes in a section or a heading.
 _MOST_AROUND: Final = 3
 _MOST_INSIDE: Final = 12
-_MAY_BE_HIDDEN: Final = "[hidden], [style], [data-nosnippet]"
+#: One after the other: looking for all at once takes longer.
+_MAY_BE_HIDDEN: Final = ("[hidden]", "[style]", "[data-nosnippet]")
 _HIDING: Final = re.compile(r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 #: No author writes longer names; what comes after them is not looked at.
 _MOST_CHARACTERS: Final = 300
@@ -164,6 +166,8 @@ def _decide(element: str, role: str | None, classes: str | None, name: str | Non
     if found in {CUT, MAIN, ARTICLE}:
         return found
     names = f"{classes or ''} {name or ''}"[:_MOST_CHARACTERS]
+    if _SPEAKING.search(names) is None:
+        return found
     if found is None and _WHOLLY_MAIN.search(names):
         return NAMED_MAIN
     if _CUT.search(_OF_OTHERS.sub("", names)):
@@ -201,11 +205,13 @@ def _leave_letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
 
 
-def mark_chosen(parser: LexborHTMLParser, text: str, rules: TextRules) -> None:
-    """Puts marks around what is not to be indexed, or is the content, whatever ``rules.main`` says.
+def has_switches(text: str) -> bool:
+    """Whether a page may switch its indexing off and on, for ``mark_chosen``."""
+    return "googleoff" in text
 
-    ``text`` is that of the page.
-    """
+
+def mark_chosen(parser: LexborHTMLParser, rules: TextRules, *, with_switches: bool) -> None:
+    """Puts marks around what is not to be indexed, or is the content, whatever ``rules.main`` says."""
     root = parser.root
     if root is None:
         return
@@ -213,11 +219,11 @@ def mark_chosen(parser: LexborHTMLParser, text: str, rules: TextRules) -> None:
         _surround(_SELECTOR.find(", ".join(rules.drop), root), DROPPED)
     if rules.keep:
         _surround(_SELECTOR.find(", ".join(rules.keep), root), KEPT)
-    found = [(node, node.attributes) for node in _SELECTOR.find(_MAY_BE_HIDDEN, root)]
+    found = [(node, node.attributes) for selector in _MAY_BE_HIDDEN for node in _SELECTOR.find(selector, root)]
     if found:
         _surround([node for node, attributes in found if "data-nosnippet" in attributes], DROPPED)
         _surround([node for node, attributes in found if _is_hidden(attributes)], HIDDEN)
-    if "googleoff" in text:
+    if with_switches:
         _mark_switches(root)
 
 
