@@ -32,6 +32,7 @@ from searchcrawl.sources.loading import (
     read_start_urls,
 )
 from searchcrawl.sources.project import Project
+from searchcrawl.sources.registered import dump_registered
 from searchcrawl.stack_file import StackFile
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import lease as leases
@@ -265,12 +266,7 @@ def begin(
     return_large_blocks()
     boundary = build_boundary(source)
     current = compute_fingerprint(source, versions=versions)
-
-    def take(transaction: Transaction) -> tuple[int, Lease]:
-        source_id = run_table.find_or_add_source(transaction, source.name)
-        return source_id, leases.take(transaction, source_id, name=source.name)
-
-    source_id, lease = database.write(take)
+    source_id, lease = database.write(lambda transaction: _take(transaction, source))
     reach("lease.taken")
     _hasten(database, lease, current)
     row, forced = _recover(database, lease, current, StackFile(project.logs_dir, source.name), requests=requests)
@@ -293,6 +289,14 @@ def begin(
         database.write(lambda transaction: leases.release(transaction, lease))
         raise
     return run
+
+
+def _take(transaction: Transaction, source: Source) -> tuple[int, Lease]:
+    """Takes the lease of a source, and notes what searches need of its file."""
+    source_id = run_table.find_or_add_source(transaction, source.name)
+    lease = leases.take(transaction, source_id, name=source.name)
+    run_table.register(transaction, source_id, dump_registered(source))
+    return source_id, lease
 
 
 def _hasten(database: Database, lease: Lease, current: str) -> None:

@@ -14,8 +14,9 @@ from searchcrawl.index.query import find_other_prefixes
 from searchcrawl.index.receiver import HIT_END, HIT_START, Hit, Receiver, SearchIndex, SearchQuery
 from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
 from searchcrawl.queries.near_hits import Collapses, search_grouped
+from searchcrawl.queries.registered_sources import read_registered
 from searchcrawl.queries.search_notes import EMPTY_INDEX, Explanation, explain_nothing
-from searchcrawl.sources.attribute_table import choose_shown_names, map_index_fields
+from searchcrawl.sources.attribute_table import NamedAttributes, choose_shown_names, map_index_fields
 from searchcrawl.sources.checking import guess
 from searchcrawl.sources.loading import load_sources
 from searchcrawl.sources.project import Project
@@ -114,17 +115,21 @@ def read_known_fields(project: Project, query: SearchQuery) -> dict[str, str]:
     if all(name.lower() in known for name in names) and not find_other_prefixes(query.words):
         return known
     sources, errors = load_sources(project)
-    known = map_index_fields(source.attributes for source in sources.values())
+    files = [source.attributes for source in sources.values()]
+    known = map_index_fields(files)
+    all_known = map_index_fields([*files, *read_registered(project, without=sources).values()])
     for name in names:
         if name.lower() in known:
             continue
         of_name = [error for error in errors if error.key.lower() == f"attributes.types.{name.lower()}"]
         if of_name:
             raise InvalidFile(of_name)
+        if name.lower() in all_known:
+            continue
         broken = sorted({error.file for error in errors})
         unread = f" (not read, for errors in it: {', '.join(broken)})" if broken else ""
-        raise UnknownAttribute(f"unknown attribute: {name}{guess(name, known)}{unread}")
-    return known
+        raise UnknownAttribute(f"unknown attribute: {name}{guess(name, all_known)}{unread}")
+    return all_known
 
 
 def read_shown_names(project: Project, query: SearchQuery, language: str) -> dict[str, dict[str, str]]:
@@ -132,13 +137,22 @@ def read_shown_names(project: Project, query: SearchQuery, language: str) -> dic
     if not query.facets:
         return {}
     sources, _ = load_sources(project)
-    wanted = [source for name, source in sorted(sources.items()) if query.source in {None, name}]
-    return choose_shown_names((source.attributes for source in wanted), language.lower())
+    tables: dict[str, NamedAttributes] = {
+        **read_registered(project, without=sources),
+        **{name: source.attributes for name, source in sources.items()},
+    }
+    wanted = [table for name, table in sorted(tables.items()) if query.source in {None, name}]
+    return choose_shown_names(wanted, language.lower())
 
 
 def check_groups(project: Project, groups: Sequence[str]) -> list[str]:
     """Notes on groups to which no source belongs."""
-    known = {group for source in load_sources(project)[0].values() for group in source.groups} if groups else set()
+    if not groups:
+        return []
+    sources, _ = load_sources(project)
+    known = {group for source in sources.values() for group in source.groups}
+    if not known.issuperset(groups):
+        known.update(*(each.groups for each in read_registered(project, without=sources).values()))
     return [f"no source belongs to the group {each}{guess(each, known)}" for each in groups if each not in known]
 
 

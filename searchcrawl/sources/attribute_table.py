@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple, Protocol
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -131,6 +131,17 @@ class Attributes(Table):
         return {name: self.types.get(name, "string") for _, name in self.mapped if name not in FIXED}
 
 
+class NamedAttributes(Protocol):
+    """The attributes of a source as a search needs them."""
+
+    @property
+    def values(self) -> Mapping[str, Mapping[str, ShownName]]:
+        """What is shown for their values."""
+
+    def types_in_use(self) -> Mapping[str, AttributeType]:
+        """The type of each; fixed attributes are left out."""
+
+
 def _parse_origin(key: str) -> Origin:
     kind, _, name = key.partition(":")
     kind, name = kind.strip().lower(), name.strip().lower()
@@ -170,7 +181,7 @@ class _Use(NamedTuple):
         return ConfigurationError(self.file, join_key(("attributes.types", self.name)), message)
 
 
-def choose_shown_names(tables: Iterable[Attributes], language: str) -> dict[str, dict[str, str]]:
+def choose_shown_names(tables: Iterable[NamedAttributes], language: str) -> dict[str, dict[str, str]]:
     """What is shown for the values of each attribute, by its lower-case name, in a language; the first table counts."""
     shown: dict[str, dict[str, str]] = {}
     for table in tables:
@@ -187,7 +198,7 @@ def _choose_name(name: str | Mapping[str, str], language: str) -> str | None:
     return next((name[each] for each in (language, language.partition("-")[0], "name") if each in name), None)
 
 
-def map_index_fields(tables: Iterable[Attributes]) -> dict[str, str]:
+def map_index_fields(tables: Iterable[NamedAttributes]) -> dict[str, str]:
     """The field of the index by the lower-case name of each attribute, those of every document included."""
     fields: dict[str, str] = {**{name: name for name in OWN}, **FIXED}
     for table in tables:

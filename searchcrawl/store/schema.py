@@ -39,6 +39,9 @@ sources = Table(
     Column("orphans", SmallInteger, nullable=False, server_default="0"),
     Column("recrawl", Text),  # Why rows are to be visited without validators since the last completed run (recrawl).
     Column("forgotten", Text),  # The list of forgotten URLs that all rows agree with (rules.forgotten.digest).
+    Column(
+        "registered", Text
+    ),  # What searches need of its file, as JSON (sources.registered); null: it was not crawled since.
 )
 
 urls = Table(

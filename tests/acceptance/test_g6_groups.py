@@ -103,3 +103,28 @@ def test_search_when_asked_on_the_command_line_then_facets_offsets_notes_and_sug
     assert "try: barometer" in told
     assert (beginning["total"], beginning["suggestion"], beginning["notes"]) == (2, None, [])
     assert (refused.returncode, "--offset: must be 0 to 1000000 (got -1)" in refused.stderr) == (2, True)
+
+
+@pytest.mark.matrix
+def test_a7_search_when_the_file_of_a_source_is_gone_then_its_attributes_texts_and_groups_are_known(
+    project: CrawlProject,
+) -> None:
+    run(project)
+    file = project.folder / "sources" / f"{project.name}.toml"
+    file.rename(file.with_suffix(".away"))
+    asked = ("barometer", "--facet", "color", "--language", "de", "--filter", "color:red")
+
+    everywhere = search(project, *asked, "--group", "press")
+    by_name = search(project, *asked, "--source", project.name)
+    unknown = project.command("search", "barometer", "--source", "other")
+    misnamed = project.command("search", "barometer", "--facet", "colour")
+
+    assert everywhere == by_name
+    assert (everywhere["total"], everywhere["facet_names"]) == (1, {"color": {"red": "Rot"}})
+    assert everywhere["notes"] == []
+    assert (unknown.returncode, "unknown source: other" in unknown.stderr) == (2, True)
+    assert (misnamed.returncode, "unknown attribute: colour (did you mean color?)" in misnamed.stderr) == (2, True)
+
+    # Where there is a file, it counts at once.
+    project.edit(**tables(project.site, A) | {"attributes": {"meta:color": "color", "values": {"color": {"red": "R"}}}})
+    assert search(project, *asked)["facet_names"] == {"color": {"red": "R"}}

@@ -18,7 +18,7 @@ from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.queries import search
 from searchcrawl.queries.near_hits import SourceOptions
-from searchcrawl.sources.loading import require_source_file
+from searchcrawl.queries.registered_sources import require_source
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -98,7 +98,7 @@ class Command(BaseCommand):
         project = self.load_project()
         query = SearchQuery(
             words=" ".join(args),
-            source=None if opts.source is None else require_source_file(project, opts.source),
+            source=None if opts.source is None else require_source(project, opts.source),
             filters=[text.partition(":")[::2] for text in opts.filter],
             groups=list(dict.fromkeys(opts.group)),
             rows=opts.rows,

@@ -94,6 +94,18 @@ def set_forgotten(transaction: Transaction, source: int, digest: str | None) -> 
     transaction.execute(update(sources).where(sources.c.id == source).values(forgotten=digest))
 
 
+def find_registered(transaction: Transaction) -> dict[str, str]:
+    """What the crawls of sources registered of their files, by name."""
+    query = select(sources.c.name, sources.c.registered).where(sources.c.registered.is_not(None))
+    return {row.name: row.registered for row in transaction.execute(query)}
+
+
+def register(transaction: Transaction, source: int, text: str) -> None:
+    """Registers what searches need of the file of a source."""
+    changed = sources.c.registered.is_distinct_from(text)
+    transaction.execute(update(sources).where(sources.c.id == source, changed).values(registered=text))
+
+
 def find_last(transaction: Transaction, source: int) -> RunRow | None:
     """The latest run of a source."""
     query = select(runs).where(runs.c.source_id == source).order_by(runs.c.id.desc()).limit(1)
