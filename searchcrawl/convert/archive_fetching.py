@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 from searchcrawl import urls
@@ -16,7 +17,6 @@ from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.redirects import Redirect, RedirectKind
 from searchcrawl.rules.rewriting import Rewriting
 
-_OK: Final = 200
 #: Redirects for good move the row of the archive, and so those of its files.
 _FOLLOWED: Final = frozenset({302, 303, 307})
 
@@ -66,7 +66,7 @@ class ArchiveFetching:
         """The answer in the place of an archive; raises SideRequestFailed, BrokenCoding."""
         answer = await self._follow(url)
         headers = list_headers(answer.headers)
-        if answer.status != _OK:
+        if answer.status != HTTPStatus.OK:
             return Fetched(answer.status, headers, b"")
         body = answer.decoded_body(self._max_bytes + 1)
         if len(body) > self._max_bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Final
 
 from scrapy import Request, signals
@@ -29,7 +30,6 @@ from searchcrawl.rules.redirects import write_target
 from searchcrawl.run import Run, Shutdown
 from searchcrawl.stages import stages_of
 
-_OK: Final = 200
 _NOT_MODIFIED: Final = 304
 _GONE: Final = 404
 _CODED: Final = b"Content-Encoding"
@@ -109,7 +109,7 @@ class ArchiveMiddleware:
         # The files of an archive that was just fetched come next.
         claim = find_claim(request)
         if (
-            response.status == _OK
+            response.status == HTTPStatus.OK
             and claim is not None
             and MARK not in request.url
             and _CODED not in response.headers
@@ -153,7 +153,7 @@ class ArchiveMiddleware:
         if size > self._max_bytes:
             raise build_visit_end(request, claim, Code.TOO_LARGE, error=f"it has {size} bytes")
         body = await asyncio.to_thread(found.read, path)
-        return _answer(request, _OK, headers, body or b"")
+        return _answer(request, HTTPStatus.OK, headers, body or b"")
 
     def _get_shelf(self) -> ArchiveShelf:
         if self._shelf is None:
@@ -189,10 +189,10 @@ def _build_failed(archive: str, request: Request, claim: Claim, error: SideReque
 def _answer_without(found: Fetched, request: Request, claim: Claim, *, is_member: bool) -> Response | None:
     """The answer where there is no archive; None where the URL is to be requested itself."""
     if found.is_within:
-        return _answer(request, _GONE if found.status == _OK else found.status, found.headers)
+        return _answer(request, _GONE if found.status == HTTPStatus.OK else found.status, found.headers)
     if not is_member:
         return None
-    if found.status == _OK:
+    if found.status == HTTPStatus.OK:
         # A page in its place, as while a site is repaired, says nothing about what is in the archive.
         raise build_visit_end(request, claim, Code.CONVERSION_FAILED, error="its archive is none now")
     return _answer(request, found.status, found.headers)

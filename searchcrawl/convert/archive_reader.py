@@ -14,7 +14,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from email.utils import formatdate
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import IO, Any, Final, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 from searchcrawl.codes import Code
+from searchcrawl.convert.detection import BZIP2, GZIP, XZ, detect
 from searchcrawl.exceptions import ConversionFailed
 
 #: Stands between the URL of an archive and the path of a member.
@@ -49,11 +50,11 @@ _BROKEN: Final = (
     zipfile.BadZipFile, tarfile.TarError, struct.error, zlib.error, lzma.LZMAError, gzip.BadGzipFile, EOFError, OSError, ValueError,
     NotImplementedError, RuntimeError, KeyError, IndexError,
 )  # fmt: skip
-_PACKERS: Final[tuple[tuple[bytes, Callable[[IO[bytes]], Any]], ...]] = (
-    (b"\x1f\x8b", lambda file: gzip.GzipFile(fileobj=file)),
-    (b"BZh", bz2.BZ2File),
-    (b"\xfd7zXZ\x00", lzma.LZMAFile),
-)
+_UNPACKERS: Final[Mapping[str | None, Callable[[IO[bytes]], Any]]] = {
+    GZIP: lambda file: gzip.GzipFile(fileobj=file),
+    BZIP2: bz2.BZ2File,
+    XZ: lzma.LZMAFile,
+}
 
 
 class Member(NamedTuple):
@@ -151,19 +152,19 @@ def _list_all(body: bytes, name: str, limits: _Limits) -> Iterator[Member]:
     if body.startswith(b"PK"):
         yield from _list_zip(body)
         return
-    packer = next((packer for mark, packer in _PACKERS if body.startswith(mark)), None)
-    if packer is None:
+    unpack = _UNPACKERS.get(detect(body))
+    if unpack is None:
         yield from _list_tar(io.BytesIO(body))
         return
     # What is called a tar archive and is none is damaged.
-    if name.lower().endswith(_TAR_ENDINGS) or _begins_tar(packer(io.BytesIO(body)).read(_BLOCK_BYTES)):
-        yield from _list_tar(packer(io.BytesIO(body)))
+    if name.lower().endswith(_TAR_ENDINGS) or _begins_tar(unpack(io.BytesIO(body)).read(_BLOCK_BYTES)):
+        yield from _list_tar(unpack(io.BytesIO(body)))
         return
     stem = next((name[: -len(ending)] for ending in _ENDINGS if name.lower().endswith(ending)), name)
     path = _build_path(stem or "file")
     if path is not None:
         # Damaged bytes may be those of a tar archive: it is read to its end before it counts as one file.
-        yield Member(path, _measure(packer(io.BytesIO(body)), limits), lambda: packer(io.BytesIO(body)))
+        yield Member(path, _measure(unpack(io.BytesIO(body)), limits), lambda: unpack(io.BytesIO(body)))
 
 
 def _begins_tar(block: bytes) -> bool:

@@ -10,6 +10,7 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
@@ -126,7 +127,7 @@ class ArchiveShelf:
 
     async def _open(self, url: str) -> Unpacked | Fetched:
         fetched = await self._get(url)
-        if fetched.status != 200 or not self._is_archive(url, fetched.headers, fetched.body):
+        if fetched.status != HTTPStatus.OK or not self._is_archive(url, fetched.headers, fetched.body):
             return fetched._replace(body=b"")
         folder = self._make_folder()
         name = find_file_name(fetched.headers, url)
@@ -141,7 +142,7 @@ class ArchiveShelf:
         if (seen := self._seen.pop(url, None)) is not None:
             body = await asyncio.to_thread(seen.file.read_bytes)
             seen.delete()
-            return Fetched(200, seen.headers, body)
+            return Fetched(HTTPStatus.OK, seen.headers, body)
         inner = find_archive(url)
         if inner is None:
             return await self._fetch(url)
@@ -153,7 +154,7 @@ class ArchiveShelf:
         found = await asyncio.to_thread(outer.read, inner[1])
         if found is None:
             raise ConversionFailed("the archive in an archive cannot be unpacked", code=Code.CONVERSION_FAILED)
-        return Fetched(200, outer.headers, found, is_within=True)
+        return Fetched(HTTPStatus.OK, outer.headers, found, is_within=True)
 
     def _is_archive(self, url: str, headers: Headers, body: bytes) -> bool:
         return self._registry.find_mimetype(body, headers, url) in ARCHIVE.mime_types

@@ -8,7 +8,9 @@ from searchcrawl.convert.containers import ENCRYPTED, OLE, ZIP, find_ole_type, f
 
 PDF: Final = "application/pdf"
 RTF: Final = "application/rtf"
-_GZIP: Final = "application/gzip"
+GZIP: Final = "application/gzip"
+BZIP2: Final = "application/x-bzip2"
+XZ: Final = "application/x-xz"
 #: The first bytes of binary formats.
 _SIGNATURES: Final[tuple[tuple[bytes, str], ...]] = (
     (b"%PDF-", PDF),
@@ -16,9 +18,11 @@ _SIGNATURES: Final[tuple[tuple[bytes, str], ...]] = (
     (b"PK\x05\x06", ZIP),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", OLE),
     (b"{\\rtf", RTF),
-    (b"\x1f\x8b", _GZIP),
-    *((b"BZh%d1AY&SY" % level, "application/x-bzip2") for level in range(1, 10)),
-    (b"\xfd7zXZ\x00", "application/x-xz"),
+    (b"\x1f\x8b", GZIP),
+    *((b"BZh%d1AY&SY" % level, BZIP2) for level in range(1, 10)),
+    # Of an empty file.
+    *((b"BZh%d\x17rE8P\x90" % level, BZIP2) for level in range(1, 10)),
+    (b"\xfd7zXZ\x00", XZ),
     (b"\x28\xb5\x2f\xfd", "application/zstd"),
     (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
     (b"Rar!\x1a\x07", "application/vnd.rar"),
@@ -42,7 +46,7 @@ _TAR: Final = "application/x-tar"
 _TAR_AT: Final = 257
 _TAR_MARK: Final = b"ustar"
 #: Containers of which the header may know better what they hold.
-_CONTAINERS: Final = frozenset({ZIP, OLE, _GZIP})
+_CONTAINERS: Final = frozenset({ZIP, OLE, GZIP})
 _OF_OFFICE: Final = ("application/vnd.openxmlformats-officedocument", "application/vnd.oasis.opendocument")
 _FIRST_BYTES: Final = frozenset(mark[0] for mark, _ in _SIGNATURES)
 

@@ -74,9 +74,9 @@ def complete_page(
 ) -> Page:
     """The page with its mapped attributes, and with a language if one can be found.
 
-    The page's own language goes before that of Content-Language, and both before what its text tells
-    . What its host usually has is weighed against that when it is sent: it depends on other pages. The beginning of the
-    text becomes the description, if the source asks for it.
+    The page's own language goes before that of Content-Language, and both before what its text tells. What its
+    host usually has is weighed against that when it is sent: it depends on other pages. The beginning of the text becomes
+    the description, if the source asks for it.
     """
     if attributes is not None:
         page = _add_attributes(page, document, attributes)
