@@ -64,6 +64,7 @@ NAMES = (
     "blocks.marked",
     "languages.frozen",
     "languages.marked",
+    "anchors.frozen",
     *OF_REPAIRS,
     *OF_PLANS,
 )

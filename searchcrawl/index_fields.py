@@ -129,7 +129,7 @@ FIELDS: Final = (
     IndexField(
         "anchor",
         Kind.TEXT,
-        "the texts of links to the document; not filled yet",
+        "the texts of links to the document from the main text of other pages, at most 20",
         is_multi_valued=True,
         weight=2.0,
         has_whole_values=False,

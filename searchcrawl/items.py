@@ -18,13 +18,14 @@ class Link(NamedTuple):
     """A link of a page: the identity of its target (``urls.resolve``) and its rel=nofollow.
 
     Where a rewriter changed it (K1), ``found_as`` is the URL before, ``display`` the URL to be shown instead; else they
-    are None.
+    are None. ``texts`` are those that the page has for it in its main text.
     """
 
     url: str
     nofollow: bool = False
     display: str | None = None
     found_as: str | None = None
+    texts: tuple[str, ...] = ()
 
 
 class Hop(NamedTuple):

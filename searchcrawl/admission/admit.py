@@ -23,10 +23,11 @@ from searchcrawl.rules.boundary import MAX_URLS, Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
 from searchcrawl.rules.rewriting import NormalisedUrl
-from searchcrawl.store.documents import document_table, duplicate_key_table
+from searchcrawl.store.documents import anchor_table, document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.urls import orphan_table, outlink_table, review_table, url_table
+from searchcrawl.store.urls.outlink_table import LinkTexts
 from searchcrawl.store.urls.unfollowed_table import Nofollow
 from searchcrawl.store.urls.url_table import KnownUrl, NewUrl
 
@@ -40,7 +41,7 @@ class FoundLinks(NamedTuple):
     that a rewriter discards (K1). ``is_normalised`` tells whether the ``links`` were rewritten already. ``referrer_id``
     is the row that led to the links, if that is not the page. With ``only_counted`` those of the ``links`` that lead to
     hosts outside, or are refused for ``scope.max_urls``, get no row. ``unfollowed`` are links that the page says are not
-    to be followed, by ``nofollow``; those of ``links`` say so themselves.
+    to be followed, by ``nofollow``; those of ``links`` say so themselves. ``title`` is that of the page.
     """
 
     page_id: int | None
@@ -53,6 +54,7 @@ class FoundLinks(NamedTuple):
     only_counted: bool = False
     unfollowed: Sequence[Link] = ()
     nofollow: Nofollow = Nofollow.REL
+    title: str = ""
 
 
 @dataclass(slots=True)
@@ -72,13 +74,16 @@ class _WantedLink:
 class _Group:
     """What one call of ``admit`` finds; it is remembered once the transaction is committed.
 
-    ``ids`` are the row ids of all keys, ``depths`` the depths of the keys that were looked up or are new.
+    ``ids`` are the row ids of all keys, ``depths`` the depths of the keys that were looked up or are new, ``said`` the
+    texts of the links of each page by keys.
     """
 
     depths: dict[int, int] = field(default_factory=dict)
     ids: dict[int, int] = field(default_factory=dict)
     discarded: dict[int, int] = field(default_factory=dict)
+    said: dict[int, LinkTexts] = field(default_factory=dict)
     discovered: int = 0
+    notes_change: bool = False
 
 
 #: A new row takes a kilobyte while it is written, and a page may have hundreds of thousands of links (X-R13).
@@ -109,6 +114,8 @@ class Admission:
         self._memory = UrlMemory()
         self._refused = RefusedLinks(source_id)
         self._unfollowed = UnfollowedLinks(source_id, boundary)
+        #: whether a transaction of the run has noted that texts of links may be other ones
+        self._noted_change = False
         self._group = _Group()
 
     def admit(self, transaction: Transaction, found: Sequence[FoundLinks]) -> None:
@@ -159,6 +166,7 @@ class Admission:
         if len(self._discarded) > _MAX_DISCARDED:
             self._discarded.clear()
         self._discarded.update(self._group.discarded)
+        self._noted_change |= self._group.notes_change
         self._group = _Group()
 
     def note_rollback(self) -> None:
@@ -183,6 +191,7 @@ class Admission:
                 )
             if one.page_id is not None:
                 pages[one.page_id] = keys
+                self._group.said[one.page_id] = _collect_texts(one, keys)
                 self._unfollowed.note(one.page_id, refused, Nofollow.REL)
                 self._unfollowed.note(one.page_id, [link.url for link in one.unfollowed], one.nofollow)
         for key in wanted:
@@ -203,7 +212,7 @@ class Admission:
         """The keys of links, those to look up added to ``wanted``; ``refused`` gets those that may not be followed."""
         keys: list[int] = []
         ids, find_within, count_known = self._group.ids, self._memory.find_within, self._refused.count_known
-        for url, nofollow, display, found_as in links:
+        for url, nofollow, display, found_as, _ in links:
             if nofollow:
                 refused.append(url)
                 continue
@@ -341,7 +350,14 @@ class Admission:
     def _store_outlinks(self, transaction: Transaction, pages: dict[int, list[int]]) -> None:
         ids = self._group.ids
         targets = {page: [ids[key] for key in keys if key in ids] for page, keys in pages.items()}
-        outlink_table.store(transaction, targets)
+        said = {
+            page: found._replace(texts={ids[key]: texts for key, texts in found.texts.items() if key in ids})
+            for page, found in self._group.said.items()
+        }
+        outlink_table.store(transaction, targets, said)
+        if targets and not self._noted_change:
+            anchor_table.note_change(transaction, self._source_id)
+            self._group.notes_change = True
 
     def _lower_depths(self, transaction: Transaction, nearer: dict[int, int]) -> None:
         """Lowers the depth of rows that were found at a smaller depth, and of all rows that their pages lead to."""
@@ -363,3 +379,13 @@ class Admission:
             for page, target in duplicate_key_table.find_canonical_targets(transaction, list(nearer)).items():
                 following[target] = min(nearer[page], following.get(target, nearer[page]))
             nearer = following
+
+
+def _collect_texts(found: FoundLinks, keys: Sequence[int]) -> LinkTexts:
+    """The title of a page and the texts of its links, by key; the ``keys`` of those that are followed come first."""
+    followed = (link for link in found.links if not link.nofollow)
+    texts: dict[int, tuple[str, ...]] = {}
+    for key, link in zip(keys, followed, strict=False):
+        if link.texts:
+            texts[key] = texts.get(key, ()) + link.texts
+    return LinkTexts(found.title, texts)

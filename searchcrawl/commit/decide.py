@@ -107,7 +107,8 @@ def _collect_links(document: Document, page: Page, source: Source) -> FoundLinks
     follow = source.scope.follow_links
     canonical = document.canonical_link or (Link(document.canonical) if document.canonical is not None else None)
     canonicals = (canonical,) if canonical is not None and follow else ()
-    found = FoundLinks(document.claim.url_id, document.claim.depth + 1, (), canonicals, only_counted=True)
+    url_id, depth = document.claim.url_id, document.claim.depth + 1
+    found = FoundLinks(url_id, depth, (), canonicals, only_counted=True, title=page.title)
     if not follow:
         return found
     if not (page.nofollow and source.keep.meta_robots):

@@ -43,7 +43,7 @@ class ConversionPool:
 
 
 class _PackedPage(NamedTuple):
-    """A page without its links; the links as lines, with a byte for the nofollow of each.
+    """A page without its links; the links as lines, with a byte for the nofollow of each, and the texts of some by place.
 
     Unpickling hundreds of thousands of Link objects would stop all other threads until it is done.
     """
@@ -51,6 +51,7 @@ class _PackedPage(NamedTuple):
     page: Page
     urls: str
     nofollow: bytes
+    texts: dict[int, tuple[str, ...]]
 
 
 def _convert_packed(
@@ -59,12 +60,17 @@ def _convert_packed(
     """Runs in the worker process."""
     page = convert(body, context)
     urls = "\n".join(link.url for link in page.links)
-    return _PackedPage(replace(page, links=()), urls, bytes(link.nofollow for link in page.links))
+    texts = {place: link.texts for place, link in enumerate(page.links) if link.texts}
+    return _PackedPage(replace(page, links=()), urls, bytes(link.nofollow for link in page.links), texts)
 
 
 def _unpack(packed: _PackedPage) -> Page:
     urls = packed.urls.split("\n") if packed.nofollow else []
-    links = tuple(Link(url, bool(nofollow)) for url, nofollow in zip(urls, packed.nofollow, strict=True))
+    texts = packed.texts.get
+    links = tuple(
+        Link(url, bool(nofollow), texts=texts(place, ()))
+        for place, (url, nofollow) in enumerate(zip(urls, packed.nofollow, strict=True))
+    )
     return replace(packed.page, links=links)
 
 

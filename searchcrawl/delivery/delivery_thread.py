@@ -12,6 +12,7 @@ from searchcrawl.commit.near_copies import settle_near_copies
 from searchcrawl.commit.orphans import settle_orphans
 from searchcrawl.commit.retention import purge_old
 from searchcrawl.delivery import delivery_queue, removals, undelivered
+from searchcrawl.delivery.anchors import freeze_anchors
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.end_look import look_at_end
 from searchcrawl.delivery.index_retry import IndexRetry
@@ -138,6 +139,8 @@ class DeliveryThread:
                 freeze_languages(self._run, self._cache)
             # Near copies that were not sent yet need not be. What is on most pages makes none.
             self._settle_near_copies()
+            if self._completed:
+                freeze_anchors(self._run)
             # A new segment begins, so that the last one can be deleted as well (E2).
             self._seal(rotate=not self._run.project.cache.preserve)
         except SearchcrawlError as error:
@@ -181,6 +184,9 @@ class DeliveryThread:
             if self._settle_orphans():
                 # Before orphans leave: one of their copies takes the place of each, and may be a near copy of others.
                 self._settle_near_copies()
+                self._send_copies()
+            # The links of orphans do not count any more.
+            if self._completed and run.source.lifecycle.orphans == "delete" and freeze_anchors(run):
                 self._send_copies()
             removals.remove_documents(self._sender, completed=self._completed)
 

@@ -26,7 +26,7 @@ from searchcrawl.rules.display import DisplayMap
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import BatchDocument
-from searchcrawl.store.documents import duplicate_key_table
+from searchcrawl.store.documents import anchor_table, duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import Copy
 from searchcrawl.store.engine.database import Transaction
 
@@ -54,6 +54,13 @@ class OfHosts(NamedTuple):
     languages: UsualLanguages
 
 
+class _OfOthers(NamedTuple):
+    """The copies of documents, and the texts of links to them, by row id."""
+
+    duplicates: Mapping[int, Sequence[Copy]]
+    anchors: Mapping[int, Sequence[str]]
+
+
 def read_parts(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPart, None, None]:
     """The documents of a batch without a receipt, by rising id of the URL; a thread reads one part ahead.
 
@@ -72,10 +79,12 @@ def build_indexed_document(
     *,
     source: str,
     duplicates: Sequence[Copy],
+    anchors: Sequence[str] = (),
     display: DisplayMap | None = None,
 ) -> IndexedDocument:
     """The document as the index receives it (fields: index_fields.py); empty values are left out.
 
+    ``anchors`` are the texts of links to it.
     With ``display`` the URLs and the host are those that are shown; the id stays that of the access URL.
     """
     url = row.url if display is None else display.show(row.url, row.display_url)
@@ -94,6 +103,7 @@ def build_indexed_document(
         "first_seen": clock.from_ms(row.first_seen_ms),
         "crawled_at": clock.from_ms(row.last_fetched_ms),
         "duplicates": _show_copies(duplicates, display),
+        "anchor": list(anchors),
         **_copy_for_language(record),
         # Added last, because an attribute may fill a field that every document has.
         **record.get("attributes", {}),
@@ -107,18 +117,18 @@ def build_indexed_document(
 def _read_all(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPart, None, None]:
     after, of_hosts = 0, OfHosts(load_blocks(run), load_languages(run))
     while True:
-        rows, duplicates = run.read(partial(_next_rows, number=number, after=after))
+        rows, others = run.read(partial(_next_rows, number=number, after=after))
         if not rows:
             return
         after = rows[-1].url_id
-        yield from _build_parts(run, cache, rows, duplicates, of_hosts)
+        yield from _build_parts(run, cache, rows, others, of_hosts)
 
 
 def _build_parts(
     run: Run,
     cache: DocumentCache,
     rows: Sequence[BatchDocument],
-    duplicates: dict[int, list[Copy]],
+    others: _OfOthers,
     of_hosts: OfHosts,
 ) -> Generator[BatchPart, None, None]:
     documents: list[tuple[int, IndexedDocument]] = []
@@ -135,7 +145,12 @@ def _build_parts(
         record["language"] = choose_language(record, row.url, of_hosts.languages)
         record["content"] = cut_content(record.get("content"), row.url, row.mimetype, of_hosts.blocks)
         document = build_indexed_document(
-            row, record, source=run.source.name, duplicates=duplicates.get(row.url_id, ()), display=run.display
+            row,
+            record,
+            source=run.source.name,
+            duplicates=others.duplicates.get(row.url_id, ()),
+            anchors=others.anchors.get(row.url_id, ()),
+            display=run.display,
         )
         documents.append((row.url_id, document))
         # The document has its content twice, if its language is known.
@@ -146,12 +161,11 @@ def _build_parts(
     yield BatchPart(documents=documents, lost=lost)
 
 
-def _next_rows(
-    transaction: Transaction, *, number: int, after: int
-) -> tuple[list[BatchDocument], dict[int, list[Copy]]]:
-    """The next documents of a batch, and the URLs of their copies."""
+def _next_rows(transaction: Transaction, *, number: int, after: int) -> tuple[list[BatchDocument], _OfOthers]:
+    """The next documents of a batch, and what other pages say of them."""
     rows = batch_table.find_without_receipt(transaction, number, after=after, limit=_ROWS)
-    return rows, duplicate_key_table.find_duplicates(transaction, [row.url_id for row in rows])
+    ids = [row.url_id for row in rows]
+    return rows, _OfOthers(duplicate_key_table.find_duplicates(transaction, ids), anchor_table.load(transaction, ids))
 
 
 def _place(row: BatchDocument) -> Place:

@@ -18,16 +18,14 @@ from typing import Any, Final, Generic, TypeVar
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
+from searchcrawl.delivery.sending_again import send_again
 from searchcrawl.duplicates.resolution import rank
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.failpoints import reach
 from searchcrawl.run import Run
-from searchcrawl.store.batches import batch_table
-from searchcrawl.store.documents import document_table, sample_table
+from searchcrawl.store.documents import sample_table
 from searchcrawl.store.documents.frozen_table import Frozen, FrozenTable
 from searchcrawl.store.documents.sample_table import SampledDocument
-from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.urls import url_table
 
 T = TypeVar("T", bytes, str)
 
@@ -187,7 +185,7 @@ def _send_differing(run: Run, cache: DocumentCache, common: Common[T]) -> None:
             if (versions := changed.get(urls.host_and_port(row.url))) and _differs(cache, row, common, versions)
         ]
         if differing:
-            run.write(partial(_send_again, url_ids=differing))
+            run.write(partial(send_again, url_ids=differing))
             reach(f"{common.name}.marked")
     if common.on_marked is not None:
         common.on_marked(run, changed)
@@ -197,10 +195,3 @@ def _send_differing(run: Run, cache: DocumentCache, common: Common[T]) -> None:
 def _differs(cache: DocumentCache, row: SampledDocument, common: Common[T], versions: tuple[T, T]) -> bool:
     record = _read_record(cache, row)
     return record is not None and common.apply(record, versions[0]) != common.apply(record, versions[1])
-
-
-def _send_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    lost = document_table.send_again(transaction, url_ids)
-    if lost:
-        batch_table.mark_records_lost(transaction, lost)
-        url_table.reopen(transaction, lost)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import ada_url
@@ -26,6 +27,8 @@ _SCHEMES: Final = ("http://", "https://")
 _SKIPPED: Final = ("javascript:", "mailto:", "data:", "tel:")
 _MAX_MALFORMED: Final = 10
 _MAX_SHOWN: Final = 200
+#: So many texts of a page for one target.
+_MOST_TEXTS_OF_LINK: Final = 3
 
 #: The rest of a longer header is not read.
 _MAX_HEADER_CHARACTERS: Final = 8_192
@@ -39,10 +42,14 @@ Reference = tuple[str, str | None]
 
 
 class PageLinks(NamedTuple):
-    """``malformed`` are the first references that are no URL, or one that is too long, each cut to 200 characters (B12)."""
+    """``malformed`` are the first references that are no URL, or one that is too long, each cut to 200 characters (B12).
+
+    ``targets`` are those of references without their fragments.
+    """
 
     links: tuple[Link, ...]
     malformed: tuple[str, ...] = ()
+    targets: Mapping[str, str] = MappingProxyType({})
 
 
 class Resolver:
@@ -154,7 +161,30 @@ def extract_links(references: Iterable[Reference], resolver: Resolver) -> PageLi
     # This takes half the time of Link(...), and most pages have dozens of links.
     new = tuple.__new__
     return PageLinks(
-        tuple([new(Link, (url, nofollow, None, None)) for url, nofollow in targets.items()]), tuple(malformed)
+        tuple([new(Link, (url, nofollow, None, None, ())) for url, nofollow in targets.items()]),
+        tuple(malformed),
+        by_reference,
+    )
+
+
+def add_texts(
+    found: PageLinks, references: Sequence[Reference], texts: Iterable[tuple[int, str]], *, url: str
+) -> tuple[Link, ...]:
+    """The links with the texts of the references that lead there, by their numbers; ``url`` is that of the page.
+
+    Links of a page to itself, and those that are nofollow, have none.
+    """
+    texts_of: dict[str, list[str]] = {}
+    for number, text in texts:
+        written, rel = references[number]
+        target = found.targets.get(written.partition("#")[0])
+        if target is None or target == url or (rel is not None and "nofollow" in rel.lower().split()):
+            continue
+        known = texts_of.setdefault(target, [])
+        if len(known) < _MOST_TEXTS_OF_LINK and text not in known:
+            known.append(text)
+    return tuple(
+        [link._replace(texts=tuple(texts_of[link.url])) if link.url in texts_of else link for link in found.links]
     )
 
 

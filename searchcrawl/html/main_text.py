@@ -34,10 +34,14 @@ _KINDS: Final = frozenset({*_OPENING, *_CLOSING, _OFF, _ON})
 
 
 class PageTexts(NamedTuple):
-    """The text that is indexed, and the whole one; they may be the same."""
+    """The text that is indexed, and the whole one; they may be the same.
+
+    ``lengths`` are those of the segments between the marks of regions, 0 for those that are not indexed.
+    """
 
     indexed: str
     whole: str
+    lengths: Sequence[int] = ()
 
 
 class _Region(NamedTuple):
@@ -95,8 +99,8 @@ class _Selection:
 
 
 def choose_text(marked: str, *, main: bool) -> PageTexts:
-    """The texts of a page; ``marked`` has the marks of its blocks and regions. ``main``: the main content is indexed."""
-    first, *parts = marked.split(regions.MARK)
+    """The texts of a page; ``marked`` has the marks of its blocks, regions and links. ``main``: the main content is indexed."""
+    first, *parts = marked.replace(regions.LINK_MARK, "").split(regions.MARK)
     marks = [part[:1] for part in parts]
     # A mark that is none was in the page.
     segments = collapse_segments(
@@ -104,7 +108,7 @@ def choose_text(marked: str, *, main: bool) -> PageTexts:
     )
     whole = "\n".join(filter(None, segments))
     if len(segments) == 1:
-        return PageTexts(whole, whole)
+        return PageTexts(whole, whole, (len(whole),))
     found = _find_regions(marks)
     selected = _Selection([*map(len, segments)])
     selected = selected.without([region for region in found if region.marks is regions.DROPPED])
@@ -117,7 +121,7 @@ def choose_text(marked: str, *, main: bool) -> PageTexts:
     elif main:
         selected = _select_main(selected, found)
     text = "\n".join([segment for segment, length in zip(segments, selected.lengths, strict=True) if length])
-    return PageTexts(text, whole)
+    return PageTexts(text, whole, selected.lengths)
 
 
 def _find_regions(marks: Sequence[str]) -> list[_Region]:

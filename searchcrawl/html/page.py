@@ -19,12 +19,13 @@ from searchcrawl.html.attributes import read_attributes
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.flat_markup import BLOCKS, ITEMS
 from searchcrawl.html.head import cut_head, is_whole_head
-from searchcrawl.html.links import Reference, Resolver, extract_links, find_base, read_reference
+from searchcrawl.html.link_texts import read_link_texts
+from searchcrawl.html.links import Reference, Resolver, add_texts, extract_links, find_base, read_reference
 from searchcrawl.html.main_text import PageTexts, choose_text
 from searchcrawl.html.metas import parse_refresh, read_robots_directives
 from searchcrawl.html.page_text import BLOCK_MARK, collapse
 from searchcrawl.html.pieces import join_pieces
-from searchcrawl.html.regions import ALL_TEXT, TextRules, find_region, has_switches, mark_chosen, surround
+from searchcrawl.html.regions import ALL_TEXT, LINK_MARK, TextRules, find_region, has_switches, mark_chosen, surround
 from searchcrawl.html.tree import PageTrees, parse_trees
 from searchcrawl.items import Link, Page
 
@@ -36,10 +37,6 @@ _FIELDS: Final = "meta link base title"
 _SILENT: Final = "iframe noembed noframes noscript script style template"
 _LANGUAGE_METAS: Final = ("content-language", "language", "dc.language", "dcterms.language")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
-
-_INPUT: Final = re.compile(rb"<input\b[^>]{0,1000}", re.IGNORECASE)
-_OF_PASSWORD: Final = re.compile(rb"\btype\s*=\s*[\"']?password\b", re.IGNORECASE)
-_INPUT_NAME: Final = re.compile(rb"\sname\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
 
 
 class _Kind(Enum):
@@ -79,6 +76,7 @@ _META, _LINK, _BASE, _TITLE, _IFRAME, _NOSCRIPT = (
 _insert_before: Final = LexborNode.insert_before[bytes]  # type: ignore[index]
 _insert_after: Final = LexborNode.insert_after[bytes]  # type: ignore[index]
 _MARK: Final = BLOCK_MARK.encode()
+_LINK_MARK: Final = LINK_MARK.encode()
 
 
 def parse_html(
@@ -128,13 +126,16 @@ def parse_page(
     trees = parse_trees(text, utf8=utf8)
     found = _read_trees(trees.trees, with_regions=text_rules.main)
     resolver = Resolver(find_base(found.bases, url))
-    links, malformed = extract_links(found.references + _read_noscripts(found.noscripts), resolver)
+    marked = len(found.references)  # those in noscript elements have no marks
+    references = found.references + _read_noscripts(found.noscripts)
+    page_links = extract_links(references, resolver)
     reader = _FieldsReader(url, charset, robots_headers, user_agent, attribute_origins)
     # A tree that has lost its nesting may have lost markup in values, too.
     of_head = reader.read_head(text) if trees.is_flat else None
     page, later = of_head or reader.read(trees.trees[0], found, resolver)
     # At last: it removes the scripts.
-    texts = _read_texts(trees, found.silent, text, text_rules)
+    texts, link_texts = _read_texts(trees, found.silent, text, text_rules, links=marked)
+    links = add_texts(page_links, references, link_texts, url=url) if link_texts else page_links.links
     whole = texts.whole if texts.whole != texts.indexed else ""
     return copy_with(
         page,
@@ -142,7 +143,7 @@ def parse_page(
         whole=whole,
         whole_digest=hashlib.sha256(whole.encode()).hexdigest() if whole else "",
         links=links if later is None or any(link.url == later for link in links) else (*links, Link(later)),
-        malformed=malformed,
+        malformed=page_links.malformed,
     )
 
 
@@ -198,10 +199,12 @@ class _Elements:
                 self.noscripts.append(node.text())
             elif tag == _IFRAME and (reference := read_reference(node)) is not None:
                 self.references.append(reference)
+                _insert_before(node, _LINK_MARK)
+                _insert_after(node, _LINK_MARK)
 
 
 def _read_trees(trees: Iterable[LexborHTMLParser], *, with_regions: bool = False) -> _Elements:
-    """Reads everything but the text, and puts marks between the blocks of the text, and around its regions if asked."""
+    """Reads everything but the text, and puts marks between the blocks of the text, around its links, and around its regions if asked."""
     found = _Elements()
     for tree in trees:
         _read_tree(tree, found, with_regions=with_regions)
@@ -223,6 +226,8 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
             reference = read_reference(node)
             if reference is not None:
                 references.append(reference)
+                _insert_before(node, _LINK_MARK)
+                _insert_after(node, _LINK_MARK)
         elif kind is item:
             _insert_before(node, _MARK)
         elif kind is block:
@@ -366,8 +371,13 @@ def _normalise_language(text: str) -> str:
     return value.replace("_", "-").lower() if _LANGUAGE.fullmatch(value) else ""
 
 
-def _read_texts(trees: PageTrees, silent: list[LexborNode], text: str, rules: TextRules) -> PageTexts:
-    """What the body shows, one line for each block. It changes the trees, so all else is read before."""
+def _read_texts(
+    trees: PageTrees, silent: list[LexborNode], text: str, rules: TextRules, *, links: int
+) -> tuple[PageTexts, list[tuple[int, str]]]:
+    """What the body shows, one line for each block, and the texts of links by number; ``links`` of them were marked.
+
+    It changes the trees, so all else is read before.
+    """
     with_switches = has_switches(text)
     for tree in trees.trees:
         mark_chosen(tree, rules, with_switches=with_switches)
@@ -375,17 +385,6 @@ def _read_texts(trees: PageTrees, silent: list[LexborNode], text: str, rules: Te
     for node in reversed(silent):
         node.decompose()
     bodies = [body.text() for tree in trees.trees if (body := tree.body) is not None]
-    return choose_text(join_pieces(bodies), main=rules.main)
-
-
-def has_password_field(body: bytes, name: str | None = None) -> bool:
-    """Whether an HTML page has a password field (of this ``name``, if one is given), as login forms have."""
-    if name is not None and name.encode() not in body:
-        return False
-    fields = (tag[0] for tag in _INPUT.finditer(body) if _OF_PASSWORD.search(tag[0]))
-    return any(name is None or _find_name(field) == name.encode() for field in fields)
-
-
-def _find_name(field: bytes) -> bytes:
-    found = _INPUT_NAME.search(field)
-    return (found[1] or found[2] or found[3] or b"") if found else b""
+    marked = join_pieces(bodies)
+    texts = choose_text(marked, main=rules.main)
+    return texts, read_link_texts(marked, texts.lengths, links)

@@ -44,8 +44,10 @@ def _marks(kinds: str) -> Marks:
 
 #: Begins each mark. XML allows neither it nor what follows, so they cannot be part of the text.
 MARK: Final = "\x02"
+#: Before and after each link (``link_texts``); no mark has it behind its beginning.
+LINK_MARK: Final = "\x03"
 #: Navigation, by element or role.
-CUT: Final = _marks("\x03\x04")
+CUT: Final = _marks("\x1d\x1e")
 #: The same, by the names that its author gave it.
 NAMED_CUT: Final = _marks("\x05\x06")
 #: What ``main`` and its role say.
@@ -68,7 +70,7 @@ OFF, ON = _marks("\x18\x19")
 #: Where a piece of a page begins or ends (``pieces``): what is around it is marked in the next piece once more.
 SEAM: Final = MARK + "\x1a"
 #: All that marks may be.
-ANY: Final = re.compile(f"{MARK}[\x03-\x1c]|{BLOCK_MARK}")
+ANY: Final = re.compile(f"{MARK}[\x05-\x1e]|{BLOCK_MARK}")
 
 ALL: Final = (CUT, NAMED_CUT, MAIN, NAMED_MAIN, DROPPED, KEPT, ARTICLE, ASIDE, HIDDEN)
 _RAW: Final = {marks: (marks.before.encode(), marks.after.encode()) for marks in ALL}

@@ -19,6 +19,7 @@ from searchcrawl.cache.segment import Place
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.comparison.bring_together import prepare_resend
 from searchcrawl.delivery import delivery_queue
+from searchcrawl.delivery.anchors import take_back_texts
 from searchcrawl.delivery.delivery_queue import Sent
 from searchcrawl.exceptions import ConfigurationError, DamagedRecord, DeliveryError, UnknownSource
 from searchcrawl.failpoints import reach
@@ -273,6 +274,7 @@ def _empty_page(transaction: Transaction, *, run: Run, url_ids: Sequence[int], c
     sealing = [url_id for url_id in rules if rows[url_id].is_in_index and rows[url_id].state != DocumentState.REMOVING]
     if sealing:
         removal_table.seal(transaction, run.source_id, run.id, clock.now_ms(), sealing, counted=counted)
+    take_back_texts(transaction, run.source_id, list(rules))
     forget_table.empty(transaction, rules)
     resolve_again(transaction, run.source_id, before)
     forget_table.purge(transaction, list(rules))

@@ -250,7 +250,12 @@ class Rewriting:
                 if not link.nofollow:
                     discarded.setdefault(normalised.url, normalised)
             elif before is None or (before.nofollow and not link.nofollow):
-                kept[normalised.url] = Link(normalised.url, link.nofollow, normalised.display, normalised.found_as)
+                texts = link.texts if before is None else before.texts + link.texts
+                kept[normalised.url] = Link(
+                    normalised.url, link.nofollow, normalised.display, normalised.found_as, texts
+                )
+            elif link.texts:
+                kept[normalised.url] = before._replace(texts=before.texts + link.texts)
         return list(kept.values()), list(discarded.values())
 
     def _rewrite(self, url: str, referrer: str | None) -> NormalisedUrl:

@@ -16,8 +16,9 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.html.encoding import decode
-from searchcrawl.html.page import has_password_field, parse_html
+from searchcrawl.html.page import parse_html
 from searchcrawl.html.page_text import collapse_lines
+from searchcrawl.html.password_field import has_password_field
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import ENDLESS, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import PAGES

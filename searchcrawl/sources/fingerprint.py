@@ -38,7 +38,7 @@ _SETTINGS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWA
 #: The versions of the steps that make a document of a body; a rise has the next run process every page again.
 VERSIONS: Final[Mapping[str, int]] = {
     # Rises when ``html.page`` would read another page out of the same bytes.
-    "html": 5,
+    "html": 6,
     # Rises when ``convert`` would read another page out of the same bytes.
     "convert": 4,
     # Rises when ``documents.checksum_pipeline`` cannot make digests of an earlier version any more, so that it gives the

@@ -38,6 +38,7 @@ sources = Table(
     # 1: something is noted of documents that nothing names any more (lifecycle.orphans).
     Column("orphans", SmallInteger, nullable=False, server_default="0"),
     Column("recrawl", Text),  # Why rows are to be visited without validators since the last completed run (recrawl).
+    Column("anchors", Text),  # What texts of links were frozen from (documents.anchor_table); null: that has changed.
     Column("forgotten", Text),  # The list of forgotten URLs that all rows agree with (rules.forgotten.digest).
     Column(
         "registered", Text
@@ -280,8 +281,9 @@ former_documents = Table(
     Column("sketch", LargeBinary, nullable=False),
     # 1: the document was put back, and the other columns are what took its place.
     Column("restored", SmallInteger, nullable=False, server_default="0"),
-    # The links that the page had, as in outlinks.
+    # The links that the page had, and their texts, as in outlinks.
     Column("links", LargeBinary),
+    Column("link_texts", LargeBinary),
     # As in urls, before the visit that changed the document.
     Column("failed_runs", Integer, nullable=False, server_default="0"),
     Column("failures", Text),
@@ -318,6 +320,8 @@ outlinks = Table(
     metadata,
     Column("url_id", RowId, ForeignKey("urls.id"), primary_key=True, autoincrement=False),
     Column("links", LargeBinary, nullable=False),
+    # The title of the page, and the texts of its links (urls.outlink_table.encode_texts); null: it has neither.
+    Column("texts", LargeBinary),
 )
 
 # Links of pages that may not be followed, which get no rows: the keys of their targets as one blob, at most so many

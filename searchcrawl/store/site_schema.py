@@ -1,12 +1,12 @@
-"""The tables of what pages of a site have in common: frozen at the end of a completed run."""
+"""The tables of what pages of a site have in common, and say of each other: frozen at the end of a completed run."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import Column, ForeignKey, Integer, LargeBinary, PrimaryKeyConstraint, Table, Text
+from sqlalchemy import Column, ForeignKey, Index, Integer, LargeBinary, PrimaryKeyConstraint, Table, Text
 
-from searchcrawl.store.naming import metadata
+from searchcrawl.store.naming import RowId, metadata
 
 # The blocks that stand on most pages of a host (rules.site_blocks). Hosts with few pages have no row.
 host_blocks: Final = Table(
@@ -37,4 +37,14 @@ host_languages: Final = Table(
     Column("language", Text, nullable=False),
     Column("previous", Text),
     PrimaryKeyConstraint("source_id", "host"),
+)
+
+# The texts of links to a document, as they are indexed: one a line. Documents without any have no row.
+anchors: Final = Table(
+    "anchors",
+    metadata,
+    Column("url_id", RowId, ForeignKey("urls.id"), primary_key=True, autoincrement=False),
+    Column("source_id", Integer, nullable=False),
+    Column("texts", Text, nullable=False),
+    Index("ix_anchors_source_id", "source_id", "url_id"),
 )

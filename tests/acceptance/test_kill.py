@@ -33,7 +33,7 @@ _CHAINS = (
     "migrate.mid lease.taken fetch.sent:last fetch.headers",
     "segment.append:last segment.append.mid segment.synced row.updated",
     "links.mid:4 segment.append.mid:3 links.committed",
-    "links.mid:last links.committed blocks.frozen languages.frozen batch.sealed",
+    "links.mid:last links.committed blocks.frozen languages.frozen anchors.frozen batch.sealed",
     "batch.sealed:last batch.post.begin batch.post.mid index.acked lease.taken batch.marked",
     "batch.sealed:2 batch.post.mid:2 commit.sent",
     "delete.selected delete.sent:last delete.marked shutdown.begin shutdown.drain",
@@ -42,7 +42,7 @@ _CHAINS = (
 _MAINTENANCE_CHAINS = (
     "lease.taken fetch.sent fetch.headers segment.append",
     "segment.append.mid segment.synced row.updated links.mid",
-    "links.committed blocks.frozen languages.frozen batch.sealed batch.post.begin batch.post.mid",
+    "links.committed blocks.frozen languages.frozen anchors.frozen batch.sealed batch.post.begin batch.post.mid",
     "index.acked batch.marked commit.sent shutdown.begin",
     "delete.selected delete.sent delete.marked shutdown.drain",
     "near.signed near.resolved",

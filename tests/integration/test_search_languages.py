@@ -163,3 +163,30 @@ def test_search_when_there_are_as_many_words_and_languages_as_may_be_then_it_ans
     assert len(find(index, "word1." * 400 + "word*")) == 0
     assert all(len(find(index, word * 270)) <= 1 for word in ("图", "図書館", "カ", "도서관", "Donau", "a"))
     assert [hit["language"] for hit in find(index, "图书馆 OR " + "图" * 270)] == ["zh-xx"]
+
+
+def test_search_when_links_name_a_document_then_it_is_found_by_them_behind_titles(index: SearchIndex) -> None:
+    texts = {"Kettle": ["tea maker", "Brühkanne"], "Teapot": [], "Cup": ["x" * 40_000, "for tea"]}
+    documents = [
+        build_indexed_document(
+            row(number),
+            {"title": title, "content": f"{title} of the house, beside the brewer. {title}", "language": "en"},
+            source="site",
+            duplicates=(),
+            anchors=anchors,
+        )
+        for number, (title, anchors) in enumerate(texts.items())
+    ]
+    brewer = made(3, "en", "Brewer", "It says nothing of others, and is as long as the text of the pages.")
+    tell(index, [*documents, brewer])
+
+    def titles(words: str) -> list[str]:
+        return [hit["title"] for hit in find(index, words)]
+
+    # Words of one document may stand in several fields, and the words of a phrase in one text.
+    assert titles("maker") == titles("kettle maker") == titles('"tea maker"') == titles("mak*") == ["Kettle"]
+    assert titles("brühkanne") == ["Kettle"]
+    assert titles('"maker brühkanne"') == []
+    assert titles("brewer")[0] == "Brewer"
+    assert sorted(titles("tea")) == ["Cup", "Kettle"]
+    assert find(index, "maker")[0]["anchor"] == ["tea maker", "Brühkanne"]

@@ -13,7 +13,7 @@ from searchcrawl.convert.text_converter import TEXT, convert_text
 from searchcrawl.documents.checksum_pipeline import compute_body_digest, compute_fields_digest
 from searchcrawl.exceptions import ConversionFailed, DocumentError
 from searchcrawl.html.encoding import decode
-from searchcrawl.html.page import has_password_field
+from searchcrawl.html.password_field import has_password_field
 from searchcrawl.html.raw_refresh import find_raw_refresh
 from searchcrawl.html.regions import TextRules
 from searchcrawl.login.form import FormSettings, LoginFailed, fill_form

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from searchcrawl.delivery.link_counts import LinkCounts
 from searchcrawl.documents.language import find_language, weigh_usual
 from searchcrawl.html.page_text import collapse, collapse_blocks, collapse_lines
 from searchcrawl.index.local.schema import build_document, prepare_text
@@ -12,6 +13,7 @@ from searchcrawl.index.local.snippet import cut_snippet
 from searchcrawl.index.query import find_other_prefixes, parse
 from searchcrawl.index.sanitising import clean_fields, cut_bytes, find_id_fault, parse_number
 from searchcrawl.items import Page
+from searchcrawl.rules.anchors import MOST_TEXTS, WordCounts, select_texts
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.near_copies import PLACES, NearGroups, count_equal_places, sign
 from searchcrawl.rules.new_content import KnownLines, NewContent
@@ -19,6 +21,7 @@ from searchcrawl.rules.page_words import split_words, words_of
 from searchcrawl.rules.site_blocks import count_blocks, cut_blocks, pack_blocks, select_blocks, unpack_blocks
 from searchcrawl.rules.turned_pages import PageWords, Sketch
 from searchcrawl.soft404.signature import Sample, Signature
+from searchcrawl.store.urls.outlink_table import LinkTexts, decode_texts, encode_texts
 from searchcrawl.terminal import escape_json, to_lines, to_one_line
 from tests.readers.declaring import BODY, URL, declare
 from tests.readers.headers import DATES
@@ -144,6 +147,23 @@ def terminal(given: bytes) -> None:
     to_one_line(text)
     to_lines(text)
     escape_json(text)
+
+
+@declare("Kettle {n}\n", "the {n}\n", "\n", "K", "é", "あ", "\t", "\r", "_", most=BODY)
+def texts_of_links(given: bytes) -> None:
+    texts = [line for each in given.decode("utf-8", "replace").split("\n") if (line := " ".join(each.split()))]
+    said = LinkTexts("The title", {3: texts, 5: ["text"]})
+    assert decode_texts(encode_texts(said)) == said
+    with LinkCounts(in_memory=1_000) as counted:
+        counted.add_document(3, "The title")
+        for text in texts:
+            counted.add_link(3, text, 1)
+        (linked,) = [document.links for document in counted.by_document()] or [[]]
+    counts = WordCounts()
+    counts.add(link.folded for link in linked)
+    found = select_texts(linked, title="The title", counts=counts, pages_of_host={1: 5})
+    assert len(found) <= MOST_TEXTS
+    assert set(found) <= set(texts)
 
 
 @declare("Home\n", "A line that is long enough to go\n", "line {n}\n", "\n", "é", "あ", "x" * 1_001, most=BODY)

@@ -91,7 +91,9 @@ def keep(transaction: Transaction, source_id: int, run_id: int, sketches: Mappin
         back = and_(former_documents.c.url_id.in_(part), former_documents.c.restored == 1)
         transaction.execute(delete(former_documents).where(back))
         query = (
-            select(*columns, urls.c.failed_runs, urls.c.failures, outlinks.c.links)
+            select(
+                *columns, urls.c.failed_runs, urls.c.failures, outlinks.c.links, outlinks.c.texts.label("link_texts")
+            )
             .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
             .outerjoin(outlinks, outlinks.c.url_id == documents.c.url_id)
             .where(documents.c.url_id.in_(part), known)
@@ -218,7 +220,9 @@ _MARK: Final = (
     .values(restored=1, **{name: bindparam(f"now_{name}") for name in (*_PLACE, "content_length")})
 )
 _SET_LINKS: Final = (
-    update(outlinks).where(outlinks.c.url_id == bindparam("row_id")).values(links=bindparam("old_links"))
+    update(outlinks)
+    .where(outlinks.c.url_id == bindparam("row_id"))
+    .values(links=bindparam("old_links"), texts=bindparam("old_texts", type_=outlinks.c.texts.type))
 )
 
 
@@ -239,7 +243,11 @@ def restore(transaction: Transaction, url_ids: Sequence[int], *, readable: Colle
         lost = [row for row in rows if states[row.url_id] is None]
         _execute(transaction, _SET, [_build_values(row, state, readable) for row, state in back])
         _execute(transaction, _FORGET_VALIDATORS, [{"row_id": row.url_id} for row in lost])
-        links = [{"row_id": row.url_id, "old_links": row.links} for row in rows if row.links is not None]
+        links = [
+            {"row_id": row.url_id, "old_links": row.links, "old_texts": row.link_texts}
+            for row in rows
+            if row.links is not None
+        ]
         _execute(transaction, _SET_LINKS, links)
         # Those of the other text say nothing of this one.
         unfollowed_table.forget(transaction, [row.url_id for row in rows])

@@ -23,7 +23,7 @@ from searchcrawl.store.schema import (
     unfollowed_links,
     urls,
 )
-from searchcrawl.store.site_schema import host_blocks, host_languages
+from searchcrawl.store.site_schema import anchors, host_blocks, host_languages
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState
 
@@ -33,7 +33,7 @@ _TO_BE_SENT: Final = frozenset({DocumentState.CACHED, DocumentState.RECORD_LOST}
 #: Each has an index that begins with its source.
 OF_SOURCE: Final = (sitemaps, patterns, refused_links, host_blocks, host_languages, segments, batches, runs)
 #: Rows that belong to a row of ``urls``: each is deleted before it.
-OF_URL: Final = (former_documents, outlinks, unfollowed_links, documents)
+OF_URL: Final = (former_documents, outlinks, unfollowed_links, anchors, documents)
 
 
 def seal_all(transaction: Transaction, source_id: int, run_id: int, now_ms: int, *, after: int) -> int | None:

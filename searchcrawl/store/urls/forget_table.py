@@ -11,6 +11,7 @@ from searchcrawl.codes import Code
 from searchcrawl.store.batches.batch_table import set_documents
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, former_documents, outlinks, unfollowed_links, urls
+from searchcrawl.store.site_schema import anchors
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls import url_classes
@@ -146,7 +147,7 @@ def empty(transaction: Transaction, rules: Mapping[int, str | None]) -> None:
         ),
     )
     for part in split(url_ids):
-        for table in (former_documents, outlinks, unfollowed_links):
+        for table in (former_documents, outlinks, unfollowed_links, anchors):
             transaction.execute(delete(table).where(table.c.url_id.in_(part)))
     refused = [{"row_id": url_id, "new_rule": rule} for url_id, rule in rules.items() if rule is not None]
     again = [{"row_id": url_id} for url_id, rule in rules.items() if rule is None]

@@ -1,9 +1,10 @@
-"""The links of each page, as one compact blob of row ids (docs: decisions/no-link-table)."""
+"""The links of each page, as one compact blob of row ids, and their texts as another (docs: decisions/no-link-table)."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from isal import isal_zlib
 from sqlalchemy import select
@@ -12,6 +13,32 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import outlinks
 from searchcrawl.store.statements import split
+
+#: So many characters of a title are kept: longer ones only tell less well which words of links it has.
+_MOST_OF_TITLE: Final = 500
+
+
+class LinkTexts(NamedTuple):
+    """The title of a page, and by the row id of a target the texts that its main text has for links there."""
+
+    title: str
+    texts: Mapping[int, Sequence[str]]
+
+
+def encode_texts(found: LinkTexts) -> bytes | None:
+    """Encodes texts, which have no tab and no line break; None where there is nothing to encode."""
+    title = " ".join(found.title[:_MOST_OF_TITLE].split())
+    if not title and not found.texts:
+        return None
+    lines = [title, *("\t".join((f"{target}", *texts)) for target, texts in found.texts.items())]
+    return isal_zlib.compress("\n".join(lines).encode("utf-8", "replace"), 1)
+
+
+def decode_texts(blob: bytes | None) -> LinkTexts:
+    """Decodes what ``encode_texts`` encoded."""
+    title, *lines = isal_zlib.decompress(blob).decode().split("\n") if blob else [""]
+    parts = (line.split("\t") for line in lines)
+    return LinkTexts(title, {int(target): texts for target, *texts in parts})
 
 
 def encode(url_ids: Sequence[int]) -> bytes:
@@ -32,12 +59,22 @@ def decode(blob: bytes) -> list[int]:
     return ids
 
 
-def store(transaction: Transaction, links: Mapping[int, Sequence[int]]) -> None:
-    """Replaces the links of pages, given by page id."""
+def store(
+    transaction: Transaction, links: Mapping[int, Sequence[int]], texts: Mapping[int, LinkTexts] | None = None
+) -> None:
+    """Replaces the links of pages, given by page id, and their texts."""
     if links:
+        texts = texts or {}
         transaction.execute(
-            dialect_of(transaction).upsert(outlinks, ["url_id"], lambda new: {"links": new.links}),
-            [{"url_id": page, "links": encode(targets)} for page, targets in links.items()],
+            dialect_of(transaction).upsert(outlinks, ["url_id"], lambda new: {"links": new.links, "texts": new.texts}),
+            [
+                {
+                    "url_id": page,
+                    "links": encode(targets),
+                    "texts": encode_texts(texts[page]) if page in texts else None,
+                }
+                for page, targets in links.items()
+            ],
         )
 
 

@@ -93,6 +93,7 @@ def test_links_when_all_are_known_then_only_the_outlinks_of_their_pages_are_writ
     admit(database, tested, FoundLinks(None, 1, links(*names)))
     pages = [FoundLinks(id_of(database, name), 2, links(*names)) for name in names[:3]]
 
+    admit(database, tested, *pages)
     statements = admit(database, tested, *pages)
 
     # Three pages and up to 1,500 links: no row is looked up, none is written.

@@ -25,7 +25,8 @@ PAGE = "http://example.com/dir/page.html"
 def links_of(html: str, url: str = PAGE) -> PageLinks:
     tree = parse_tree(html)
     references = filter(None, map(read_reference, tree.css("a,area,frame,iframe")))
-    return extract_links(references, Resolver(find_base(tree.css("base"), url)))
+    found = extract_links(references, Resolver(find_base(tree.css("base"), url)))
+    return PageLinks(found.links, found.malformed)
 
 
 def urls_of(html: str, url: str = PAGE) -> list[str]:

@@ -264,7 +264,7 @@ def test_c8_digest_when_all_text_is_indexed_then_is_that_of_earlier_releases() -
 
 
 @pytest.mark.parametrize(
-    "stray", ["\x02", "\x02\x03", "\x02\x06\x02\x05", "\x02\x19", "a\x02b", "\x02\x13", "&#2;&#3;"]
+    "stray", ["\x02", "\x02\x03", "\x02\x1d", "\x02\x06\x02\x05", "\x02\x19", "a\x02b", "\x02\x13", "&#2;&#3;"]
 )
 def test_c8_text_when_a_page_has_characters_that_are_marks_then_they_are_no_part_of_it(stray: str) -> None:
     page = page_of(f"<nav>Home{stray}</nav><p>{STORY}{stray}<div>{stray}End")

@@ -39,7 +39,7 @@ def test_page_when_parsed_then_has_all_fields() -> None:
         language="de-at",
         charset="utf-8",
         canonical="http://example.com/canonical",
-        links=(Link("http://example.com/dir/x"),),
+        links=(Link("http://example.com/dir/x", texts=("x",)),),
     )
 
 
@@ -166,7 +166,7 @@ def test_refresh_when_in_meta_then_is_absolute_target(content: str, expected: st
 def test_refresh_when_it_waits_long_then_is_a_link() -> None:
     page = page_of('<a href=x>x</a><meta http-equiv=refresh content="600;url=next">')
 
-    assert page.links == (Link("http://example.com/dir/x"), Link("http://example.com/dir/next"))
+    assert page.links == (Link("http://example.com/dir/x", texts=("x",)), Link("http://example.com/dir/next"))
 
 
 def test_noscript_when_it_has_links_then_they_count_but_its_refresh_does_not() -> None:
@@ -208,7 +208,7 @@ def test_page_when_japanese_then_is_read(codec: str, declared: bool) -> None:
 
     assert (page.title, page.links) == (
         "天気予報",
-        (Link("http://example.com/dir/%E6%98%8E%E6%97%A5.html"),),
+        (Link("http://example.com/dir/%E6%98%8E%E6%97%A5.html", texts=("明日の予報",)),),
     )
 
 
@@ -220,5 +220,5 @@ def test_page_when_japanese_then_is_read(codec: str, declared: bool) -> None:
 def test_page_when_nested_deeply_then_link_at_the_end_is_found(html: str) -> None:
     page = parse_page(f"<a href=first>x</a>{html}<a href=last>y</a>", url=PAGE)
 
-    assert page.links[0] == Link("http://example.com/dir/first")
+    assert page.links[0] == Link("http://example.com/dir/first", texts=("x",))
     assert len(page.links) == (1 if "template" in html else 2)

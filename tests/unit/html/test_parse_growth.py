@@ -97,7 +97,11 @@ REGIONS: Final[dict[str, Build]] = {
     "styles": lambda n: "<p style='display:block;display' hidden>x" * n,
     "one long style": lambda n: f"<p style='{'display: ' * n}'>x" * 20,
     "switches": lambda n: "<!--googleoff: index-->x" * n + "<!--googleon: index-->x" * n,
-    "marks in the text": lambda n: "\x02\x03" * n + "\x02\x05\x02\x04" * n + "\x02\x08" * n,
+    "marks in the text": lambda n: "\x02\x1d" * n + "\x02\x05\x02\x1e" * n + "\x02\x08" * n,
+    "marks of links": lambda n: "<p>\x03<a href=x>\x03" * n,
+    "texts of links": lambda n: "".join(f"<p><a href={k}>word {k}x</a>" for k in range(n)),
+    "texts of one link": lambda n: "".join(f"<p><a href=x>word {k}x</a>" for k in range(n)),
+    "regions in a link": lambda n: "<a href=x>" + "word<section>" * n,
     "cells that are regions": lambda n: "<table>" + "<td class=sidebar>x<td id=main>" * n,
 }
 FAMILIES: Final = [

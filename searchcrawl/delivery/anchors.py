@@ -1,0 +1,153 @@
+"""The texts of links to each document, frozen at the end of each completed run; documents go out with them (C8, G2).
+
+So what is indexed of a document never depends on the order of the visits. Change detection knows nothing of it. The links of
+all documents are counted anew where any of them changed, or the documents themselves; those whose texts differ are sent
+again, once, with the last batch of the run.
+
+Each step may be the last one of a process: a transaction freezes the texts of some documents and has them sent again, and
+until all are frozen the next completed run begins anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from searchcrawl.delivery.link_counts import LinkCounts
+from searchcrawl.delivery.sending_again import send_again
+from searchcrawl.exceptions import StoreError
+from searchcrawl.failpoints import reach
+from searchcrawl.rules.anchors import WordCounts, select_texts
+from searchcrawl.run import Run
+from searchcrawl.store.documents import anchor_table
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.urls import outlink_table
+
+logger = logging.getLogger(__name__)
+
+#: Documents that a transaction freezes the texts of.
+_PART: Final = 500
+#: Behind all row ids.
+_END: Final = (1 << 63, "")
+
+
+def freeze_anchors(run: Run) -> bool:
+    """Collects the texts of links anew where they may have changed; returns whether documents are to be sent again.
+
+    Raises StoreError, LeaseLost.
+    """
+    preserve = run.project.cache.preserve
+    state = f"{run.read(partial(anchor_table.describe, source_id=run.source_id))} {preserve}"
+    if run.read(partial(anchor_table.find_frozen, source_id=run.source_id)) == state:
+        return False
+    try:
+        with LinkCounts() as links:
+            pages_of_host = _count_links(run, links)
+            # Else it would depend on the order of the visits which documents still have a record to be sent again.
+            changed = _freeze(run, _select(links, pages_of_host) if preserve else ())
+    except OSError as error:
+        raise StoreError(f"the texts of links cannot be sorted: {error}") from error
+    if changed:
+        logger.info("the texts of links to %d documents are other ones", changed)
+    run.write(partial(anchor_table.note_frozen, source_id=run.source_id, state=state))
+    return changed > 0
+
+
+def take_back_texts(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> None:
+    """Takes what pages say of others, which are about to be forgotten, out of these, which are sent again.
+
+    What other pages say as well comes back at the end of the next completed run.
+    """
+    said = anchor_table.load_said(transaction, url_ids)
+    if not said:
+        return
+    successors = anchor_table.load_successors(transaction, source_id)
+    gone: dict[int, set[str]] = {}
+    for target, texts in said.items():
+        gone.setdefault(successors.follow(target), set()).update(texts)
+    frozen = anchor_table.load(transaction, list(gone))
+    left = {
+        target: "\n".join(text for text in texts if text.casefold() not in gone[target])
+        for target, texts in frozen.items()
+        if any(text.casefold() in gone[target] for text in texts)
+    }
+    anchor_table.freeze(transaction, source_id, left)
+    anchor_table.note_change(transaction, source_id)
+    send_again(transaction, list(left))
+
+
+def _count_links(run: Run, links: LinkCounts) -> dict[int, int]:
+    """Reads the links of all documents; returns how many of them each host has."""
+    successors = run.read(partial(anchor_table.load_successors, source_id=run.source_id))
+    pages_of_host: dict[int, int] = {}
+    after = 0
+    while pages := run.read(partial(anchor_table.load_pages, source_id=run.source_id, after=after)):
+        after = pages[-1].url_id
+        for page in pages:
+            pages_of_host[page.host_id] = pages_of_host.get(page.host_id, 0) + 1
+            title, said = outlink_table.decode_texts(page.texts)
+            links.add_document(page.url_id, title)
+            # What redirects lead to the same document counts once.
+            found = {(successors.follow(target), text) for target, texts in said.items() for text in texts}
+            for target, text in found:
+                if target != page.url_id:
+                    links.add_link(target, text, page.host_id)
+    return pages_of_host
+
+
+def _select(links: LinkCounts, pages_of_host: Mapping[int, int]) -> Iterator[tuple[int, str]]:
+    """Row id and texts, one a line, of documents by rising id."""
+    counts = WordCounts()
+    for document in links.by_document():
+        counts.add(link.folded for link in document.links)
+    for document in links.by_document():
+        texts = select_texts(document.links, title=document.title, counts=counts, pages_of_host=pages_of_host)
+        if texts:
+            yield document.url_id, "\n".join(texts)
+
+
+def _freeze(run: Run, found: Iterable[tuple[int, str]]) -> int:
+    """Freezes texts where they differ from those before; returns of how many documents."""
+    changed = 0
+    part: dict[int, str] = {}
+    for url_id, text in _compare(_read_frozen(run), iter(found)):
+        changed += 1
+        part[url_id] = text
+        if len(part) == _PART:
+            _write(run, part)
+            part = {}
+    if part:
+        _write(run, part)
+    return changed
+
+
+def _write(run: Run, texts: Mapping[int, str]) -> None:
+    run.write(partial(_freeze_part, source_id=run.source_id, texts=texts))
+    reach("anchors.frozen")
+
+
+def _freeze_part(transaction: Transaction, *, source_id: int, texts: Mapping[int, str]) -> None:
+    anchor_table.freeze(transaction, source_id, texts)
+    # One without a record gets them when it is sent for another reason: no page is fetched for them.
+    send_again(transaction, anchor_table.find_with_record(transaction, list(texts)))
+
+
+def _read_frozen(run: Run) -> Iterator[tuple[int, str]]:
+    after = 0
+    while rows := run.read(partial(anchor_table.load_next, source_id=run.source_id, after=after)):
+        after = rows[-1][0]
+        yield from rows
+
+
+def _compare(before: Iterator[tuple[int, str]], now: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Row id and present texts of documents whose texts differ; both by rising id."""
+    old, new = next(before, _END), next(now, _END)
+    while old is not _END or new is not _END:
+        if old[0] < new[0]:
+            yield old[0], ""
+        elif old != new:
+            yield new
+        first = min(old[0], new[0])
+        old, new = next(before, _END) if old[0] == first else old, next(now, _END) if new[0] == first else new

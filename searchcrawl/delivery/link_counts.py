@@ -1,0 +1,98 @@
+"""Counts which pages link to a document with which texts, in bounded memory: sorted parts in a file, merged when read."""
+
+from __future__ import annotations
+
+import heapq
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from itertools import groupby, islice
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from searchcrawl.rules.anchors import Linked
+
+#: So many different links are sorted in memory, about 40 MB.
+_LINKS_IN_MEMORY: Final = 200_000
+_READ_LINES: Final = 1_000
+_DIGITS: Final = 16
+#: No document has more texts, on pages of so many hosts, but one that is made to.
+_MOST_LINKS: Final = 50_000
+
+
+class LinkedDocument(NamedTuple):
+    """A document, its title, and the texts of the links to it."""
+
+    url_id: int
+    title: str
+    links: list[Linked]
+
+
+class LinkCounts:
+    """Takes links in any order, then returns the documents by rising row id; a context manager around its file.
+
+    Methods raise OSError where the disk is full.
+    """
+
+    def __init__(self, *, in_memory: int = _LINKS_IN_MEMORY) -> None:
+        self._in_memory = in_memory
+        self._gathered: Counter[bytes] = Counter()
+        self._file = tempfile.TemporaryFile(prefix="searchcrawl-")  # noqa: SIM115 (closed by __exit__)
+        self._parts: list[tuple[int, int]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def add_document(self, url_id: int, title: str) -> None:
+        """Takes a document: links to others are left out."""
+        # The fields of a line are sorted: that without a text comes before all texts.
+        self._add(f"{url_id:0{_DIGITS}x}\t\t{title}\t0")
+
+    def add_link(self, url_id: int, text: str, host_id: int) -> None:
+        """Takes the text of a link on a page of a host."""
+        self._add(f"{url_id:0{_DIGITS}x}\t{text.casefold()}\t{text}\t{host_id:x}")
+
+    def by_document(self) -> Iterator[LinkedDocument]:
+        """The documents with links to them, by rising row id."""
+        for key, lines in groupby(self._merge(), key=lambda line: line[0][:_DIGITS]):
+            first, *links = (_read_line(*line) for line in islice(lines, _MOST_LINKS))
+            if not first.folded and links:
+                yield LinkedDocument(int(key, 16), first.text, links)
+
+    def _add(self, line: str) -> None:
+        self._gathered[line.encode("utf-8", "replace")] += 1
+        if len(self._gathered) == self._in_memory:
+            start = self._file.seek(0, 2)
+            self._file.writelines(b"%b\t%d\n" % (line, count) for line, count in sorted(self._gathered.items()))
+            self._parts.append((start, len(self._gathered)))
+            self._gathered = Counter()
+
+    def _merge(self) -> Iterator[tuple[bytes, int]]:
+        gathered = sorted(self._gathered.items())
+        if not self._parts:
+            yield from gathered
+            return
+        merged = heapq.merge(*(self._read_part(*part) for part in self._parts), gathered)
+        for line, same in groupby(merged, key=lambda one: one[0]):
+            yield line, sum(count for _, count in same)
+
+    def _read_part(self, start: int, lines: int) -> Iterator[tuple[bytes, int]]:
+        at = start
+        for first in range(0, lines, _READ_LINES):
+            # The other parts are read in between, so each part remembers its own place.
+            self._file.seek(at)
+            read = list(islice(self._file, min(_READ_LINES, lines - first)))
+            at += sum(map(len, read))
+            for line in read:
+                text, _, count = line.rpartition(b"\t")
+                yield text, int(count)
+
+
+def _read_line(line: bytes, count: int) -> Linked:
+    _, folded, text, host_id = line.decode().split("\t")
+    return Linked(folded, text, int(host_id, 16), count)

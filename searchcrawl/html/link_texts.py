@@ -1,0 +1,60 @@
+"""The texts of links in the main text of a page, for the pages that they lead to (C8, G2).
+
+While the tree is walked, each link gets a mark before and after it; in the text of the page what is after an odd number of
+marks is in a link, and in which one their number says. A page that writes such marks itself has no texts of links, or
+wrong ones of its own links.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice
+from typing import Final
+
+from searchcrawl.html.page_text import BLOCK_MARK, collapse
+from searchcrawl.html.regions import LINK_MARK, MARK
+
+#: So many texts of a page are read, and so many characters of each.
+_MOST_TEXTS: Final = 1_000
+_MOST_CHARACTERS: Final = 120
+#: In so many characters as they are written, blanks among them, these have to be.
+_MOST_WRITTEN: Final = 500
+_LETTER: Final = re.compile(r"[^\W\d_]")
+#: A text that is an address says nothing that the link doesn't.
+_ADDRESS: Final = re.compile(r"[a-z][a-z+.-]*://|www\.|mailto:", re.IGNORECASE)
+
+
+def read_link_texts(marked: str, lengths: Sequence[int], links: int) -> list[tuple[int, str]]:
+    """Numbers and texts of the links in what is indexed of a page, in document order.
+
+    ``marked`` is its text with all marks, ``lengths`` are above 0 for those of its segments that are indexed, ``links`` is
+    how many links were marked.
+    """
+    if not links or marked.count(LINK_MARK) != 2 * links:
+        return []
+    return list(islice(_read_segments(marked.split(MARK), lengths), _MOST_TEXTS))
+
+
+def _read_segments(segments: Sequence[str], lengths: Sequence[int]) -> Iterator[tuple[int, str]]:
+    passed = accumulate((segment.count(LINK_MARK) for segment in segments), initial=0)
+    for segment, length, before in zip(segments, lengths, passed, strict=False):
+        # Without a mark of its own it may still be in a link as a whole.
+        if not length or not (before % 2 or LINK_MARK in segment):
+            continue
+        first = 1 - before % 2
+        for number, written in enumerate(segment.split(LINK_MARK)[first::2], (before + first) // 2):
+            text = _clean(written)
+            if text:
+                yield number, text
+
+
+def _clean(written: str) -> str:
+    """The text of a link in one line; empty where it says nothing."""
+    text = " ".join(written[:_MOST_WRITTEN].replace(BLOCK_MARK, " ").split())
+    if not text.isprintable():
+        text = collapse(text)
+    if len(text) > _MOST_CHARACTERS:
+        # Not a part of a word, if there is more than one.
+        text = text[: _MOST_CHARACTERS + 1].rpartition(" ")[0] or text[:_MOST_CHARACTERS]
+    return text if _LETTER.search(text) and not _ADDRESS.match(text) else ""

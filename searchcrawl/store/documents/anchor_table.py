@@ -1,0 +1,186 @@
+"""The texts of links to documents, as they were frozen at the end of the last completed run, and what they are made of (C8)."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import and_, delete, func, insert, select, update
+
+from searchcrawl.codes import REDIRECTS
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import documents, outlinks, sources, urls
+from searchcrawl.store.site_schema import anchors
+from searchcrawl.store.statements import split, unindexed
+from searchcrawl.store.states import DocumentState
+from searchcrawl.store.urls import outlink_table
+
+#: Pages, and rows, that are read at once.
+_PAGES: Final = 500
+_ROWS: Final = 5_000
+#: No chain of redirects and copies is longer.
+_MOST_STEPS: Final = 50
+#: Documents of the index, or on their way there, that stay: their links count.
+_COUNTING: Final = and_(
+    documents.c.code == 200,
+    documents.c.leaving == 0,
+    documents.c.state.in_(
+        [
+            int(state)
+            for state in (
+                DocumentState.CACHED,
+                DocumentState.SENDING,
+                DocumentState.PRESENT,
+                DocumentState.RECORD_LOST,
+            )
+        ]
+    ),
+)
+#: Sums are of remainders: databases have 64 bits for them.
+_BOUND: Final = 1_000_003
+
+
+class LinkingPage(NamedTuple):
+    """A document, its host, and the texts of its links (``outlink_table.decode_texts``)."""
+
+    url_id: int
+    host_id: int
+    texts: bytes | None
+
+
+class Successors:
+    """Which rows stand for others: the targets of redirects, and the survivors of copies."""
+
+    def __init__(self, pairs: Sequence[tuple[int, int]]) -> None:
+        # Of millions a dict would take hundreds of bytes each.
+        self._ids = array("q", (url_id for url_id, _ in pairs))
+        self._others = array("q", (other for _, other in pairs))
+
+    def follow(self, url_id: int) -> int:
+        """The row that stands for a row in the end; one in a circle stands for itself."""
+        place = url_id
+        for _ in range(_MOST_STEPS):
+            at = bisect_left(self._ids, place)
+            if at == len(self._ids) or self._ids[at] != place:
+                return place
+            place = self._others[at]
+        return url_id
+
+
+def note_change(transaction: Transaction, source_id: int) -> None:
+    """Notes that links of a source changed since texts were frozen."""
+    here = sources.c.id == source_id, sources.c.anchors.is_not(None)
+    transaction.execute(update(sources).where(*here).values(anchors=None))
+
+
+def note_frozen(transaction: Transaction, source_id: int, state: str) -> None:
+    """Notes what texts were frozen from (``describe``)."""
+    transaction.execute(update(sources).where(sources.c.id == source_id).values(anchors=state))
+
+
+def find_frozen(transaction: Transaction, source_id: int) -> str | None:
+    """What texts were frozen from; None where links changed since."""
+    return transaction.execute(select(sources.c.anchors).where(sources.c.id == source_id)).scalar()
+
+
+def describe(transaction: Transaction, source_id: int) -> str:
+    """What besides links decides about texts: which documents there are, and when each was changed, as sums."""
+    number = documents.c.url_id % _BOUND
+    changed = func.coalesce(documents.c.last_changed_ms, 0) % _BOUND
+    sums = func.sum(number), func.sum(number * number % _BOUND), func.sum(number * changed % _BOUND)
+    counting = select(func.count(), *sums).where(unindexed(documents.c.source_id) == source_id, _COUNTING)
+    copies = select(func.sum(number * (documents.c.duplicate_of % _BOUND) % _BOUND)).where(
+        documents.c.source_id == source_id, documents.c.duplicate_of.is_not(None)
+    )
+    found = (*transaction.execute(counting).one(), *transaction.execute(copies).one())
+    return " ".join(str(int(value or 0)) for value in found)
+
+
+def load_pages(transaction: Transaction, source_id: int, *, after: int) -> list[LinkingPage]:
+    """The next documents whose links count, by rising id."""
+    query = (
+        select(urls.c.id, urls.c.host_id, outlinks.c.texts)
+        .select_from(
+            documents.join(urls, and_(urls.c.id == documents.c.url_id, urls.c.id > after)).outerjoin(
+                outlinks, and_(outlinks.c.url_id == documents.c.url_id, outlinks.c.url_id > after)
+            )
+        )
+        .where(unindexed(documents.c.source_id) == source_id, documents.c.url_id > after, _COUNTING)
+        .order_by(documents.c.url_id)
+        .limit(_PAGES)
+    )
+    return [LinkingPage._make(row) for row in transaction.execute(query)]
+
+
+def load_successors(transaction: Transaction, source_id: int) -> Successors:
+    """Which rows of a source stand for others."""
+    redirecting = (
+        select(outlinks.c.url_id, outlinks.c.links)
+        .join(urls, urls.c.id == outlinks.c.url_id)
+        .where(urls.c.source_id == source_id, urls.c.code.in_(sorted(REDIRECTS)))
+    )
+    copies = select(documents.c.url_id, documents.c.duplicate_of).where(
+        documents.c.source_id == source_id, documents.c.duplicate_of.is_not(None)
+    )
+    pairs: list[tuple[int, int]] = [(row.url_id, row.duplicate_of) for row in transaction.execute(copies)]
+    for row in transaction.execute(redirecting):
+        targets = outlink_table.decode(row.links)
+        if len(targets) == 1:
+            pairs.append((row.url_id, targets[0]))
+    return Successors(sorted(pairs))
+
+
+def load_said(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, set[str]]:
+    """What the links of pages say of other rows, in the case of ``casefold``, by their id."""
+    found: dict[int, set[str]] = {}
+    for part in split(url_ids):
+        query = select(outlinks.c.texts).where(outlinks.c.url_id.in_(part), outlinks.c.texts.is_not(None))
+        for blob in transaction.execute(query).scalars():
+            for target, texts in outlink_table.decode_texts(blob).texts.items():
+                found.setdefault(target, set()).update(map(str.casefold, texts))
+    return found
+
+
+def load(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, list[str]]:
+    """The frozen texts of documents that have any."""
+    found: dict[int, list[str]] = {}
+    for part in split(url_ids):
+        query = select(anchors.c.url_id, anchors.c.texts).where(anchors.c.url_id.in_(part))
+        found.update({row.url_id: row.texts.split("\n") for row in transaction.execute(query)})
+    return found
+
+
+def load_next(transaction: Transaction, source_id: int, *, after: int) -> list[tuple[int, str]]:
+    """Row id and frozen texts, one a line, of the next documents that have any, by rising id."""
+    query = (
+        select(anchors.c.url_id, anchors.c.texts)
+        .where(anchors.c.source_id == source_id, anchors.c.url_id > after)
+        .order_by(anchors.c.url_id)
+        .limit(_ROWS)
+    )
+    return [(row.url_id, row.texts) for row in transaction.execute(query)]
+
+
+def freeze(transaction: Transaction, source_id: int, texts: Mapping[int, str]) -> None:
+    """Puts texts, one a line, in the place of those that were frozen of documents, by row id; empty: it has none."""
+    forget(transaction, list(texts))
+    rows = [{"url_id": url_id, "source_id": source_id, "texts": text} for url_id, text in texts.items() if text]
+    if rows:
+        transaction.execute(insert(anchors), rows)
+
+
+def forget(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Forgets the texts of links to documents."""
+    for part in split(url_ids):
+        transaction.execute(delete(anchors).where(anchors.c.url_id.in_(part)))
+
+
+def find_with_record(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
+    """Those of documents that the cache has a record of."""
+    found: list[int] = []
+    for part in split(url_ids):
+        query = select(documents.c.url_id).where(documents.c.url_id.in_(part), documents.c.segment.is_not(None))
+        found += transaction.execute(query).scalars()
+    return found
