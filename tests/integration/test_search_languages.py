@@ -118,6 +118,15 @@ def test_search_when_a_word_stands_as_it_was_typed_then_that_document_comes_firs
         assert first in hits[0]["snippet"].replace(HIT_START, "").replace(HIT_END, "")
 
 
+def test_search_when_a_capital_i_has_a_dot_then_it_is_the_letter_that_is_typed(index: SearchIndex) -> None:
+    documents = [made(1, "tr", "İstanbul", "İSTANBUL'da bir köprü"), made(2, "", "Isparta", "ısparta yolu")]
+    tell(index, documents)
+
+    for words in ("istanbul", "İstanbul", "ISTANBUL"):
+        assert [hit["title"] for hit in find(index, words)] == ["İstanbul"]
+    assert [hit["title"] for hit in find(index, "isparta")] == ["Isparta"]
+
+
 def test_search_when_words_follow_each_other_as_they_were_typed_then_that_document_comes_first(
     index: SearchIndex,
 ) -> None:

@@ -69,6 +69,7 @@ _UNCOMMON_LEADS = frozenset({0xCC, 0xCD, 0xE1, 0xEF})
 # … and these begin CJK characters, as does 0xF0 where it is no emoji.
 _CJK_LEADS = frozenset({0xE1, *range(0xE3, 0xF0)})
 _RARE_IDEOGRAPH = re.compile(rb"\xf0[\xa0-\xbf]")
+_DOTTED_I = "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}".encode()
 _OTHER_BYTES = bytes(set(range(256)) - _UNCOMMON_LEADS - _CJK_LEADS)
 
 
@@ -135,6 +136,9 @@ def _normalise(text: str) -> tuple[str, bool]:
     if text.isascii():
         return text, False
     encoded = text.encode("utf-8", "replace")
+    if _DOTTED_I in encoded:
+        # Its small letter would be an i with a second dot, which nobody types.
+        text = text.replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "I")
     leads = frozenset(encoded.translate(None, _OTHER_BYTES))
     if leads & _UNCOMMON_LEADS:
         text = unicodedata.normalize("NFKC", _LONG_MARKS.sub(_cut_marks, text))
