@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 #: The part of a text from which its language is detected: its beginning, and as much from its middle.
 _PART_CHARS: Final = 2_000
@@ -18,6 +18,11 @@ _FEW_LETTERS: Final = 200
 #: The share of the documents of a host, in percent, from which on a language is its usual one, and down to which it stays.
 _ENTERS_AT: Final = 60
 _STAYS_DOWN_TO: Final = 50
+#: A text is clearly of a language with so many letters, of which it has so large a share, and with so high a score: texts in
+#: 21 languages had 619 to 1024; of 15,590 parts of source files, 28 of which were told wrongly, one was clear.
+_CLEAR_LETTERS: Final = 150
+_CLEAR_PERCENT: Final = 90
+_CLEAR_SCORE: Final = 600
 #: The share of the letters that one language has at least in a text of this language.
 _MIN_PERCENT: Final = 50
 #: What CLD2 calls otherwise than ISO 639-1.
@@ -84,10 +89,10 @@ def choose_declared(text: str, declared: Iterable[str]) -> str:
 def weigh_usual(text: str, told: str, usual: str) -> str:
     """The language of a text that declares none, on a host where most documents have the language ``usual``.
 
-    ``told`` is what ``detect_language`` finds without it. It counts where the text is sure all the same, or in a script
-    that the usual language does not have.
+    ``told`` is what ``detect_language`` finds without it. It counts where that is clear, where the text is sure all the
+    same, or in a script that the usual language does not have.
     """
-    if not usual or told == usual or not _can_write(usual, text):
+    if not usual or told == usual or not _can_write(usual, text) or (told and _is_clear(text)):
         return told
     return detect_language(text, usual=usual) or usual
 
@@ -113,11 +118,23 @@ def detect_language(text: str, *, usual: str = "") -> str:
     """
     if not text.isascii() and (language := _detect_by_script(text[:_SCRIPT_CHARS])):
         return language
-    letters = sum(map(str.isalpha, text)) if len(text) < _SHORT_CHARS else _SHORT_CHARS
+    letters = _count_letters(text)
     if letters < _MIN_LETTERS:
         return ""
-    detected = _ask_cld2(_cut_parts(text), usual)
+    detected = _ask_cld2(_cut_parts(text), usual).code
     return "" if usual and letters < _FEW_LETTERS and detected != usual else detected
+
+
+def _is_clear(text: str) -> bool:
+    """Whether nearly all of a text is in one language, and as its speakers write it, so that no other is possible.
+
+    A hint makes Portuguese of Spanish: what is clear needs none. Listings and lists of names are never clear.
+    """
+    return _count_letters(text) >= _CLEAR_LETTERS and _ask_cld2(_cut_parts(text), "").is_clear
+
+
+def _count_letters(text: str) -> int:
+    return sum(map(str.isalpha, text)) if len(text) < _SHORT_CHARS else _SHORT_CHARS
 
 
 def _cut_parts(text: str) -> str:
@@ -128,7 +145,12 @@ def _cut_parts(text: str) -> str:
     return f"{text[:_PART_CHARS]} {text[middle : middle + _PART_CHARS]}"
 
 
-def _ask_cld2(text: str, usual: str) -> str:
+class _Answer(NamedTuple):
+    code: str
+    is_clear: bool
+
+
+def _ask_cld2(text: str, usual: str) -> _Answer:
     # Loaded for the first document that does not name its language.
     import pycld2  # noqa: PLC0415  # heavy
 
@@ -138,9 +160,10 @@ def _ask_cld2(text: str, usual: str) -> str:
     except pycld2.error:
         found = pycld2.detect(_NO_TEXT.sub(" ", text).encode("utf-8", "replace"), isPlainText=True)
     is_reliable, _, languages = found
-    _, code, percent, _ = languages[0]
+    _, code, percent, score = languages[0]
     code = _OTHER_CODES.get(code, code)
-    return code if is_reliable and percent >= _MIN_PERCENT and _CODE.fullmatch(code) else ""
+    is_sure = is_reliable and percent >= _MIN_PERCENT and _CODE.fullmatch(code) is not None
+    return _Answer(code if is_sure else "", is_sure and percent >= _CLEAR_PERCENT and score >= _CLEAR_SCORE)
 
 
 def _can_write(language: str, text: str) -> bool:

@@ -108,6 +108,18 @@ def test_language_when_a_host_has_a_usual_one_then_it_counts_where_the_text_is_n
     assert weigh_usual(text, detect_language(text), usual) == expected
 
 
+def test_language_when_a_text_is_clearly_of_another_than_the_usual_one_then_it_keeps_its_own() -> None:
+    # Spanish on Portuguese hosts, and all others: three sentences are enough.
+    wrong = [
+        (language, usual)
+        for language, texts in TEXTS.items()
+        for usual in TEXTS
+        if weigh_usual("\n".join(texts), language, usual) != language
+    ]
+
+    assert wrong == []
+
+
 @pytest.mark.parametrize(
     ("counts", "before", "expected"),
     [
