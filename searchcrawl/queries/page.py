@@ -10,6 +10,7 @@ from searchcrawl import clock
 from searchcrawl.commit.decide import find_nofollow
 from searchcrawl.commit.document_rows import build_record
 from searchcrawl.delivery.documents import build_indexed_document
+from searchcrawl.delivery.usual_languages import choose_language, load_languages
 from searchcrawl.index_fields import LANGUAGE_PREFIXES
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY
@@ -62,7 +63,8 @@ def _build_fields(document: Document, run: Run) -> dict[str, Any]:
         first_seen_ms=fetched_ms,
         last_fetched_ms=fetched_ms,
     )
-    record = build_record(document).fields
+    record = dict(build_record(document).fields)
+    record["language"] = choose_language(record, document.claim.url, load_languages(run))
     found = build_indexed_document(row, record, source=run.source.name, duplicates=(), display=run.display).fields
     return {
         name: clock.iso(clock.to_ms(value)) if isinstance(value, datetime) else value

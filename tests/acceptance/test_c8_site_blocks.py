@@ -5,6 +5,7 @@ Whatever the order of visits, and whenever a process dies.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -170,3 +171,6 @@ def test_c9_languages_when_a_process_dies_while_they_are_frozen_then_the_next_on
     assert languages(project) == LANGUAGES
     assert project.command("verify", project.name).returncode == 0
     assert project.crawl().counts["indexed"] == 0
+    # `test` shows what would be sent.
+    tried = project.command("test", project.site.url(HOST, "/3"), "--source", project.name, "--json")
+    assert json.loads(tried.stdout)["fields"]["language"] == "en"
