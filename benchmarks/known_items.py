@@ -3,7 +3,10 @@
 The queries are titles, index terms and texts of links of four manuals, each of which names one page alone. No one judges
 answers: the page is known. Half of the queries (``tuning``) may be looked at while the order of hits is worked on, the
 other half (``held out``) only counts. Beside both indexes: Solr's edismax with its defaults on the fields title and content
-of the same core, and SQLite FTS5 with its defaults (porter stems) on the same texts.
+of the same core, and SQLite FTS5 with its defaults (porter stems) on the same texts, which are those of the main content.
+
+A crawl indexes the texts of links, too. With them the queries that were taken from such texts are easier than others: so both
+indexes are asked once more without the texts that are queries themselves.
 
 It needs Java, and the packages of the benchmark (``benchmarks.material``).
 """
@@ -27,13 +30,16 @@ from typing import Any, Final, NamedTuple
 from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.material import package_names, prepare_site
+from searchcrawl.delivery.anchors import select_anchors
 from searchcrawl.delivery.documents import build_indexed_document
+from searchcrawl.delivery.link_counts import LinkCounts
 from searchcrawl.documents.language import detect_language, find_language
 from searchcrawl.html.page import parse_html
+from searchcrawl.html.regions import TextRules
 from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch, SearchIndex, SearchQuery
 from searchcrawl.index.solr.receiver import SolrReceiver
-from searchcrawl.items import IndexedDocument
+from searchcrawl.items import IndexedDocument, Link
 from searchcrawl.store.batches.batch_table import BatchDocument
 
 _ROOT: Final = Path(__file__).resolve().parent
@@ -58,6 +64,7 @@ class Page(NamedTuple):
     title: str
     text: str
     language: str
+    links: tuple[Link, ...]
 
 
 class Query(NamedTuple):
@@ -87,10 +94,16 @@ def read_pages(site: Path) -> Iterator[tuple[Page, list[Named]]]:
             body = path.read_bytes()
             url = _HOST + path.relative_to(site).as_posix()
             page = parse_html(
-                body, url=url, content_type="text/html", default_charset="utf-8", robots_headers=(), user_agent="x"
+                body,
+                url=url,
+                content_type="text/html",
+                default_charset="utf-8",
+                robots_headers=(),
+                user_agent="x",
+                text_rules=TextRules(main=True),
             )
             language = find_language(page.text, declared=(page.language,))
-            read = Page(url, manual, page.title, page.text, language)
+            read = Page(url, manual, page.title, page.text, language, page.links)
             tree = LexborHTMLParser(body)
             yield read, [*_read_title(read), *_read_index(read, tree), *_read_links(read, tree)]
 
@@ -154,7 +167,28 @@ def count_other_languages(pages: Sequence[Page]) -> tuple[int, int]:
     return sum(page.language[:2] != "en" for page in pages), sum(language != "en" for language in detected)
 
 
-def build_documents(pages: Sequence[Page]) -> list[IndexedDocument]:
+def collect_anchors(pages: Sequence[Page]) -> dict[str, list[str]]:
+    """The texts of links to each page by its URL, as a completed run freezes them."""
+    ids = {page.url: number for number, page in enumerate(pages)}
+    with LinkCounts() as links:
+        for page in pages:
+            links.add_document(ids[page.url], page.title)
+            for link in page.links:
+                for text in link.texts if link.url in ids else ():
+                    links.add_link(ids[link.url], text, 1)
+        return {pages[number].url: texts.split("\n") for number, texts in select_anchors(links, {1: len(pages)})}
+
+
+def leave_out(queries: Sequence[Query], anchors: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The texts of links without those that are queries themselves."""
+    asked = {(query.url, query.words) for query in queries}
+    return {
+        url: [text for text in texts if (url, " ".join(_WORD.findall(text)).lower()) not in asked]
+        for url, texts in anchors.items()
+    }
+
+
+def build_documents(pages: Sequence[Page], anchors: Mapping[str, Sequence[str]]) -> list[IndexedDocument]:
     """The pages as documents of the index, as a delivery builds them."""
     return [
         build_indexed_document(
@@ -166,6 +200,7 @@ def build_documents(pages: Sequence[Page]) -> list[IndexedDocument]:
             {"title": page.title, "content": page.text, "language": page.language},
             source="manuals",
             duplicates=(),
+            anchors=anchors.get(page.url, ()),
         )
         for number, page in enumerate(pages)
     ]  # fmt: skip
@@ -241,6 +276,15 @@ def compare(searches: Mapping[str, Search], queries: Sequence[Query]) -> list[di
     ]
 
 
+def build_others(core: str, pages: Sequence[Page]) -> dict[str, Search]:
+    """The searches that ours are compared with."""
+    return {
+        "Solr edismax, defaults": search_edismax(core),
+        "SQLite FTS5": search_fts5(pages, "AND"),
+        "SQLite FTS5, any word": search_fts5(pages, "OR"),
+    }
+
+
 def main() -> None:
     """Builds the indexes, asks the queries, prints a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -251,20 +295,21 @@ def main() -> None:
     found = list(read_pages(prepare_site(work)))
     queries = collect_queries(found)
     pages = [page for page, _ in found]
-    documents = build_documents(pages)
+    anchors = collect_anchors(pages)
+    given = {"": anchors, ", without these texts of links": leave_out(queries, anchors)}
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder, start_solr(Path(folder) / "solr") as server:
-        core = server.create_core("manuals")
-        with closing(LocalReceiver(Path(folder) / "index")) as local, closing(SolrReceiver(core)) as solr:
-            for index in (local, solr):
-                deliver(index, documents)
-            searches = {
-                "searchcrawl, embedded index": search_with(local),
-                "searchcrawl, Solr": search_with(solr),
-                "Solr edismax, defaults": search_edismax(core),
-                "SQLite FTS5": search_fts5(pages, "AND"),
-                "SQLite FTS5, any word": search_fts5(pages, "OR"),
-            }
-            rows = compare(searches, queries)
+        for number, (name, texts) in enumerate(given.items()):
+            core = server.create_core(f"manuals{number}")
+            local, solr = LocalReceiver(Path(folder) / f"index{number}"), SolrReceiver(core)
+            with closing(local), closing(solr):
+                for index in (local, solr):
+                    deliver(index, build_documents(pages, texts))
+                searches = {
+                    f"searchcrawl, embedded index{name}": search_with(local),
+                    f"searchcrawl, Solr{name}": search_with(solr),
+                }
+                rows += compare(searches if name else searches | build_others(core, pages), queries)
     labels, detected = count_other_languages(pages)
     print(f"Pages with another language than English: {labels}; by their texts alone: {detected}\n")
     print(f"{len(pages)} pages, {len(queries)} queries\n\n| queries | search | success@1 | MRR@10 |\n|---|---|---|---|")

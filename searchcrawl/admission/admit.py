@@ -354,10 +354,11 @@ class Admission:
             page: found._replace(texts={ids[key]: texts for key, texts in found.texts.items() if key in ids})
             for page, found in self._group.said.items()
         }
-        outlink_table.store(transaction, targets, said)
-        if targets and not self._noted_change:
+        # Most redirects lead where they led before.
+        if not self._noted_change and outlink_table.is_new(transaction, targets, said):
             anchor_table.note_change(transaction, self._source_id)
             self._group.notes_change = True
+        outlink_table.store(transaction, targets, said)
 
     def _lower_depths(self, transaction: Transaction, nearer: dict[int, int]) -> None:
         """Lowers the depth of rows that were found at a smaller depth, and of all rows that their pages lead to."""

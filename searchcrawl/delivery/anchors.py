@@ -46,7 +46,7 @@ def freeze_anchors(run: Run) -> bool:
         with LinkCounts() as links:
             pages_of_host = _count_links(run, links)
             # Else it would depend on the order of the visits which documents still have a record to be sent again.
-            changed = _freeze(run, _select(links, pages_of_host) if preserve else ())
+            changed = _freeze(run, select_anchors(links, pages_of_host) if preserve else ())
     except OSError as error:
         raise StoreError(f"the texts of links cannot be sorted: {error}") from error
     if changed:
@@ -97,7 +97,7 @@ def _count_links(run: Run, links: LinkCounts) -> dict[int, int]:
     return pages_of_host
 
 
-def _select(links: LinkCounts, pages_of_host: Mapping[int, int]) -> Iterator[tuple[int, str]]:
+def select_anchors(links: LinkCounts, pages_of_host: Mapping[int, int]) -> Iterator[tuple[int, str]]:
     """Row id and texts, one a line, of documents by rising id."""
     counts = WordCounts()
     for document in links.by_document():

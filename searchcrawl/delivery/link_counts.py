@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Self
 from searchcrawl.rules.anchors import Linked
 
 #: So many different links are sorted in memory, about 40 MB.
-_LINKS_IN_MEMORY: Final = 200_000
+_LINKS_IN_MEMORY: Final = 100_000
 _READ_LINES: Final = 1_000
 _DIGITS: Final = 16
 #: No document has more texts, on pages of so many hosts, but one that is made to.

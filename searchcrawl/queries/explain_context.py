@@ -23,7 +23,7 @@ from searchcrawl.sources.effective import BUILT_IN, list_layers
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
 from searchcrawl.sources.loading import build_boundary, build_index_filter, build_rewriting, read_start_urls
 from searchcrawl.sources.project import Project
-from searchcrawl.store.documents import duplicate_key_table
+from searchcrawl.store.documents import anchor_table, duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import CanonicalTarget
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
@@ -97,7 +97,7 @@ class Context:
     ``scope.max_urls`` where it refuses new URLs; ``block`` the pause of its host that is in force now; ``led`` are the rows
     whose pages came from it, ``unfollowed`` the links to it that may not be followed, of which no other is known if
     ``unfollowed_cut`` is false; all three where it was never seen by itself, or nothing names it any more. ``canonical_chain`` are the rows that it, and
-    they in turn, name as canonical.
+    they in turn, name as canonical. ``anchors`` are the texts of links that are indexed with it.
     """
 
     inputs: SourceInputs
@@ -116,6 +116,7 @@ class Context:
     unfollowed: Sequence[UnfollowedLink] = ()
     unfollowed_cut: bool = False
     canonical_chain: Sequence[CanonicalTarget] = ()
+    anchors: Sequence[str] = ()
 
     @property
     def source(self) -> Source:
@@ -280,6 +281,7 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         full=_find_full(transaction, source, source_id) if facts is None else None,
         block=host_table.find_block(transaction, urls.host_and_port(url), clock.now_ms()),
         canonical_chain=_follow_canonicals(transaction, source_id, facts),
+        anchors=[] if facts is None else anchor_table.load_of(transaction, facts.listed.url_id),
         **_find_leads(transaction, source, source_id, url)
         if source_id is not None and (facts is None or facts.is_orphan)
         else {},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -24,6 +24,9 @@ from searchcrawl.rules.failures import Failures
 from searchcrawl.rules.redirects import read_target
 from searchcrawl.store.states import Leaving
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
+
+#: So many texts of links to a page are shown.
+_SHOWN_TEXTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +271,10 @@ def _describe_index(context: Context, facts: UrlFacts) -> Step:
         parts.append(f"delivery {listed.batch_id} is {facts.batch_state.facts.title}")
     if listed.index_error is not None:
         parts.append(f"the index refused it: {listed.index_error}")
+    if context.anchors:
+        shown = ", ".join(f'"{text}"' for text in context.anchors[:_SHOWN_TEXTS])
+        more = len(context.anchors) - _SHOWN_TEXTS
+        parts.append(f"links to it say {shown}{f' and {more} other texts' if more > 0 else ''}")
     parts.append(f"id {urls.document_id(context.source.name, listed.url)}")
     return Step("index", "in the index" if context.in_index else "not in the index", "; ".join(parts))
 

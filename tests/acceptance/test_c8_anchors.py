@@ -106,6 +106,8 @@ def test_c8_anchors_when_links_change_then_their_targets_alone_are_sent_again(tm
         project = project_of(tmp_path, site, lifecycle={"max_delete_percent": 100})
         project.crawl()
         before = of_pages(project)
+        explained = project.command("explain", site.url(HOST, "/5")).stdout
+        assert 'links to it say "cinque", "oldtimer"' in explained
 
         # Another word for one page, and none any more for another.
         site.set_page(HOST, "/3", page_of(3, {"/4": "vier", "/5": "Kettle 5"}))
@@ -120,6 +122,11 @@ def test_c8_anchors_when_links_change_then_their_targets_alone_are_sent_again(tm
         assert project.crawl().counts["indexed"] == 2
         assert found(project, "oldtimer")[0] == "9"
         assert "5" not in found(project, "oldtimer")
+
+        # It leads nowhere.
+        site.set_behaviour(HOST, "/old", status=404)
+        assert project.crawl().counts["indexed"] == 1
+        assert "9" not in found(project, "oldtimer")
 
         # A page that leaves says nothing any more, in the run that removes it.
         site.set_behaviour(HOST, "/3", status=410)

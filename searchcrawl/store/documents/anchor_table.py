@@ -86,7 +86,7 @@ def find_frozen(transaction: Transaction, source_id: int) -> str | None:
 
 
 def describe(transaction: Transaction, source_id: int) -> str:
-    """What besides links decides about texts: which documents there are, and when each was changed, as sums."""
+    """What besides links decides about texts, as sums: which documents, copies and redirects there are."""
     number = documents.c.url_id % _BOUND
     changed = func.coalesce(documents.c.last_changed_ms, 0) % _BOUND
     sums = func.sum(number), func.sum(number * number % _BOUND), func.sum(number * changed % _BOUND)
@@ -94,7 +94,10 @@ def describe(transaction: Transaction, source_id: int) -> str:
     copies = select(func.sum(number * (documents.c.duplicate_of % _BOUND) % _BOUND)).where(
         documents.c.source_id == source_id, documents.c.duplicate_of.is_not(None)
     )
-    found = (*transaction.execute(counting).one(), *transaction.execute(copies).one())
+    redirecting = select(func.count(), func.sum(urls.c.id % _BOUND)).where(
+        unindexed(urls.c.source_id) == source_id, urls.c.code.in_(sorted(REDIRECTS))
+    )
+    found = [value for query in (counting, copies, redirecting) for value in transaction.execute(query).one()]
     return " ".join(str(int(value or 0)) for value in found)
 
 
@@ -150,6 +153,11 @@ def load(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, list[str
         query = select(anchors.c.url_id, anchors.c.texts).where(anchors.c.url_id.in_(part))
         found.update({row.url_id: row.texts.split("\n") for row in transaction.execute(query)})
     return found
+
+
+def load_of(transaction: Transaction, url_id: int) -> list[str]:
+    """The frozen texts of one document."""
+    return load(transaction, [url_id]).get(url_id, [])
 
 
 def load_next(transaction: Transaction, source_id: int, *, after: int) -> list[tuple[int, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from isal import isal_zlib
@@ -23,6 +23,14 @@ class LinkTexts(NamedTuple):
 
     title: str
     texts: Mapping[int, Sequence[str]]
+
+
+class _Row(NamedTuple):
+    """A row of the table."""
+
+    url_id: int
+    links: bytes
+    texts: bytes | None
 
 
 def encode_texts(found: LinkTexts) -> bytes | None:
@@ -64,18 +72,24 @@ def store(
 ) -> None:
     """Replaces the links of pages, given by page id, and their texts."""
     if links:
-        texts = texts or {}
         transaction.execute(
             dialect_of(transaction).upsert(outlinks, ["url_id"], lambda new: {"links": new.links, "texts": new.texts}),
-            [
-                {
-                    "url_id": page,
-                    "links": encode(targets),
-                    "texts": encode_texts(texts[page]) if page in texts else None,
-                }
-                for page, targets in links.items()
-            ],
+            [row._asdict() for row in _build_rows(links, texts or {})],
         )
+
+
+def is_new(transaction: Transaction, links: Mapping[int, Sequence[int]], texts: Mapping[int, LinkTexts]) -> bool:
+    """Whether any of these pages has other links, or other texts, than are stored."""
+    rows = set(_build_rows(links, texts))
+    for part in split(list(links)):
+        query = select(outlinks.c.url_id, outlinks.c.links, outlinks.c.texts).where(outlinks.c.url_id.in_(part))
+        rows -= {_Row._make(row) for row in transaction.execute(query)}
+    return bool(rows)
+
+
+def _build_rows(links: Mapping[int, Sequence[int]], texts: Mapping[int, LinkTexts]) -> Iterator[_Row]:
+    for page, targets in links.items():
+        yield _Row(page, encode(targets), encode_texts(texts[page]) if page in texts else None)
 
 
 def load(transaction: Transaction, pages: Sequence[int]) -> dict[int, list[int]]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import event
 
+from searchcrawl.store.documents import anchor_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import retention_table, run_table
 from searchcrawl.store.runs.retention_table import Over
@@ -84,8 +85,9 @@ OVER: Final = Over(source_id=1, before_ms=1, remove_on=[404], kept_run=1)
         lambda database: database.read(partial(orphan_table.load_rows, source_id=1, after=ROWS - _PAGE)),
         lambda database: database.read(partial(retention_table.find_over, over=OVER, after=ROWS - _PAGE)),
         lambda database: list(url_queries.list_indexed(database, 1)),
+        lambda database: database.read(partial(anchor_table.load_pages, source_id=1, after=ROWS - _PAGE)),
     ],
-    ids=["links", "rows", "over", "indexed"],
+    ids=["links", "rows", "over", "indexed", "anchors"],
 )
 def test_page_when_it_begins_near_the_end_then_what_is_before_is_not_read(
     filled: Database, work: Callable[[Database], object]
