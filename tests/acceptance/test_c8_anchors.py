@@ -91,15 +91,16 @@ def test_c8_anchors_when_pages_come_in_another_order_then_the_index_is_the_same(
 
     assert (first.exit_code, ended.exit_code) == (3, 0)
     assert state(project) == expected
-    # By a name that none of its own words are, before the page that has it; not by the menu, or by its own link.
-    assert found(project, "quattro") == ["4", "3"]
-    assert found(project, "day of kettle quattro") == ["4", "3"]
+    # By a name that none of its own words are, beside the page that has it; not by the menu.
+    assert sorted(found(project, "quattro")) == ["3", "4"]
+    assert sorted(found(project, "day of kettle quattro")) == ["3", "4"]
     assert found(project, "menuword") == []
     again = project.crawl()
     assert again.counts["indexed"] == again.counts["changed"] == 0
     assert project.command("verify", project.name).returncode == 0
 
 
+@pytest.mark.matrix
 def test_c8_anchors_when_links_change_then_their_targets_alone_are_sent_again(tmp_path: Path) -> None:
     with SiteProcess() as site:
         write_pages(site)
@@ -114,24 +115,41 @@ def test_c8_anchors_when_links_change_then_their_targets_alone_are_sent_again(tm
         site.set_page(HOST, "/6", page_of(6, {"/8": "Kettle 8"}))
         changed = project.crawl()
         assert (changed.counts["changed"], changed.counts["indexed"]) == (2, 4)
-        assert (found(project, "vier"), found(project, "quattro"), found(project, "sette")) == (["4", "3"], [], [])
+        assert sorted(found(project, "vier")) == ["3", "4"]
+        assert found(project, "quattro") == found(project, "sette") == []
         assert of_pages(project)["4"]["checksum"] == before["4"]["checksum"]
 
         # A redirect leads elsewhere.
         site.set_behaviour(HOST, "/old", status=301, headers={"Location": "/9"})
         assert project.crawl().counts["indexed"] == 2
-        assert found(project, "oldtimer")[0] == "9"
-        assert "5" not in found(project, "oldtimer")
+        # Two pages have it in their own text.
+        assert sorted(found(project, "oldtimer")) == ["0", "1", "9"]
 
         # It leads nowhere.
         site.set_behaviour(HOST, "/old", status=404)
         assert project.crawl().counts["indexed"] == 1
-        assert "9" not in found(project, "oldtimer")
+        assert sorted(found(project, "oldtimer")) == ["0", "1"]
 
         # A page that leaves says nothing any more, in the run that removes it.
         site.set_behaviour(HOST, "/3", status=410)
         assert project.crawl().counts["deleted"] == 1
         assert found(project, "vier") == []
+        assert project.crawl().counts["indexed"] == 0
+
+
+def test_c8_anchors_when_an_orphan_is_removed_then_what_it_said_goes_in_the_same_run(tmp_path: Path) -> None:
+    with SiteProcess() as site:
+        body = "<html lang=en><title>{}</title><body><p>A page of some words.{}</html>"
+        site.set_page(HOST, "/0", body.format("start", "<p><a href=/1>uno</a> <a href=/2>due</a>"))
+        site.set_page(HOST, "/1", body.format("first", "<p>Read of <a href=/2>quattro</a>"))
+        site.set_page(HOST, "/2", body.format("second", ""))
+        project = project_of(tmp_path, site, lifecycle={"orphans": "delete", "max_delete_percent": 100})
+        project.crawl()
+        assert named(project) == {"1": ["uno"], "2": ["due", "quattro"]}
+
+        site.set_page(HOST, "/0", body.format("start", "<p><a href=/2>due</a>"))
+        assert project.crawl().counts["deleted"] == 1
+        assert named(project) == {"2": ["due"]}
         assert project.crawl().counts["indexed"] == 0
 
 
