@@ -84,6 +84,8 @@ def find_encoding(label: str) -> str | None:
     return None if encoding is None or encoding.name == "replacement" else str(encoding.name)
 
 
+# There are not many, and nearly each page names one.
+@lru_cache(maxsize=128)
 def find_codec(encoding: str) -> str:
     """The Python codec that reads an encoding that ``find_encoding`` found."""
     return _CODECS.get(encoding) or str(webencodings.lookup(encoding).codec_info.name)

@@ -51,6 +51,8 @@ def _read_segments(segments: Sequence[str], lengths: Sequence[int]) -> Iterator[
 
 def _clean(written: str) -> str:
     """The text of a link in one line; empty where it says nothing."""
+    if not written:
+        return ""
     text = " ".join(written[:_MOST_WRITTEN].replace(BLOCK_MARK, " ").split())
     if not text.isprintable():
         text = collapse(text)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from searchcrawl import clock
@@ -84,6 +85,8 @@ def read_robots_directives(
     )
 
 
+# All pages of a run have the same one.
+@lru_cache(maxsize=16)
 def _list_agent_names(user_agent: str) -> frozenset[str]:
     """The names by which a directive may address us: the whole configured name, and its product token."""
     whole = user_agent.strip().lower()

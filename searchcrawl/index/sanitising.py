@@ -19,8 +19,9 @@ Scalar = str | int | float | bool
 # XML 1.0 has no such characters (2.2).
 _CONTROLS: Final = tuple(chr(code) for code in range(32) if chr(code) not in "\t\n\r")
 _NONCHARACTERS: Final = ("\ufffe", "\uffff")
-_UNWANTED: Final = (*_CONTROLS, HIT_START, HIT_END, *_NONCHARACTERS)
-_UNWANTED_PATTERN: Final = re.compile("[" + re.escape("".join(_UNWANTED)) + "\ud800-\udfff]")
+_UNWANTED_MARKS: Final = (HIT_START, HIT_END, *_NONCHARACTERS)
+_UNWANTED_PATTERN: Final = re.compile("[" + re.escape("".join((*_CONTROLS, *_UNWANTED_MARKS))) + "\ud800-\udfff]")
+_CONTROL_BYTES: Final = "".join(_CONTROLS).encode()
 _SHORT: Final = 500
 _MAX_LONG: Final = 2**63 - 1
 _MAX_EXACT_INTEGER: Final = 2**53
@@ -84,10 +85,8 @@ def find_id_fault(document_id: str) -> str | None:
 
 def clean_text(text: str) -> str:
     """The text without lone surrogates, control characters, non-characters and the marks of snippets."""
-    # In a long text, looking for each character costs a tenth of one pass of a regular expression.
-    if len(text) < _SHORT:
-        return _UNWANTED_PATTERN.sub("", text)
-    if any(character in text for character in _UNWANTED) or not _is_encodable(text):
+    # In a long text, looking for all at once in its bytes takes a fiftieth of one pass of a regular expression.
+    if len(text) < _SHORT or not _is_clean(text):
         return _UNWANTED_PATTERN.sub("", text)
     return text
 
@@ -126,11 +125,9 @@ def format_number(value: float) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < _MAX_EXACT_INTEGER else repr(number)
 
 
-def _is_encodable(text: str) -> bool:
-    if text.isascii():
-        return True
+def _is_clean(text: str) -> bool:
     try:
-        text.encode("utf-8")
+        raw = text.encode("utf-8")
     except UnicodeEncodeError:
         return False
-    return True
+    return len(raw.translate(None, _CONTROL_BYTES)) == len(raw) and not any(mark in text for mark in _UNWANTED_MARKS)

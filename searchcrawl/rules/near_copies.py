@@ -55,9 +55,10 @@ def sign(text: str) -> str:
         place = number % PLACES
         if number < least[place]:  # noqa: PLR1730  # a call takes longer
             least[place] = number
-    if least.count(_UNSET) > _MOST_UNSET:
+    unset = least.count(_UNSET)
+    if unset > _MOST_UNSET:
         return ""
-    for place in range(PLACES - 1, -PLACES - 1, -1):
+    for place in range(PLACES - 1, -PLACES - 1, -1) if unset else ():
         if least[place] == _UNSET:
             # Into which no hash fell, has that of the next place (Shrivastava and Li 2014).
             least[place] = least[place + 1 if place + 1 < PLACES else 0]
