@@ -23,6 +23,7 @@ from searchcrawl.store.documents import former_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import outlink_table, unfollowed_table, url_table
+from searchcrawl.store.urls.outlink_table import LinkTexts
 from searchcrawl.store.urls.unfollowed_table import Nofollow, Unfollowed
 from tests.unit.commit.support_world import SITE, SOURCE, Page, World, some_page
 
@@ -50,7 +51,9 @@ class Watched(World):
         with self.database.write_once() as transaction:
             former_table.keep(transaction, 1, 1, sketches)
             document_rows.write_documents(transaction, 1, decided, places)
-            outlink_table.store(transaction, {one.claim.url_id: [self.segment] for one in decided.stored})
+            stored = [one.claim.url_id for one in decided.stored]
+            texts = LinkTexts("", {self.segment: (f"text {self.segment}",)})
+            outlink_table.store(transaction, {page: [self.segment] for page in stored}, dict.fromkeys(stored, texts))
             url_table.settle(transaction, decided.settled)
 
     def _send(self, batch: SealedBatch) -> None:
@@ -72,7 +75,7 @@ class Watched(World):
 
     def rows(self, columns: str = _KEPT) -> list[tuple[Any, ...]]:
         query = f"SELECT url_id, code, duplicate_of, {columns} FROM documents ORDER BY url_id"
-        links = "SELECT url_id, links FROM outlinks ORDER BY url_id"
+        links = "SELECT url_id, links, texts FROM outlinks ORDER BY url_id"
         with self.database.read_once() as transaction:
             return [tuple(row) for each in (query, links) for row in transaction.execute(text(each))]
 
