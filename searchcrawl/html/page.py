@@ -25,7 +25,16 @@ from searchcrawl.html.main_text import PageTexts, choose_text
 from searchcrawl.html.metas import parse_refresh, read_robots_directives
 from searchcrawl.html.page_text import BLOCK_MARK, collapse
 from searchcrawl.html.pieces import join_pieces
-from searchcrawl.html.regions import ALL_TEXT, LINK_MARK, TextRules, find_region, has_switches, mark_chosen, surround
+from searchcrawl.html.regions import (
+    ALL_TEXT,
+    LINK_MARK,
+    TextRules,
+    find_chosen,
+    find_region,
+    has_switches,
+    mark_chosen,
+    surround,
+)
 from searchcrawl.html.tree import PageTrees, parse_trees
 from searchcrawl.items import Link, Page
 
@@ -124,6 +133,7 @@ def parse_page(
 ) -> Page:
     """As ``parse_html``, for a body that was decoded from ``charset``; ``utf8`` is ``text`` in UTF-8, where there is one."""
     trees = parse_trees(text, utf8=utf8)
+    chosen = [find_chosen(tree, text_rules) for tree in trees.trees]
     found = _read_trees(trees.trees, with_regions=text_rules.main)
     resolver = Resolver(find_base(found.bases, url))
     marked = len(found.references)  # those in noscript elements have no marks
@@ -134,7 +144,10 @@ def parse_page(
     of_head = reader.read_head(text) if trees.is_flat else None
     page, later = of_head or reader.read(trees.trees[0], found, resolver)
     # At last: it removes the scripts.
-    texts, link_texts = _read_texts(trees, found.silent, text, text_rules, links=marked)
+    with_switches = has_switches(text)
+    for tree, elements in zip(trees.trees, chosen, strict=True):
+        mark_chosen(tree, elements, with_switches=with_switches)
+    texts, link_texts = _read_texts(trees, found.silent, main=text_rules.main, links=marked)
     links = add_texts(page_links, references, link_texts, url=url) if link_texts else page_links.links
     whole = texts.whole if texts.whole != texts.indexed else ""
     return copy_with(
@@ -372,19 +385,16 @@ def _normalise_language(text: str) -> str:
 
 
 def _read_texts(
-    trees: PageTrees, silent: list[LexborNode], text: str, rules: TextRules, *, links: int
+    trees: PageTrees, silent: list[LexborNode], *, main: bool, links: int
 ) -> tuple[PageTexts, list[tuple[int, str]]]:
     """What the body shows, one line for each block, and the texts of links by number; ``links`` of them were marked.
 
     It changes the trees, so all else is read before.
     """
-    with_switches = has_switches(text)
-    for tree in trees.trees:
-        mark_chosen(tree, rules, with_switches=with_switches)
     # Backwards, so that a node is freed before the one that contains it.
     for node in reversed(silent):
         node.decompose()
     bodies = [body.text() for tree in trees.trees if (body := tree.body) is not None]
     marked = join_pieces(bodies)
-    texts = choose_text(marked, main=rules.main)
+    texts = choose_text(marked, main=main)
     return texts, read_link_texts(marked, texts.lengths, links)

@@ -212,21 +212,36 @@ def has_switches(text: str) -> bool:
     return "googleoff" in text
 
 
-def mark_chosen(parser: LexborHTMLParser, rules: TextRules, *, with_switches: bool) -> None:
-    """Puts marks around what is not to be indexed, or is the content, whatever ``rules.main`` says."""
+#: Elements of a tree, and the marks around them.
+Chosen = list[tuple[list[LexborNode], Marks]]
+
+
+def find_chosen(parser: LexborHTMLParser, rules: TextRules) -> Chosen:
+    """What is not to be indexed, or is the content, whatever ``rules.main`` says, for ``mark_chosen``.
+
+    To be called before anything is added to the tree, which would have to be looked at, too.
+    """
     root = parser.root
     if root is None:
-        return
+        return []
+    chosen: Chosen = []
     if rules.drop:
-        _surround(_SELECTOR.find(", ".join(rules.drop), root), DROPPED)
+        chosen.append((_SELECTOR.find(", ".join(rules.drop), root), DROPPED))
     if rules.keep:
-        _surround(_SELECTOR.find(", ".join(rules.keep), root), KEPT)
+        chosen.append((_SELECTOR.find(", ".join(rules.keep), root), KEPT))
     found = [(node, node.attributes) for selector in _MAY_BE_HIDDEN for node in _SELECTOR.find(selector, root)]
     if found:
-        _surround([node for node, attributes in found if "data-nosnippet" in attributes], DROPPED)
-        _surround([node for node, attributes in found if _is_hidden(attributes)], HIDDEN)
-    if with_switches:
-        _mark_switches(root)
+        chosen.append(([node for node, attributes in found if "data-nosnippet" in attributes], DROPPED))
+        chosen.append(([node for node, attributes in found if _is_hidden(attributes)], HIDDEN))
+    return chosen
+
+
+def mark_chosen(parser: LexborHTMLParser, chosen: Chosen, *, with_switches: bool) -> None:
+    """Puts marks around what was chosen, and where the page switches its indexing off and on."""
+    for nodes, marks in chosen:
+        _surround(nodes, marks)
+    if with_switches and parser.root is not None:
+        _mark_switches(parser.root)
 
 
 def surround(node: LexborNode, marks: Marks) -> None:
