@@ -130,6 +130,8 @@ def _write(run: Run, texts: Mapping[int, str]) -> None:
 
 def _freeze_part(transaction: Transaction, *, source_id: int, texts: Mapping[int, str]) -> None:
     anchor_table.freeze(transaction, source_id, texts)
+    # Until all are frozen, they are those of no state: neither of the one before, if all becomes as it was.
+    anchor_table.note_change(transaction, source_id)
     # One without a record gets them when it is sent for another reason: no page is fetched for them.
     send_again(transaction, anchor_table.find_with_record(transaction, list(texts)))
 

@@ -178,3 +178,10 @@ def test_c8_anchors_when_a_page_is_forgotten_then_what_it_said_is_gone_at_once(t
         assert done.returncode == 0, done.stderr
         assert found(project, "quattro") == []
         assert "3" not in named(project)
+
+        # One that says something else since, in a run that did not complete.
+        site.set_page(HOST, "/6", page_of(6, {"/8": "Kettle 8"}))
+        assert project.crawl("-a", "limit=12").counts["changed"] == 1
+        assert found(project, "sette") == ["7"]
+        assert project.command("forget", project.site.url(HOST, "/6"), "--yes").returncode == 0
+        assert found(project, "sette") == []

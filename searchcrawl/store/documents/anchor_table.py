@@ -11,7 +11,7 @@ from sqlalchemy import and_, delete, func, insert, select, update
 
 from searchcrawl.codes import REDIRECTS
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import documents, outlinks, sources, urls
+from searchcrawl.store.schema import documents, former_documents, outlinks, sources, urls
 from searchcrawl.store.site_schema import anchors
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState
@@ -136,13 +136,19 @@ def load_successors(transaction: Transaction, source_id: int) -> Successors:
 
 
 def load_said(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, set[str]]:
-    """What the links of pages say of other rows, in the case of ``casefold``, by their id."""
+    """What the links of pages say of other rows, in the case of ``casefold``, by their id.
+
+    And what they said before a run changed them: that may be what is frozen.
+    """
     found: dict[int, set[str]] = {}
     for part in split(url_ids):
-        query = select(outlinks.c.texts).where(outlinks.c.url_id.in_(part), outlinks.c.texts.is_not(None))
-        for blob in transaction.execute(query).scalars():
-            for target, texts in outlink_table.decode_texts(blob).texts.items():
-                found.setdefault(target, set()).update(map(str.casefold, texts))
+        for row_id, column in (
+            (outlinks.c.url_id, outlinks.c.texts),
+            (former_documents.c.url_id, former_documents.c.link_texts),
+        ):
+            for blob in transaction.execute(select(column).where(row_id.in_(part), column.is_not(None))).scalars():
+                for target, texts in outlink_table.decode_texts(blob).texts.items():
+                    found.setdefault(target, set()).update(map(str.casefold, texts))
     return found
 
 
