@@ -1,19 +1,18 @@
 """The texts of links in the main text of a page, for the pages that they lead to (C8, G2).
 
-While the tree is walked, each link gets a mark before and after it; in the text of the page what is after an odd number of
-marks is in a link, and in which one their number says. A page that writes such marks itself has no texts of links, or
-wrong ones of its own links.
+While the tree is walked, each link gets a mark before it and another one after it; in the text of the page the number of
+those before says which link it is. A page that writes such marks itself has no texts of links, or wrong ones of its own links.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import islice
 from typing import Final
 
 from searchcrawl.html.page_text import BLOCK_MARK, collapse
-from searchcrawl.html.regions import LINK_MARK, MARK
+from searchcrawl.html.regions import LINK_BEGIN, LINK_END, MARK
 
 #: So many texts of a page are read, and so many characters of each.
 _MOST_TEXTS: Final = 1_000
@@ -31,22 +30,23 @@ def read_link_texts(marked: str, lengths: Sequence[int], links: int) -> list[tup
     ``marked`` is its text with all marks, ``lengths`` are above 0 for those of its segments that are indexed, ``links`` is
     how many links were marked.
     """
-    if not links or marked.count(LINK_MARK) != 2 * links:
+    if not links or not marked.count(LINK_BEGIN) == marked.count(LINK_END) == links:
         return []
     return list(islice(_read_segments(marked.split(MARK), lengths), _MOST_TEXTS))
 
 
 def _read_segments(segments: Sequence[str], lengths: Sequence[int]) -> Iterator[tuple[int, str]]:
-    passed = accumulate((segment.count(LINK_MARK) for segment in segments), initial=0)
-    for segment, length, before in zip(segments, lengths, passed, strict=False):
+    number, is_open = -1, False
+    for segment, length in zip(segments, lengths, strict=False):
         # Without a mark of its own it may still be in a link as a whole.
-        if not length or not (before % 2 or LINK_MARK in segment):
-            continue
-        first = 1 - before % 2
-        for number, written in enumerate(segment.split(LINK_MARK)[first::2], (before + first) // 2):
-            text = _clean(written)
-            if text:
+        for place, part in enumerate(segment.split(LINK_BEGIN)):
+            if place:
+                number, is_open = number + 1, True
+            written, end, _ = part.partition(LINK_END)
+            if is_open and length and (text := _clean(written)):
                 yield number, text
+            # What is behind a link in a link is left out.
+            is_open = is_open and not end
 
 
 def _clean(written: str) -> str:

@@ -100,7 +100,8 @@ class _Selection:
 
 def choose_text(marked: str, *, main: bool) -> PageTexts:
     """The texts of a page; ``marked`` has the marks of its blocks, regions and links. ``main``: the main content is indexed."""
-    first, *parts = marked.replace(regions.LINK_MARK, "").split(regions.MARK)
+    unlinked = marked.replace(regions.LINK_BEGIN, "").replace(regions.LINK_END, "")
+    first, *parts = unlinked.split(regions.MARK)
     marks = [part[:1] for part in parts]
     # A mark that is none was in the page.
     segments = collapse_segments(

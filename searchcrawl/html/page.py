@@ -27,7 +27,6 @@ from searchcrawl.html.page_text import BLOCK_MARK, collapse
 from searchcrawl.html.pieces import join_pieces
 from searchcrawl.html.regions import (
     ALL_TEXT,
-    LINK_MARK,
     TextRules,
     find_chosen,
     find_region,
@@ -85,7 +84,7 @@ _META, _LINK, _BASE, _TITLE, _IFRAME, _NOSCRIPT = (
 _insert_before: Final = LexborNode.insert_before[bytes]  # type: ignore[index]
 _insert_after: Final = LexborNode.insert_after[bytes]  # type: ignore[index]
 _MARK: Final = BLOCK_MARK.encode()
-_LINK_MARK: Final = LINK_MARK.encode()
+_LINK_BEGIN, _LINK_END = regions.LINK_BEGIN.encode(), regions.LINK_END.encode()
 
 
 def parse_html(
@@ -212,8 +211,8 @@ class _Elements:
                 self.noscripts.append(node.text())
             elif tag == _IFRAME and (reference := read_reference(node)) is not None:
                 self.references.append(reference)
-                _insert_before(node, _LINK_MARK)
-                _insert_after(node, _LINK_MARK)
+                _insert_before(node, _LINK_BEGIN)
+                _insert_after(node, _LINK_END)
 
 
 def _read_trees(trees: Iterable[LexborHTMLParser], *, with_regions: bool = False) -> _Elements:
@@ -239,8 +238,8 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
             reference = read_reference(node)
             if reference is not None:
                 references.append(reference)
-                _insert_before(node, _LINK_MARK)
-                _insert_after(node, _LINK_MARK)
+                _insert_before(node, _LINK_BEGIN)
+                _insert_after(node, _LINK_END)
         elif kind is item:
             _insert_before(node, _MARK)
         elif kind is block:

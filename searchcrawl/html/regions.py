@@ -44,8 +44,9 @@ def _marks(kinds: str) -> Marks:
 
 #: Begins each mark. XML allows neither it nor what follows, so they cannot be part of the text.
 MARK: Final = "\x02"
-#: Before and after each link (``link_texts``); no mark has it behind its beginning.
-LINK_MARK: Final = "\x03"
+#: Before and after each link (``link_texts``); no mark has one behind its beginning.
+LINK_BEGIN: Final = "\x03"
+LINK_END: Final = "\x04"
 #: Navigation, by element or role.
 CUT: Final = _marks("\x1d\x1e")
 #: The same, by the names that its author gave it.

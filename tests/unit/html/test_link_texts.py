@@ -51,6 +51,13 @@ def test_texts_when_links_are_in_the_main_text_then_they_alone_have_one() -> Non
         ("<a href=x><h2>Card</h2><p>of blocks</p></a>", {"x": ("Card of blocks",)}),
         ("<a href=x>never closed", {"x": ("never closed",)}),
         ("<a href=x>first<a href=y>second</a>", {"x": ("first",), "y": ("second",)}),
+        # Links in links, as in cells, or frames; none has the text of another.
+        (
+            "<a href=x>in<table><td><a href=y>cell</a></table>out</a><a href=z>on</a>",
+            {"x": ("in",), "y": ("cell",), "z": ("on",)},
+        ),
+        ("<a href=x>in<iframe src=f></iframe>out</a><a href=z>on</a>", {"x": ("in",), "z": ("on",)}),
+        ("<a href=x>in<map><area href=y></map>out</a><a href=z>on</a>", {"x": ("in",), "z": ("on",)}),
         (f"<a href=x>{'word ' * 100}</a>", {"x": (" ".join(["word"] * 24),)}),
         (f"<a href=x>{'w' * 1000}</a>", {"x": ("w" * 120,)}),
         ("<a href=x>東京の天気</a>", {"x": ("東京の天気",)}),
@@ -64,7 +71,7 @@ def test_texts_when_links_are_written_in_many_ways_then_say_what_is_shown(
     assert texts_of(f"<body><article>{STORY}<div>{link}</div></article>") == expected
 
 
-@pytest.mark.parametrize("mark", ["\x03", "&#3;", "\x02\x03", "\x03\x03"])
+@pytest.mark.parametrize("mark", ["\x03", "&#3;", "\x04", "\x02\x03", "\x02\x04", "\x03\x03", "\x03\x04", "\x04\x03"])
 def test_texts_when_a_page_has_the_marks_itself_then_it_has_none_or_its_own(mark: str) -> None:
     page = read(f"<p>before{mark}<a href=x>te{mark}xt</a>after{STORY}")
 
