@@ -42,13 +42,8 @@ def freeze_anchors(run: Run) -> bool:
     state = f"{run.read(partial(anchor_table.describe, source_id=run.source_id))} {preserve}"
     if run.read(partial(anchor_table.find_frozen, source_id=run.source_id)) == state:
         return False
-    try:
-        with LinkCounts() as links:
-            pages_of_host = _count_links(run, links)
-            # Else it would depend on the order of the visits which documents still have a record to be sent again.
-            changed = _freeze(run, select_anchors(links, pages_of_host) if preserve else ())
-    except OSError as error:
-        raise StoreError(f"the texts of links cannot be sorted: {error}") from error
+    # Else it would depend on the order of the visits which documents still have a record to be sent again.
+    changed = _freeze_found(run) if preserve else _freeze(run, ())
     if changed:
         logger.info("the texts of links to %d documents are other ones", changed)
     run.write(partial(anchor_table.note_frozen, source_id=run.source_id, state=state))
@@ -76,6 +71,17 @@ def take_back_texts(transaction: Transaction, source_id: int, url_ids: Sequence[
     anchor_table.freeze(transaction, source_id, left)
     anchor_table.note_change(transaction, source_id)
     send_again(transaction, list(left))
+
+
+def _freeze_found(run: Run) -> int:
+    # It may have some GB, as the cache, but unlike a folder for temporary files.
+    folder = run.project.cache_dir
+    try:
+        with LinkCounts(folder) as links:
+            pages_of_host = _count_links(run, links)
+            return _freeze(run, select_anchors(links, pages_of_host))
+    except OSError as error:
+        raise StoreError(f"the texts of links cannot be sorted in {folder}: {error}") from error
 
 
 def _count_links(run: Run, links: LinkCounts) -> dict[int, int]:

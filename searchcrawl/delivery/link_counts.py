@@ -7,6 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby, islice
+from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
@@ -31,13 +32,16 @@ class LinkedDocument(NamedTuple):
 class LinkCounts:
     """Takes links in any order, then returns the documents by rising row id; a context manager around its file.
 
-    Methods raise OSError where the disk is full.
+    Methods raise OSError where the disk is full. The file has no name, and is in ``folder``, which is made; else where
+    temporary files are.
     """
 
-    def __init__(self, *, in_memory: int = _LINKS_IN_MEMORY) -> None:
+    def __init__(self, folder: Path | None = None, *, in_memory: int = _LINKS_IN_MEMORY) -> None:
         self._in_memory = in_memory
         self._gathered: Counter[bytes] = Counter()
-        self._file = tempfile.TemporaryFile(prefix="searchcrawl-")  # noqa: SIM115 (closed by __exit__)
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        self._file = tempfile.TemporaryFile(prefix="searchcrawl-", dir=folder)  # noqa: SIM115 (closed by __exit__)
         self._parts: list[tuple[int, int]] = []
 
     def __enter__(self) -> Self:

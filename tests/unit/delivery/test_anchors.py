@@ -1,0 +1,113 @@
+"""The texts of links are frozen anew until all are, whatever ends a process, and whether or not a disk has room (C8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from searchcrawl.delivery import anchors
+from searchcrawl.exceptions import StoreError
+from searchcrawl.store.documents import anchor_table
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.runs import run_table
+from searchcrawl.store.urls import outlink_table
+from searchcrawl.store.urls.outlink_table import LinkTexts
+from tests.unit.store.support_store import SOURCE, add, settle, store
+
+
+class FakeRun:
+    """The parts of a run that freezing needs."""
+
+    source_id = SOURCE
+
+    def __init__(self, database: Database, cache_dir: Path) -> None:
+        self._database = database
+        self.project = SimpleNamespace(cache=SimpleNamespace(preserve=True), cache_dir=cache_dir)
+
+    def read(self, work: Callable[[Transaction], Any]) -> Any:
+        return self._database.read(work)
+
+    def write(self, work: Callable[[Transaction], Any]) -> Any:
+        return self._database.write(work)
+
+    def say(self, page: int, texts: dict[int, list[str]]) -> None:
+        """Has a page say something of others."""
+
+        def write(transaction: Transaction) -> None:
+            outlink_table.store(transaction, {page: list(texts)}, {page: LinkTexts("Page", texts)})
+            anchor_table.note_change(transaction, SOURCE)
+
+        self.write(write)
+
+    def freeze(self) -> bool:
+        return anchors.freeze_anchors(self)  # type: ignore[arg-type]
+
+    def find_state(self) -> str | None:
+        found: str | None = self.read(partial(anchor_table.find_frozen, source_id=SOURCE))
+        return found
+
+    def find_texts(self, url_id: int) -> list[str]:
+        found: list[str] = self.read(partial(anchor_table.load_of, url_id=url_id))
+        return found
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with closing(Database("sqlite:///store.db", tmp_path)) as database:
+        with database.write_once() as transaction:
+            run_table.find_or_add_source(transaction, "demo")
+        ids = add(database, ["a", "b"])
+        settle(database, ids)
+        store(database, ids)
+        yield database
+
+
+def test_freezing_when_the_cache_has_no_room_then_an_error_names_it_and_the_next_call_begins_anew(
+    database: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    run = FakeRun(database, tmp_path / "file")
+    run.say(1, {2: ["kettle"]})
+
+    with pytest.raises(StoreError, match=f"texts of links cannot be sorted in {tmp_path / 'file'}: "):
+        run.freeze()
+    assert (run.find_state(), run.find_texts(2)) == (None, [])
+
+    run.project.cache_dir = tmp_path / "cache" / "new"
+    assert run.freeze()
+    assert run.find_texts(2) == ["kettle"]
+    assert not run.freeze()
+    # Its file has no name.
+    assert [*run.project.cache_dir.iterdir()] == []
+
+
+def test_freezing_when_it_ends_in_the_middle_then_the_texts_are_of_no_state(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = FakeRun(database, tmp_path)
+    run.say(1, {2: ["kettle"]})
+    run.freeze()
+    state = run.find_state()
+    # A page leaves, and comes back before the next completed run.
+    store(database, [1], code=404)
+    with monkeypatch.context() as patched:
+        patched.setattr(anchors, "reach", raise_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run.freeze()
+    assert run.find_texts(2) == []
+    store(database, [1])
+
+    assert state is not None
+    assert run.find_state() is None
+    assert run.freeze()
+    assert run.find_texts(2) == ["kettle"]
+
+
+def raise_interrupt(name: str) -> None:
+    raise KeyboardInterrupt(name)
