@@ -132,6 +132,7 @@ FIELDS: Final = (
         "the texts of links to the document from the main text of other pages, at most 20",
         is_multi_valued=True,
         weight=2.0,
+        is_prefix=True,
         has_whole_values=False,
     ),
 )

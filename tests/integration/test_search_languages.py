@@ -199,3 +199,6 @@ def test_search_when_links_name_a_document_then_it_is_found_by_them_behind_title
     assert titles("brewer")[0] == "Brewer"
     assert sorted(titles("tea")) == ["Cup", "Kettle"]
     assert find(index, "maker")[0]["anchor"] == ["tea maker", "Brühkanne"]
+    # Asked for by its name: the word in no other field.
+    assert titles("anchor:maker") == titles('anchor:"tea maker"') == titles("anchor:mak*") == ["Kettle"]
+    assert titles("anchor:house") == []
