@@ -27,6 +27,8 @@ from searchcrawl.store.urls import outlink_table
 
 logger = logging.getLogger(__name__)
 
+#: To be raised where the same links give other texts (``rules.anchors``): they are collected anew.
+_VERSION: Final = 1
 #: Documents that a transaction freezes the texts of.
 _PART: Final = 500
 #: Behind all row ids.
@@ -39,7 +41,7 @@ def freeze_anchors(run: Run) -> bool:
     Raises StoreError, LeaseLost.
     """
     preserve = run.project.cache.preserve
-    state = f"{run.read(partial(anchor_table.describe, source_id=run.source_id))} {preserve}"
+    state = f"{run.read(partial(anchor_table.describe, source_id=run.source_id))} {preserve} {_VERSION}"
     if run.read(partial(anchor_table.find_frozen, source_id=run.source_id)) == state:
         return False
     # Else it would depend on the order of the visits which documents still have a record to be sent again.

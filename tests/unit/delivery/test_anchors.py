@@ -69,7 +69,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def test_freezing_when_the_cache_has_no_room_then_an_error_names_it_and_the_next_call_begins_anew(
-    database: Database, tmp_path: Path
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("no folder")
     run = FakeRun(database, tmp_path / "file")
@@ -83,6 +83,10 @@ def test_freezing_when_the_cache_has_no_room_then_an_error_names_it_and_the_next
     assert run.freeze()
     assert run.find_texts(2) == ["kettle"]
     assert not run.freeze()
+    monkeypatch.setattr(anchors, "_VERSION", 0)
+    state = run.find_state()
+    run.freeze()
+    assert run.find_state() != state
     # Its file has no name.
     assert [*run.project.cache_dir.iterdir()] == []
 
