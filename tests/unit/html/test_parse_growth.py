@@ -97,6 +97,7 @@ REGIONS: Final[dict[str, Build]] = {
     "styles": lambda n: "<p style='display:block;display' hidden>x" * n,
     "one long style": lambda n: f"<p style='{'display: ' * n}'>x" * 20,
     "switches": lambda n: "<!--googleoff: index-->x" * n + "<!--googleon: index-->x" * n,
+    "a switch behind many pieces": lambda n: "<p>x<b>y</b></p>" * n + "<!--googleoff: index-->z",
     "marks in the text": lambda n: "\x02\x1d" * n + "\x02\x05\x02\x1e" * n + "\x02\x08" * n,
     "marks of links": lambda n: "<p>\x03<a href=x>\x03" * n,
     "texts of links": lambda n: "".join(f"<p><a href={k}>word {k}x</a>" for k in range(n)),
