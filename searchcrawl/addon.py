@@ -13,7 +13,7 @@ from scrapy.extensions.memusage import MemoryUsage
 from scrapy.http import Response
 from scrapy.logformatter import LogFormatter
 from scrapy.pipelines import ItemPipelineManager
-from scrapy.settings import BaseSettings
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from twisted.python.failure import Failure
 
 from searchcrawl.commit.cache_pipeline import CachePipeline
@@ -46,13 +46,25 @@ from searchcrawl.run import Run
 from searchcrawl.sitemaps.sitemap_extension import SitemapExtension
 from searchcrawl.soft404.soft404_pipeline import PlaceholderPagePipeline
 from searchcrawl.sources.refused_settings import conceal_credentials
+from searchcrawl.sources.source_settings import DEFAULTS, FIXED, OF_SOURCE, list_left_out, list_own_defaults
 
 _Ordered = Sequence[tuple[type[Any], int]]
 
 logger = logging.getLogger(__name__)
 
-#: The handler of sources. Spiders written in Python use the handler that settings.py names.
-_HANDLERS: Final = dict.fromkeys(("http", "https"), "searchcrawl.http.download_handler.GuardedHandler")
+_WEB: Final = ("http", "https")
+#: The handler of sources.
+_HANDLERS: Final = dict.fromkeys(_WEB, "searchcrawl.http.download_handler.GuardedHandler")
+#: Those of spiders in Python: a link must not lead to a file of this machine.
+_WITHOUT_FILES: Final[Mapping[str, str | None]] = {"file": None}
+#: The same with SEARCHCRAWL_GUARD: the address guard is in our handler.
+_GUARDED: Final[Mapping[str, str | None]] = {
+    **_WITHOUT_FILES,
+    **dict.fromkeys(_WEB, "searchcrawl.http.download_handler.PythonSpiderHandler"),
+    **dict.fromkeys(("ftp", "s3")),
+}
+#: What listens on a port and runs what it is sent; on where a project says so.
+_LISTENING: Final = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 
 _MIDDLEWARES: Final[_Ordered] = (
     # Between the engine (low numbers) and the downloader (high ones).
@@ -181,24 +193,31 @@ class SearchcrawlAddon:
     def from_crawler(cls, crawler: Crawler) -> SearchcrawlAddon:
         return cls(crawler)
 
+    @classmethod
+    def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
+        """Adds our own settings where the settings module of the project does not begin with ours."""
+        settings.setdict(list_own_defaults(), priority="default")
+
     def update_settings(self, settings: BaseSettings) -> None:
         """Applies the settings of a source, and adds our components to the lists of Scrapy."""
         spider: Any = self._crawler.spider
         run = getattr(spider, "run", None)
         if run is None:
-            with suppress(KeyError):  # A user took it out.
-                settings.replace_in_component_priority_dict("EXTENSIONS_BASE", MemoryUsage, MemoryExtension)
-            _warn_of_other_handlers(spider, settings)
+            _protect_machine(spider, settings)
             return
+        _tell_left_out(settings)
         dry_run = getattr(spider, "dry_run", False)
+        for name in OF_SOURCE:
+            if (settings.getpriority(name) or 0) < SETTINGS_PRIORITIES["spider"]:
+                settings.set(name, {}, priority="spider")
+        settings.setdict(DEFAULTS, priority="addon")
         for name, value in (_build_values(run, dry_run=dry_run) | conceal_credentials(run.source.settings)).items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
         replay = getattr(spider, "replay", False)
         # Without a handler nothing can be sent, whatever a user's own components ask for.
-        handlers = dict.fromkeys(settings["DOWNLOAD_HANDLERS"]) if replay else {}
-        handlers |= dict.fromkeys(_HANDLERS) if replay else _HANDLERS
-        settings.set("DOWNLOAD_HANDLERS", dict(settings["DOWNLOAD_HANDLERS"]) | handlers, priority="spider")
+        handlers = dict.fromkeys((*settings["DOWNLOAD_HANDLERS_BASE"], *settings["DOWNLOAD_HANDLERS"], *_WEB))
+        settings.set("DOWNLOAD_HANDLERS", handlers if replay else handlers | _HANDLERS, priority="spider")
         if not dry_run and any(settings.getdict(name) for name in _OF_USERS):
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", SettlingMiddleware, _LAST)
         left_out = _STORING if dry_run else _REQUESTING if replay else frozenset({ReplayMiddleware})
@@ -215,6 +234,7 @@ def _build_values(run: Run, *, dry_run: bool) -> dict[str, Any]:
     """The settings that follow from a source; ``dry_run`` if one page is tried."""
     fetch = run.source.fetch
     values = {
+        **FIXED,
         "USER_AGENT": run.project.user_agent_header,
         "CONCURRENT_REQUESTS": fetch.concurrency,
         "CONCURRENT_REQUESTS_PER_DOMAIN": fetch.concurrency,
@@ -233,12 +253,25 @@ def _build_values(run: Run, *, dry_run: bool) -> dict[str, Any]:
     return values if dry_run else values | {"SCHEDULER": Scheduler}
 
 
-def _warn_of_other_handlers(spider: Spider | None, settings: BaseSettings) -> None:
-    """The address guard is in our handler: a spider in Python that uses another one reaches private addresses (L7)."""
-    own = (spider.custom_settings or {}) if spider is not None else {}
-    handlers = {**settings.getdict("DOWNLOAD_HANDLERS"), **own.get("DOWNLOAD_HANDLERS", {})}
-    others = [scheme for scheme, handler in handlers.items() if handler and "PythonSpiderHandler" not in str(handler)]
-    if others:
-        logger.warning(
-            "%s: the address guard does not cover its handler of %s", spider and spider.name, ", ".join(others)
-        )
+def _tell_left_out(settings: BaseSettings) -> None:
+    """Says which settings of the project's settings module are for spiders in Python alone."""
+    project = SETTINGS_PRIORITIES["project"]
+    names = list_left_out((name, settings[name]) for name in settings if settings.getpriority(name) == project)
+    if names:
+        logger.info("settings of the project that are for its spiders in Python, not for sources: %s", ", ".join(names))
+
+
+def _protect_machine(spider: Spider | None, settings: BaseSettings) -> None:
+    """Spiders in Python keep the settings of Scrapy, but for those that would put this machine at risk."""
+    with suppress(KeyError):  # A user took it out.
+        settings.replace_in_component_priority_dict("EXTENSIONS_BASE", MemoryUsage, MemoryExtension)
+    for name in _LISTENING:
+        settings.set(name, False, priority="addon")
+    guarded, chosen = settings.getbool("SEARCHCRAWL_GUARD"), settings["DOWNLOAD_HANDLERS"]
+    ours = _GUARDED if guarded else _WITHOUT_FILES
+    priority = max(settings.getpriority("DOWNLOAD_HANDLERS") or 0, SETTINGS_PRIORITIES["addon"])
+    settings.set("DOWNLOAD_HANDLERS", {**ours, **chosen}, priority=priority)
+    others = [scheme for scheme, handler in chosen.items() if handler and "PythonSpiderHandler" not in str(handler)]
+    if guarded and others:
+        name = spider.name if spider is not None else "-"
+        logger.warning("%s: the address guard does not cover its handler of %s", name, ", ".join(others))

@@ -6,7 +6,7 @@ import argparse
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from searchcrawl.cli import commands, later
 from searchcrawl.cli.output import drop_output, guard_output, print_error, print_note, print_warnings
@@ -16,6 +16,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
+from searchcrawl.sources.source_settings import list_own_defaults
 from searchcrawl.sources.stored_modes import apply_umask
 from searchcrawl.terminal import to_one_line
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     # and those with Scrapy's options (``-s``, ``--logfile`` …).
     from scrapy.crawler import CrawlerProcessBase
     from scrapy.settings import Settings
+
+#: Where it is there, all of our own settings are.
+_OF_OURS: Final = "SEARCHCRAWL_STALL_SECONDS"
 
 
 class UsageError(Exception):
@@ -139,6 +143,9 @@ class Command:
 
             self.settings = load_settings(self.name)
             self.settings.setdict(self.default_settings, priority="command")
+        elif _OF_OURS not in self.settings:
+            # Scrapy's command line loads the settings of a project that may know nothing of ours.
+            self.settings.setdict(list_own_defaults(), priority="default")
         return self.settings
 
     def load_project(self) -> Project:

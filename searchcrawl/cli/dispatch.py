@@ -77,9 +77,9 @@ def _run_own(name: str, argv: list[str]) -> int:
     opts, args = parser.parse_known_args([*argv[1:at], *argv[at + 1 :]])
     command.process_options(args, opts)
     if command.requires_crawler_process:
-        from scrapy.crawler import AsyncCrawlerProcess  # noqa: PLC0415  # heavy
+        from searchcrawl.cli.python_spiders import make_process  # noqa: PLC0415  # heavy
 
-        command.crawler_process = AsyncCrawlerProcess(command.load_settings())
+        command.crawler_process = make_process(command.load_settings())
     command.run(args, opts)
     return command.exitcode
 

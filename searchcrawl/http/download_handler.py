@@ -53,6 +53,8 @@ _FOR_PROXY_BYTES: Final = _FOR_PROXY.encode()
 _BROKEN_CHUNK: Final = re.compile(r"[A-Za-z ]{0,60}\bchunk\b", re.IGNORECASE)
 #: We accept no transfer coding, and aiohttp decodes only chunked (RFC 9112 §6.1).
 _TRANSFER_CODINGS: Final = frozenset({b"chunked", b"identity"})
+#: By whom spiders in Python are refused an address.
+_BY_SETTING: Final = "refused by the address guard of searchcrawl: SEARCHCRAWL_GUARD"
 _TYPES: Final[dict[bytes, type[Response]]] = {
     b"text/html": HtmlResponse,
     b"application/xhtml+xml": HtmlResponse,
@@ -257,7 +259,7 @@ class GuardedHandler(BaseDownloadHandler):
 
 
 class PythonSpiderHandler(GuardedHandler):
-    """The handler for spiders that users write in Python: they reach public addresses only.
+    """The handler for spiders in Python with SEARCHCRAWL_GUARD = True: they reach public addresses only.
 
     Such spiders rely on what the handlers of Scrapy do: bodies of errors are whole, types of answers are guessed,
     requests may name a proxy, and errors are those of Scrapy.
@@ -268,7 +270,7 @@ class PythonSpiderHandler(GuardedHandler):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         settings = crawler.settings
-        guard = AddressGuard(private_networks=(), resolve={})
+        guard = AddressGuard(private_networks=(), resolve={}, reason=_BY_SETTING)
         return cls(
             crawler,
             guard=guard,

@@ -82,12 +82,6 @@ _REASONS_BY_PREFIX: Final[Mapping[str, str]] = {
     "TELNETCONSOLE_": _REMOTE,
 }
 
-#: The settings module of a project may change these: they are its own, or are set from the source in any case.
-_OF_PROJECT: Final = frozenset({
-    "ADDONS", "BOT_NAME", "COMMANDS_MODULE", "CONCURRENT_REQUESTS", "DEFAULT_REQUEST_HEADERS", "DOWNLOAD_MAXSIZE",
-    "DOWNLOAD_TIMEOUT", "DOWNLOAD_VERIFY_CERTIFICATES", "DOWNLOAD_WARNSIZE", "URLLENGTH_LIMIT",
-})  # fmt: skip
-
 #: Lists of components to which a source may add its own.
 _COMPONENTS: Final = frozenset({"DOWNLOADER_MIDDLEWARES", "EXTENSIONS", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES"})
 
@@ -120,15 +114,6 @@ def find_refusal_on_command_line(name: str, text: str) -> str | None:
         except ValueError:
             return "must be a JSON object of components and their order numbers"
     return find_refusal(name, value)
-
-
-def find_changed_promise(ours: Mapping[str, Any], effective: Mapping[str, Any]) -> str | None:
-    """The first of ``ours`` that the project's settings module changes although a promise depends on it."""
-    for name, value in ours.items():
-        kept = name.startswith("LOG") or name in _OF_PROJECT or find_refusal(name, {}) is None
-        if not kept and effective.get(name) != value:
-            return name
-    return None
 
 
 def conceal_credentials(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from scrapy.utils.misc import load_object
 
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, UnknownSource
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources
+from searchcrawl.sources.loading import find_project, list_source_names, load_project, load_source, load_sources
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.stored_modes import apply_umask
 
@@ -20,7 +20,8 @@ class SourceSpiderLoader(SpiderLoader):
     """The SPIDER_LOADER_CLASS of every project.
 
     Files are read when a method needs them, and only then their errors are raised or kept, so that Scrapy can always
-    make a loader. Where a source and a Python spider have the same name, the source counts.
+    make a loader. A source and a Python spider with the same name are both refused. Python spiders need no
+    searchcrawl.toml.
     """
 
     def __init__(self, settings: BaseSettings) -> None:
@@ -33,7 +34,6 @@ class SourceSpiderLoader(SpiderLoader):
         self.project_error: ConfigurationError | None = None
         try:
             self._project = load_project(find_project())
-            apply_umask(self._project)
         except ConfigurationError as error:
             self.project_error = error
             self._errors = tuple(error.errors) if isinstance(error, InvalidFile) else (error,)
@@ -44,23 +44,36 @@ class SourceSpiderLoader(SpiderLoader):
         self._load_names()
         return self._errors
 
+    @property
+    def name_clashes(self) -> builtins.list[ConfigurationError]:
+        """An error for each name that both a source and a Python spider have."""
+        return [error for _, error in self._find_clashes()]
+
     def list(self) -> builtins.list[str]:
         """The names of all good sources and of the Python spiders; ``errors`` has what is broken."""
-        return [*dict.fromkeys((*self._load_names(), *super().list()))]
+        clashing = {name for name, _ in self._find_clashes()}
+        return [name for name in dict.fromkeys((*self._load_names(), *super().list())) if name not in clashing]
 
     def load(self, spider_name: str) -> type[Spider]:
         """The spider class of a source, with class attributes ``name``, ``source`` and ``project``.
 
-        Raises ConfigurationError for a broken source, or any name in a broken project; KeyError
-        for a name that is neither a source nor a Python spider.
+        Raises ConfigurationError for a broken source, for a name that a Python spider has as well, and in a broken
+        project for any name that no Python spider has; KeyError for a name that is neither a source nor a Python spider.
         """
         if spider_name not in self._classes:
-            if self.project_error is not None or self._project is None:
+            for name, error in self._find_clashes():
+                if name == spider_name:
+                    raise error
+            if spider_name in self._spiders:
+                return super().load(spider_name)
+            if self._project is None:
                 raise self.project_error or KeyError(spider_name)
             try:
                 source = load_source(self._project, spider_name)
             except UnknownSource:
                 return super().load(spider_name)
+            # Files of Python spiders get the mode that Scrapy gives them.
+            apply_umask(self._project)
             self._classes[spider_name] = _build_spider_class(self._project, source)
         return self._classes[spider_name]
 
@@ -69,9 +82,20 @@ class SourceSpiderLoader(SpiderLoader):
             sources: dict[str, Source] = {}
             if self._project is not None:
                 sources, errors = load_sources(self._project)
-                self._errors = tuple(errors)
+                self._errors = (*errors, *self.name_clashes)
             self._names = tuple(sources)
         return self._names
+
+    def _find_clashes(self) -> builtins.list[tuple[str, ConfigurationError]]:
+        """Each name that both a source and a Python spider have, and what is said of it."""
+        if self._project is None or not self._spiders:
+            return []
+        return [
+            (name, ConfigurationError(f"sources/{name}.toml", "name", f"a spider in Python has it too: {place}"))
+            for name in list_source_names(self._project)
+            if name in self._spiders
+            for place in [f"{self._spiders[name].__module__}.{self._spiders[name].__qualname__}"]
+        ]
 
 
 def _build_spider_class(project: Project, source: Source) -> type[Spider]:

@@ -1,16 +1,20 @@
-"""Spiders that users write in Python live beside the sources, with Scrapy's own scheduler."""
+"""Spiders that users write in Python live beside the sources, as in any project of Scrapy (X-D15)."""
 
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, new_project
-from tests.site.client import ADDRESS, SiteProcess
+from tests.acceptance.support_project import CrawlProject, environment, new_project
+from tests.hostile_server import HostileServer, redirect, whole
+from tests.site.client import SiteProcess
 
 SPIDER: Final = """
 import scrapy
@@ -18,49 +22,164 @@ import scrapy
 class Own(scrapy.Spider):
     name = "own"
 
-    async def start(self):
-        for _ in range(2):
-            yield scrapy.Request(self.address, errback=self.failed)
+    def __init__(self, base, **arguments):
+        super().__init__(**arguments)
+        self.base = base
 
-    def failed(self, failure):
-        self.logger.info("refused: %r", failure.value)
+    async def start(self):
+        for path in ("/ok", "/ok", "/forbidden/page", "/there", "/away"):
+            yield scrapy.Request(self.base + path)
+        yield scrapy.Request("file:///etc/hostname")
+
+    def parse(self, response):
+        yield {"url": response.url, "title": response.css("title::text").get()}
 """
+ROBOTS: Final = b"User-agent: *\nDisallow: /forbidden/"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[CrawlProject]:
+def server() -> Iterator[HostileServer]:
+    with HostileServer() as server:
+        server.answers["/robots.txt"] = whole(ROBOTS)
+        server.answers["/there"] = redirect("302 Found", "/ok?again")
+        server.answers["/ok?again"] = whole()
+        server.answers["/away"] = whole(b"", "503 Service Unavailable")
+        yield server
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
     with SiteProcess() as site:
-        project = new_project(tmp_path, site)
-        (tmp_path / "own").mkdir()
-        (tmp_path / "own" / "__init__.py").write_text("", "utf-8")
-        (tmp_path / "own" / "spider.py").write_text(SPIDER, "utf-8")
-        (tmp_path / "house.py").write_text("from searchcrawl.settings import *\nSPIDER_MODULES = ['own']\n", "utf-8")
-        (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = house\n", "utf-8")
-        yield project
+        yield site
 
 
-def test_list_when_there_is_a_python_spider_then_it_stands_beside_the_sources(project: CrawlProject) -> None:
-    assert project.command("list").stdout == "demo\nown\n"
+@pytest.fixture
+def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    project = new_project(tmp_path, site)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "__init__.py").write_text("", "utf-8")
+    (tmp_path / "own" / "spider.py").write_text(SPIDER, "utf-8")
+    house = "from searchcrawl.settings import *\nSPIDER_MODULES = ['own']\nDOWNLOAD_DELAY = 0.01\n"
+    (tmp_path / "house.py").write_text(house, "utf-8")
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = house\n", "utf-8")
+    return project
 
 
-def test_settings_module_when_it_names_spiders_then_sources_are_crawled_as_before(project: CrawlProject) -> None:
-    assert project.crawl("-a", "limit=1").exit_code == 3
+def asked(server: HostileServer) -> list[str]:
+    return [request.split(" ", 2)[1] for request in server.requests]
 
 
-def test_crawl_when_a_python_spider_runs_then_scrapy_schedules_filters_and_logs_and_the_guard_stands(
-    project: CrawlProject,
+def test_crawl_when_a_spider_is_in_python_then_it_runs_as_with_scrapy_alone(
+    project: CrawlProject, server: HostileServer
 ) -> None:
-    address = f"http://{ADDRESS}:{project.site.port}/"
-    spider = SPIDER.replace("self.address", json.dumps(address))
-    (project.folder / "own" / "spider.py").write_text(spider, "utf-8")
+    items = project.folder / "items.jsonl"
 
-    ended = project.command("crawl", "own", "-L", "INFO", "-s", "RETRY_TIMES=1")
+    ended = project.command("crawl", "own", "-a", f"base={server.url}", "-o", str(items), "-s", "RETRY_TIMES=1")
 
     assert ended.returncode == 0, ended.stderr
-    assert ended.stderr.count("refused: CannotResolveHostError") == 1
-    assert "'dupefilter/filtered': 1" in ended.stderr
-    # No source says that private networks may be reached.
-    assert project.site.log() == []
+    # robots.txt, the duplicate filter, redirects, retries and the log are those of Scrapy.
+    assert sorted(asked(server)) == ["/away", "/away", "/ok", "/ok?again", "/robots.txt", "/there"]
+    assert sorted(json.loads(line)["url"] for line in items.read_text("utf-8").splitlines()) == [
+        f"{server.url}/ok", f"{server.url}/ok?again",
+    ]  # fmt: skip
+    assert items.stat().st_mode & 0o777 == 0o644
+    assert "Gave up retrying <GET" in ended.stderr
+    assert "Unsupported URL scheme 'file'" in ended.stderr
+    assert "'robotstxt/forbidden': 1" in ended.stderr
+    assert "Telnet console" not in ended.stderr
+    # No table, no log of a source: nothing of ours is needed.
+    assert not (project.folder / "var").exists()
+
+
+def test_crawl_when_all_requests_of_a_python_spider_fail_then_its_log_says_so_and_a_guard_that_it_did_it(
+    project: CrawlProject, server: HostileServer
+) -> None:
+    spider = SPIDER.replace(
+        'class Own(scrapy.Spider):\n    name = "own"', 'class Other(scrapy.Spider):\n    name = "other"'
+    )
+    (project.folder / "own" / "other.py").write_text(spider, "utf-8")
+
+    gone = project.command("crawl", "other", "-a", "base=http://127.0.0.1:9", "-s", "RETRY_TIMES=0")
+    guarded = project.command("crawl", "own", "-a", f"base={server.url}", "-s", "SEARCHCRAWL_GUARD=1")
+
+    assert gone.stderr.count("Error downloading <GET http://127.0.0.1:9/") == 5
+    assert "refused by the address guard of searchcrawl: SEARCHCRAWL_GUARD" in guarded.stderr
+    assert server.requests == []
+
+
+def test_commands_of_scrapy_when_there_are_sources_and_spiders_then_each_is_told_apart(project: CrawlProject) -> None:
+    assert project.command("list").stdout == "demo\nown\n"
+    # The project's own delay is no matter of its sources.
+    assert project.crawl("-a", "limit=1").exit_code == 3
+    assert "that are for its spiders in Python, not for sources: DOWNLOAD_DELAY\n" in project.log()
+    twice = project.folder / "own" / "twice.py"
+    twice.write_text("import scrapy\nclass Twice(scrapy.Spider):\n    name = 'demo'\n", "utf-8")
+
+    listed, crawled, checked = (
+        project.command(*words) for words in (["list"], ["crawl", "demo"], ["sources", "check"])
+    )
+
+    said = "sources/demo.toml: name: a spider in Python has it too: own.twice.Twice\n"
+    assert (listed.stdout, listed.stderr) == ("own\n", f"warning: {said}")
+    assert (crawled.returncode, crawled.stderr) == (4, said)
+    assert (checked.returncode, checked.stderr) == (4, said)
+
+
+@pytest.mark.parametrize("script", ["scrapy", "searchcrawl"])
+def test_edit_when_named_a_source_then_its_file_is_opened_though_it_is_broken(
+    project: CrawlProject, script: str
+) -> None:
+    (project.folder / "sources" / "demo.toml").write_text("type = ", "utf-8")
+
+    opened = {name: called(project, script, "edit", name, EDITOR="echo --wait") for name in ("demo", "own")}
+
+    files = {"demo": "sources/demo.toml", "own": "own/spider.py"}
+    assert {name: (done.returncode, done.stdout) for name, done in opened.items()} == {
+        name: (0, f"--wait {project.folder / file}\n") for name, file in files.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (("check", "demo"), "searchcrawl sources check, and searchcrawl test URL --source demo for one page"),
+        (("parse", "http://a.test/", "--spider", "demo"), "searchcrawl test http://a.test/ --source demo"),
+        (("shell", "--spider", "demo"), "searchcrawl test URL --source demo"),
+        (("fetch", "http://a.test/{x}", "--spider", "demo"), "searchcrawl test http://a.test/{x} --source demo"),
+    ],
+)
+def test_command_of_scrapy_when_it_needs_callbacks_then_a_source_is_refused_with_what_to_use(
+    project: CrawlProject, words: tuple[str, ...], instead: str
+) -> None:
+    done = called(project, "searchcrawl", *words)
+
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith(f"demo is a source, which has no callbacks: use {instead}")
+    assert not (project.folder / "var").exists()
+
+
+def test_check_and_fetch_when_no_source_is_named_then_work_as_with_scrapy_alone(
+    project: CrawlProject, server: HostileServer
+) -> None:
+    checked = called(project, "searchcrawl", "check")
+    fetched = called(project, "searchcrawl", "fetch", "--nolog", f"{server.url}/ok")
+
+    assert re.search(r"Ran 0 contracts in [\d.]+s\n\nOK\n$", checked.stderr)
+    assert "<title>page</title>" in fetched.stdout
+
+
+def called(project: CrawlProject, script: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, by the console script of this name."""
+    module = "scrapy" if script == "scrapy" else "searchcrawl"
+    return subprocess.run(
+        [sys.executable, "-m", module, *words],
+        cwd=project.folder,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_crawl_when_the_log_level_is_unknown_then_exit_2_and_one_reason(project: CrawlProject) -> None:

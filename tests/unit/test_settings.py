@@ -1,48 +1,142 @@
-"""The settings that every project starts from."""
+"""The settings of a project: what sources are crawled with, and what spiders in Python are."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+from scrapy import Spider
 from scrapy.settings import Settings
+
+from searchcrawl import settings as shipped
+from searchcrawl.addon import SearchcrawlAddon
+from searchcrawl.run import Run
+from searchcrawl.sources.source_settings import FIXED, find_obstacle
+from tests.filled_store import FilledStore
+
+THREE_LINES = ("ADDONS", "COMMANDS_MODULE", "SPIDER_LOADER_CLASS")
+THEIRS = {
+    "TELNETCONSOLE_ENABLED": True,
+    "RETRY_ENABLED": True,
+    "DOWNLOAD_DELAY": 3,
+    "DOWNLOAD_HANDLERS": {"http": "theirs.Handler", "gopher": "theirs.Gopher"},
+    "ITEM_PIPELINES": {"theirs.Pipeline": 300},
+    "DOWNLOADER_MIDDLEWARES": {"theirs.Middleware": 543},
+    "JOBDIR": "jobs",
+}
+
+
+def applied(spider: object, **of_project: object) -> Settings:
+    """The settings of a crawl, after the add-on."""
+    settings = Settings()
+    settings.setmodule(shipped, priority="project")
+    settings.setdict(of_project, priority="project")
+    crawler: Any = SimpleNamespace(settings=settings, spider=spider)
+    SearchcrawlAddon(crawler).update_settings(settings)
+    return settings
 
 
 @pytest.fixture
-def settings() -> Settings:
-    loaded = Settings()
-    loaded.setmodule("searchcrawl.settings", priority="project")
-    return loaded
+def run(tmp_path: Path, store_url: str) -> Any:
+    store = FilledStore(tmp_path, store_url)
+    yield store.run
+    store.close()
 
 
-def test_settings_when_loaded_then_nothing_listens_or_runs_what_it_is_sent(settings: Settings) -> None:
+class OwnSpider(Spider):
+    name = "own"
+
+
+@pytest.mark.parametrize("of_project", [{}, THEIRS], ids=["ours", "theirs"])
+def test_source_when_crawled_then_no_setting_of_the_project_breaks_a_promise(run: Run, of_project: Any) -> None:
+    settings = applied(SimpleNamespace(run=run, name="demo"), **of_project)
+
+    assert {name: settings[name] for name in FIXED} == FIXED
+    handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
+    assert {scheme for scheme, handler in handlers.items() if handler is not None} == {"http", "https"}
+    assert {handlers["http"], handlers["https"]} == {"searchcrawl.http.download_handler.GuardedHandler"}
+    assert not [name for name in ("ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES") if "theirs" in str(dict(settings[name]))]
+    assert settings.getint("MEMUSAGE_LIMIT_MB") == 2048
+
+
+def test_source_when_the_project_has_settings_that_it_leaves_out_then_its_log_names_them(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+
+    applied(SimpleNamespace(run=run, name="demo"), **THEIRS, MINE=1, MEMUSAGE_LIMIT_MB=100)
+
+    assert f"for its spiders in Python, not for sources: {', '.join(sorted(THEIRS))}\n" in caplog.text
+
+
+def test_python_spider_when_crawled_then_the_defaults_of_scrapy_but_nothing_that_puts_the_machine_at_risk() -> None:
+    plain, settings = Settings(), applied(OwnSpider())
+
+    differing = {name for name in plain if dict_of(settings[name]) != dict_of(plain[name])}
+    assert differing == {
+        "ADDONS", "BOT_NAME", "COMMANDS_MODULE", "SPIDER_LOADER_CLASS", "ROBOTSTXT_OBEY", "EXTENSIONS_BASE",
+        "DOWNLOAD_HANDLERS", "TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED",
+    }  # fmt: skip
+    assert settings.getbool("ROBOTSTXT_OBEY")
     assert not settings.getbool("TELNETCONSOLE_ENABLED")
     assert not settings.getbool("REMOTE_CONTROL_ENABLED")
+    assert dict(settings["DOWNLOAD_HANDLERS"]) == {"file": None}
 
 
-def test_settings_when_loaded_then_only_the_web_can_be_asked(settings: Settings) -> None:
+def dict_of(value: object) -> object:
+    return dict(value) if hasattr(value, "keys") else value  # type: ignore[call-overload]  # settings are mappings
+
+
+def test_python_spider_when_its_project_says_otherwise_then_that_counts() -> None:
+    settings = applied(OwnSpider(), **THEIRS, SEARCHCRAWL_GUARD=False)
+
+    assert {name: dict_of(settings[name]) for name in THEIRS} == {
+        **THEIRS,
+        "DOWNLOAD_HANDLERS": {"file": None, "http": "theirs.Handler", "gopher": "theirs.Gopher"},
+    }
+
+
+def test_python_spider_when_the_guard_is_on_then_our_handler_and_no_other_way_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = applied(OwnSpider(), SEARCHCRAWL_GUARD=True)
+    other = applied(OwnSpider(), SEARCHCRAWL_GUARD=True, DOWNLOAD_HANDLERS={"ftp": "theirs.Ftp"})
+
     handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
+    assert {scheme for scheme, handler in handlers.items() if handler is not None} == {"http", "https", "data"}
+    assert all("PythonSpiderHandler" in handlers[scheme] for scheme in ("http", "https"))
+    assert other["DOWNLOAD_HANDLERS"]["ftp"] == "theirs.Ftp"
+    assert [record.getMessage() for record in caplog.records] == [
+        "own: the address guard does not cover its handler of ftp"
+    ]
 
-    assert {scheme for scheme, handler in handlers.items() if handler is not None} <= {"http", "https"}
 
+def test_settings_when_a_project_has_three_lines_of_ours_then_sources_can_be_crawled() -> None:
+    settings = Settings({name: getattr(shipped, name) for name in THREE_LINES})
 
-def test_settings_when_loaded_then_certificates_count_and_answers_are_bounded(settings: Settings) -> None:
-    assert settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
-    assert settings.getint("DOWNLOAD_MAXSIZE") == 32 * 1024 * 1024
-    assert settings.getfloat("DOWNLOAD_TIMEOUT") == 30
-    assert settings.getint("MEMUSAGE_LIMIT_MB") > 0
+    SearchcrawlAddon.update_pre_crawler_settings(settings)
+
+    assert find_obstacle(settings) is None
+    assert settings.getint("SEARCHCRAWL_STALL_SECONDS") == shipped.SEARCHCRAWL_STALL_SECONDS
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "value"),
     [
-        "RETRY_ENABLED", "REDIRECT_ENABLED", "METAREFRESH_ENABLED", "ROBOTSTXT_OBEY", "COOKIES_ENABLED",
-        "HTTPPROXY_ENABLED", "AUTOTHROTTLE_ENABLED", "HTTPCACHE_ENABLED",
+        ("ADDONS", {}),
+        ("ADDONS", {"searchcrawl.addon.SearchcrawlAddon": None}),
+        ("TWISTED_REACTOR", "twisted.internet.selectreactor.SelectReactor"),
+        ("TWISTED_REACTOR_ENABLED", False),
     ],
-)  # fmt: skip
-def test_settings_when_loaded_then_what_we_do_ourselves_is_off(settings: Settings, name: str) -> None:
-    assert not settings.getbool(name)
+)
+def test_settings_when_no_source_could_be_crawled_then_the_one_that_is_in_the_way_is_named(
+    name: str, value: object
+) -> None:
+    settings = Settings({**{name: getattr(shipped, name) for name in THREE_LINES}, name: value})
 
+    obstacle = find_obstacle(settings)
 
-def test_settings_when_loaded_then_delays_are_left_to_the_host_table(settings: Settings) -> None:
-    assert settings.getfloat("DOWNLOAD_DELAY") == 0
-    assert settings.getfloat("DOWNLOAD_DELAY_JITTER") == 0
-    assert settings.getint("CONCURRENT_ITEMS") == 1
+    assert obstacle is not None
+    assert obstacle[0] == name

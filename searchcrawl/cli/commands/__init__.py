@@ -8,7 +8,7 @@ from importlib import import_module
 
 def list_names() -> list[str]:
     """The names of all commands, in alphabetical order; imports none of them."""
-    return [module.name for module in pkgutil.iter_modules(__path__)]
+    return [module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg]
 
 
 def describe(name: str) -> str:

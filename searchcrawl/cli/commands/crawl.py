@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Final, NoReturn
 
 from scrapy import Spider
 from scrapy.crawler import AsyncCrawlerProcess
-from scrapy.settings import Settings
+from scrapy.exceptions import UsageError as ScrapyUsageError
+from scrapy.settings import SETTINGS_PRIORITIES, Settings
 
-from searchcrawl import settings as shipped
 from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.status import count_documents
 from searchcrawl.cli.commands.urls import url_line
 from searchcrawl.cli.output import flush_output, print_error, print_line, print_note, print_object, print_table
+from searchcrawl.cli.python_spiders import restore_log, run_python_spider
 from searchcrawl.comparison.look import look_at_index
 from searchcrawl.counters import NO_START, has_mostly_failed_logins
 from searchcrawl.exceptions import ConfigurationError, LeaseLost, SearchcrawlError, StoreError, UnknownSource
@@ -29,8 +30,9 @@ from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.sources.privacy import Privacy, is_credential
-from searchcrawl.sources.refused_settings import find_changed_promise, find_refusal_on_command_line
+from searchcrawl.sources.refused_settings import find_refusal_on_command_line
 from searchcrawl.sources.secrets import Concealed, hide
+from searchcrawl.sources.source_settings import find_obstacle
 from searchcrawl.spiders.base_spider import SourceSpider
 from searchcrawl.spiders.running import run_spider
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader
@@ -47,7 +49,8 @@ class CrawlCommand(Command):
 
     requires_project = True
     requires_crawler_process = True
-    default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
+    # Scrapy looks through all packages for their versions, and a source's log has no line of it.
+    default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False, "LOG_VERSIONS": []}
     arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl crawl intranet"
@@ -60,19 +63,26 @@ class CrawlCommand(Command):
             action="append",
             default=[],
             metavar="NAME=VALUE",
-            help="limit=N ends the run after N visits",
+            help="limit=N ends the run after N visits; a spider in Python gets any argument",
         )
+        for options, meaning in (
+            (("-o", "--output"), "a spider in Python appends its items to FILE; FILE:FORMAT names the format"),
+            (("-O", "--overwrite-output"), "the same, and what is in FILE is lost"),
+        ):
+            parser.add_argument(*options, action="append", default=[], metavar="FILE", help=meaning)
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
-        arguments = _arguments(opts.arguments)
-        log_file, level = self._log_options(opts)
         loader = SourceSpiderLoader.from_settings(self.load_settings())
         try:
             spider = loader.load(args[0])
         except KeyError:
             raise UnknownSource(f"unknown source: {args[0]}") from None
         if not issubclass(spider, SourceSpider):
-            return Exit.DONE if self._crawl(spider, arguments) else Exit.DIFFERENT
+            return self._crawl_in_python(spider, opts)
+        arguments = _arguments(opts.arguments)
+        if opts.output or opts.overwrite_output:
+            raise UsageError("-o: not available yet for a source")
+        log_file, level = self._log_options(opts)
         self._check_settings(opts)
         # Ours writes these lines too; Scrapy's has no limit, and does not end the run where the disk is full.
         self.load_settings().setdict({"LOG_ENABLED": False, "LOG_FILE": None}, priority="cmdline")
@@ -101,7 +111,9 @@ class CrawlCommand(Command):
         settings = self.load_settings()
         given = {pair.partition("=")[0] for pair in opts.set}
         level = settings["LOG_LEVEL"] if opts.loglevel or "LOG_LEVEL" in given else None
-        return settings["LOG_FILE"] or None, level
+        # That of a settings module is for spiders in Python.
+        is_given = (settings.getpriority("LOG_FILE") or 0) >= SETTINGS_PRIORITIES["cmdline"]
+        return (settings["LOG_FILE"] or None) if is_given else None, level
 
     def _check_settings(self, opts: argparse.Namespace) -> None:
         """Refuses settings that would break what a source promises, wherever they are made."""
@@ -111,13 +123,22 @@ class CrawlCommand(Command):
             if reason is not None:
                 raise UsageError(f"-s {name}: {reason}")
         settings = self.load_settings()
-        ours = {name: value for name, value in vars(shipped).items() if name.isupper()}
-        changed = find_changed_promise(ours, settings)
-        if changed is not None:
-            message = "must stay as it is in searchcrawl.settings: begin with from searchcrawl.settings import *"
-            got = f" (got {quote_value(settings[changed], Privacy.BY_NAME)})"
-            raise ConfigurationError("settings module", changed, message + got)
+        obstacle = find_obstacle(settings)
+        if obstacle is not None:
+            name, message = obstacle
+            got = f" (got {quote_value(settings[name], Privacy.BY_NAME)})"
+            raise ConfigurationError("settings module", name, message + got)
         _conceal(settings)
+
+    def _crawl_in_python(self, spider: type[Spider], opts: argparse.Namespace) -> int:
+        """A spider that is no source's: it runs as Scrapy has it run."""
+        if self.crawler_process is None:
+            raise ConfigurationError("settings", "TWISTED_REACTOR", "there is no process that could crawl")
+        restore_log(self.load_settings(), self.default_settings)
+        try:
+            return run_python_spider(self.crawler_process, spider, opts)
+        except ScrapyUsageError as error:
+            raise UsageError(str(error)) from error
 
     def _crawl(self, spider: type[Spider], arguments: dict[str, Any]) -> bool:
         """Runs the reactor until the spider is closed; whether the crawl began at all."""

@@ -11,6 +11,7 @@ from typing import Any
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import error_lines, print_line, print_note, print_object, print_table, print_warnings
+from searchcrawl.cli.settings_module import find_name_clashes
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.gone_sources import GoneSource, list_gone_sources
@@ -90,6 +91,7 @@ def _check() -> tuple[int, Sequence[ConfigurationError], Sequence[GoneSource]]:
             read_start_urls(project, source)
         except ConfigurationError as error:
             errors.append(error)
+    errors += find_name_clashes(root)
     return len(sources), errors, _find_gone(project)
 
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scrapy.settings import Settings
 
-from searchcrawl import settings as shipped
-from searchcrawl.sources.refused_settings import find_changed_promise, find_refusal, find_refusal_on_command_line
-
-OURS = {name: value for name, value in vars(shipped).items() if name.isupper()}
+from searchcrawl.sources.refused_settings import find_refusal, find_refusal_on_command_line
 
 
 @pytest.mark.parametrize(
@@ -91,27 +87,3 @@ def test_why_refused_on_command_line_when_asked_then_as_in_a_file_but_for_the_lo
     reason = find_refusal_on_command_line(name, text)
 
     assert (said is None and reason is None) or (said is not None and said in (reason or ""))
-
-
-def test_changed_promise_when_a_settings_module_begins_with_ours_then_none() -> None:
-    settings = Settings()
-    settings.setmodule(shipped, priority="project")
-    settings.setdict({"MINE": 1, "MEMUSAGE_LIMIT_MB": 1, "LOG_LEVEL": "DEBUG", "BOT_NAME": "x"}, priority="project")
-
-    assert find_changed_promise(OURS, settings) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("DOWNLOAD_HANDLERS", {"http": "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler"}),
-        ("DOWNLOAD_DELAY", 3),
-        ("REMOTE_CONTROL_ENABLED", True),
-    ],
-)
-def test_changed_promise_when_a_settings_module_changes_one_then_it_is_named(name: str, value: Any) -> None:
-    settings = Settings()
-    settings.setmodule(shipped, priority="project")
-    settings.set(name, value, priority="project")
-
-    assert find_changed_promise(OURS, settings) == name

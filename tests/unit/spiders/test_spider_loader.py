@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -86,6 +87,55 @@ def test_loader_when_the_project_is_broken_then_made_and_every_load_refused(root
     assert sources.list() == []
     assert {error.key for error in sources.errors} == {"contact", "foo"}
     assert sources.project_error is not None
+
+
+def own_spider(root: Path, name: str, module: str) -> SourceSpiderLoader:
+    (root / f"{module}.py").write_text(f"import scrapy\nclass Own(scrapy.Spider):\n    name = '{name}'\n")
+    return loader(SPIDER_MODULES=[module])
+
+
+def test_load_when_a_python_spider_has_the_name_of_a_source_then_neither_runs_and_both_are_named(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(root)
+    sources = own_spider(root, "good-one", "twice_under_test")
+
+    with pytest.raises(ConfigurationError) as refused:
+        sources.load("good-one")
+
+    said = "sources/good-one.toml: name: a spider in Python has it too: twice_under_test.Own"
+    assert str(refused.value) == said
+    assert sources.list() == []
+    assert said in map(str, sources.errors)
+
+
+def test_load_when_the_project_is_broken_then_python_spiders_run_all_the_same(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(root)
+    (root / "searchcrawl.toml").unlink()
+    sources = own_spider(root, "own", "alone_under_test")
+
+    assert sources.load("own").name == "own"
+    assert sources.list() == ["own"]
+    with pytest.raises(ConfigurationError, match=r"searchcrawl.toml: cannot be read"):
+        sources.load("good-one")
+
+
+def test_load_when_a_spider_is_in_python_then_its_files_keep_the_mode_of_scrapy(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(root)
+    before = os.umask(0o022)
+    try:
+        own_spider(root, "own", "modes_under_test").load("own")
+        in_python = os.umask(0o022)
+        loader().load("good-one")
+        of_source = os.umask(0o022)
+    finally:
+        os.umask(before)
+
+    assert (in_python, of_source) == (0o022, 0o077)
 
 
 def test_spider_when_the_type_of_a_source_is_known_then_it_is_found_by_its_name() -> None:

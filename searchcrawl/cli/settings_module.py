@@ -1,0 +1,57 @@
+"""The settings module of a project, and what it says of spiders in Python; does without Scrapy as long as it can."""
+
+from __future__ import annotations
+
+import os
+import sys
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.checking import quote_value
+
+OWN_SETTINGS: Final = "searchcrawl.settings"
+#: Scrapy's variable, which goes before scrapy.cfg.
+SETTINGS_VARIABLE: Final = "SCRAPY_SETTINGS_MODULE"
+
+
+def find_settings_module(root: Path) -> str:
+    """The module that the project's scrapy.cfg names, importable from the project's folder; raises ConfigurationError."""
+    parser = ConfigParser()
+    try:
+        parser.read(root / "scrapy.cfg", encoding="utf-8")
+    except (ConfigParserError, UnicodeDecodeError) as error:
+        raise ConfigurationError("scrapy.cfg", "", str(error)) from error
+    module = parser.get("settings", "default", fallback=OWN_SETTINGS)
+    if str(root) not in sys.path:
+        sys.path.append(str(root))
+    try:
+        found = find_spec(module)
+    except (ImportError, ValueError):
+        found = None
+    if found is None:
+        raise ConfigurationError("scrapy.cfg", "settings.default", f"no such module (got {quote_value(module)})")
+    return module
+
+
+def find_name_clashes(root: Path) -> list[ConfigurationError]:
+    """An error for each name that both a source and a spider in Python have, or because of which none can be looked for.
+
+    Loads Scrapy only where the project has a settings module of its own.
+    """
+    try:
+        if (os.environ.get(SETTINGS_VARIABLE) or find_settings_module(root)) == OWN_SETTINGS:
+            return []
+    except ConfigurationError as error:
+        return [error]
+    from searchcrawl.cli.scrapy_commands import load_settings  # noqa: PLC0415  # slow to load
+    from searchcrawl.spiders.spider_loader import SourceSpiderLoader  # noqa: PLC0415  # slow to load
+
+    try:
+        return SourceSpiderLoader.from_settings(load_settings("sources")).name_clashes
+    except Exception as error:  # noqa: BLE001  # the modules of a project may raise any error when they are loaded
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        return [ConfigurationError("settings module", "SPIDER_MODULES", f"the spiders cannot be loaded: {reason}")]
