@@ -20,7 +20,7 @@ MAX_FUNCTION_LINES = 40
 SCRAPY_FILES = (
     r"(.*/)?\w+_(middleware|handler|pipeline|extension|spider)\.py"
     r"|frontier/scheduler\.py|spiders/(spider_loader|running)\.py|http/(visit_end|side_requests|library_internals)\.py"
-    r"|cli/(.*/)?\w+\.py|(addon|composition|stages)\.py"
+    r"|engine/\w+\.py|cli/(.*/)?\w+\.py|(addon|composition|stages)\.py"
 )
 
 #: Third-party package → the only files of searchcrawl/ that may import it.

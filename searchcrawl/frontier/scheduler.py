@@ -22,6 +22,7 @@ from twisted.python.failure import Failure
 
 from searchcrawl import clock
 from searchcrawl.codes import Code
+from searchcrawl.engine.visit_engine import use_visit_engine
 from searchcrawl.failpoints import reach
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.http.visit_end import find_claim
@@ -60,6 +61,7 @@ class Scheduler(BaseScheduler):
         run = self._run
         self._spider = spider
         self._loop = asyncio.get_running_loop()
+        use_visit_engine(self._crawler)
         run.shutdown.open(self._stop)
         self._frontier.open()
         # Nothing was handed out while the store was away.

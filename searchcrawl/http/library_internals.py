@@ -1,4 +1,4 @@
-"""What we use of Scrapy and aiohttp that is not public: nothing else does.
+"""What we use of Scrapy and aiohttp that is not public: nothing else does, but for ``engine.visit_engine``.
 
 Made for Scrapy 2.19 and aiohttp 3.13 to 3.14; look here first when one of them is raised to a newer version.
 
