@@ -32,11 +32,12 @@ class PlainMiddlewares:
 
     async def download(self, send: _Send, request: Request) -> Response | Request:
         """The answer of ``send`` or of a middleware in its place, or the request that one of them wants instead."""
+        result: Any
         try:
             result = await self._ask(request)
             if result is None:
                 result = await send(request)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # a middleware or the handler: they are asked what it means
             result = await self._answer_failure(error, request)
         for process in self._responses:
             if isinstance(result, Request):
@@ -44,7 +45,8 @@ class PlainMiddlewares:
             result = process(request=request, response=result)
             if not isinstance(result, Response | Request):
                 result = await result
-        return result
+        answer: Response | Request = result
+        return answer
 
     async def _ask(self, request: Request) -> Any:
         for process in self._requests:

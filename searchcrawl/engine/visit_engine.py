@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import scrapy
-from pydispatch import dispatcher
+from pydispatch import dispatcher  # type: ignore[import-untyped]
 from scrapy import Request, signals
 from scrapy.core.downloader import Downloader
 from scrapy.core.engine import ExecutionEngine
@@ -90,7 +90,7 @@ class VisitEngine(ExecutionEngine):
                 result = await self.downloader.middleware.download_async(self._send, request)
             else:
                 result = await self._middlewares.download(self._send, request)
-        except Exception:
+        except Exception:  # noqa: BLE001  # the spider's errback takes it
             return Failure()  # type: ignore[no-untyped-call]  # Twisted's
         finally:
             self.downloader.active.remove(request)
@@ -144,7 +144,7 @@ class VisitEngine(ExecutionEngine):
             output = call(result)
             if not isinstance(output, list):
                 output = await ensure_awaitable(iterate_spider_output(output))
-        except Exception:
+        except Exception:  # noqa: BLE001  # it is a user's
             self.scraper.handle_spider_error(Failure(), request, result)  # type: ignore[no-untyped-call]
             return
         if isinstance(output, list):
