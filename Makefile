@@ -1,6 +1,6 @@
 # Two commands do everything for a newcomer: `make demo` and `make test`.
 # Each target installs what it needs: a virtual environment in .venv from the locked requirements,
-# and, as root on Debian, Maven, a JDK, PostgreSQL, LibreOffice, nginx and wget by apt.
+# and, as root on Debian, Maven, a JDK, PostgreSQL, LibreOffice, zsh, fish, nginx and wget by apt.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -45,7 +45,7 @@ site: $(STAMP)  ## serve the test site on port 8765 for `scrapy crawl demo` (.ve
 	$(BIN)/python -m tests.site --port $(PORT)
 
 test: $(STAMP)  ## all tests but the soak and those of check, with a real Solr and PostgreSQL; ARGS="-k robots" picks some
-	scripts/bootstrap java postgresql office
+	scripts/bootstrap java postgresql office shells
 	$(if $(ARGS),$(PYTEST) $(ARGS),$(MATRIX) $(PYTEST) $(CHECKS:%=--ignore=%))
 
 docs: $(STAMP)  ## the documentation, in docs/_build; warnings are errors

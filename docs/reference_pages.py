@@ -199,7 +199,7 @@ def options_of(command: Command) -> list[argparse.Action]:
     """The options of a command, those that all commands have included."""
     parser = argparse.ArgumentParser(conflict_handler="resolve")
     command.add_options(parser)
-    return [action for action in parser._actions if action.dest != "help"]
+    return [action for action in parser._actions if action.dest != "help" and action.help != argparse.SUPPRESS]
 
 
 def command_page() -> str:

@@ -8,7 +8,6 @@ that are due again may be claimed.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -164,10 +163,8 @@ def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> DeliveryExtensi
     get = crawler.settings.getfloat
     heartbeat = stages.add(HeartbeatExtension(run, min_free_bytes=round(get("SEARCHCRAWL_MIN_FREE_MB") * (1 << 20))))
     stall = stages.add(StallExtension(run, seconds=get("SEARCHCRAWL_STALL_SECONDS")))
-    at_end = [heartbeat.stop, stall.stop]
-    if sys.stderr.isatty():
-        at_end.append(stages.add(ProgressExtension(run)).stop)
-    at_end.append(stages.add(RunEndExtension(run)).write)
+    progress = stages.add(ProgressExtension(run))
+    at_end = [heartbeat.stop, stall.stop, progress.stop, stages.add(RunEndExtension(run)).write]
     return stages.add(DeliveryExtension(run, at_end=at_end, retry_seconds=get("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")))
 
 

@@ -28,6 +28,7 @@ _STEERING: Final = (
 #: The flag of a region, as that of Scotland: a black flag, tags that spell its code, and the tag that ends it.
 _FLAG: Final = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
 _ONE_LINE: Final = re.compile(f"({_FLAG})|[{_STEERING}]")
+_USUAL_WIDTH: Final = 80
 _SEVERAL_LINES: Final = re.compile(rf"({_FLAG})|(?![\n\t])[{_STEERING}]")
 
 
@@ -115,6 +116,49 @@ def guard_logs(*, alter: Callable[[str], str]) -> None:
             super().__setattr__(name, clean(value) if name in {"exc_text", "stack_info"} and value else value)
 
     logging.setLogRecordFactory(CleanRecord)
+
+
+def wrap_line(text: str, width: int, *, hang: int | None = None) -> list[str]:
+    """``text`` on lines of at most ``width`` columns, broken at blanks.
+
+    Further lines are indented by ``hang`` columns, if it is None by two more than the first.
+    A word that is wider, as a URL, stays whole: a terminal folds it.
+    """
+    if text.isascii() and len(text) <= width:
+        return [text]
+    measure = len if text.isascii() else _find_measure()
+    margin = " " * (len(text) - len(text.lstrip(" ")) + 2 if hang is None else hang)
+    lines, line, at = [], "", 0
+    for found in re.finditer(r" *[^ ]+", text):
+        if line and at + measure(found[0]) > width:
+            lines.append(line)
+            word = found[0].lstrip(" ")
+            # A wide word begins further to the left.
+            line = margin[: max(0, width - measure(word))] + word
+            at = measure(line)
+        else:
+            line += found[0]
+            at += measure(found[0])
+    return [*lines, line]
+
+
+def _find_measure() -> Callable[[str], int]:
+    from rich.cells import cell_len  # noqa: PLC0415  # heavy
+
+    return cell_len
+
+
+def find_width(stream: TextIO) -> int | None:
+    """The columns of the terminal that a stream writes to; None where it is none."""
+    if not stream.isatty():
+        return None
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal() and int(asked):
+        return int(asked)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH
+    except (OSError, ValueError):
+        return _USUAL_WIDTH
 
 
 def make_console(stream: TextIO, **options: Any) -> Console:

@@ -154,7 +154,6 @@ def test_output_when_written_then_by_the_one_mouth() -> None:
     strays = {stray for stray in found if not stray.startswith(("terminal.py:", "cli/output.py:"))}
     assert strays == {
         # Whether it is a terminal, the handler of a log, and a console that `terminal` makes.
-        "composition.py: sys.stderr",
         "extensions/run_log.py: sys.stderr",
         "extensions/progress_extension.py: sys.stderr",
         # For types.

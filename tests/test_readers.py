@@ -64,6 +64,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.queries.explain_verdict:_MORE_THAN": "reads messages of its own, of bounded length",
     "searchcrawl.queries.explain_reasons:_POSITION": "reads keys that the owner wrote",
     "searchcrawl.queries.explain_advice:*": "reads keys and rules that the owner wrote",
+    "searchcrawl.queries.source_findings:_TYPE": "reads what the owner wrote",
     "searchcrawl.extensions.watch_extension:_PEAK": "reads a file of the operating system",
     "searchcrawl.cache.document_cache:_SEGMENT_NAME": "reads names of its own files",
     "searchcrawl.http.*_middleware:*.process_response": "hands headers and bodies on to readers",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from searchcrawl.cli import commands, later
@@ -47,6 +47,9 @@ class Command:
 
     requires_project = False
     requires_crawler_process = False
+    #: Whether settings of Scrapy change what it does, and whether the options of the log do: others are not shown.
+    uses_settings = False
+    uses_log = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
     exitcode: int = Exit.DONE
 
@@ -83,16 +86,21 @@ class Command:
         parser.usage = f"searchcrawl {self.name} [options] {self.syntax()}".rstrip()
         parser.epilog = f"Example: {self.example}" if self.example else None
         group = parser.add_argument_group(title="Global Options")
-        group.add_argument("--logfile", metavar="FILE", help="write the log to FILE too")
-        group.add_argument("-L", "--loglevel", metavar="LEVEL", help="the least level that is logged")
-        group.add_argument("--nolog", action="store_true", help="log nothing")
         group.add_argument("--profile", metavar="FILE", help="write the statistics of cProfile to FILE")
         group.add_argument("--pidfile", metavar="FILE", help="write the process ID to FILE")
-        group.add_argument("--pdb", action="store_true", help="begin a debugger at a failure")
-        group.add_argument(
-            "-s", "--set", action="append", default=[], metavar="NAME=VALUE", help="set a setting of Scrapy; repeatable"
-        )
+        # Scrapy and scrapyd may give these to any command: all take them.
+        of_log = self._shown_if(self.uses_log)
+        group.add_argument("--logfile", metavar="FILE", help=of_log("write the log to FILE too"))
+        group.add_argument("-L", "--loglevel", metavar="LEVEL", help=of_log("the least level that is logged"))
+        group.add_argument("--nolog", action="store_true", help=of_log("a spider in Python logs nothing"))
+        group.add_argument("--pdb", action="store_true", help=of_log("begin a debugger at a failure"))
+        text = self._shown_if(self.uses_settings)("set a setting of Scrapy; repeatable")
+        group.add_argument("-s", "--set", action="append", default=[], metavar="NAME=VALUE", help=text)
         parser.add_argument("--json", action="store_true", help="print JSON: one object, or one a line for lists")
+
+    @staticmethod
+    def _shown_if(does_something: bool) -> Callable[[str], str]:
+        return (lambda text: text) if does_something else (lambda text: argparse.SUPPRESS)
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         """Ends the process with exit code 2 for a wrong use, also for arguments that Scrapy would ignore."""

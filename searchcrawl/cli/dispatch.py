@@ -20,6 +20,8 @@ from searchcrawl.exit_codes import Exit, exit_of
 if TYPE_CHECKING:
     from searchcrawl.cli.command import Command
 
+#: A shell asks how a command line goes on.
+_COMPLETING: Final = "_ARGCOMPLETE"
 #: A command of Scrapy that draws on the terminal by itself.
 _SHELL: Final = "shell"
 
@@ -27,6 +29,10 @@ _SHELL: Final = "shell"
 def main(argv: list[str] | None = None) -> None:
     """Runs one command and exits with its code; ``argv`` None is that of the process."""
     argv = list(sys.argv if argv is None else argv)
+    if _COMPLETING in os.environ:
+        from searchcrawl.cli.completion import complete  # noqa: PLC0415  # imports commands by this module
+
+        complete()
     if _SHELL not in argv[1:2]:
         guard_output()
     try:
@@ -101,9 +107,9 @@ def _run_without_command(options: list[str]) -> int:
     if unknown:
         return _refuse(f"searchcrawl: unknown option (got {_show(unknown[0])})")
     described = [f"  {name:<12} {commands.describe(name)}" for name in commands.list_names()]
-    usage = ("Usage: searchcrawl COMMAND [options] [arguments]", "", "Commands:", *described, "")
-    for line in (*usage, "searchcrawl COMMAND --help says more, with an example."):
-        print_line(line)
+    for line in ("Usage: searchcrawl COMMAND [options] [arguments]", "", "Commands:", *described, ""):
+        print_line(line, hang=15)
+    print_line("searchcrawl COMMAND --help says more, with an example.")
     flush_output()
     return Exit.DONE
 

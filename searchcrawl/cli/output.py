@@ -6,13 +6,21 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 import orjson
 
 from searchcrawl.exceptions import ConfigurationError, IndexMisconfigured, InvalidFile
 from searchcrawl.sources.secrets import redact
-from searchcrawl.terminal import escape_json, guard_logs, guard_streams, make_console, to_one_line
+from searchcrawl.terminal import (
+    escape_json,
+    find_width,
+    guard_logs,
+    guard_streams,
+    make_console,
+    to_one_line,
+    wrap_line,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +28,11 @@ if TYPE_CHECKING:
 
 #: The width of tables if output is no terminal: they must not be wrapped to a width that nobody chose.
 _WIDTH_IN_PIPES: Final = 10_000
+#: Of a table: what is beside its columns, and between two of them.
+_BORDERS: Final = 2
+_GAP: Final = 2
+#: The least width to which a URL or a path is folded.
+_FOLDED: Final = 16
 
 
 def guard_output() -> None:
@@ -39,14 +52,28 @@ def flush_output() -> None:
     sys.stderr.flush()
 
 
-def print_line(text: str = "") -> None:
-    """Writes one line to standard output, whatever ``text`` holds."""
-    sys.stdout.write(f"{to_one_line(text)}\n")
+def print_line(text: str = "", *, hang: int | None = None) -> None:
+    """Writes one line to standard output, whatever ``text`` holds; on a terminal it is wrapped at blanks.
+
+    ``hang``: by how many columns further lines are indented; if it is None, by two more than the first.
+    """
+    _write_line(sys.stdout, to_one_line(text), hang)
+
+
+def print_text(text: str) -> None:
+    """Writes a text of our own as it is, on as many lines as it has."""
+    sys.stdout.write(text.rstrip("\n") + "\n")
 
 
 def print_note(text: str) -> None:
-    """Writes one line to standard error, without secrets."""
-    sys.stderr.write(f"{to_one_line(redact(text))}\n")
+    """Writes one line to standard error, without secrets; on a terminal it is wrapped at blanks."""
+    _write_line(sys.stderr, to_one_line(redact(text)), None)
+
+
+def _write_line(stream: TextIO, text: str, hang: int | None) -> None:
+    width = find_width(stream)
+    lines = [text] if width is None else wrap_line(text, width, hang=hang)
+    stream.write("\n".join([*lines, ""]))
 
 
 def error_lines(error: Exception) -> list[str]:
@@ -96,23 +123,64 @@ def print_lists(
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
-    """Prints a table for people: numbers to the right, None as empty."""
+    """Prints a table for people: numbers to the right, None as empty.
+
+    On a terminal columns wrap at blanks; where even that is too wide, a row becomes a line for each of its cells.
+    """
     # Rich is slow to load, and a crawl that prints JSON does not need it.
     from rich import box  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    console = console_for_answers()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     listed = [tuple(row) for row in rows]
+    cells = [tuple("" if cell is None else str(cell) for cell in row) for row in listed]
+    if title is not None:
+        print_line(title)
+    width = find_width(sys.stdout)
+    widths = None if width is None else fit_columns([columns, *cells], width - _BORDERS - _GAP * (len(columns) - 1))
+    if width is not None and widths is None:
+        _print_cells(columns, cells)
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for number, column in enumerate(columns):
         numeric = bool(listed) and all(isinstance(row[number], int | float | None) for row in listed)
-        table.add_column(styled(column), justify="right" if numeric else "left", overflow="fold")
-    for row in listed:
-        table.add_row(*(styled("" if cell is None else str(cell)) for cell in row))
-    if title is not None:
-        # As the title of the table it would be wrapped to the width of the columns.
-        console.print(styled(title), soft_wrap=True)
-    console.print(table)
+        justify: Literal["left", "right"] = "right" if numeric else "left"
+        fixed = None if widths is None else widths[number]
+        table.add_column(styled(column), justify=justify, overflow="fold", width=fixed)
+    for row in cells:
+        table.add_row(*(styled(cell) for cell in row))
+    console_for_answers().print(table)
+
+
+def fit_columns(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
+    """The widths of columns that fit into ``room`` without cutting a word; None where there are none.
+
+    Words with a slash, as URLs and paths, may be folded to a width of 16.
+    """
+    from rich.cells import cell_len  # noqa: PLC0415  # heavy
+
+    def measure(word: str) -> int:
+        return min(cell_len(word), _FOLDED) if "/" in word else cell_len(word)
+
+    columns = [*zip(*rows, strict=True)]
+    widths = [max(map(cell_len, column)) for column in columns]
+    least = [max((measure(word) for cell in column for word in cell.split()), default=0) for column in columns]
+    if sum(least) > room:
+        return None
+    while (surplus := sum(widths) - room) > 0:
+        slack, number = max(
+            (width - low, number) for number, (width, low) in enumerate(zip(widths, least, strict=True))
+        )
+        second = sorted(width - low for width, low in zip(widths, least, strict=True))[-2:][0]
+        # The column with the most to spare gives until another one has as much.
+        widths[number] -= max(1, min(surplus, slack - second))
+    return widths
+
+
+def _print_cells(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    for row in rows:
+        print_line()
+        for column, cell in zip(columns, row, strict=True):
+            print_line(f"{column}: {cell}" if column else cell)
 
 
 @contextmanager

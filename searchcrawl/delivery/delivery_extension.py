@@ -57,6 +57,10 @@ class DeliveryExtension:
         """Has everything sent that waits for the index; whether nothing is left of it. Any thread may call it."""
         return self._delivery is None or self._delivery.has_sent()
 
+    def find_outage(self) -> Exception | None:
+        """Why the index is waited for, None while it answers; any thread may call it."""
+        return None if self._delivery is None else self._delivery.outage
+
     async def spider_opened(self, spider: Spider) -> None:
         self._ended = asyncio.Event()
         try:

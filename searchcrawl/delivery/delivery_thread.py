@@ -57,6 +57,11 @@ class DeliveryThread:
             self._under_way += 1
         self._queue.put(batch)
 
+    @property
+    def outage(self) -> Exception | None:
+        """Why the index is waited for; None while it answers."""
+        return self._retry.outage
+
     def has_room(self) -> bool:
         """Whether the cache may grow; not while it is full of records that the index does not have yet."""
         run = self._run

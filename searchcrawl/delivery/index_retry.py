@@ -28,6 +28,8 @@ class IndexRetry:
         self._seconds = seconds
         self._run_ends = threading.Event()
         self._deadline: float | None = None
+        #: Why the index is waited for; None while it answers.
+        self.outage: IndexUnavailable | None = None
 
     def limit_to_end(self) -> None:
         """Notes that the run ends: from now on all calls together have only ``seconds``."""
@@ -49,10 +51,12 @@ class IndexRetry:
                 wait = max(pause, min(error.retry_after_seconds or 0.0, 10 * _LONGEST_PAUSE_SECONDS))
                 if self._deadline is not None and clock.monotonic() + wait > self._deadline:
                     raise
+                self.outage = error
                 logger.warning("%s; trying again in %.1f s", error, wait)
                 self._wait(wait)
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
             else:
+                self.outage = None
                 if not self._run_ends.is_set():
                     self._deadline = None
                 return result

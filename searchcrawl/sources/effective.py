@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.config import Origin, Source, SourceFile
+from searchcrawl.sources.overrides import OPTION
 from searchcrawl.sources.privacy import Privacy, Reference, mask, privacy_of, show_name
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.secrets import Secret, hide
@@ -26,10 +27,13 @@ class Layer(NamedTuple):
     tables: Mapping[str, Any]
 
 
-def list_layers(project: Project, own: Mapping[str, Any], *, file: str, parameters: str) -> list[Layer]:
-    """All layers of a source, the strongest first; ``own`` is its file, ``parameters`` the name of its set."""
+def list_layers(
+    project: Project, own: Mapping[str, Any], *, file: str, parameters: str, overrides: Mapping[str, Any] | None = None
+) -> list[Layer]:
+    """All layers of a source, the strongest first: ``overrides`` of a command line, its file, its set ``parameters``."""
     written = project.written
     found = [
+        Layer(Origin(OPTION), overrides or {}),
         Layer(Origin(file), own),
         Layer(Origin(FILE, f"parameters.{parameters}"), written.get("parameters", {}).get(parameters, {})),
         Layer(Origin(FILE, "defaults"), written.get("defaults", {})),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -37,9 +37,12 @@ from searchcrawl.sources.effective import find_references, hide_plain_secrets, l
 from searchcrawl.sources.fetch_table import TlsFiles
 from searchcrawl.sources.forgotten_list import read_list
 from searchcrawl.sources.login import find_login_errors
+from searchcrawl.sources.overrides import OPTION
 from searchcrawl.sources.plugin_classes import import_class
-from searchcrawl.sources.project import FILE, Project, ProjectFile
+from searchcrawl.sources.project import FILE, SOURCES_DIR, Project, ProjectFile
+from searchcrawl.sources.refused_settings import list_refused_settings
 from searchcrawl.sources.rewrites import build_rewriters
+from searchcrawl.sources.rule_errors import find_rule_errors
 from searchcrawl.sources.secrets import find_secrets, replace_secrets
 from searchcrawl.terminal import to_one_line
 
@@ -80,10 +83,21 @@ def load_project(root: Path) -> Project:
         Project, raw, file=project.FILE, root=root, later=project.LATER_KEYS, hidden=_HIDDEN
     )
     extra = {"root": root, "written": tables, "forgotten": read_list(root)}
+    for table, settings in _list_shared_settings(tables):
+        errors = join_errors(errors, list_refused_settings(settings, file=project.FILE, above=table))
     loaded, more = validate(Project, tables, file=project.FILE, extra=extra)
     checked = _require_no_errors(loaded, join_errors(errors, more + (_find_project_errors(loaded) if loaded else [])))
     hide_plain_secrets(checked, of_file=ProjectFile)
     return checked
+
+
+def _list_shared_settings(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The settings of ``[defaults]`` and of each named set, with the name of their table."""
+    named = tables.get("parameters")
+    sets = named.items() if isinstance(named, Mapping) else ()
+    for place, values in (("defaults", tables.get("defaults")), *((join_key(("parameters", n)), v) for n, v in sets)):
+        if isinstance(values, Mapping):
+            yield place, values.get("settings")
 
 
 def _find_project_errors(project: Project) -> list[ConfigurationError]:
@@ -112,32 +126,35 @@ def _find_unknown_sources(project: Project) -> list[ConfigurationError]:
     ]
 
 
-def load_source(project: Project, name: str) -> Source:
+def load_source(project: Project, name: str, *, overrides: Mapping[str, Any] | None = None) -> Source:
     """One source of the project; raises UnknownSource, ConfigurationError, or InvalidFile with every error of the file.
 
-    If it has attributes, all other sources are read as well: an attribute has the same type in all of them.
+    ``overrides`` are tables of a command line, which go before the file. If the source has attributes, all other sources
+    are read as well: an attribute has the same type in all of them.
     """
-    source = _load_source(project, name)
+    source = _load_source(project, name, overrides or {})
     if source.attributes.types_in_use():
         others, _ = _load_all(project)
+        others[name] = source
         _require_no_errors(source, [error for error in _find_clashes(others) if error.file == source.file])
     return source
 
 
-def _load_source(project: Project, name: str) -> Source:
+def _load_source(project: Project, name: str, overrides: Mapping[str, Any]) -> Source:
     path = project.sources_dir / f"{name}.toml"
     if not _NAME.fullmatch(name) or not path.is_file():
         raise UnknownSource(f"unknown source: {name}")
     file = f"sources/{name}.toml"
-    own, errors = read_known_keys(
-        Source, read_toml(path, file), file=file, root=project.root, later=config.LATER_KEYS, hidden=_HIDDEN
-    )
-    chosen, unknown = _choose_set(project, own, file)
-    values, origins = merge_layers(list_layers(project, own, file=file, parameters=chosen))
+    own, errors = _read_tables(project, read_toml(path, file), file)
+    given, wrong = _read_tables(project, overrides, OPTION)
+    chosen, unknown = _choose_set(project, {**own, **given}, OPTION if "parameters" in given else file)
+    layers = list_layers(project, own, file=file, parameters=chosen, overrides=given)
+    values, origins = merge_layers(layers)
     extra = {"name": name, "file": file, "origins": origins, "references": find_references(values)}
     extra |= {"forgotten": project.forgotten, "own_converters": dict(project.converters)}
     loaded, more = validate(Source, values, file=file, extra=extra)
-    errors = join_errors([*errors, *unknown], more)
+    more = [_name_option(error, origins) for error in more]
+    errors = join_errors([*errors, *wrong, *unknown], more)
     if loaded is not None and not errors:
         secrets = list(find_secrets(values))
         errors = [
@@ -147,6 +164,23 @@ def _load_source(project: Project, name: str) -> Source:
     source = _require_no_errors(loaded, errors)
     hide_plain_secrets(source, of_file=SourceFile)
     return source
+
+
+def _read_tables(
+    project: Project, raw: Mapping[str, Any], file: str
+) -> tuple[dict[str, Any], list[ConfigurationError]]:
+    """The known tables of a source file or of ``--set``, with every error that a table shows by itself."""
+    tables, errors = read_known_keys(Source, raw, file=file, root=project.root, later=config.LATER_KEYS, hidden=_HIDDEN)
+    return tables, join_errors(errors, list_refused_settings(tables.get("settings"), file=file))
+
+
+def _name_option(error: ConfigurationError, origins: Mapping[str, Origin]) -> ConfigurationError:
+    """The error of a value with ``--set`` as its file, where it was written there."""
+    parts = error.key.partition("[")[0].split(".")
+    origin = origins.get(".".join(parts[:2])) or origins.get(parts[0])
+    if origin is None or origin.file != OPTION:
+        return error
+    return type(error)(OPTION, error.key, error.message)
 
 
 def _choose_set(project: Project, own: Mapping[str, Any], file: str) -> tuple[str, list[ConfigurationError]]:
@@ -184,7 +218,12 @@ def _find_clashes(sources: Mapping[str, Source]) -> list[ConfigurationError]:
 
 def list_source_names(project: Project) -> list[str]:
     """The names of all source files, sorted; also of broken ones, of which the index and the store may have rows."""
-    return [path.stem for path in _list_source_files(project)]
+    return [path.stem for path in _list_source_files(project.sources_dir)]
+
+
+def list_names_below(root: Path) -> list[str]:
+    """The same for a project whose file was not read."""
+    return [path.stem for path in _list_source_files(root / SOURCES_DIR)]
 
 
 def require_source_file(project: Project, name: str) -> str:
@@ -194,26 +233,22 @@ def require_source_file(project: Project, name: str) -> str:
     return name
 
 
-def _list_source_files(project: Project) -> list[Path]:
+def _list_source_files(folder: Path) -> list[Path]:
     # Editors keep copies and locks in hidden files.
-    return [
-        path
-        for path in sorted(project.sources_dir.glob("*.toml"))
-        if not path.name.startswith(".") and not path.is_dir()
-    ]
+    return [path for path in sorted(folder.glob("*.toml")) if not path.name.startswith(".") and not path.is_dir()]
 
 
 def _load_all(project: Project) -> tuple[dict[str, Source], list[ConfigurationError]]:
     """Loads all sources without comparing them with each other."""
     sources: dict[str, Source] = {}
     errors: list[ConfigurationError] = []
-    for path in _list_source_files(project):
+    for path in _list_source_files(project.sources_dir):
         try:
             if not _NAME.fullmatch(path.stem):
                 raise ConfigurationError(
                     to_one_line(f"sources/{path.name}"), "name", "the file's name must be made of a-z 0-9 _ -"
                 )
-            sources[path.stem] = _load_source(project, path.stem)
+            sources[path.stem] = _load_source(project, path.stem, {})
         except InvalidFile as several:
             errors.extend(several.errors)
         except ConfigurationError as error:
@@ -333,10 +368,7 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
         message = "nothing is included: name hosts or URLs, or set scope.allow_all = true"
         return [*errors, ConfigurationError(source.file, "scope.include_hosts", message)]
     for compiled in (build_boundary, build_index_filter, lambda one: build_rewriting(project, one)):
-        try:
-            compiled(source)
-        except ConfigurationError as error:
-            errors.append(ConfigurationError(*source.locate(error.key), error.message))
+        errors += find_rule_errors(source, compiled)
     return errors
 
 

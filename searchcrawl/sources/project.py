@@ -33,6 +33,10 @@ from searchcrawl.sources.values import (
 )
 
 FILE: Final = "searchcrawl.toml"
+#: The contact of a new project, for its owner to change.
+PLACEHOLDER_CONTACT: Final = "https://example.org/contact"
+#: The folder of the source files.
+SOURCES_DIR: Final = "sources"
 _MIME_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*")
 _SQLITE: Final = "sqlite:///"
 _POSTGRESQL: Final = "postgresql+psycopg://"
@@ -205,7 +209,7 @@ class Project(ProjectFile):
 
     @property
     def sources_dir(self) -> Path:
-        return self.root / "sources"
+        return self.root / SOURCES_DIR
 
     @property
     def database_url(self) -> str:

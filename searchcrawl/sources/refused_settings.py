@@ -10,8 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from searchcrawl.sources.privacy import is_credential
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.checking import join_key, quote_value
+from searchcrawl.sources.privacy import Privacy, is_credential, privacy_below, show_name
 from searchcrawl.sources.secrets import Concealed
+from searchcrawl.terminal import to_one_line
 
 _NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 
@@ -98,6 +101,22 @@ def find_refusal(name: str, value: Any) -> str | None:
     if name.endswith("_BASE"):
         return f"not for a source: {_BY_OURS}; add yours to {name.removesuffix('_BASE')}"
     return _wrong_components(value) if name in _COMPONENTS else None
+
+
+def list_refused_settings(settings: Any, *, file: str, above: str = "") -> list[ConfigurationError]:
+    """An error for each setting of a table ``settings`` that is refused; ``above`` is the table that it is in."""
+    if not isinstance(settings, Mapping):
+        return []
+    reasons = {name: find_refusal(name, value) for name, value in settings.items()}
+    return [
+        ConfigurationError(
+            to_one_line(file),
+            join_key((above, "settings", show_name(name, settings[name], Privacy.BY_NAME))).lstrip("."),
+            f"{reason} (got {quote_value(settings[name], privacy_below(Privacy.BY_NAME, name))})",
+        )
+        for name, reason in reasons.items()
+        if reason is not None
+    ]
 
 
 def find_refusal_on_command_line(name: str, text: str) -> str | None:

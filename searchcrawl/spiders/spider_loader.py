@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Mapping
+from typing import Any
 
 from scrapy import Spider
 from scrapy.settings import BaseSettings
@@ -54,9 +56,10 @@ class SourceSpiderLoader(SpiderLoader):
         clashing = {name for name, _ in self._find_clashes()}
         return [name for name in dict.fromkeys((*self._load_names(), *super().list())) if name not in clashing]
 
-    def load(self, spider_name: str) -> type[Spider]:
+    def load(self, spider_name: str, overrides: Mapping[str, Any] | None = None) -> type[Spider]:
         """The spider class of a source, with class attributes ``name``, ``source`` and ``project``.
 
+        ``overrides`` are tables that go before all files, for the first call with this name.
         Raises ConfigurationError for a broken source, for a name that a Python spider has as well, and in a broken
         project for any name that no Python spider has; KeyError for a name that is neither a source nor a Python spider.
         """
@@ -69,7 +72,7 @@ class SourceSpiderLoader(SpiderLoader):
             if self._project is None:
                 raise self.project_error or KeyError(spider_name)
             try:
-                source = load_source(self._project, spider_name)
+                source = load_source(self._project, spider_name, overrides=overrides)
             except UnknownSource:
                 return super().load(spider_name)
             # Files of Python spiders get the mode that Scrapy gives them.

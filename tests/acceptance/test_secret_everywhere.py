@@ -30,6 +30,7 @@ HOST: Final = "form.acme.test"
 WORDS: Final[Mapping[str, tuple[str, ...] | None]] = {
     "apply": ("demo-1",),
     "cache": ("count", "demo"),
+    "completion": ("bash",),
     "crawl": ("demo",),
     # It would take away what the others are asked about.
     "delete": None,

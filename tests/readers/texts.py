@@ -22,7 +22,7 @@ from searchcrawl.rules.site_blocks import count_blocks, cut_blocks, pack_blocks,
 from searchcrawl.rules.turned_pages import PageWords, Sketch
 from searchcrawl.soft404.signature import Sample, Signature
 from searchcrawl.store.urls.outlink_table import LinkTexts, decode_texts, encode_texts
-from searchcrawl.terminal import escape_json, to_lines, to_one_line
+from searchcrawl.terminal import escape_json, to_lines, to_one_line, wrap_line
 from tests.readers.declaring import BODY, URL, declare
 from tests.readers.headers import DATES
 
@@ -144,7 +144,7 @@ def query(given: bytes) -> None:
 @declare(*_WORDS, most=BODY)
 def terminal(given: bytes) -> None:
     text = given.decode("utf-8", "replace")
-    to_one_line(text)
+    wrap_line(to_one_line(text), 80)
     to_lines(text)
     escape_json(text)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import orjson
 import pytest
 
-from searchcrawl.cli.output import guard_output, print_line, print_note, print_object, print_table
+from searchcrawl.cli.output import fit_columns, guard_output, print_line, print_note, print_object, print_table
 from searchcrawl.extensions.run_log import LogFile, OneLine
 from searchcrawl.sources.secrets import hide, redact
-from searchcrawl.terminal import GuardedStream, escape_json, guard_logs, make_console, to_lines, to_one_line
+from searchcrawl.terminal import GuardedStream, escape_json, guard_logs, make_console, to_lines, to_one_line, wrap_line
 
 CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))]
 DIRECTIONS = list("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -160,3 +160,37 @@ def test_log_when_others_format_it_then_it_steers_nothing_and_tells_no_secret(
     assert text.startswith("page \\x9b31m ***\nfailed\nTraceback")
     assert "ValueError: \\u202egpj ***\n" in text
     assert text == to_lines(redact(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "hang", "lines"),
+    [
+        ("short", None, ["short"]),
+        ("one two three", None, ["one two", "  three"]),
+        ("  step  one two", 8, ["  step  one", "        two"]),
+        # What is wider stays whole, and begins as far to the left as it must.
+        ("at http://a.test/x/y", 8, ["at", "http://a.test/x/y"]),
+        ("a 1234567890", 8, ["a", " 1234567890"]),
+        ("気圧 計器 数値", None, ["気圧 計器", "  数値"]),
+    ],
+)
+def test_line_when_it_is_wider_than_the_terminal_then_wrapped_at_blanks(
+    text: str, hang: int | None, lines: list[str]
+) -> None:
+    assert wrap_line(text, 11, hang=hang) == lines
+
+
+@pytest.mark.parametrize(
+    ("room", "widths"),
+    [(40, [2, 11, 12]), (20, [2, 6, 12]), (19, [2, 5, 12]), (18, None)],
+)
+def test_table_when_it_is_wider_than_the_terminal_then_columns_wrap_between_words(
+    room: int, widths: list[int] | None
+) -> None:
+    rows = [("no", "two words", "url"), ("1", "other words", "twelve_chars")]
+
+    assert fit_columns(rows, room) == widths
+
+
+def test_table_when_a_cell_is_a_path_then_it_may_be_folded() -> None:
+    assert fit_columns([("http://a.test/" + "x" * 50, "word")], 30) == [26, 4]

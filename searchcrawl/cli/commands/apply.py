@@ -24,6 +24,7 @@ from searchcrawl.store.engine.database import Database
 
 
 class Command(BaseCommand):
+    uses_settings = True
     requires_project = True
     requires_crawler_process = True
     arguments = (1, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import re
 from itertools import islice
 from typing import Any, ClassVar, Final, NoReturn
 
@@ -14,10 +15,10 @@ from scrapy.exceptions import UsageError as ScrapyUsageError
 from scrapy.settings import SETTINGS_PRIORITIES, Settings
 
 from searchcrawl.cli.command import Command, UsageError
-from searchcrawl.cli.commands.status import count_documents
 from searchcrawl.cli.commands.urls import url_line
-from searchcrawl.cli.output import flush_output, print_error, print_line, print_note, print_object, print_table
+from searchcrawl.cli.output import flush_output, print_error, print_note, print_object
 from searchcrawl.cli.python_spiders import restore_log, run_python_spider
+from searchcrawl.cli.summary import show_summary
 from searchcrawl.comparison.look import look_at_index
 from searchcrawl.counters import NO_START, has_mostly_failed_logins
 from searchcrawl.exceptions import ConfigurationError, LeaseLost, SearchcrawlError, StoreError, UnknownSource
@@ -29,6 +30,7 @@ from searchcrawl.run import Run, begin
 from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import read_start_urls
+from searchcrawl.sources.overrides import read_overrides
 from searchcrawl.sources.privacy import Privacy, is_credential
 from searchcrawl.sources.refused_settings import find_refusal_on_command_line
 from searchcrawl.sources.secrets import Concealed, hide
@@ -40,6 +42,7 @@ from searchcrawl.store.engine.database import Database
 
 _STARTS_SHOWN: Final = 3
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_SETTING: Final = re.compile(r"[A-Z][A-Z0-9_]*=")
 #: The argument with which scrapyd names each of its jobs.
 _JOB: Final = "_job"
 
@@ -49,6 +52,7 @@ class CrawlCommand(Command):
 
     requires_project = True
     requires_crawler_process = True
+    uses_settings = uses_log = True
     # Scrapy looks through all packages for their versions, and a source's log has no line of it.
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False, "LOG_VERSIONS": []}
     arguments = (1, 1)
@@ -70,14 +74,24 @@ class CrawlCommand(Command):
             (("-O", "--overwrite-output"), "the same, and what is in FILE is lost"),
         ):
             parser.add_argument(*options, action="append", default=[], metavar="FILE", help=meaning)
+        parser.add_argument(
+            "--set",
+            dest="overrides",
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help="a key of the source file for this run, as fetch.delay_seconds=5; repeatable",
+        )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
         loader = SourceSpiderLoader.from_settings(self.load_settings())
         try:
-            spider = loader.load(args[0])
+            spider = loader.load(args[0], read_overrides(opts.overrides))
         except KeyError:
             raise UnknownSource(f"unknown source: {args[0]}") from None
         if not issubclass(spider, SourceSpider):
+            if opts.overrides:
+                raise UsageError(f"--set: {args[0]} is a spider in Python, and has no keys (-s has settings of Scrapy)")
             return self._crawl_in_python(spider, opts)
         arguments = _arguments(opts.arguments)
         if opts.output or opts.overwrite_output:
@@ -100,6 +114,9 @@ class CrawlCommand(Command):
         return self._print_result(run, as_json=opts.json)
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
+        # With Scrapy --set is the long form of -s; names of settings are upper case, and keys are not.
+        opts.set += [pair for pair in opts.overrides if _SETTING.match(pair)]
+        opts.overrides = [pair for pair in opts.overrides if not _SETTING.match(pair)]
         super().check_use(args, opts)
         level = self.load_settings()["LOG_LEVEL"]
         # Checked before Scrapy looks at it.
@@ -214,19 +231,6 @@ def _arguments(pairs: list[str]) -> dict[str, str]:
         if not value.isdigit() or int(value) < 1:
             raise UsageError(f"-a {name}={value}: must be a whole number of at least 1")
     return arguments
-
-
-def show_summary(status: dict[str, Any]) -> None:
-    """The one table at the end of a run."""
-    run = status["run"]
-    rows = [(name.replace("_", " "), value) for name, value in status["counts"].items()]
-    rows += [("documents in the index", count_documents(status)), ("waiting", status["waiting"])]
-    if status["quarantined"]:
-        rows.append(("deletions in quarantine", status["quarantined"]))
-    title = f"{status['source']}: {run['kind']} run {run['id']}, {run['end_reason'] or 'interrupted'}"
-    print_table(("", "count"), rows, title=title)
-    for warning in status["warnings"]:
-        print_line(f"{status['source']}: {warning['message']}")
 
 
 def _print_failed_logins(run: Run) -> None:

@@ -18,6 +18,7 @@ from searchcrawl.store.engine.database import Database
 
 
 class Command(BaseCommand):
+    uses_settings = True
     requires_project = True
     arguments = (1, 1)
     shown_arguments = "NAME"

@@ -20,6 +20,7 @@ from searchcrawl.store.engine.database import Database
 
 
 class Command(BaseCommand):
+    uses_settings = True
     requires_project = True
     arguments = (1, 1)
     shown_arguments = "URL"
@@ -45,8 +46,8 @@ class Command(BaseCommand):
         if opts.json:
             print_object(first.as_json(others))
         else:
-            for line in _format_lines(first, others):
-                print_line(line)
+            for line, hang in _format_lines(first, others):
+                print_line(line, hang=hang)
 
     def _add_live_step(self, found: Explanation, project: Project, database: Database) -> Explanation:
         """The explanation with what the site answers now."""
@@ -66,16 +67,19 @@ class Command(BaseCommand):
         return replace(found, steps=(*found.steps, describe_live_answer(context, seen)))
 
 
-def _format_lines(found: Explanation, others: Sequence[Explanation]) -> Iterator[str]:
-    """The verdict and its reasons, then a line for each step, then the verdicts of other sources."""
-    yield found.context.url
-    yield found.verdict.text
+def _format_lines(found: Explanation, others: Sequence[Explanation]) -> Iterator[tuple[str, int]]:
+    """The verdict and its reasons, then a line for each step, then the verdicts of other sources.
+
+    Each with the column where it goes on if it is wrapped.
+    """
+    yield found.context.url, 2
+    yield found.verdict.text, 2
     for number, reason in enumerate(found.verdict.reasons):
-        yield f"  {'also' if number else 'decided by':<10}  {reason.step}: {reason.text}"
+        yield f"  {'also' if number else 'decided by':<10}  {reason.step}: {reason.text}", 14
         if reason.advice:
-            yield f"  {'to admit it':<10} {reason.advice}"
-    yield ""
+            yield f"  {'to admit it':<10} {reason.advice}", 14
+    yield "", 0
     for step in found.steps:
-        yield f"  {step.step:<10}  {step.outcome:<12}  {step.detail}"
+        yield f"  {step.step:<10}  {step.outcome:<12}  {step.detail}", 28
     for other in others:
-        yield f"source {other.context.source.name}: {other.verdict.text}"
+        yield f"source {other.context.source.name}: {other.verdict.text}", 2

@@ -35,6 +35,7 @@ class _Call(NamedTuple):
 
 
 class Command(BaseCommand):
+    uses_settings = True
     requires_project = True
     arguments = (0, None)
     shown_arguments = "[URL…]"

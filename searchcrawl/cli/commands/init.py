@@ -10,6 +10,7 @@ from typing import Final
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_line, print_object
+from searchcrawl.sources.project import PLACEHOLDER_CONTACT
 
 _SCRAPY_CFG: Final = """\
 [settings]
@@ -20,12 +21,12 @@ _GITIGNORE: Final = """\
 /var/
 """
 
-_PROJECT: Final = """\
+_PROJECT: Final = f"""\
 # What all sources of this project share.
 
 # Whom the owner of a crawled site may ask: a URL or a mail address, sent with each request.
 # Put yours here before you crawl.
-contact = "https://example.org/contact"
+contact = "{PLACEHOLDER_CONTACT}"
 
 # The first word of the User-Agent, and the name that robots.txt rules are looked up for.
 # user_agent = "searchcrawl"
@@ -46,10 +47,10 @@ type = "local"
 # delay_seconds = 1.0
 
 # A set of values for the sources that name it: parameters = "slow". It goes before the defaults.
-# Passwords come from the environment or from a file, never from here: {env = "NAME"}, {file = "PATH"}.
+# Passwords come from the environment or from a file, never from here: {{env = "NAME"}}, {{file = "PATH"}}.
 # [parameters.slow.fetch]
 # delay_seconds = 10
-# headers = {Authorization = {env = "INTRANET_TOKEN"}}
+# headers = {{Authorization = {{env = "INTRANET_TOKEN"}}}}
 """
 
 _SOURCE: Final = """\

@@ -10,6 +10,7 @@ from searchcrawl.spiders.spider_loader import SourceSpiderLoader
 
 
 class Command(BaseCommand):
+    uses_settings = True
     requires_project = True
     example = "searchcrawl list"
 

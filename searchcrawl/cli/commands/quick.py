@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,9 +24,11 @@ from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_line, print_object
+from searchcrawl.cli.summary import show_summary
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.exit_codes import Exit
 from searchcrawl.sources.loading import PROJECT_VARIABLE
+from searchcrawl.store.states import EndReason
 from searchcrawl.urls import Url
 
 _SOURCE: Final = "site"
@@ -54,6 +57,11 @@ class Command(BaseCommand):
             metavar="CIDR",
             help="a network of yours that may be reached, as 127.0.0.1/32 (may be repeated)",
         )
+        parser.add_argument(
+            "--keep",
+            metavar="DIR",
+            help="make the project in DIR, and keep it whatever happens; else it is in a new folder, and goes if nothing is found",
+        )
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)
@@ -67,26 +75,60 @@ class Command(BaseCommand):
             opts.url = urls.parse(urls.resolve_typed(args[0]))
         except InvalidUrl as error:
             raise UsageError(str(error)) from None
+        if opts.keep is not None:
+            _require_free(Path(opts.keep))
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
-        root = Path(tempfile.mkdtemp(prefix="searchcrawl-quick-"))
-        _write_project(root, opts.url, opts.networks)
-        command = [sys.executable, "-m", "searchcrawl", "crawl", _SOURCE, "-a", f"pages={opts.pages}"]
+        root = Path(tempfile.mkdtemp(prefix="searchcrawl-quick-")) if opts.keep is None else Path(opts.keep).resolve()
+        kept = opts.keep is not None
+        try:
+            _write_project(root, opts.url, opts.networks)
+            command = [sys.executable, "-m", "searchcrawl", "crawl", _SOURCE, "-a", f"pages={opts.pages}", "--json"]
+            exit_code, output = _run(command, root)
+            status: dict[str, Any] = orjson.loads(output) if output else {}
+            if exit_code == Exit.ENDED_EARLY and status.get("run", {}).get("end_reason") == EndReason.LIMIT:
+                # So many pages were asked for.
+                exit_code = Exit.DONE
+            found = exit_code in {Exit.DONE, Exit.ENDED_EARLY} and bool(status.get("documents"))
+            kept = kept or found
+        finally:
+            if not kept:
+                shutil.rmtree(root)
         if opts.json:
-            exit_code, output = _run([*command, "--json"], root, captured=True)
-            status: Mapping[str, Any] = orjson.loads(output) if output else {"source": _SOURCE}
-            print_object({"project": str(root), **status})
-            return exit_code
-        exit_code, _ = _run(command, root, captured=False)
-        where = shlex.quote(str(root))
+            print_object({"project": str(root) if kept else None, **(status or {"source": _SOURCE})})
+        else:
+            _show(status, root if kept else None, found=found)
+        return exit_code
+
+
+def _require_free(folder: Path) -> None:
+    """Raises UsageError for a folder that a new project cannot be made in."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--keep: is a file: {folder}")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(f"--keep: not empty: {folder}")
+
+
+def _show(status: Mapping[str, Any], root: Path | None, *, found: bool) -> None:
+    """Prints how it went, and how to search what was found; ``root`` is the project, None where it is not kept."""
+    if status:
+        # A warning names a command of the project.
+        show_summary(status, warnings=root is not None)
+    if root is None:
+        print_line(
+            "Nothing was found, and nothing is kept: --keep DIR keeps the project. What became of each URL, in DIR:"
+        )
+        print_line(f"  searchcrawl urls {_SOURCE}")
+        return
+    where = shlex.quote(str(root))
+    if found:
         print_line(f"The project is kept in {root}. Search it with:")
         print_line(f"  cd {where} && searchcrawl search WORDS")
         print_line("or, from anywhere:")
         print_line(f"  {PROJECT_VARIABLE}={where} searchcrawl search WORDS")
-        if exit_code not in {Exit.DONE, Exit.ENDED_EARLY}:
-            print_line("What became of each URL:")
-            print_line(f"  {PROJECT_VARIABLE}={where} searchcrawl urls {_SOURCE}")
-        return exit_code
+    else:
+        print_line(f"The project is kept in {root}. What became of each URL:")
+        print_line(f"  {PROJECT_VARIABLE}={where} searchcrawl urls {_SOURCE}")
 
 
 def _write_project(root: Path, url: Url, networks: Sequence[_Network]) -> None:
@@ -137,23 +179,19 @@ def _toml(text: str) -> str:
     return json.dumps(text)
 
 
-def _run(command: Sequence[str], root: Path, *, captured: bool) -> tuple[int, bytes]:
-    """Runs the crawl in the project to its end; returns its exit code and, if ``captured``, its output."""
+def _run(command: Sequence[str], root: Path) -> tuple[int, bytes]:
+    """Runs the crawl in the project to its end; returns its exit code and its output."""
     package = str(Path(urls.__file__).resolve().parents[1])
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {name: value for name, value in os.environ.items() if name != _SETTINGS_VARIABLE}
     environment |= {PROJECT_VARIABLE: str(root), "PYTHONPATH": os.pathsep.join(paths)}
-    output_to = subprocess.PIPE if captured else None
-    process = subprocess.Popen(command, cwd=root, env=environment, stdout=output_to)  # noqa: S603 (our own command)
-    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    process = subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.PIPE)  # noqa: S603 (our own command)
+    # The crawl gets a Ctrl-C of the terminal itself.
+    handlers = {signal.SIGTERM: lambda *_: process.terminate(), signal.SIGINT: lambda *_: None}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        while True:
-            try:
-                output, _ = process.communicate()
-                break
-            except KeyboardInterrupt:
-                # The crawl got the same signal and ends by itself.
-                continue
+        output, _ = process.communicate()
     finally:
-        signal.signal(signal.SIGTERM, before)
-    return process.returncode, output or b""
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return process.returncode, output

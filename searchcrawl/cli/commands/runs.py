@@ -14,8 +14,8 @@ from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
 
 #: The counters that the table has; ``--json`` has all.
-_SHOWN: Final = ("to_fetch", "fetched", "fetch_failures", "indexed", "deleted")
-_COLUMNS: Final = ("run", "source", "started", "ended", "exit", "to fetch", "fetched", "failed", "indexed", "deleted")
+_SHOWN: Final = ("fetched", "fetch_failures", "indexed", "deleted")
+_COLUMNS: Final = ("run", "source", "started", "ended (exit)", "fetched", "failed", "indexed", "deleted")
 
 
 class Command(BaseCommand):
@@ -44,8 +44,7 @@ def _show(runs: Iterable[Mapping[str, Any]]) -> None:
             run["id"],
             run["source"],
             _shorten(run["started"]),
-            run["end_reason"] or "not yet",
-            run["exit_code"],
+            _describe_end(run),
             *(run["counts"][name] for name in _SHOWN),
         )
         for run in runs
@@ -54,6 +53,12 @@ def _show(runs: Iterable[Mapping[str, Any]]) -> None:
         print_table(_COLUMNS, rows)
     else:
         print_line("no runs yet: searchcrawl crawl NAME begins one")
+
+
+def _describe_end(run: Mapping[str, Any]) -> str:
+    if not run["end_reason"]:
+        return "not yet"
+    return run["end_reason"] if run["exit_code"] is None else f"{run['end_reason']} ({run['exit_code']})"
 
 
 def _shorten(moment: str) -> str:

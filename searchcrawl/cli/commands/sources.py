@@ -15,8 +15,9 @@ from searchcrawl.cli.settings_module import find_name_clashes
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.gone_sources import GoneSource, list_gone_sources
+from searchcrawl.queries.source_findings import find_doubts, find_in_source
 from searchcrawl.sources.effective import list_effective_values
-from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources, read_start_urls
+from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
 from searchcrawl.store.engine.database import Database
@@ -29,7 +30,9 @@ class Command(BaseCommand):
 
     def long_desc(self) -> str:
         return (
-            "check: every error of searchcrawl.toml and of the source files, a line each. "
+            "check: every error of searchcrawl.toml and of the source files, a line each, and what cannot be meant: start "
+            "URLs outside the scope or at addresses that may not be reached, MIME types that are none; as warnings a "
+            "contact that is a placeholder, and sources whose files are gone. "
             "show NAME: every key of a source with its value and where that was written: the source file, "
             '"searchcrawl.toml [parameters.SET]", "searchcrawl.toml [defaults]", "searchcrawl.toml" (user_agent), or '
             '"built-in"; the first in this order that has the key counts. Values from the environment or a file are '
@@ -66,18 +69,18 @@ def _as_text(value: Any) -> str:
 
 
 def _run_check(*, as_json: bool) -> int:
-    count, errors, gone = _check()
+    count, errors, doubts = _check()
     if as_json:
         shown = [{"file": error.file, "key": error.key, "message": redact(error.message)} for error in errors]
-        warnings = [{"file": each.file, "key": "", "message": each.text} for each in gone]
+        warnings = [{"file": each.file, "key": each.key, "message": redact(each.message)} for each in doubts]
         print_object({"ok": not errors, "errors": shown, **({"warnings": warnings} if warnings else {})})
     else:
-        _print(count, errors, gone)
+        _print(count, errors, doubts)
     return Exit.CONFIGURATION if errors else Exit.DONE
 
 
-def _check() -> tuple[int, Sequence[ConfigurationError], Sequence[GoneSource]]:
-    """How many sources are good, every error of the project, and the sources whose files are gone."""
+def _check() -> tuple[int, Sequence[ConfigurationError], Sequence[ConfigurationError]]:
+    """How many sources are good, every error of the project, and what is no error: sources whose files are gone, say."""
     root = find_project()
     try:
         project = load_project(root)
@@ -88,11 +91,12 @@ def _check() -> tuple[int, Sequence[ConfigurationError], Sequence[GoneSource]]:
     sources, errors = load_sources(project)
     for source in sources.values():
         try:
-            read_start_urls(project, source)
+            errors += find_in_source(project, source)
         except ConfigurationError as error:
             errors.append(error)
     errors += find_name_clashes(root)
-    return len(sources), errors, _find_gone(project)
+    doubts = [*find_doubts(project), *(ConfigurationError(each.file, "", each.text) for each in _find_gone(project))]
+    return len(sources), errors, doubts
 
 
 def explain_unknown(project: Project, name: str, error: UnknownSource) -> UnknownSource:
@@ -113,9 +117,8 @@ def _find_gone(project: Project) -> Sequence[GoneSource]:
         return ()
 
 
-def _print(count: int, errors: Sequence[ConfigurationError], gone: Sequence[GoneSource]) -> None:
-    for each in gone:
-        print_note(f"warning: {each.file}: {each.text}")
+def _print(count: int, errors: Sequence[ConfigurationError], doubts: Sequence[ConfigurationError]) -> None:
+    print_warnings(doubts)
     for error in errors:
         for line in error_lines(error):
             print_note(line)

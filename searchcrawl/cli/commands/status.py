@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_line, print_object, print_table
-from searchcrawl.comparison.look import FINDINGS, look_at_index
+from searchcrawl.cli.summary import count_documents, list_counts
+from searchcrawl.comparison.look import look_at_index
 from searchcrawl.queries.gone_sources import describe_gone_source, list_gone_sources
 from searchcrawl.queries.status import describe_status
 from searchcrawl.sources.fingerprint import VERSIONS
@@ -61,8 +62,7 @@ def _show_one(status: Mapping[str, Any]) -> None:
     ]
     print_table((status["source"], ""), lines)
     if run is not None:
-        counts = [(name.replace("_", " "), value) for name, value in status["counts"].items()]
-        print_table(("count of the run", ""), counts)
+        print_table(("count of the run", ""), list_counts(status) or [("nothing was fetched", None)])
     _show_refused_links(status["refused_links"])
     _show_warnings(status)
 
@@ -76,12 +76,6 @@ def _show_refused_links(refused: Sequence[Mapping[str, Any]]) -> None:
     if len(refused) > len(shown):
         rows.append(("and more", "", sum(row["count"] for row in refused) - sum(row["count"] for row in shown)))
     print_table(("links refused without a row", "rule", "links"), rows)
-
-
-def count_documents(status: Mapping[str, Any], *, doubt: str = " by the table, but see below") -> str:
-    """How many documents the index has; with ``doubt`` where the index itself says something else."""
-    doubtful = any(warning["code"] in FINDINGS for warning in status["warnings"])
-    return f"{status['documents']}{doubt if doubtful else ''}"
 
 
 def _show_all(found: list[dict[str, Any]]) -> None:

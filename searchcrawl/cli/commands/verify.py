@@ -23,6 +23,7 @@ from searchcrawl.store.engine.database import Database
 
 
 class Command(BaseCommand):
+    uses_settings = True
     requires_project = True
     arguments = (0, 1)
     shown_arguments = "[NAME | --all-sources]"

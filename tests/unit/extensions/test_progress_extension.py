@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import time
 from types import SimpleNamespace
 
 import pytest
-from scrapy.exceptions import NotConfigured
 
-from searchcrawl.extensions.progress_extension import Meter, ProgressExtension
-from searchcrawl.stages import Stages
+from searchcrawl.exceptions import IndexUnavailable
+from searchcrawl.extensions.progress_extension import Meter, ProgressExtension, describe_wait, shorten_line
 
 
 def counts(fetched: int, failures: int = 0) -> dict[str, int]:
@@ -37,9 +38,48 @@ def test_line_when_the_crawl_gets_slower_then_old_pages_count_no_more() -> None:
     assert meter.line(counts(1010), 0, 112.0).split(", ")[1] == "5.0 pages/s"
 
 
-def test_extension_when_there_is_no_terminal_then_off() -> None:
-    # Its stage is composed for a terminal only.
-    crawler = SimpleNamespace(spider=SimpleNamespace(stages=Stages()))
+def test_line_when_the_one_before_is_long_ago_then_the_rate_is_that_since_then() -> None:
+    meter = Meter()
+    meter.line(counts(0), 0, 100.0)
 
-    with pytest.raises(NotConfigured, match="standard error is no terminal"):
-        ProgressExtension.from_crawler(crawler)  # type: ignore[arg-type]  # as much of a crawler as it asks
+    assert meter.line(counts(120), 0, 160.0).split(", ")[1] == "2.0 pages/s"
+
+
+def test_line_when_it_is_too_wide_then_whole_parts_are_left_out() -> None:
+    assert shorten_line("a name: 1 pages, 2.0 pages/s, 3 errors", 30) == "a name: 1 pages, 2.0 pages/s"
+    assert shorten_line("a name: 1 pages", 4) == "a name: 1 pages"
+
+
+@pytest.mark.parametrize(
+    ("under_way", "outage", "text"),
+    [
+        (1, None, "waits for 1 request under way"),
+        (3, IndexUnavailable("refused"), "waits for 3 requests under way"),
+        (0, IndexUnavailable("refused"), "waits for the index, which cannot be reached (refused)"),
+        (0, None, "sends what was fetched to the index"),
+    ],
+)
+def test_stop_when_something_is_waited_for_then_it_is_named(
+    under_way: int, outage: Exception | None, text: str
+) -> None:
+    assert describe_wait(under_way, outage) == text
+
+
+def test_progress_when_there_is_no_terminal_then_the_log_has_a_line_each_interval(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    run = SimpleNamespace(
+        source=SimpleNamespace(name="demo"), database=SimpleNamespace(outage_retry=SimpleNamespace(away=True))
+    )
+    extension = ProgressExtension(run, log_seconds=0.01)  # type: ignore[arg-type]  # as much of a run as it asks
+    caplog.set_level("INFO")
+
+    extension._thread.start()
+    deadline = time.monotonic() + 10
+    while len(caplog.messages) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    extension.stop("finished")
+
+    assert set(caplog.messages) == {"demo: waiting for the store"}
+    assert not extension._thread.is_alive()

@@ -1,0 +1,90 @@
+"""Completion of command lines by a shell: what commands, options and names of sources fit there.
+
+The script of ``searchcrawl completion SHELL`` has the shell call ``searchcrawl`` with a variable; then this answers
+instead of a command. The options are those of the parser of the command that was typed; no other one is loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import argcomplete
+
+from searchcrawl.cli import commands
+from searchcrawl.cli.dispatch import make_command
+from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.sources.loading import find_project, list_names_below
+
+_ARGUMENTS: Final = "arguments"
+#: A word of a usage that is typed as it stands.
+_LITERAL: Final = re.compile(r"[a-z]+")
+_OPTIONAL: Final = re.compile(r"\[--.*?\]|--\S+( [A-Z]+)?|[][…]")
+
+
+def complete() -> None:
+    """Answers a shell, and ends the process."""
+    typed = os.environ.get("COMP_LINE", "")
+    parser = build_parser(typed.split()[1:])
+    argcomplete.autocomplete(parser, always_complete_options=False)
+    # Not called by a shell after all.
+    sys.exit(1)
+
+
+def build_parser(typed: Iterable[str]) -> argparse.ArgumentParser:
+    """A parser of all commands; the one that was ``typed`` has its options, the others their names alone."""
+    parser = argparse.ArgumentParser(prog="searchcrawl", conflict_handler="resolve")
+    parser.add_argument("--version", action="store_true")
+    below = parser.add_subparsers()
+    chosen = next((word for word in typed if not word.startswith("-")), None)
+    for name in commands.list_names():
+        of_command = below.add_parser(name, help=commands.describe(name), conflict_handler="resolve")
+        if name == chosen:
+            command = make_command(name)
+            command.add_options(of_command)
+            # Its usage is for people.
+            of_command.usage = None
+            argument: Any = of_command.add_argument(_ARGUMENTS, nargs="*")
+            argument.completer = _Words(list_words(command.syntax()))
+    return parser
+
+
+def list_words(syntax: str) -> list[list[str]]:
+    """The words that a usage has for each argument; ``NAME`` is any source.
+
+    ``check | show NAME`` is ``[["check", "show"], ["NAME"]]``.
+    """
+    found: list[list[str]] = []
+    for way in _OPTIONAL.sub(" ", syntax).split("|"):
+        for number, word in enumerate(way.split()):
+            if number == len(found):
+                found.append([])
+            found[number].append(word)
+    return found
+
+
+class _Words:
+    """The words that fit as the next argument; ``NAME`` stands for the names of the sources here."""
+
+    def __init__(self, words: Sequence[Sequence[str]]) -> None:
+        self._words = words
+
+    def __call__(self, prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+        before = getattr(parsed_args, _ARGUMENTS, None) or []
+        words = self._words[len(before)] if len(before) < len(self._words) else ()
+        found = [word for word in words if _LITERAL.fullmatch(word)]
+        if "NAME" in words:
+            found += _list_sources()
+        return [word for word in found if word.startswith(prefix)]
+
+
+def _list_sources() -> list[str]:
+    try:
+        return list_names_below(find_project())
+    except SearchcrawlError:
+        # There is no project here, or it cannot be read: a shell shows no errors.
+        return []

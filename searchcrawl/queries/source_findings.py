@@ -1,0 +1,94 @@
+"""What ``sources check`` finds in files that a run would take: values that cannot be meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from searchcrawl.exceptions import ConfigurationError, InvalidUrl
+from searchcrawl.http.address_guard import AddressGuard, build_guard
+from searchcrawl.sources.checking import guess, quote_value
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.loading import build_boundary, build_rewriting, read_start_urls
+from searchcrawl.sources.project import FILE, PLACEHOLDER_CONTACT, Project
+
+_TYPE: Final = re.compile(r"([^/*?]+)/([^/]+)")
+#: The top-level types of media (RFC 6838 and its registry), and what is in use beside them.
+_TOP_TYPES: Final = frozenset({
+    "application", "audio", "chemical", "font", "haptics", "image", "message", "model", "multipart", "text", "video",
+})  # fmt: skip
+#: Of start URLs that cannot be meant so many are named.
+_MOST_SHOWN: Final = 20
+
+
+def find_doubts(project: Project) -> Iterator[ConfigurationError]:
+    """A contact that nobody put in: a new project has one, and a run takes it."""
+    if project.contact == PLACEHOLDER_CONTACT:
+        message = "is a placeholder: put in whom the owners of crawled sites may ask"
+        yield ConfigurationError(FILE, "contact", f"{message} (got {quote_value(project.contact)})")
+
+
+def find_in_source(project: Project, source: Source) -> Iterator[ConfigurationError]:
+    """MIME types that are none, and start URLs that no run would request; raises ConfigurationError as a run does."""
+    for key in ("mime_types", "exclude_mime_types"):
+        for number, text in enumerate(getattr(source.keep, key)):
+            reason = find_wrong_type(text)
+            if reason is not None:
+                place = source.locate(f"keep.{key}[{number}]")
+                yield ConfigurationError(*place, f"{reason} (got {quote_value(text)})")
+    yield from _find_in_starts(project, source)
+
+
+def find_wrong_type(text: str) -> str | None:
+    """Why no answer can have a MIME type that matches; None if one can."""
+    written = text.strip().lower()
+    found = _TYPE.fullmatch(written)
+    if found is None:
+        return None if set(written) & set("*?") else 'is no MIME type, as "text/html" or "image/*"'
+    top = found[1]
+    if top in _TOP_TYPES or top.startswith("x-"):
+        return None
+    return f"there is no type {top}/{guess(top, _TOP_TYPES)}"
+
+
+def _find_in_starts(project: Project, source: Source) -> Iterator[ConfigurationError]:
+    boundary, rewriting, guard = build_boundary(source), build_rewriting(project, source), build_guard(source.fetch)
+    written = set(source.start.urls)
+    found = 0
+    for url in read_start_urls(project, source):
+        try:
+            start = rewriting.normalise(url)
+            decision = boundary.decide(start.url, 0)
+        except InvalidUrl:
+            # Too long: the run notes it as such.
+            continue
+        reason = None if decision.allowed else f"lies outside the scope ({decision.text})"
+        if reason is None and not source.fetch.proxy:
+            reason = find_private(start.url, guard)
+        if reason is None:
+            continue
+        found += 1
+        if found <= _MOST_SHOWN:
+            key = "start.urls" if not written.isdisjoint({url, start.url}) or not source.start.files else "start"
+            yield ConfigurationError(*source.locate(key), f"{reason} (got {quote_value(url)})")
+    if found > _MOST_SHOWN:
+        yield ConfigurationError(*source.locate("start"), f"{found - _MOST_SHOWN} more start URLs cannot be requested")
+
+
+def find_private(url: str, guard: AddressGuard) -> str | None:
+    """Why the address guard would refuse a URL, as far as that is known without a name server; None if nothing is."""
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    addresses = guard.addresses_for(host)
+    if addresses is None:
+        addresses = ["127.0.0.1"] if host == "localhost" or host.endswith(".localhost") else [host]
+    for address in addresses:
+        try:
+            ip_address(address)
+        except ValueError:
+            continue
+        if not guard.decide(address).allowed:
+            return guard.explain(address)
+    return None
