@@ -18,6 +18,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from docs.markdown import grid, literal
+from docs.python_page import python_page
 from searchcrawl.cli import commands, later
 from searchcrawl.cli.command import Command
 from searchcrawl.codes import Code, CodeClass
@@ -170,14 +172,8 @@ def key_pages(tables: Iterable[KeyTable]) -> str:
         lines += [f"## `{table.heading}`" if table.heading else "## At the top of the file", "", table.meaning, ""]
         if table.keys:
             rows = [(f"`{key.name}`", key.type, key.default, key.unit, key.meaning) for key in table.keys]
-            lines += _grid(("key", "type", "default", "unit", "meaning"), rows)
+            lines += grid(("key", "type", "default", "unit", "meaning"), rows)
     return "\n".join(lines)
-
-
-def _grid(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table in Markdown, and an empty line."""
-    shown = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
-    return [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns), *(f"| {row} |" for row in shown), ""]
 
 
 def later_keys() -> str:
@@ -209,12 +205,12 @@ def command_page() -> str:
         for command in own_commands()
     }
     common = [row for row in next(iter(rows_of.values())) if all(row in rows for rows in rows_of.values())]
-    lines = ["## Options of every command", "", *_grid(("option", "meaning"), common)]
+    lines = ["## Options of every command", "", *grid(("option", "meaning"), common)]
     for command, rows in rows_of.items():
         lines += [f"## `searchcrawl {command.name}`", "", f"{command.short_desc()}.", ""]
         lines += ["```text", f"searchcrawl {command.name} [options] {command.syntax()}".rstrip(), "```", ""]
         own = [row for row in rows if row not in common]
-        lines += [*(_grid(("option", "meaning"), own) if own else []), f"Example: `{command.example}`", ""]
+        lines += [*(grid(("option", "meaning"), own) if own else []), f"Example: `{command.example}`", ""]
     return "\n".join(lines)
 
 
@@ -238,7 +234,7 @@ def code_page() -> str:
         )
         for facts in (code.facts for code in Code)
     ]
-    return "\n".join([*_grid(columns, rows), "## Classes", "", members_page(CodeClass)])
+    return "\n".join([*grid(columns, rows), "## Classes", "", members_page(CodeClass)])
 
 
 def format_page() -> str:
@@ -248,7 +244,7 @@ def format_page() -> str:
         endings = sorted(ending for ending, mimetype in BY_ENDING.items() if mimetype in converter.mime_types)
         types = ", ".join(f"`{mimetype}`" for mimetype in converter.mime_types)
         rows.append((converter.name, types, ", ".join(f"`.{ending}`" for ending in endings)))
-    return "\n".join(_grid(("read by", "types", "endings"), rows))
+    return "\n".join(grid(("read by", "types", "endings"), rows))
 
 
 def limits_page() -> str:
@@ -263,7 +259,7 @@ def limits_page() -> str:
         ("files in an archive", f"{archive_reader.MAX_MEMBERS:,}"),
         ("archives in each other", str(archive_reader.MAX_DEPTH)),
     ]
-    return "\n".join(_grid(("what", "at most"), rows))
+    return "\n".join(grid(("what", "at most"), rows))
 
 
 def field_page() -> str:
@@ -279,12 +275,12 @@ def field_page() -> str:
         )
         for field in (*FIELDS, *ATTRIBUTE_FIELDS.values(), *LANGUAGE_FIELDS)
     ]
-    return "\n".join([*_grid(columns, rows), "## Kinds", "", members_page(Kind)])
+    return "\n".join([*grid(columns, rows), "## Kinds", "", members_page(Kind)])
 
 
 def counter_page() -> str:
     """A line for each counter of a run."""
-    return "\n".join(_grid(("counter", "meaning"), [(f"`{name}`", meaning) for name, meaning in COUNTS.items()]))
+    return "\n".join(grid(("counter", "meaning"), [(f"`{name}`", meaning) for name, meaning in COUNTS.items()]))
 
 
 def view_page() -> str:
@@ -292,7 +288,7 @@ def view_page() -> str:
     parts: list[str] = []
     for view, columns in VIEWS.items():
         rows = [(f"`{name}`", meaning) for name, meaning in columns.items()]
-        parts += [f"## `{view}`", "", *_grid(("column", "meaning"), rows), ""]
+        parts += [f"## `{view}`", "", *grid(("column", "meaning"), rows), ""]
     return "\n".join(parts)
 
 
@@ -307,7 +303,7 @@ def state_page() -> str:
     for title, kind, transitions in _STATES:
         columns = ("value", "state", "as answers show it", "meaning")
         rows = [(str(int(each)), f"`{each.name}`", each.facts.title, each.facts.meaning) for each in kind]
-        lines += [f"## {title}", "", *_grid(columns, rows), *transition_rows(transitions)]
+        lines += [f"## {title}", "", *grid(columns, rows), *transition_rows(transitions)]
     lines += ["## The one word that `urls` shows", "", members_page(UrlState)]
     lines += ["## Why a run ended", "", members_page(EndReason)]
     return "\n".join(lines)
@@ -324,23 +320,18 @@ def transition_rows(transitions: Iterable[Transition]) -> list[str]:
         )
         for each in transitions
     ]
-    return _grid(("from", "to", "because", "made by"), rows)
+    return grid(("from", "to", "because", "made by"), rows)
 
 
 def members_page(kind: type[Enum]) -> str:
     """A line for each member of an enumeration, with the ``#:`` comment above it as its meaning."""
     meanings = member_meanings(kind)
-    rows = [(f"`{_value(member)}`", _literal(meanings.get(member.name, ""))) for member in kind]
-    return "\n".join(_grid(("value", "meaning"), rows))
+    rows = [(f"`{_value(member)}`", literal(meanings.get(member.name, ""))) for member in kind]
+    return "\n".join(grid(("value", "meaning"), rows))
 
 
 def _value(member: Enum) -> str:
     return f"{member.value} {member.name}" if isinstance(member, int) else str(member.value)
-
-
-def _literal(text: str) -> str:
-    """Two backticks of a docstring are one in Markdown."""
-    return text.replace("``", "`")
 
 
 def member_meanings(kind: type[Enum]) -> dict[str, str]:
@@ -378,6 +369,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "index-fields": field_page,
     "counters": counter_page,
     "views": view_page,
+    "python": python_page,
     "exit-codes": exit_page,
     "states": state_page,
     "fetch-transitions": lambda: "\n".join(transition_rows(FETCH_TRANSITIONS)),

@@ -1,10 +1,33 @@
 """An incremental enterprise search crawler that keeps a search index true.
 
+``open_project`` is where programs begin; what is public is in ``__all__``, and in docs/reference/python.md.
+
 The stages, in the order in which a URL meets them: ``sources`` (what to crawl) → ``store`` (the URL table, the only
 memory) → ``frontier`` (claims what is due) → ``robots``, ``http`` and ``login`` (the request) → ``documents``,
 ``convert``, ``html`` and ``soft404`` (what the body says) → ``admission`` (links become rows), ``duplicates`` and
 ``commit`` (cache and rows, a group at a time) → ``delivery`` → ``index``. ``queries``, ``operations`` and ``cli`` are for
-users. ``addon`` has the exact order, docs/explanation/architecture.md the whole picture.
+users, ``api`` for programs. ``addon`` has the exact order, docs/explanation/architecture.md the whole picture.
 """
 
+from importlib import import_module
+
 __version__ = "0.1.0"
+# Their modules are loaded with the first use of a name: they load much, and commands begin by importing this one.
+_OF_PROJECT = ("Project", "open_project")
+_VALUES = (
+    "Answer", "Crawl", "Difference", "Explanation", "Hit", "Notice", "Plan", "Reason", "Run", "Source", "Status", "Step",
+    "Verification",
+)  # fmt: skip
+__all__ = ["__version__", *_OF_PROJECT, *_VALUES]  # noqa: PLE0604  # texts, all of them
+
+
+def __getattr__(name):
+    if name in _OF_PROJECT:
+        return getattr(import_module("searchcrawl.api.project"), name)
+    if name in _VALUES:
+        return getattr(import_module("searchcrawl.api.values"), name)
+    raise AttributeError(f"module 'searchcrawl' has no attribute {name!r}")
+
+
+def __dir__():
+    return [*globals(), *__all__]

@@ -33,7 +33,6 @@ class StallExtension:
         self._stacks = StackFile(run.project.logs_dir, run.source.name)
         self._log = run.project.logs_dir / f"{run.source.name}.log"
         self._seconds = seconds
-        self._beat = LoopingCall(self._put_off)
         self._files: list[BinaryIO] = []
         self._lock = threading.Lock()
 
@@ -52,7 +51,8 @@ class StallExtension:
             self._run.shutdown.fail(LogError(f"{error.filename}: {error.strerror or error}"))
             return
         faulthandler.register(signal.SIGALRM, file=self._files[1])
-        self._beat.start(min(_BEAT_SECONDS, self._seconds / 4))
+        # Made here: it imports the reactor, which a process may install after this object.
+        LoopingCall(self._put_off).start(min(_BEAT_SECONDS, self._seconds / 4))
 
     def stop(self, reason: str) -> None:
         """Ends the watch; called in a thread once everything is delivered, before another process may take the source."""

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from searchcrawl.comparison.look import Finding, IndexLook
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, StoreError, UnknownAttribute, UnsupportedByIndex
+from searchcrawl.index.opening import use_index
 from searchcrawl.index.query import find_other_prefixes
 from searchcrawl.index.receiver import HIT_END, HIT_START, Hit, Receiver, SearchIndex, SearchQuery
 from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
-from searchcrawl.queries.near_hits import Collapses, search_grouped
-from searchcrawl.queries.registered_sources import read_registered
+from searchcrawl.queries.near_hits import Collapses, SourceOptions, search_grouped
+from searchcrawl.queries.registered_sources import read_registered, require_source
 from searchcrawl.queries.search_notes import EMPTY_INDEX, Explanation, explain_nothing
 from searchcrawl.sources.attribute_table import NamedAttributes, choose_shown_names, map_index_fields
 from searchcrawl.sources.checking import guess
@@ -25,6 +26,8 @@ from searchcrawl.store.runs import run_table
 
 logger = logging.getLogger(__name__)
 
+MOST_ROWS: Final = 1000
+MOST_OFFSET: Final = 1_000_000
 #: The most sources that are looked at.
 _MOST_SOURCES: Final = 20
 _UNMARKED: Final = str.maketrans(dict.fromkeys((HIT_START, HIT_END)))
@@ -33,6 +36,30 @@ _BY_SCORE: Final = frozenset({"score", "-score"})
 _FIXED: Final = tuple(
     field.name for field in FIELDS if field.is_fixed and field.name not in {"title", "description", "last_modified"}
 )
+
+
+def check_page(rows: int, offset: int) -> None:
+    """Raises ValueError for a number of hits, or a number of hits before them, that no index is asked for."""
+    if not 0 <= rows <= MOST_ROWS:
+        raise ValueError(f"rows: must be 0 to {MOST_ROWS} (got {rows})")
+    if not 0 <= offset <= MOST_OFFSET:
+        raise ValueError(f"offset: must be 0 to {MOST_OFFSET} (got {offset})")
+
+
+def ask(project: Project, query: SearchQuery, *, language: str = "") -> dict[str, Any]:
+    """The answer of a project to a query, as ``search`` gives it, with what its groups and its index explain.
+
+    ``language`` is that of the texts for values. Raises UnknownSource besides what ``search`` raises.
+    """
+    if query.source is not None:
+        query = replace(query, source=require_source(project, query.source))
+    fields = read_known_fields(project, query)
+    shown = read_shown_names(project, query, language)
+    with use_index(project) as index:
+        found = search(index, query, fields=fields, shown=shown, collapses=SourceOptions(project).collapses)
+        of_groups = check_groups(project, query.groups)
+        of_index = explain_index(project, index, query.source)
+    return {**found, "notes": join_notes(found["notes"], of_groups, of_index)}
 
 
 def search(

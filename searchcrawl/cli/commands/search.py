@@ -14,17 +14,12 @@ from rich.padding import Padding
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import console_for_answers, print_note, print_object, print_table, styled
-from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.queries import search
-from searchcrawl.queries.near_hits import SourceOptions
-from searchcrawl.queries.registered_sources import require_source
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-_MAX_ROWS: Final = 1000
-_MAX_OFFSET: Final = 1_000_000
 _MARKED: Final = re.compile(f"{HIT_START}(.*?){HIT_END}", re.DOTALL)
 
 
@@ -85,20 +80,19 @@ class Command(BaseCommand):
             # A word such as -London would be taken from the query without notice.
             raise UsageError(f"-L: not a log level; put -L{opts.loglevel} after -- to exclude that word")
         super().check_use(args, opts)
-        if not 0 <= opts.rows <= _MAX_ROWS:
-            raise UsageError(f"--rows: must be 0 to {_MAX_ROWS} (got {opts.rows})")
-        if not 0 <= opts.offset <= _MAX_OFFSET:
-            raise UsageError(f"--offset: must be 0 to {_MAX_OFFSET} (got {opts.offset})")
+        try:
+            search.check_page(opts.rows, opts.offset)
+        except ValueError as error:
+            raise UsageError(f"--{error}") from None
         opts.sort = _order(opts.sort)
         for text in opts.filter:
             if not all(text.partition(":")[::2]):
                 raise UsageError(f"--filter: must be NAME:VALUE (got {text!r})")
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
-        project = self.load_project()
         query = SearchQuery(
             words=" ".join(args),
-            source=None if opts.source is None else require_source(project, opts.source),
+            source=opts.source,
             filters=[text.partition(":")[::2] for text in opts.filter],
             groups=list(dict.fromkeys(opts.group)),
             rows=opts.rows,
@@ -106,14 +100,7 @@ class Command(BaseCommand):
             sort=opts.sort,
             facets=list(dict.fromkeys(opts.facet)),
         )
-        fields = search.read_known_fields(project, query)
-        shown = search.read_shown_names(project, query, opts.language or _read_language())
-        with use_index(project) as index:
-            collapses = SourceOptions(project).collapses
-            found = search.search(index, query, fields=fields, shown=shown, collapses=collapses)
-            of_groups = search.check_groups(project, query.groups)
-            of_index = search.explain_index(project, index, query.source)
-        found["notes"] = search.join_notes(found["notes"], of_groups, of_index)
+        found = search.ask(self.load_project(), query, language=opts.language or _read_language())
         if opts.json:
             print_object(search.remove_marks(found))
         else:

@@ -1,0 +1,184 @@
+"""What the Python API answers with: frozen values, whose names are those of the answers of the commands (``--json``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, Literal, TypeVar
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.dataclasses import dataclass
+
+from searchcrawl.exit_codes import Exit
+
+T = TypeVar("T")
+
+# What an answer has beside these names belongs to the command alone.
+_CONFIG: Final = ConfigDict(extra="ignore")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Source:
+    """A source of a project."""
+
+    name: str
+    title: str
+    groups: tuple[str, ...]
+    start_urls: tuple[str, ...]
+    #: its file, relative to the project
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Run:
+    """A run of a source; ``ended`` and ``end_reason`` are None while it goes on, and after it was cut off."""
+
+    id: int
+    kind: Literal["initial", "maintenance"]
+    started: datetime
+    ended: datetime | None
+    end_reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Notice:
+    """What is unusual about a source: a code for programs, and a sentence."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Status:
+    """The state of a source; ``counts`` are those of its last run, by the names of the reference."""
+
+    source: str
+    state: str
+    run: Run | None
+    counts: Mapping[str, int]
+    documents: int
+    waiting: int
+    quarantined: int
+    force_recrawl: str | None
+    warnings: tuple[Notice, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Crawl:
+    """How a crawl ended: its exit code, the state of the source then, and what it said on standard error."""
+
+    exit_code: Exit
+    status: Status
+    messages: tuple[str, ...]
+
+    @property
+    def done(self) -> bool:
+        """Whether the run came to its end, and nothing waits for a person or an index."""
+        return self.exit_code == Exit.DONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Hit:
+    """A document that a search found; ``url`` is its display URL."""
+
+    url: str
+    title: str
+    snippet: str
+    source: str
+    score: float | None
+    last_modified: datetime | None
+    description: str | None
+    duplicates: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Answer:
+    """The answer to a search: ``total`` documents were found, ``hits`` are the ones that were asked for.
+
+    ``notes`` say why a query can find nothing, ``suggestion`` is one that finds something.
+    """
+
+    total: int
+    hits: tuple[Hit, ...]
+    facets: Mapping[str, Mapping[str, int]]
+    suggestion: str | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Reason:
+    """What decided about a URL: the rule, and the file and key that have it, where it is a rule."""
+
+    step: str
+    rule: str | None
+    file: str | None
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Step:
+    """What a step of the way of a URL came to."""
+
+    step: str
+    outcome: str
+    detail: str
+    rule: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Explanation:
+    """Why a URL is or is not in the index, at the source that decides about it."""
+
+    url: str
+    source: str
+    in_index: bool
+    verdict: str
+    decided_by: Reason
+    also: tuple[Reason, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Plan:
+    """What an edited source file changes; ``plan`` is its name, for ``searchcrawl apply``."""
+
+    plan: str
+    source: str
+    enter: int
+    leave: int
+    reprocess: int
+    refetch: int
+    send: int
+    past_limits: bool
+    edited: tuple[str, ...]
+    reasons: tuple[Mapping[str, Any], ...]
+    samples: Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Difference:
+    """A difference between index and URL table: ``missing``, ``extra``, ``stale`` or ``foreign``."""
+
+    kind: str
+    url: str | None
+    id: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Verification:
+    """The comparison of an index with the URL table; ``crawling`` are sources whose documents are on their way just now."""
+
+    differences: tuple[Difference, ...]
+    crawling: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether they are the same."""
+        return not self.differences
+
+
+def build(kind: type[T], answer: Mapping[str, Any]) -> T:
+    """The answer of a command as a value."""
+    return TypeAdapter(kind).validate_python(answer)
