@@ -33,6 +33,7 @@ from searchcrawl.http.proxy_middleware import build_proxy_route
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.items import SitemapPart
+from searchcrawl.operations.handing_over import hand_over
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
 from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
 from searchcrawl.politeness.host_registry import HostRegistry
@@ -165,7 +166,9 @@ def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> DeliveryExtensi
     stall = stages.add(StallExtension(run, seconds=get("SEARCHCRAWL_STALL_SECONDS")))
     progress = stages.add(ProgressExtension(run))
     at_end = [heartbeat.stop, stall.stop, progress.stop, stages.add(RunEndExtension(run)).write]
-    return stages.add(DeliveryExtension(run, at_end=at_end, retry_seconds=get("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")))
+    retry_seconds = get("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
+    others = partial(hand_over, run.project, run.database, retry_seconds=retry_seconds, without=run.source_id)
+    return stages.add(DeliveryExtension(run, at_end=at_end, retry_seconds=retry_seconds, hand_over=others))
 
 
 def _add_sitemaps(stages: Stages, run: Run, sitemaps: SitemapReading, revisits: threading.Event) -> None:

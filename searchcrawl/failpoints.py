@@ -65,6 +65,8 @@ NAMES = (
     "languages.frozen",
     "languages.marked",
     "anchors.frozen",
+    "shared.resolved",
+    "shared.listed",
     *OF_REPAIRS,
     *OF_PLANS,
 )

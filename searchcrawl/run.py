@@ -295,7 +295,7 @@ def _take(transaction: Transaction, source: Source) -> tuple[int, Lease]:
     """Takes the lease of a source, and notes what searches need of its file."""
     source_id = run_table.find_or_add_source(transaction, source.name)
     lease = leases.take(transaction, source_id, name=source.name)
-    run_table.register(transaction, source_id, dump_registered(source))
+    run_table.register(transaction, source_id, dump_registered(source), shares_copies=source.shares_copies)
     return source_id, lease
 
 

@@ -15,7 +15,7 @@ from searchcrawl.duplicates.resolution import Changes
 from searchcrawl.items import Document, Page
 from searchcrawl.rules import lifecycle
 from searchcrawl.store.batches import batch_table
-from searchcrawl.store.documents import document_table, duplicate_key_table, former_table
+from searchcrawl.store.documents import document_table, duplicate_key_table, former_table, shared_copy_table
 from searchcrawl.store.documents.document_table import StoredDocument
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys, KeyedDocument
 from searchcrawl.store.engine.database import Transaction
@@ -117,7 +117,7 @@ def _resolve_duplicates(
     if not after:
         return set()
     found = resolution.resolve(before, after, DuplicateKeys(transaction, source_id), canonicals=canonicals)
-    lost = _write_results(transaction, found)
+    lost = _write_results(transaction, source_id, found)
     codes = {change.url_id: change.code for change in found.changes}
     visited = {visit.url_id for visit in group.settled}
     group.settled[:] = [
@@ -132,10 +132,12 @@ def _resolve_duplicates(
     return lost
 
 
-def _write_results(transaction: Transaction, found: Changes) -> set[int]:
+def _write_results(transaction: Transaction, source_id: int, found: Changes) -> set[int]:
     duplicate_key_table.set_results(transaction, found.changes)
-    duplicate_key_table.move_duplicates(transaction, found.moved)
-    lost = set(document_table.send_again(transaction, sorted(found.resend)))
+    duplicate_key_table.move_duplicates(transaction, source_id, found.moved)
+    own, foreign = shared_copy_table.split_foreign(transaction, source_id, found.resend)
+    shared_copy_table.add_dues(transaction, foreign)
+    lost = set(document_table.send_again(transaction, own))
     return lost | {change.url_id for change in found.changes if change.state == DocumentState.RECORD_LOST}
 
 
@@ -148,7 +150,7 @@ def resolve_again(transaction: Transaction, source_id: int, before: Mapping[int,
         return False
     after = duplicate_key_table.load(transaction, before.keys())
     found = resolution.resolve(before, after, DuplicateKeys(transaction, source_id))
-    lost = _write_results(transaction, found)
+    lost = _write_results(transaction, source_id, found)
     url_table.set_codes(transaction, {change.url_id: change.code for change in found.changes})
     if lost:
         batch_table.mark_records_lost(transaction, sorted(lost))

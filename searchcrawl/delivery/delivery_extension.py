@@ -29,8 +29,16 @@ class DeliveryExtension:
     Once everything is delivered it calls ``at_end`` in their order, in a thread, with the reason why the crawl ended.
     """
 
-    def __init__(self, run: Run, *, at_end: Sequence[Callable[[str], None]], retry_seconds: float) -> None:
+    def __init__(
+        self,
+        run: Run,
+        *,
+        at_end: Sequence[Callable[[str], None]],
+        retry_seconds: float,
+        hand_over: Callable[[], None] = lambda: None,
+    ) -> None:
         self._run = run
+        self._hand_over = hand_over
         self._at_end = at_end
         self._retry_seconds = retry_seconds
         self._delivery: DeliveryThread | None = None
@@ -107,4 +115,5 @@ class DeliveryExtension:
             open_index(run.project),
             DocumentCache(run.project.cache_dir / run.source.name),
             retry_seconds=self._retry_seconds,
+            hand_over=self._hand_over,
         )

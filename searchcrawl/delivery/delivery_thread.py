@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+from collections.abc import Callable
 from functools import partial
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.near_copies import settle_near_copies
 from searchcrawl.commit.orphans import settle_orphans
 from searchcrawl.commit.retention import purge_old
+from searchcrawl.commit.shared_copies import settle_shared_copies
 from searchcrawl.delivery import delivery_queue, removals, undelivered
 from searchcrawl.delivery.anchors import freeze_anchors
 from searchcrawl.delivery.batch_sender import BatchSender
@@ -33,12 +35,23 @@ class DeliveryThread:
 
     The run fails if the store or the cache fails. If the index cannot be reached at the end, or is misconfigured, the
     error becomes ``run.delivery_failure`` and the documents wait for the next run. Other threads call the methods.
+
+    Before documents leave at the end ``hand_over`` is called: other sources may have copies of them.
     """
 
-    def __init__(self, run: Run, receiver: Receiver, cache: DocumentCache, *, retry_seconds: float) -> None:
+    def __init__(
+        self,
+        run: Run,
+        receiver: Receiver,
+        cache: DocumentCache,
+        *,
+        retry_seconds: float,
+        hand_over: Callable[[], None] = lambda: None,
+    ) -> None:
         self._run = run
         self._receiver = receiver
         self._cache = cache
+        self._hand_over = hand_over
         self._retry = IndexRetry(retry_seconds)
         self._sender = BatchSender(run, receiver, cache, self._retry)
         self._completed = self._saw_all = False
@@ -144,6 +157,7 @@ class DeliveryThread:
                 freeze_languages(self._run, self._cache)
             # Near copies that were not sent yet need not be. What is on most pages makes none.
             self._settle_near_copies()
+            settle_shared_copies(self._run, gives_way=self._saw_all)
             if self._completed:
                 freeze_anchors(self._run)
             # A new segment begins, so that the last one can be deleted as well (E2).
@@ -179,6 +193,8 @@ class DeliveryThread:
         removals.finish_removals(self._sender)
         if run.shutdown.failure is None:
             delivery_queue.continue_resend(self._sender)
+        if run.shutdown.failure is None and settle_shared_copies(run, gives_way=False):
+            self._send_copies()
         self._note_sent()
         # The batches of a run that failed stay sealed; the next run sends them.
         while (batch := self._queue.get()) is not None:
@@ -193,6 +209,10 @@ class DeliveryThread:
             # The links of orphans do not count any more.
             if self._completed and run.source.lifecycle.orphans == "delete" and freeze_anchors(run):
                 self._send_copies()
+            self._hand_over()
+            # Those that others have listed anew since.
+            if settle_shared_copies(run, gives_way=False):
+                self._send_copies()
             removals.remove_documents(self._sender, completed=self._completed)
 
     def _deliver_nothing(self) -> None:
@@ -203,6 +223,7 @@ class DeliveryThread:
         if self._run.shutdown.failure is None:
             self._settle_orphans()
             self._settle_near_copies()
+            settle_shared_copies(self._run, gives_way=self._saw_all)
             undelivered.report(self._run, completed=self._completed)
 
     def _settle_near_copies(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
+from searchcrawl.delivery.foreign_urls import ForeignUrls
 from searchcrawl.delivery.site_blocks import SiteBlocks, cut_content, load_blocks
 from searchcrawl.delivery.usual_languages import UsualLanguages, choose_language, load_languages
 from searchcrawl.exceptions import DamagedRecord
@@ -115,9 +116,10 @@ def build_indexed_document(
 
 
 def _read_all(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPart, None, None]:
-    after, of_hosts = 0, OfHosts(load_blocks(run), load_languages(run))
+    after, of_hosts, foreign = 0, OfHosts(load_blocks(run), load_languages(run)), ForeignUrls(run)
     while True:
         rows, others = run.read(partial(_next_rows, number=number, after=after))
+        others = others._replace(duplicates=foreign.show_all(others.duplicates))
         if not rows:
             return
         after = rows[-1].url_id
@@ -177,7 +179,9 @@ def _place(row: BatchDocument) -> Place:
 
 
 def _show_copies(duplicates: Sequence[Copy], display: DisplayMap | None) -> list[str]:
-    return [url for url, _ in duplicates] if display is None else sorted(display.show(*copy) for copy in duplicates)
+    if display is None:
+        return [copy.url for copy in duplicates]
+    return sorted(display.show(copy.url, copy.display_url) for copy in duplicates)
 
 
 def _copy_for_language(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ documents alone, not on the order in which they came:
 2. A shown document that names another shown one as canonical, which answers itself, is a duplicate of that one (964).
    Chains of canonical links are followed, up to MAX_HOPS links. Documents whose links form a circle are no duplicates of each other.
 3. Of the documents that are left, the best one is the survivor of all with the same content: it is indexed,
-   and the others are its copies (909).
+   and the others are its copies (909). It may be one of another source, which is changed by that source alone.
 
 A change affects few documents, however many copies there are: only those whose result may change are read, and
 those on the chains between them.
@@ -32,7 +32,7 @@ class Lookup(Protocol):
     """Finds stored documents of a source, as they are now; only good ones (``KeyedDocument.is_good``)."""
 
     def find_survivors(self, digests: Collection[bytes]) -> Iterable[KeyedDocument]:
-        """Documents with this content that are indexed themselves."""
+        """Documents with this content that are indexed themselves, also of other sources where copies are shared."""
 
     def find_copies(self, survivors: Collection[int]) -> Iterable[KeyedDocument]:
         """Documents known as copies (909) of these."""
@@ -89,8 +89,8 @@ def resolve(
 
 
 def _select_best(documents: Iterable[KeyedDocument]) -> KeyedDocument:
-    """The page that answers itself before one that redirects to it, then by ``rank``."""
-    return min(documents, key=lambda document: (document.redirected, rank(document.url)))
+    """The page that answers itself before one that redirects to it, then by ``rank``, then by the name of its source."""
+    return min(documents, key=lambda document: (document.redirected, rank(document.url), document.place))
 
 
 class _Resolution:
@@ -323,7 +323,10 @@ class _Resolution:
             for other in self._known_survivors[digest]
             if other != survivor and other not in self._affected
         }
-        survivors = self._without_copies - self._copies_added
+        # That of another source loses its copies here; what becomes of it is decided there.
+        foreign = {other for other in losing if self._documents[other].place}
+        losing -= foreign
+        survivors = (self._without_copies | foreign) - self._copies_added
         self._copies_added |= survivors
         copies = set(self._note(self._lookup.find_copies(survivors))) if survivors else set()
         grown = not (losing | copies) <= self._affected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from searchcrawl.exceptions import ConfigurationError, LeaseLost, StoreError
 from searchcrawl.memory import return_large_blocks
@@ -30,11 +30,11 @@ def check_delivers(source: Source) -> None:
 
 
 @contextmanager
-def lease_source(project: Project, source: Source, database: Database) -> Iterator[Run | None]:
+def lease_source(project: Project, source: Source, database: Database, *, watched: bool = True) -> Iterator[Run | None]:
     """Takes the lease of a source and yields its last run; yields None, without a lease, if it never ran.
 
-    A thread renews the lease until the context ends, and a stall watch ends a process that hangs. Raises SourceBusy while the source is crawled, or while another
-    command has the lease.
+    A thread renews the lease until the context ends, and a stall watch ends a process that hangs, unless it is ``watched``
+    already. Raises SourceBusy while the source is crawled, or while another command has the lease.
     """
     return_large_blocks()
     boundary = build_boundary(source)
@@ -58,7 +58,7 @@ def lease_source(project: Project, source: Source, database: Database) -> Iterat
     heartbeat = threading.Thread(target=_beat, args=(run, ended), name="heartbeat", daemon=True)
     heartbeat.start()
     try:
-        with watch_stalls(project.logs_dir / f"{source.name}.log"):
+        with watch_stalls(project.logs_dir / f"{source.name}.log") if watched else nullcontext():
             yield run
     finally:
         ended.set()

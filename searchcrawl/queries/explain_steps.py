@@ -252,7 +252,7 @@ def _describe_duplicates(context: Context, facts: UrlFacts) -> Iterator[Step]:
     if canonical is not None:
         yield Step("canonical", *canonical)
     if listed.code in {Code.DUPLICATE, Code.DUPLICATE_IN_RUN} and listed.duplicate_of is not None:
-        yield Step("duplicate", "copy", f"a {'near ' if facts.is_near_copy else ''}copy of {listed.duplicate_of}")
+        yield Step("duplicate", "copy", f"a {'near ' if facts.is_near_copy else ''}copy of {facts.survivor}")
     elif facts.copies:
         yield Step("duplicate", "stands for", ", ".join(facts.copies))
     if facts_of(listed.code).step == "display":

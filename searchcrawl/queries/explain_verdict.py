@@ -198,7 +198,7 @@ def _describe_visit(context: Context, facts: UrlFacts) -> str:
     if listed.index_error is not None and listed.code == 200:
         return "the index refuses the document"
     if listed.code in COPIES or listed.code == Code.DISPLAY_URL_CLASH:
-        return f"{meaning}: {listed.duplicate_of}" if listed.duplicate_of else meaning
+        return f"{meaning}: {facts.survivor}" if facts.survivor else meaning
     if listed.code in REDIRECTS or leads_outside(listed):
         target = read_target(listed.error)
         return f"{meaning}: {target}" if target else meaning
@@ -219,10 +219,10 @@ def _find_reasons_of_visit(context: Context, facts: UrlFacts) -> Sequence[Reason
         return [first, *(line for line in context.list_robots_refusals() if line.rule != first.rule)]
     if listed.code in COPIES:
         if listed.code == Code.DUPLICATE and facts.is_near_copy:
-            of_near = Decision(False, f"a near copy of {listed.duplicate_of or 'another URL'}", key="copies.near")
+            of_near = Decision(False, f"a near copy of {facts.survivor or 'another URL'}", key="copies.near")
             return [build_reason("duplicate", of_near, context.source)]
         relation = "its canonical URL is" if listed.code == Code.NOT_CANONICAL else "a copy of"
-        return [Reason(step="duplicate", rule=f"{relation} {listed.duplicate_of or 'another URL'}")]
+        return [Reason(step="duplicate", rule=f"{relation} {facts.survivor or 'another URL'}")]
     if listed.code == Code.DISPLAY_URL_CLASH:
         return [_build_clash(context, listed)]
     if listed.code in REDIRECTS or leads_outside(listed):

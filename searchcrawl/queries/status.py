@@ -9,6 +9,7 @@ from typing import Any, Final
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import Code
+from searchcrawl.commit.shared_copies import find_over
 from searchcrawl.comparison.look import IndexLook
 from searchcrawl.counters import (
     COUNTS,
@@ -107,7 +108,7 @@ def _read_status(
             *_warn_of_end_look(source.name, run),
             *_warn_of_no_delivery(source, run, totals["waiting"], executing=executing),
             *_warn_of_run(source, run, totals["waiting"], resending=resending, executing=executing),
-            *_warn_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
+            *_warn_of_documents(source.name, totals["quarantined"], find_over(transaction, source_id), refused, lost),
             *_warn_of_urls(source.name, warned, run.counts),
             *_warn_of_set_aside(source.name, warned.get(Code.SET_ASIDE, 0), aside),
             *_warn_of_patterns(pattern_table.find_cut(transaction, source_id)),
@@ -219,10 +220,17 @@ def _warn_of_end_look(name: str, run: RunRow) -> Iterator[dict[str, str]]:
         )
 
 
-def _warn_of_documents(name: str, quarantined: int, *, refused: int, lost: int) -> Iterator[dict[str, str]]:
+def _warn_of_documents(
+    name: str, quarantined: int, has_over: bool, refused: int, lost: int
+) -> Iterator[dict[str, str]]:
     if quarantined:
         yield _build_warning(
             "quarantine", f"{quarantined} deletions wait for approval: searchcrawl quarantine list {name}"
+        )
+    if has_over:
+        yield _build_warning(
+            "shared_copies",
+            f"documents of other sources that stood for copies in this one have changed or gone: searchcrawl crawl {name}",
         )
     if refused:
         yield _build_warning(

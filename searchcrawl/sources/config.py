@@ -369,6 +369,11 @@ class Source(SourceFile):
         return "mode" if self.mode == "examine" else None
 
     @property
+    def shares_copies(self) -> bool:
+        """Whether its documents may be copies of those of other sources, and these of its own (F4)."""
+        return self.copies.scope == "collection" and self.no_delivery_key is None
+
+    @property
     def finds_urls(self) -> bool:
         """Whether new URLs are taken from pages and sitemaps (D11)."""
         return self.mode != "index_only"

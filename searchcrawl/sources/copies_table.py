@@ -7,14 +7,12 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from searchcrawl.sources.privacy import Privacy
-from searchcrawl.sources.values import Check, Table, refuse, refuse_until_later
+from searchcrawl.sources.values import Check, Table, refuse
 
 
 def _check_scope(text: str) -> str:
-    if text == "collection":
-        refuse_until_later()
-    if text not in {"source", "off"}:
-        refuse('must be "source" or "off"')
+    if text not in {"source", "collection", "off"}:
+        refuse('must be "source", "collection" or "off"')
     return text
 
 
@@ -27,10 +25,11 @@ def _check_near(text: str) -> str:
 class Copies(Table):
     """Which documents are copies of each other, and what becomes of near copies (F2, F6)."""
 
-    scope: Annotated[str, Privacy.PUBLIC, Check(_check_scope, '`"source"` or `"off"`')] = Field(
+    scope: Annotated[str, Privacy.PUBLIC, Check(_check_scope, '`"source"`, `"collection"` or `"off"`')] = Field(
         "source",
         description="Documents of the source with the same text, title and other indexed fields are copies: one is indexed, and lists "
-        "the URLs of the others. With `off` each is indexed; canonical links count all the same.",
+        "the URLs of the others. With `collection` these are looked for in all sources that say so too and deliver to the index. "
+        "With `off` each is indexed; canonical links count all the same.",
     )
     near: Annotated[str, Privacy.PUBLIC, Check(_check_near, '`"group"`, `"remove"` or `"off"`')] = Field(
         "group",

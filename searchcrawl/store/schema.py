@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-from searchcrawl.codes import WARNED
+from searchcrawl.codes import WARNED, Code
 from searchcrawl.store.naming import RowId, metadata
 from searchcrawl.store.statements import is_one_of
 from searchcrawl.store.states import CLAIMED, PENDING, DocumentState, FetchState
@@ -43,6 +43,8 @@ sources = Table(
     Column(
         "registered", Text
     ),  # What searches need of its file, as JSON (sources.registered); null: it was not crawled since.
+    # store.states.Sharing: whether documents may be copies of those of other sources, as its last run began.
+    Column("shares_copies", SmallInteger, nullable=False, server_default="0"),
 )
 
 urls = Table(
@@ -251,6 +253,8 @@ documents = Table(
     Index("ix_documents_batch_id", "batch_id"),
     # The duplicates of documents that are sent; without it each part of a delivery would read all documents.
     Index("ix_documents_duplicate_of", "duplicate_of", sqlite_where=text("duplicate_of IS NOT NULL")),
+    # Copies, by rising id, to find those of documents of other sources.
+    Index("ix_documents_copies_of", "source_id", "url_id", sqlite_where=text(f"code = {int(Code.DUPLICATE)}")),
     # Copies still in the index, by rising id.
     Index(
         "ix_documents_surplus",
@@ -266,6 +270,15 @@ documents = Table(
     Index("ix_documents_canonical_key", "source_id", "canonical_key", sqlite_where=text("canonical_key IS NOT NULL")),
     Index("ix_documents_display_key", "source_id", "display_key", sqlite_where=text("display_key IS NOT NULL")),
     Index("ix_documents_answered_key", "source_id", "answered_key", sqlite_where=text("answered_key IS NOT NULL")),
+)
+
+# Documents whose copies in other sources have changed: their own source is to send them again, with the new list.
+listing_dues = Table(
+    "listing_dues",
+    metadata,
+    Column("url_id", RowId, primary_key=True, autoincrement=False),
+    Column("source_id", Integer, nullable=False),
+    Index("ix_listing_dues_source_id", "source_id"),
 )
 
 # What known documents were before this run changed them, or the runs that it continues. They are put back if too many

@@ -30,7 +30,7 @@ from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.host_schema import hosts, robots_copies
 from searchcrawl.store.run_schema import leases
 from searchcrawl.store.schema import documents, outlinks, sources, urls
-from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.states import DocumentState, FetchState, Sharing
 
 _ROWS: Final = 2_000
 #: Not of one source, or only of the process that runs it.
@@ -45,6 +45,7 @@ _before = Table(
     Column("indexed_version", BigInteger),
     Column("state", Integer),
 )
+_HAS_DIGEST: Final = documents.c.copy_digest.is_not(None)
 _ROWS_OF_BOTH: Final = urls.outerjoin(_before, _before.c.id == urls.c.id).outerjoin(
     documents, documents.c.url_id == urls.c.id
 )
@@ -52,6 +53,8 @@ _ROWS_OF_BOTH: Final = urls.outerjoin(_before, _before.c.id == urls.c.id).outerj
 
 def copy_source(database: Database, side: Database, source_id: int | None) -> None:
     """Copies everything of a source into an empty store, at one moment; nothing of one that never ran (None).
+
+    Of sources with which it may share copies it copies the documents that may stand for others.
 
     The copy goes on in a new segment of the cache. Raises StoreError.
     """
@@ -66,6 +69,10 @@ def _copy(transaction: Transaction, *, side: Database, source_id: int) -> None:
             result = transaction.execute(_select_rows(table, source_id))
             while rows := result.fetchmany(_ROWS):
                 side.write(partial(_add, table=table, values=[dict(row._mapping) for row in rows]))
+    for table in (sources, urls, documents):
+        result = transaction.execute(_select_shared(table, source_id))
+        while rows := result.fetchmany(_ROWS):
+            side.write(partial(_add, table=table, values=[dict(row._mapping) for row in rows]))
 
 
 def _add(transaction: Transaction, *, table: Table, values: Sequence[Mapping[str, Any]]) -> None:
@@ -83,6 +90,19 @@ def _select_rows(table: Table, source_id: int) -> Select[*tuple[Any, ...]]:
     if table is outlinks:
         return query.where(outlinks.c.url_id.in_(select(urls.c.id).where(urls.c.source_id == source_id)))
     raise AssertionError(f"the table {table.name} is not copied yet")
+
+
+def _select_shared(table: Table, source_id: int) -> Select[*tuple[Any, ...]]:
+    """The rows of other sources that decide which documents of a source are copies of theirs."""
+    others = select(sources.c.id).where(sources.c.shares_copies == int(Sharing.YES), sources.c.id != source_id)
+    if table is sources:
+        return select(sources).where(sources.c.id.in_(others))
+    survivors = and_(
+        documents.c.source_id.in_(others), documents.c.code == 200, documents.c.duplicate_of.is_(None), _HAS_DIGEST
+    )
+    if table is urls:
+        return select(urls).join(documents, documents.c.url_id == urls.c.id).where(survivors)
+    return select(documents).where(survivors)
 
 
 def _prepare(transaction: Transaction, *, source_id: int | None) -> None:

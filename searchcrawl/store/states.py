@@ -284,6 +284,15 @@ class Leaving(IntEnum):
     FAILED = 3
 
 
+class Sharing(IntEnum):
+    """Whether documents of a source may be copies of those of other sources (``copies.scope``)."""
+
+    NO = 0
+    YES = 1
+    #: no longer, and not all of those that are have been decided about
+    ENDS = 2
+
+
 class EndReason(StrEnum):
     """Why a run ended."""
 

@@ -11,6 +11,7 @@ from searchcrawl.cli.output import print_line, print_note, print_object
 from searchcrawl.exceptions import ConfigurationError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.operations import source_deletion
+from searchcrawl.operations.handing_over import hand_over
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import is_source_name, list_source_names, load_source, stand_in_for
 from searchcrawl.sources.project import Project
@@ -44,6 +45,7 @@ class Command(BaseCommand):
                 print_note(f"searchcrawl delete: nothing was deleted: {name} was not typed")
                 return Exit.WRONG_USE
             done = source_deletion.delete(project, source, database, retry_seconds=retry_seconds)
+            hand_over(project, database, retry_seconds=retry_seconds)
         if opts.json:
             print_object(done)
         else:

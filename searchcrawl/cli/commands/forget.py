@@ -17,6 +17,7 @@ from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.failpoints import reach
 from searchcrawl.operations import forgetting
 from searchcrawl.operations.forgetting import Known, PastLimit
+from searchcrawl.operations.handing_over import hand_over
 from searchcrawl.rules.forgotten import FILE, PATTERN, digest
 from searchcrawl.sources.forgotten_list import add_lines, check_line, read_lines_of
 from searchcrawl.sources.project import Project
@@ -76,6 +77,7 @@ class Command(BaseCommand):
             retry_seconds = self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
             call = _Call(self.load_project(), database, before, found.last_id, bool(past), retry_seconds)
             ended = [_forget(call, known, as_json=opts.json) for _, known in sorted(found.known.items())]
+            hand_over(project, database, retry_seconds=retry_seconds)
         if not opts.json:
             print_line(f"{FILE}: what it names is refused from now on")
         return max(ended, default=Exit.DONE)

@@ -124,8 +124,13 @@ def load_successors(transaction: Transaction, source_id: int) -> Successors:
         .join(urls, urls.c.id == outlinks.c.url_id)
         .where(urls.c.source_id == source_id, urls.c.code.in_(sorted(REDIRECTS)))
     )
+    # Texts of links count within their source: of one of another source, this one's best copy gets none.
+    survivors = documents.alias("survivors")
     copies = select(documents.c.url_id, documents.c.duplicate_of).where(
-        documents.c.source_id == source_id, documents.c.duplicate_of.is_not(None)
+        documents.c.source_id == source_id,
+        documents.c.duplicate_of.is_not(None),
+        survivors.c.url_id == documents.c.duplicate_of,
+        survivors.c.source_id == source_id,
     )
     pairs: list[tuple[int, int]] = [(row.url_id, row.duplicate_of) for row in transaction.execute(copies)]
     for row in transaction.execute(redirecting):

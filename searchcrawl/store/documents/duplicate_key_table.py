@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
@@ -16,6 +17,7 @@ from sqlalchemy import (
     case,
     exists,
     func,
+    literal_column,
     or_,
     select,
     text,
@@ -25,10 +27,11 @@ from sqlalchemy import (
 from searchcrawl import urls as identity
 from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.store.documents.document_table import IS_COPY, MAYBE_INDEXED
+from searchcrawl.store.documents.shared_copy_table import build_found, find_places
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import split
+from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import INDEXABLE, REMOVALS, DocumentState
 
 _CLASH: Final = int(Code.DISPLAY_URL_CLASH)
@@ -47,7 +50,7 @@ class KeyedDocument(NamedTuple):
     ``code`` is that of the document: 200, or 909, 956, 964 where ``duplicate_of`` is indexed instead. ``cached``
     tells whether the cache has its record. ``leaving`` is 1 if there is evidence against it: it is to be removed.
     ``redirected``: the page did not answer itself, but by a redirect to another URL. That is what it was made from, whatever
-    became of a later visit.
+    became of a later visit. ``place`` is 0, or that of another source beside the own one in the order of names.
     """
 
     url_id: int
@@ -61,6 +64,7 @@ class KeyedDocument(NamedTuple):
     leaving: int
     cached: bool
     redirected: bool = False
+    place: int = 0
 
     @property
     def key(self) -> int:
@@ -90,6 +94,7 @@ KEYED_DOCUMENTS: Final = select(
     documents.c.leaving,
     documents.c.segment.is_not(None).label("cached"),
     documents.c.answered_key.is_not(None).label("redirected"),
+    literal_column("0").label("place"),
 ).select_from(documents.join(urls, urls.c.id == documents.c.url_id))
 
 
@@ -104,23 +109,41 @@ def load(transaction: Transaction, url_ids: Collection[int]) -> dict[int, KeyedD
 
 
 class DuplicateKeys:
-    """Finds the good documents of a source by their duplicate keys; the ``Lookup`` of duplicate resolution."""
+    """Finds the good documents of a source by their duplicate keys; the ``Lookup`` of duplicate resolution.
+
+    And those of other sources that the index has, where the source shares copies with them.
+    """
 
     def __init__(self, transaction: Transaction, source_id: int) -> None:
         self._transaction = transaction
+        self._source_id = source_id
         self._of_source = documents.c.source_id == source_id
         self._url_of_source = urls.c.source_id == source_id
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return find_places(self._transaction, self._source_id)
 
     def find_survivors(self, digests: Collection[bytes]) -> list[KeyedDocument]:
         """Documents with this content that are indexed themselves."""
         here = _SURVIVORS, self._of_source
         found = self._find_good(digests, *here, documents.c.near_digest.is_(None), one_of=documents.c.copy_digest)
         # A near copy may be the best one that is left. A query of its own, because each has an index of its own.
-        return found + self._find_good(digests, *here, one_of=documents.c.near_digest)
+        found += self._find_good(digests, *here, one_of=documents.c.near_digest)
+        return [*found, *self._find_foreign(digests)] if self._places else found
+
+    def _find_foreign(self, digests: Collection[bytes]) -> Iterator[KeyedDocument]:
+        """Documents of other sources with this content that can be found now."""
+        of_others = _SURVIVORS, documents.c.source_id.in_(sorted(self._places)), build_found(documents)
+        rows = KEYED_DOCUMENTS.add_columns(documents.c.source_id).where(*of_others)
+        for part in split(sorted(digests)):
+            for row in self._transaction.execute(rows.where(documents.c.copy_digest.in_(part))):
+                yield KeyedDocument._make(row[:-1])._replace(place=self._places[row.source_id])
 
     def find_copies(self, survivors: Collection[int]) -> list[KeyedDocument]:
-        """Documents known as copies (909) of these."""
-        return self._find_good(survivors, documents.c.code == int(Code.DUPLICATE), one_of=documents.c.duplicate_of)
+        """Documents of the source known as copies (909) of these."""
+        is_copy = unindexed(documents.c.source_id) == self._source_id, documents.c.code == int(Code.DUPLICATE)
+        return self._find_good(survivors, *is_copy, one_of=documents.c.duplicate_of)
 
     def find_by_url(self, keys: Collection[int]) -> list[KeyedDocument]:
         """The documents of the URLs with these keys."""
@@ -200,12 +223,14 @@ def set_results(transaction: Transaction, changes: Iterable[tuple[int, int, int 
         transaction.execute(_SET, parameters)
 
 
-def move_duplicates(transaction: Transaction, pairs: Sequence[tuple[int, int]]) -> None:
-    """Gives the duplicates of an old survivor to a new one, for pairs (old, new)."""
+def move_duplicates(transaction: Transaction, source_id: int, pairs: Sequence[tuple[int, int]]) -> None:
+    """Gives the duplicates of an old survivor to a new one, for pairs (old, new); those of other sources see to it."""
     if pairs:
         transaction.execute(
             update(documents)
-            .where(documents.c.duplicate_of == bindparam("old_id"), IS_COPY)
+            .where(
+                documents.c.duplicate_of == bindparam("old_id"), IS_COPY, unindexed(documents.c.source_id) == source_id
+            )
             .values(duplicate_of=bindparam("new_id")),
             [{"old_id": old, "new_id": new} for old, new in pairs],
         )
@@ -235,10 +260,11 @@ def find_canonical_targets(transaction: Transaction, url_ids: Sequence[int]) -> 
 
 
 class Copy(NamedTuple):
-    """The URL of a duplicate, and the display URL that a rewriter set for it."""
+    """The URL of a duplicate, the display URL that a rewriter set for it, and its source."""
 
     url: str
     display_url: str | None = None
+    source_id: int | None = None
 
 
 def find_duplicates(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, list[Copy]]:
@@ -248,12 +274,14 @@ def find_duplicates(transaction: Transaction, url_ids: Sequence[int]) -> dict[in
     found: dict[int, list[Copy]] = {}
     for part in split(url_ids):
         copies = (
-            select(documents.c.duplicate_of, urls.c.url, urls.c.display_url, place.label("place"))
+            select(
+                documents.c.duplicate_of, urls.c.url, urls.c.display_url, documents.c.source_id, place.label("place")
+            )
             .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
             .where(documents.c.duplicate_of.in_(part), IS_COPY)
             .subquery()
         )
-        query = select(copies.c.duplicate_of, copies.c.url, copies.c.display_url).where(
+        query = select(copies.c.duplicate_of, copies.c.url, copies.c.display_url, copies.c.source_id).where(
             copies.c.place <= MOST_DUPLICATES
         )
         for survivor, *copy in transaction.execute(query.order_by(copies.c.duplicate_of, copies.c.place)):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sqlalchemy import Row, bindparam, func, insert, literal, select, update
+from sqlalchemy import Row, bindparam, case, func, insert, literal, or_, select, update
 
 from searchcrawl.counters import select_kept, sum_up
 from searchcrawl.store.engine.database import Transaction
@@ -15,7 +15,7 @@ from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.run_schema import batches, runs
 from searchcrawl.store.schema import sources, urls
 from searchcrawl.store.statements import unindexed
-from searchcrawl.store.states import EndReason, RunKind
+from searchcrawl.store.states import EndReason, RunKind, Sharing
 
 _PAGE_ROWS: Final = 500
 _COUNTS: Final = select(runs.c.counts).where(runs.c.id == bindparam("run"))
@@ -100,10 +100,13 @@ def find_registered(transaction: Transaction) -> dict[str, str]:
     return {row.name: row.registered for row in transaction.execute(query)}
 
 
-def register(transaction: Transaction, source: int, text: str) -> None:
-    """Registers what searches need of the file of a source."""
-    changed = sources.c.registered.is_distinct_from(text)
-    transaction.execute(update(sources).where(sources.c.id == source, changed).values(registered=text))
+def register(transaction: Transaction, source: int, text: str, *, shares_copies: bool = False) -> None:
+    """Registers what searches and other sources need of the file of a source."""
+    no, ends = int(Sharing.NO), int(Sharing.ENDS)
+    shares = int(Sharing.YES) if shares_copies else case((sources.c.shares_copies == no, no), else_=ends)
+    changed = or_(sources.c.registered.is_distinct_from(text), sources.c.shares_copies != shares)
+    values = {"registered": text, "shares_copies": shares}
+    transaction.execute(update(sources).where(sources.c.id == source, changed).values(values))
 
 
 def find_last(transaction: Transaction, source: int) -> RunRow | None:
@@ -148,7 +151,7 @@ def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: in
     same = before is not None and before.fingerprint == fingerprint
     if before is not None and before.ended_ms is None:
         return before if same else _widen(transaction, before, source, fingerprint, now_ms)
-    batch_before = _find_last_batch(transaction)
+    batch_before = find_last_batch(transaction)
     if before is not None and before.end_reason != EndReason.FINISHED:
         kind = before.kind
         horizon_ms = before.horizon_ms if same else _find_horizon(transaction, before, source, now_ms)
@@ -173,14 +176,14 @@ def _widen(transaction: Transaction, run: RunRow, source: int, fingerprint: str,
     horizon_ms = _find_horizon(transaction, run, source, now_ms)
     values: dict[str, Any] = {
         "horizon_ms": horizon_ms,
-        "batch_before": _find_last_batch(transaction),
+        "batch_before": find_last_batch(transaction),
         "fingerprint": fingerprint,
     }
     transaction.execute(update(runs).where(runs.c.id == run.id).values(values))
     return replace(run, **values)
 
 
-def _find_last_batch(transaction: Transaction) -> int:
+def find_last_batch(transaction: Transaction) -> int:
     return int(transaction.execute(select(func.max(batches.c.id))).scalar() or 0)
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from sqlalchemy import Column, Table, delete, select
 
 from searchcrawl.store.batches import removal_table
+from searchcrawl.store.documents import shared_copy_table
 from searchcrawl.store.documents.document_table import MAYBE_INDEXED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.run_schema import batches, leases, runs, segments
@@ -15,6 +16,7 @@ from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.schema import (
     documents,
     former_documents,
+    listing_dues,
     outlinks,
     patterns,
     refused_links,
@@ -31,7 +33,17 @@ from searchcrawl.store.states import DocumentState
 _STEP_ROWS: Final = 5000
 _TO_BE_SENT: Final = frozenset({DocumentState.CACHED, DocumentState.RECORD_LOST})
 #: Each has an index that begins with its source.
-OF_SOURCE: Final = (sitemaps, patterns, refused_links, host_blocks, host_languages, segments, batches, runs)
+OF_SOURCE: Final = (
+    sitemaps,
+    patterns,
+    refused_links,
+    listing_dues,
+    host_blocks,
+    host_languages,
+    segments,
+    batches,
+    runs,
+)
 #: Rows that belong to a row of ``urls``: each is deleted before it.
 OF_URL: Final = (former_documents, outlinks, unfollowed_links, anchors, documents)
 
@@ -57,6 +69,7 @@ def delete_urls(transaction: Transaction, source_id: int) -> int:
     """Deletes the next URLs of a source, with all that is known of them; returns how many."""
     query = select(urls.c.id).where(unindexed(urls.c.source_id) == source_id).order_by(urls.c.id).limit(_STEP_ROWS)
     found = list(transaction.execute(query).scalars())
+    shared_copy_table.add_dues_of_survivors(transaction, source_id, found)
     for table in OF_URL:
         _delete(transaction, table, table.c.url_id, found)
     return _delete(transaction, urls, urls.c.id, found)

@@ -11,10 +11,11 @@ from sqlalchemy import ColumnElement, Row, RowMapping, Select, and_, bindparam, 
 
 from searchcrawl.codes import WARNED, Code
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
+from searchcrawl.store.documents.shared_copy_table import HAS_SURVIVOR
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.host_schema import hosts
 from searchcrawl.store.run_schema import batches
-from searchcrawl.store.schema import documents, sitemaps, urls
+from searchcrawl.store.schema import documents, sitemaps, sources, urls
 from searchcrawl.store.statements import is_one_of, unindexed
 from searchcrawl.store.states import INDEXABLE, BatchState, DocumentState, FetchState, Leaving
 
@@ -25,6 +26,7 @@ _DOCUMENT_OF_SOURCE: Final = unindexed(documents.c.source_id) == bindparam("sour
 
 _referrers = urls.alias("referrers")
 _survivors = urls.alias("survivors")
+_of_survivors = sources.alias("of_survivors")
 _canonicals = urls.alias("canonicals")
 _naming = documents.alias("naming")
 #: How many copies of a document are listed.
@@ -71,6 +73,13 @@ class ListedUrl:
     index_error: str | None
     display_url: str | None = None
     duplicate_display: str | None = None
+    #: the source of ``duplicate_of`` where that is another one
+    duplicate_source: str | None = None
+
+    @property
+    def survivor(self) -> str | None:
+        """The URL of the document that is indexed in its place, and the name of its source where that is another one."""
+        return f"{self.duplicate_of} ({self.duplicate_source})" if self.duplicate_source else self.duplicate_of
 
     @property
     def is_known(self) -> bool:
@@ -200,6 +209,10 @@ def _join_documents(rows: Select[Any]) -> Select[tuple[object, ...]]:
         page.outerjoin(documents, documents.c.url_id == page.c.id)
         .outerjoin(_referrers, _referrers.c.id == page.c.referrer_id)
         .outerjoin(_survivors, _survivors.c.id == documents.c.duplicate_of)
+        .outerjoin(
+            _of_survivors,
+            and_(_of_survivors.c.id == _survivors.c.source_id, _survivors.c.source_id != page.c.source_id),
+        )
     )
     query = select(
         page.c.id.label("url_id"),
@@ -210,6 +223,7 @@ def _join_documents(rows: Select[Any]) -> Select[tuple[object, ...]]:
         _referrers.c.url.label("referrer"),
         _survivors.c.url.label("duplicate_of"),
         _survivors.c.display_url.label("duplicate_display"),
+        _of_survivors.c.name.label("duplicate_source"),
     )
     return query.select_from(joined).order_by(page.c.id)
 
@@ -273,6 +287,17 @@ class UrlFacts:
     removed_run: int | None
     evidence: str | None
     is_near_copy: bool
+    has_survivor: bool
+
+    @property
+    def survivor(self) -> str | None:
+        """The document that is indexed in its place, as people read it; one of another source may have changed since."""
+        is_over = self.listed.duplicate_source is not None and not self.has_survivor
+        return (
+            f"{self.listed.survivor}, which has changed or gone since: the next run decides"
+            if is_over
+            else self.listed.survivor
+        )
 
     @property
     def is_orphan(self) -> bool:
@@ -307,6 +332,7 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
         removed_run=row.removed_run,
         evidence=row.evidence,
         is_near_copy=bool(row.is_near_copy),
+        has_survivor=bool(row.has_survivor),
     )
 
 
@@ -347,6 +373,7 @@ _SELECTED: Final = select(
     documents.c.removed_run,
     documents.c.evidence,
     documents.c.near_digest.is_not(None).label("is_near_copy"),
+    HAS_SURVIVOR.label("has_survivor"),
     batches.c.state.label("batch_state"),
     _canonicals.c.url.label("canonical"),
 ).select_from(

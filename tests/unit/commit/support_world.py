@@ -54,6 +54,7 @@ class World:
 
     database: Database
     chance: random.Random
+    source_id: int = 1
     preserve: bool = True
     site: dict[str, Page] = field(default_factory=dict)
     #: what the last good visit of each page saw
@@ -77,7 +78,7 @@ class World:
         with self.database.write_once() as transaction:
             host = host_table.find_or_add(transaction, ["a.test:80"])["a.test:80"]
             rows = [NewUrl(key=urls.key(SITE + name), url=SITE + name, host_id=host, depth=1) for name in names]
-            url_table.add(transaction, 1, rows, self.now_ms)
+            url_table.add(transaction, self.source_id, rows, self.now_ms)
 
     def crawl(self, *, group: int = 3) -> None:
         """One run: visits all, in any order and in groups, delivering in between and at the end."""
@@ -111,24 +112,28 @@ class World:
             if one.code == 200
         }
         with self.database.write_once() as transaction:
-            document_rows.write_documents(transaction, 1, decided, places)
+            document_rows.write_documents(transaction, self.source_id, decided, places)
             url_table.settle(transaction, decided.settled)
 
     def deliver(self) -> None:
         """Sends what is cached, and takes surplus copies out; a part of the receipts may come late."""
         with self.database.write_once() as transaction:
-            batch = batch_table.seal_documents(transaction, 1, 1, self.now_ms)
+            batch = batch_table.seal_documents(transaction, self.source_id, 1, self.now_ms)
         if batch is not None:
             self._send(batch)
         with self.database.write_once() as transaction:
-            surplus = removal_table.find_new_copies(transaction, 1, batch_before=self.batch_before)
+            surplus = removal_table.find_new_copies(transaction, self.source_id, batch_before=self.batch_before)
             if surplus:
-                removal_table.seal(transaction, 1, 1, self.now_ms, [one.url_id for one in surplus], counted=True)
+                removal_table.seal(
+                    transaction, self.source_id, 1, self.now_ms, [one.url_id for one in surplus], counted=True
+                )
         self._acknowledge_removals()
         if not self.preserve:
             with self.database.write_once() as transaction:
-                for number in set(range(1, self.segment + 1)) - batch_table.find_segments_in_use(transaction, 1):
-                    batch_table.forget_segment(transaction, 1, number)
+                for number in set(range(1, self.segment + 1)) - batch_table.find_segments_in_use(
+                    transaction, self.source_id
+                ):
+                    batch_table.forget_segment(transaction, self.source_id, number)
 
     def _send(self, batch: SealedBatch) -> None:
         with self.database.read_once() as transaction:
@@ -146,25 +151,25 @@ class World:
     def approve(self) -> bool:
         """Carries out the removals that wait; whether there were any."""
         with self.database.write_once() as transaction:
-            held = [row.url_id for row in quarantine_table.list_waiting(transaction, 1, after=0)]
-            removal_table.seal(transaction, 1, 1, self.now_ms, held, counted=False)
+            held = [row.url_id for row in quarantine_table.list_waiting(transaction, self.source_id, after=0)]
+            removal_table.seal(transaction, self.source_id, 1, self.now_ms, held, counted=False)
         self._acknowledge_removals()
         return bool(held)
 
     def _remove(self) -> None:
         with self.database.write_once() as transaction:
-            rows = removal_table.find_candidates(transaction, 1, batch_before=self.batch_before)
+            rows = removal_table.find_candidates(transaction, self.source_id, batch_before=self.batch_before)
             leaving = [one.url_id for one in rows]
             if self.holds:
                 removal_table.quarantine(transaction, leaving, 1)
             elif leaving:
-                removal_table.seal(transaction, 1, 1, self.now_ms, leaving, counted=True)
+                removal_table.seal(transaction, self.source_id, 1, self.now_ms, leaving, counted=True)
         self._acknowledge_removals()
 
     def _acknowledge_removals(self) -> None:
         with self.database.write_once() as transaction:
-            for batch in removal_table.find_under_way(transaction, 1):
-                rows = removal_table.find_without_receipt(transaction, 1, batch.number)
+            for batch in removal_table.find_under_way(transaction, self.source_id):
+                rows = removal_table.find_without_receipt(transaction, self.source_id, batch.number)
                 for row in rows:
                     del self.index[row.url.removeprefix(SITE)]
                 removal_table.note_removed(transaction, [row.url_id for row in rows])
@@ -172,7 +177,13 @@ class World:
     def _claims(self) -> list[Claim]:
         with self.database.write_once() as transaction:
             return url_table.claim(
-                transaction, 1, 1, limit=100, now_ms=self.now_ms, horizon_ms=self.now_ms, forced=self.forced
+                transaction,
+                self.source_id,
+                1,
+                limit=100,
+                now_ms=self.now_ms,
+                horizon_ms=self.now_ms,
+                forced=self.forced,
             )
 
     def _visited(self, claim: Claim) -> Document | Outcome:

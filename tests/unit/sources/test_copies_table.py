@@ -19,7 +19,7 @@ def loaded(folder: Path, **copies: Any) -> Source:
     return load_source(load_project(folder), "demo")
 
 
-@pytest.mark.parametrize("copies", [{}, {"scope": "off"}, {"near": "off"}, {"near": "remove"}])
+@pytest.mark.parametrize("copies", [{}, {"scope": "off"}, {"scope": "collection"}, {"near": "off"}, {"near": "remove"}])
 def test_copies_when_they_are_right_then_they_are_taken(tmp_path: Path, copies: dict[str, Any]) -> None:
     assert loaded(tmp_path, **copies).copies.model_dump(mode="json", exclude_defaults=True) == copies
 
@@ -27,8 +27,7 @@ def test_copies_when_they_are_right_then_they_are_taken(tmp_path: Path, copies: 
 @pytest.mark.parametrize(
     ("copies", "message"),
     [
-        ({"scope": "collection"}, 'copies.scope: not available yet (got "collection")'),
-        ({"scope": "host"}, 'copies.scope: must be "source" or "off" (got "host")'),
+        ({"scope": "host"}, 'copies.scope: must be "source", "collection" or "off" (got "host")'),
         ({"scope": True}, "copies.scope: must be a string (got true)"),
         ({"near": "on"}, 'copies.near: must be "group", "remove" or "off" (got "on")'),
         ({"near": "remove", "scope": "off"}, 'copies.near: not with scope = "off" (got "remove")'),

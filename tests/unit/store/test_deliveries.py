@@ -290,7 +290,7 @@ def test_surplus_when_copy_and_survivor_are_both_indexed_then_the_copy_may_go(da
         duplicates = duplicate_key_table.find_duplicates(transaction, ids)
 
     assert surplus == ids[1:]
-    assert duplicates == {ids[0]: [("http://a.test:80/b", None)]}
+    assert duplicates == {ids[0]: [("http://a.test:80/b", None, 1)]}
 
 
 def test_surplus_when_the_survivor_is_not_indexed_yet_then_the_copy_stays(database: Database) -> None:

@@ -96,7 +96,7 @@ def test_move_when_a_better_copy_comes_then_all_copies_follow_but_not_who_lost_a
         stand(database, ids[number], code, ids[0], WITHHELD)
 
     with database.write_once() as transaction:
-        duplicate_key_table.move_duplicates(transaction, [(ids[0], ids[4])])
+        duplicate_key_table.move_duplicates(transaction, 1, [(ids[0], ids[4])])
 
     assert [document(database, url_id).duplicate_of for url_id in ids] == [None, ids[4], ids[4], ids[0], None]
 

@@ -123,7 +123,7 @@ def test_shipments_when_text_is_sorted_by_a_language_then_copies_are_listed_by_t
     with database.read_once() as transaction:
         found = duplicate_key_table.find_duplicates(transaction, [survivor])
 
-    assert found == {survivor: [(f"http://a.test:80/{name}", None) for name in ("B", "C", "a")]}
+    assert found == {survivor: [(f"http://a.test:80/{name}", None, 1) for name in ("B", "C", "a")]}
 
 
 def test_claim_when_postgresql_plans_for_any_values_then_the_partial_indexes_are_used(
