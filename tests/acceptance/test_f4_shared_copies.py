@@ -52,6 +52,13 @@ def add_source(folder: Path, site: SiteProcess, name: str, **overrides: Any) -> 
     return project
 
 
+def add_three(folder: Path, site: SiteProcess) -> list[CrawlProject]:
+    """Sources a, b and c with a page of the same text."""
+    for name in HOSTS:
+        set_pages(site, name, t=page("Kettle", text="boil some water"), own=page(f"own of {name}"))
+    return [add_source(folder, site, name) for name in HOSTS]
+
+
 def edit(project: CrawlProject, **overrides: Any) -> None:
     made = source(project.site, HOSTS[project.name])
     project.edit(**made, **{"copies": {"scope": "collection"}, **overrides})
@@ -90,10 +97,7 @@ def busy(project: CrawlProject) -> Iterator[None]:
 def test_documents_when_sources_share_copies_then_one_is_indexed_and_another_source_takes_over_when_it_changes(
     site: SiteProcess, tmp_path: Path
 ) -> None:
-    for name in HOSTS:
-        set_pages(site, name, t=page("Kettle", text="boil some water"), own=page(f"own of {name}"))
-    a, b, c = (add_source(tmp_path, site, name) for name in HOSTS)
-
+    a, b, c = add_three(tmp_path, site)
     first = run(b)
     assert found(a, "boil") == {at("b"): []}
     # One that nobody had before is withheld at once, and listed by the time the command ends.
@@ -194,9 +198,7 @@ def test_edit_when_it_is_planned_and_applied_then_copies_of_other_sources_leave_
 def test_urls_when_they_are_forgotten_then_lists_in_other_sources_and_copies_there_follow_at_once(
     site: SiteProcess, tmp_path: Path
 ) -> None:
-    for name in HOSTS:
-        set_pages(site, name, t=page("Kettle", text="boil some water"), own=page(f"own of {name}"))
-    a, b, c = (add_source(tmp_path, site, name) for name in HOSTS)
+    a, b, c = add_three(tmp_path, site)
     for each in (a, b, c):
         run(each)
     assert found(a, "boil") == {at("a"): [at("b"), at("c")]}
@@ -247,9 +249,7 @@ def test_copies_when_their_source_is_busy_or_its_file_is_gone_then_it_takes_over
 def test_sources_when_a_process_dies_while_others_take_over_then_the_next_run_ends_it(
     site: SiteProcess, tmp_path: Path, failpoint: str
 ) -> None:
-    for name in HOSTS:
-        set_pages(site, name, t=page("Kettle", text="boil some water"), own=page(f"own of {name}"))
-    a, b, c = (add_source(tmp_path, site, name) for name in HOSTS)
+    a, b, c = add_three(tmp_path, site)
     for each in (c, b, a, c, b):
         run(each)
     assert found(a, "boil") == {at("a"): [at("b"), at("c")]}
