@@ -9,6 +9,7 @@ SearchcrawlError
 ├── UnknownRun              the same
 ├── PlanRefused             the plan is not that of this source file and table; exit 2
 ├── SourceBusy              another process holds the source; exit 5
+├── SourceSuspended         somebody suspended the source; exit 3
 ├── LeaseLost               another process took the lease: this one stops writing; exit 7
 ├── StoreError              the database cannot go on; exit 7
 │   ├── StoreNewer          the database is of a newer release
@@ -86,6 +87,10 @@ class PlanRefused(SearchcrawlError):
 
 class SourceBusy(SearchcrawlError):
     """Another process runs this source."""
+
+
+class SourceSuspended(SearchcrawlError):
+    """Somebody suspended this source: it is not crawled until it is resumed."""
 
 
 class LeaseLost(SearchcrawlError):

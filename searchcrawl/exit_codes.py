@@ -14,6 +14,7 @@ from searchcrawl.exceptions import (
     LeaseLost,
     PlanRefused,
     SourceBusy,
+    SourceSuspended,
     StoreError,
     UnknownAttribute,
     UnknownRun,
@@ -34,7 +35,7 @@ class Exit(IntEnum):
     DIFFERENT = 1
     #: the command line is wrong, or names a source that does not exist
     WRONG_USE = 2
-    #: a limit, ``stop`` or a signal ended the run
+    #: a limit, ``stop`` or a signal ended the run, or the source is suspended
     ENDED_EARLY = 3
     #: the configuration is refused
     CONFIGURATION = 4
@@ -62,6 +63,7 @@ _OF_ERRORS: Final[Mapping[type[Exception], Exit]] = {
     ConfigurationError: Exit.CONFIGURATION,
     UnsupportedByIndex: Exit.CONFIGURATION,
     SourceBusy: Exit.BUSY,
+    SourceSuspended: Exit.ENDED_EARLY,
     DeliveryError: Exit.INDEX_AWAY,
     StoreError: Exit.STORE_FAILED,
     CacheError: Exit.STORE_FAILED,

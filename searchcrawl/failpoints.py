@@ -24,6 +24,8 @@ ANY: Final = "any"
 OF_PLANS = ("plan.written", "apply.begun", "apply.processed")
 #: The steps of ``verify --repair`` alone.
 OF_REPAIRS = ("repair.adopted", "repair.sealed", "repair.removed")
+#: The steps of ``tick`` and ``run``, which no crawl takes.
+OF_TICKS = ("job.chosen", "job.launched")
 #: Every step that makes something durable; a test checks that each is reached.
 NAMES = (
     "lease.taken",
@@ -69,6 +71,7 @@ NAMES = (
     "shared.listed",
     *OF_REPAIRS,
     *OF_PLANS,
+    *OF_TICKS,
 )
 
 

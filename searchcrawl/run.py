@@ -35,12 +35,12 @@ from searchcrawl.sources.project import Project
 from searchcrawl.sources.registered import dump_registered
 from searchcrawl.stack_file import StackFile
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.runs import job_table, run_counts, run_table
 from searchcrawl.store.runs import lease as leases
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import EndReason, RunKind
-from searchcrawl.store.urls import recrawl_table, refused_table, review_table, suspect_table, url_classes, url_table
+from searchcrawl.store.urls import recrawl_table, refused_table, review_table, suspect_table, url_classes
 from searchcrawl.store.urls.suspect_table import Recovered
 from searchcrawl.store.urls.url_classes import Tally, UrlClass
 
@@ -106,6 +106,8 @@ class Run:
     limit: int = 0
     #: False in a replay, which processes again what the cache holds
     requests: bool = True
+    #: what ``tick`` or ``run`` started it for (store.runs.job_table); "": it was started by hand
+    job: str = ""
     pages: int = 0
     exit_code: int | None = None
     counts: Counter[str] = field(default_factory=Counter)
@@ -231,6 +233,8 @@ class Run:
             if reason == "finished":
                 run_table.set_fingerprint(transaction, self.source_id, self.fingerprint)
                 recrawl_table.forget_reasons(transaction, self.source_id)
+            if self.job:
+                job_table.end(transaction, self.source_id, self.job, exit_code=exit_code, now_ms=now_ms())
             leases.release(transaction, self.lease)
 
         self.write(end)
@@ -255,19 +259,23 @@ def list_start_urls(run: Run) -> list[str]:
 
 
 def begin(
-    project: Project, source: Source, database: Database, versions: Mapping[str, int], *, requests: bool = True
+    project: Project,
+    source: Source,
+    database: Database,
+    versions: Mapping[str, int],
+    *,
+    requests: bool = True,
+    job: str = "",
 ) -> Run:
     """Takes the lease of the source, releases the claims of a dead process, and begins or resumes a run.
 
-    Without ``requests`` it is a replay.
-    Raises SourceBusy while another process runs the source, and ConfigurationError for its rules or for a plugin that
-    cannot begin.
+    Without ``requests`` it is a replay. Raises SourceBusy while another process runs the source, or its ``job`` is over,
+    SourceSuspended, and ConfigurationError for its rules or for a plugin that cannot begin.
     """
     return_large_blocks()
     boundary = build_boundary(source)
     current = compute_fingerprint(source, versions=versions)
-    source_id, lease = database.write(lambda transaction: _take(transaction, source))
-    reach("lease.taken")
+    source_id, lease = database.write(lambda transaction: _take(transaction, source, job, requests=requests))
     _hasten(database, lease, current)
     row, forced = _recover(database, lease, current, StackFile(project.logs_dir, source.name), requests=requests)
     run = Run(
@@ -281,6 +289,7 @@ def begin(
         fingerprint=current,
         forced=forced,
         requests=requests,
+        job=job,
     )
     run.counts.update(row.counts)
     try:
@@ -291,10 +300,14 @@ def begin(
     return run
 
 
-def _take(transaction: Transaction, source: Source) -> tuple[int, Lease]:
+def _take(transaction: Transaction, source: Source, job: str, *, requests: bool) -> tuple[int, Lease]:
     """Takes the lease of a source, and notes what searches need of its file."""
     source_id = run_table.find_or_add_source(transaction, source.name)
+    if requests:
+        job_table.refuse_suspended(transaction, source_id, name=source.name)
     lease = leases.take(transaction, source_id, name=source.name)
+    if job:
+        job_table.claim(transaction, source_id, job, name=source.name, fence=lease.fence)
     run_table.register(transaction, source_id, dump_registered(source), shares_copies=source.shares_copies)
     return source_id, lease
 
@@ -304,6 +317,7 @@ def _hasten(database: Database, lease: Lease, current: str) -> None:
 
     It ends before the run has a row: after a crash it begins again.
     """
+    reach("lease.taken")
     before, moment_ms = database.read(lambda transaction: run_table.find_last(transaction, lease.source_id)), now_ms()
     if before is None:
         return
@@ -374,19 +388,4 @@ def _begin_or_resume(
     row = replace(row, after_run=run_table.find_last_completed(transaction, source_id))
     recovered = suspect_table.recover(transaction, source_id, stalled=stalled, by_visit=by_visit, run_id=row.id)
     is_new = before is None or before.id != row.id
-    return _count_urls(transaction, source_id, row, recovered, is_new=is_new), forced, recovered
-
-
-def _count_urls(transaction: Transaction, source_id: int, row: RunRow, recovered: Recovered, *, is_new: bool) -> RunRow:
-    """Counts the URLs of a run as it begins: those that are due, all others only where it goes on.
-
-    Commands may have changed them since the process died, and an edit of the source file the horizon.
-    """
-    if is_new:
-        due, failed = url_table.count_todo(transaction, source_id, row.horizon_ms), len(recovered.set_aside)
-        counts = {UrlClass.TO_FETCH: due, UrlClass.FAILED: failed, DISCOVERED: due + failed}
-    else:
-        counts = url_classes.count(transaction, source_id, row.id, row.horizon_ms)
-    kept = select_kept({**row.counts, **counts})
-    run_table.set_counts(transaction, row.id, kept)
-    return replace(row, counts=kept)
+    return run_counts.begin(transaction, source_id, row, recovered, is_new=is_new), forced, recovered

@@ -199,7 +199,7 @@ class CommandRunner:
 COMMANDS: Final = CommandRunner()
 #: A variable of a command: by how many seconds its clock is wrong.
 CLOCK: Final = "SEARCHCRAWL_TEST_CLOCK"
-#: Another one: the first pause of a host that fails, in seconds; each later one is twice as long, as always.
+#: Another one: the first pause of a host that fails, and of a crawl that died, in seconds; each later one is twice as long.
 PAUSE: Final = "SEARCHCRAWL_TEST_PAUSE"
 #: In place of the words of a command: a job of the fetch stage alone.
 FETCH: Final = "(fetch)"

@@ -231,9 +231,11 @@ def _set_clock(plan: str) -> None:
 
 def _set_pause(seconds: str | None) -> None:
     from searchcrawl.politeness import backoff
+    from searchcrawl.store.runs import job_table
 
     if seconds is not None:
         vars(backoff)["_FIRST_PAUSE_SECONDS"] = float(seconds)
+        vars(job_table)["_FIRST_PAUSE_MS"] = round(float(seconds) * 1000)
 
 
 def _enter(mounts: str) -> None:

@@ -60,6 +60,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.index.solr.receiver:_MARKED": "reads words between marks, which are no part of a word",
     "searchcrawl.index.forms:_STEMMED": "reads what the owner searches for",
     "searchcrawl.index.solr.transport:SolrSession.*": "hands answers on to readers",
+    "searchcrawl.rules.week_window:*": "reads what the owner wrote",
     "searchcrawl.rules.failures:Failures.parse": "reads what the store has: written by itself",
     "searchcrawl.queries.explain_verdict:_MORE_THAN": "reads messages of its own, of bounded length",
     "searchcrawl.queries.explain_reasons:_POSITION": "reads keys that the owner wrote",

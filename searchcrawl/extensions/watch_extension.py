@@ -16,7 +16,8 @@ from searchcrawl.cache.disk_space import refuse_low
 from searchcrawl.exceptions import DiskFull, LeaseLost, StoreError
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
-from searchcrawl.store.runs.lease import BEAT_SECONDS
+from searchcrawl.store.runs.lease import BEAT_SECONDS, is_told_to_stop
+from searchcrawl.store.states import EndReason
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ class HeartbeatExtension:
         self._min_free_bytes = min_free_bytes
         self._started = threading.Event()
         self._stopped = threading.Event()
+        self._told = False
         self._thread = threading.Thread(target=self._renew_lease, name="heartbeat", daemon=True)
 
     @classmethod
@@ -65,10 +67,19 @@ class HeartbeatExtension:
             while not self._stopped.wait(BEAT_SECONDS):
                 self._run.renew_lease()
                 self._check_disks()
+                self._follow_orders()
         except (LeaseLost, StoreError, DiskFull) as error:
             self._started.wait()
             logger.warning("the run ends: %s", error)
             self._run.shutdown.fail(error)
+
+    def _follow_orders(self) -> None:
+        """Ends the run where somebody, on whatever machine, stopped or suspended the source (H4)."""
+        run = self._run
+        if self._started.is_set() and not self._told and run.read(lambda opened: is_told_to_stop(opened, run.lease)):
+            self._told = True
+            logger.info("the run ends: it was stopped by a command")
+            run.shutdown.stop(EndReason.STOPPED)
 
     def _check_disks(self) -> None:
         if self._min_free_bytes:

@@ -50,7 +50,7 @@ def list_gone_sources(project: Project, database: Database) -> list[GoneSource]:
 
 def describe_gone_source(project: Project, gone: GoneSource, database: Database) -> dict[str, Any]:
     """What ``status`` says of it, in the shape of all sources; raises StoreError."""
-    status = describe_status(stand_in_for(project, gone.name), database, VERSIONS)
+    status = describe_status(stand_in_for(project, gone.name), database, VERSIONS, project=project)
     # Nothing that its file would decide is known.
     return status | {
         "state": "disabled",

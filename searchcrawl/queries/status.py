@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 from searchcrawl import clock, urls
@@ -25,6 +24,7 @@ from searchcrawl.counters import (
     has_mostly_failed_logins,
 )
 from searchcrawl.exit_codes import Exit
+from searchcrawl.queries.job_status import describe_job, warn_of_job
 from searchcrawl.rules.failures import MOST_STOPS
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
@@ -61,13 +61,21 @@ def describe_status(
     *,
     preserve: bool = False,
     index: IndexLook | None = None,
+    project: Project | None = None,
 ) -> dict[str, Any]:
-    """What ``status --json`` prints of a source; one that never ran is ``scheduled``.
+    """What ``status --json`` prints of a source; one that never ran is ``scheduled``. ``project`` has its schedule.
 
     With ``preserve`` (the project's) documents that cannot be sent again from the cache are warned about, with ``index``
     an index that has lost documents.
     """
-    status = database.read(partial(_read_status, source=source, versions=versions, preserve=preserve))
+
+    def read(transaction: Transaction) -> dict[str, Any]:
+        found = _read_status(transaction, source=source, versions=versions, preserve=preserve)
+        source_id = run_table.find_source(transaction, source.name)
+        found["warnings"] += [_build_warning(*each) for each in warn_of_job(transaction, source_id)]
+        return found | describe_job(transaction, project, source.name, source_id, found["state"])
+
+    status = database.read(read)
     found = None if index is None else index.find(database, source.name)
     if found is not None:
         # It says more, and is newer, than what the last run saw.

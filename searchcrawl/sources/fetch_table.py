@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.sources.privacy import Privacy
-from searchcrawl.sources.schedule import Window
+from searchcrawl.sources.schedule import Window, Zone
 from searchcrawl.sources.values import (
     LIST,
     Address,
@@ -30,7 +29,6 @@ from searchcrawl.sources.values import (
     Origins,
     PositiveAmount,
     PositiveCount,
-    PublicText,
     ResolvedHost,
     Table,
     Text,
@@ -44,14 +42,6 @@ class FetchWindow(Window):
     """One of ``fetch.windows``: the delay on these days between two times of the day (C2)."""
 
     delay_seconds: Amount = Field(description="The delay between two requests to a host in this time.")
-
-
-def _check_zone(text: str) -> str:
-    try:
-        ZoneInfo(text)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        refuse('not a time zone of IANA, as "Europe/Berlin"')
-    return text
 
 
 def _check_proxy(text: str) -> str:
@@ -93,9 +83,7 @@ class Fetch(Table):
     windows: Annotated[tuple[FetchWindow, ...], LIST] = Field(
         (), description="Other delays by weekday and time of day."
     )
-    timezone: Annotated[PublicText, Check(_check_zone, "time zone of IANA")] | None = Field(
-        None, description="The time zone of `windows`; without it that of the machine."
-    )
+    timezone: Zone | None = Field(None, description="The time zone of `windows`; without it that of the machine.")
     timeout_seconds: PositiveAmount = Field(
         30.0, description="The longest time for one whole answer; each redirect starts anew."
     )

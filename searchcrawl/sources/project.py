@@ -188,8 +188,13 @@ class ProjectFile(Table):
     parameters: Mapping[SetName, Tables] = Field(
         default_factory=dict, description='The same tables as a set, taken by sources with `parameters = "NAME"`.'
     )
+    max_parallel: PositiveCount = Field(
+        2,
+        json_schema_extra={"unit": "crawls"},
+        description="How many crawls `tick` and `run` have under way at the same time; more wait for their turn.",
+    )
     schedules: Annotated[Mapping[SetName, Schedule], AfterValidator(check_schedules)] = Field(
-        default_factory=dict, description="When which sources are due; read and checked, and not run yet."
+        default_factory=dict, description="When which sources are due, for `tick` and `run`."
     )
 
 
@@ -256,7 +261,6 @@ class Project(ProjectFile):
 
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
-    "logs.urls", "max_parallel", "notify",
-    "schedules.*.timezone", "schedules.*.misfire", "schedules.*.enabled", "schedules.*.scrapyd",
+    "logs.urls", "notify", "schedules.*.scrapyd",
     *(f"{table}.{key}" for table in ("defaults", "parameters.*") for key in LATER_SOURCE_KEYS),
 })  # fmt: skip

@@ -1,16 +1,16 @@
-"""``[schedules.NAME]`` of searchcrawl.toml: when its sources are due (H1, H2).
-
-They are read and checked; a later release runs them.
-"""
+"""``[schedules.NAME]`` of searchcrawl.toml: when its sources are due (H1, H2)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, model_validator
 
+from searchcrawl.rules.week_window import WEEKDAYS
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import (
     LIST,
@@ -18,13 +18,13 @@ from searchcrawl.sources.values import (
     PositiveAmount,
     PublicText,
     Table,
+    WebUrl,
     check_no_repeats,
     refuse,
     refuse_until_later,
     require_form,
 )
 
-WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _check_time: Final = require_form(re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]"), 'not a time of day, as "08:00"')
 _check_days: Final = require_form(
     re.compile(r"({0})(-({0}))?(,({0})(-({0}))?)*".format("|".join(WEEKDAYS))),
@@ -42,12 +42,35 @@ def _check_cron(text: str) -> str:
     from searchcrawl import clock  # noqa: PLC0415
 
     try:
+        # With six, the first one would be seconds.
+        if len(text.split()) != 5:
+            raise CronSimError
         next(CronSim(text, clock.now()))
     except CronSimError:
         refuse('not a cron expression, as "30 2 * * mon-fri"')
     except StopIteration:
         refuse("this moment never comes")
     return text
+
+
+def _check_zone(text: str) -> str:
+    try:
+        ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        refuse('not a time zone of IANA, as "Europe/Berlin"')
+    return text
+
+
+def _check_scrapyd(text: str) -> str:
+    """Checks the parts of a URL; no message repeats its password."""
+    parts = urlsplit(text)
+    if parts.path not in {"", "/"} or parts.query or parts.fragment:
+        refuse("must be the address of a scrapyd, as http://USER:PASSWORD@127.0.0.1:6800")
+    return text.rstrip("/")
+
+
+Zone = Annotated[PublicText, Check(_check_zone, "time zone of IANA")]
+ScrapydUrls = Annotated[tuple[Annotated[WebUrl, Privacy.SHOWN, Check(_check_scrapyd, "URL of a scrapyd")], ...], LIST]
 
 
 def _check_mode(text: str) -> str:
@@ -79,12 +102,23 @@ class Schedule(Table):
         description="The sources; a source is in one schedule only."
     )
     cron: Annotated[str, Privacy.PUBLIC, Check(_check_cron, "cron expression")] | None = Field(
-        None, description="When the sources are due; not together with `every_minutes`."
+        None, description="When the sources are due, in five fields; not together with `every_minutes`."
     )
     every_minutes: PositiveAmount | None = Field(None, description="The time from one start to the next.")
     window: Window | None = Field(None, description="The only time of the week in which a run may begin.")
+    timezone: Zone | None = Field(
+        None, description="The time zone of `cron` and `window`; without it that of the machine."
+    )
     mode: Annotated[str, Privacy.PUBLIC, Check(_check_mode, '`"accept"`')] = Field(
         "accept", description="What a run does."
+    )
+    misfire: Literal["run_once", "skip"] = Field(
+        "run_once",
+        description="What becomes of moments that passed while nothing could start a run: one run for all of them, or none.",
+    )
+    enabled: bool = Field(True, description="`false`: nothing is started, and moments that pass meanwhile are over.")
+    scrapyd: ScrapydUrls = Field(
+        (), description="The scrapyds that run the sources; without them the machine that `tick` or `run` is on does."
     )
 
     @model_validator(mode="after")

@@ -40,6 +40,38 @@ leases = Table(
     # The last beat by the clock of the store (store.engine.dialect); null: released.
     Column("renewed_ms", BigInteger),
     Column("beat_ms", BigInteger),  # The same by the boot clock of the holder's machine; null: its release knows none.
+    # A holder with this fence, or an earlier one, is to end its run.
+    Column("stop_fence", BigInteger, nullable=False, server_default="0"),
+)
+
+# What `tick` and `run` start (runs.job_table): one row a source.
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("source_id", Integer, ForeignKey("sources.id"), primary_key=True, autoincrement=False),
+    # The schedule that the row belongs to, and the last of its moments that was dealt with; null: none yet.
+    Column("spec", Text, nullable=False),
+    Column("anchor_ms", BigInteger),
+    Column("state", Text, nullable=False, server_default="none"),
+    # The name of the try, and how many there were; the moment that it is for, and before which it waits.
+    Column("token", Text, nullable=False),
+    Column("attempt", Integer, nullable=False, server_default="0"),
+    Column("planned_ms", BigInteger),
+    Column("not_before_ms", BigInteger, nullable=False, server_default="0"),
+    # The scrapyd, or "" for a process; who started it (as in leases), which process that is, and when.
+    Column("place", Text, nullable=False),
+    Column("launcher", Text, nullable=False),
+    Column("child", Text, nullable=False),
+    Column("launched_ms", BigInteger, nullable=False, server_default="0"),
+    # The fence of the lease under which its crawl began.
+    Column("fence", BigInteger, nullable=False, server_default="0"),
+    # 1: it waits again once its crawl has ended.
+    Column("resumes", SmallInteger, nullable=False, server_default="0"),
+    Column("exit_code", SmallInteger),
+    Column("error", Text),
+    # Moments at which the run before was still under way, and those that passed while nothing could start it.
+    Column("overruns", Integer, nullable=False, server_default="0"),
+    Column("skipped", Integer, nullable=False, server_default="0"),
 )
 
 batches = Table(

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import SearchIndex
 from searchcrawl.index.solr.receiver import SolrReceiver
+from searchcrawl.scheduling import launching
+from searchcrawl.sources.project import Project
+from tests.integration.support_ticking import World
 from tests.scripted_solr import ScriptedSolr
 
 
@@ -38,3 +44,22 @@ def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SearchInde
     receiver = LocalReceiver(tmp_path / "index")
     yield receiver
     receiver.close()
+
+
+@pytest.fixture
+def make(tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
+    """Makes a project whose crawls are not real."""
+    made: list[World] = []
+
+    def start(project: Project, name: str, token: str) -> Any:
+        made[-1].launched.append((name, token))
+        return SimpleNamespace(pid=os.getpid(), poll=lambda: None)
+
+    def build(**settings: Any) -> World:
+        made.append(World(tmp_path, store_url, **settings))
+        return made[-1]
+
+    monkeypatch.setattr(launching, "start_process", start)
+    yield build
+    for world in made:
+        world.database.close()

@@ -16,6 +16,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, Settings
 
 from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.urls import url_line
+from searchcrawl.cli.jobs import JOB, find_job, note_failed_job
 from searchcrawl.cli.output import flush_output, print_error, print_note, print_object
 from searchcrawl.cli.python_spiders import restore_log, run_python_spider
 from searchcrawl.cli.summary import show_summary
@@ -43,8 +44,6 @@ from searchcrawl.store.engine.database import Database
 _STARTS_SHOWN: Final = 3
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _SETTING: Final = re.compile(r"[A-Z][A-Z0-9_]*=")
-#: The argument with which scrapyd names each of its jobs.
-_JOB: Final = "_job"
 
 
 class CrawlCommand(Command):
@@ -84,14 +83,19 @@ class CrawlCommand(Command):
         )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
+        job = find_job(opts.arguments)
+        with note_failed_job(self.load_project, args[0], job):
+            return self._execute(args[0], opts, job)
+
+    def _execute(self, name: str, opts: argparse.Namespace, job: str) -> int | None:
         loader = SourceSpiderLoader.from_settings(self.load_settings())
         try:
-            spider = loader.load(args[0], read_overrides(opts.overrides))
+            spider = loader.load(name, read_overrides(opts.overrides))
         except KeyError:
-            raise UnknownSource(f"unknown source: {args[0]}") from None
+            raise UnknownSource(f"unknown source: {name}") from None
         if not issubclass(spider, SourceSpider):
             if opts.overrides:
-                raise UsageError(f"--set: {args[0]} is a spider in Python, and has no keys (-s has settings of Scrapy)")
+                raise UsageError(f"--set: {name} is a spider in Python, and has no keys (-s has settings of Scrapy)")
             return self._crawl_in_python(spider, opts)
         arguments = _arguments(opts.arguments)
         if opts.output or opts.overwrite_output:
@@ -106,11 +110,11 @@ class CrawlCommand(Command):
         logs = install_run_log(spider.project, spider.source, copy_to=log_file, level=level)
         patience_seconds = self.load_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
         database = Database(spider.project.database_url, spider.project.root, patience_seconds=patience_seconds)
-        run = begin(spider.project, spider.source, database, VERSIONS)
+        run = begin(spider.project, spider.source, database, VERSIONS, job=job)
         for log in logs:
             log.on_failure(run.shutdown.fail)
         if not self._crawl(spider, {**arguments, "run": run}):
-            raise StoreError(f"the crawl of {args[0]} could not begin: see its log in {spider.project.logs_dir}")
+            raise StoreError(f"the crawl of {name} could not begin: see its log in {spider.project.logs_dir}")
         return self._print_result(run, as_json=opts.json)
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -192,7 +196,9 @@ class CrawlCommand(Command):
         with look_at_index(run.project) as look:
             # An index that was away just now is not waited for again.
             index = look if run.delivery_failure is None else None
-            status = describe_status(run.source, run.database, VERSIONS, preserve=preserve, index=index)
+            status = describe_status(
+                run.source, run.database, VERSIONS, preserve=preserve, index=index, project=run.project
+            )
         if as_json:
             print_object(status)
         else:
@@ -223,7 +229,7 @@ def _leave_at_once() -> NoReturn:
 
 def _arguments(pairs: list[str]) -> dict[str, str]:
     arguments = dict(pair.partition("=")[::2] for pair in pairs)
-    arguments.pop(_JOB, None)
+    arguments.pop(JOB, None)
     for name, value in arguments.items():
         if name not in {"limit", "pages"}:
             # The value is not shown: it may be a password, and no log may have it.

@@ -32,7 +32,7 @@ class Command(BaseCommand):
             gone = [each for each in list_gone_sources(project, database) if not args or each.name == args[0]]
             sources = [] if args and gone else self.load_sources(project, args[0] if args else None)
             found = [
-                describe_status(each, database, VERSIONS, preserve=project.cache.preserve, index=look)
+                describe_status(each, database, VERSIONS, preserve=project.cache.preserve, index=look, project=project)
                 for each in sources
             ]
             found += [describe_gone_source(project, each, database) for each in gone]
@@ -54,17 +54,27 @@ def _show_one(status: Mapping[str, Any]) -> None:
             ("started", run["started"]),
             ("ended", f"{run['ended']} ({run['end_reason']})" if run["ended"] else "not yet"),
         ]
+    if status["next_run"]:
+        lines.append(("next run", status["next_run"]))
     lines += [
+        ("log", status["log"] or "none"),
         ("documents in the index", count_documents(status)),
         ("waiting for the index", str(status["waiting"])),
         ("deletions in quarantine", str(status["quarantined"])),
         ("force_recrawl", status["force_recrawl"] or "no"),
     ]
     print_table((status["source"], ""), lines)
+    _show_error(status)
     if run is not None:
         print_table(("count of the run", ""), list_counts(status) or [("nothing was fetched", None)])
     _show_refused_links(status["refused_links"])
     _show_warnings(status)
+
+
+def _show_error(status: Mapping[str, Any]) -> None:
+    """Says why the last try to start a source by itself failed."""
+    if status["error"]:
+        print_line(f"{status['source']}: its last start failed: {status['error']}")
 
 
 def _show_refused_links(refused: Sequence[Mapping[str, Any]]) -> None:
@@ -99,6 +109,7 @@ def _show_all(found: list[dict[str, Any]]) -> None:
     for status in found:
         if status["force_recrawl"]:
             print_line(f"{status['source']}: the next run visits pages without validators: {status['force_recrawl']}")
+        _show_error(status)
         _show_warnings(status)
 
 

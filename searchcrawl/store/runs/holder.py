@@ -14,7 +14,12 @@ _PROC: Final = Path("/proc")
 
 def describe_own() -> str:
     """This process: the name of its machine, then pairs of a word and a value."""
-    facts = {**_find_own_place(), "process": str(os.getpid()), "started": _read_start(os.getpid())}
+    return describe_process(os.getpid())
+
+
+def describe_process(pid: int) -> str:
+    """A process of this machine, in the same form."""
+    facts = {**_find_own_place(), "process": str(pid), "started": _read_start(pid)}
     return " ".join([socket.gethostname(), *(f"{name} {value}" for name, value in facts.items() if value)])
 
 
@@ -43,6 +48,15 @@ def has_ended(holder: str) -> bool:
     if facts.get("namespace", own["namespace"]) != own["namespace"]:
         return False
     return _is_gone(int(facts["process"]), facts.get("started", ""))
+
+
+def find_pid(holder: str) -> int | None:
+    """The number of a process that runs on this machine, where it has one here; None for one that has ended."""
+    facts = _parse(holder)[1]
+    own = _find_own_place()
+    if not own["boot"] or any(facts.get(name) != own[name] for name in ("boot", "namespace")) or has_ended(holder):
+        return None
+    return int(facts["process"])
 
 
 def _parse(holder: str) -> tuple[str, dict[str, str]]:

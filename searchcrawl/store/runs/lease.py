@@ -85,6 +85,23 @@ def release(transaction: Transaction, lease: Lease) -> None:
     )
 
 
+def find_holders(transaction: Transaction) -> dict[int, tuple[int, str]]:
+    """The living holders of leases, each with its fence, by source."""
+    rows = transaction.execute(select(leases).where(leases.c.renewed_ms.is_not(None)))
+    return {row.source_id: (int(row.fence), row.holder) for row in rows if _is_valid(transaction, row)}
+
+
+def order_stop(transaction: Transaction, source_id: int) -> None:
+    """Tells the holder of a lease to end its run; those that come after it are not told."""
+    transaction.execute(update(leases).where(leases.c.source_id == source_id).values(stop_fence=leases.c.fence))
+
+
+def is_told_to_stop(transaction: Transaction, lease: Lease) -> bool:
+    """Whether a holder is to end its run."""
+    query = select(leases.c.stop_fence).where(leases.c.source_id == lease.source_id)
+    return int(transaction.execute(query).scalar() or 0) >= lease.fence
+
+
 def is_held(transaction: Transaction, source_id: int) -> bool:
     """Whether a living process holds the lease of a source."""
     row = transaction.execute(select(leases).where(leases.c.source_id == source_id)).one_or_none()

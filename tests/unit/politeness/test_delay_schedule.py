@@ -7,7 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from searchcrawl.politeness.delay_schedule import DelaySchedule, DelayWindow, parse_days, parse_minute
+from searchcrawl.politeness.delay_schedule import DelaySchedule, DelayWindow
+from searchcrawl.rules.week_window import parse_days, parse_minute
 
 #: A Monday.
 MONDAY = datetime(2025, 6, 2, tzinfo=UTC)

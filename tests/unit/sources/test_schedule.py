@@ -58,6 +58,10 @@ def test_load_project_when_schedules_are_good_then_they_are_there(root: Path) ->
         ('sources = ["wiki"]\nevery_minutes = 5\nwindow = {from = "8:00", to = "18:00"}', "schedules.a.window.from: not a "),
         ('sources = ["wiki"]\nevery_minutes = 5\nwindow = {from = "08:00"}', "schedules.a.window.to: is required"),
         ('sources = ["wiki"]\nevery_minutes = 5\nwindow = {from = "08:00", to = "09:00", days = "mo"}', "schedules.a.window.days: "),
+        ('sources = ["wiki"]\ncron = "0 0 1 * * *"', "schedules.a.cron: not a cron expression"),
+        ('sources = ["wiki"]\nevery_minutes = 5\ntimezone = "Mars"', 'schedules.a.timezone: not a time zone of IANA, as "Europe/Berlin" (got "Mars")'),
+        ('sources = ["wiki"]\nevery_minutes = 5\nmisfire = "x"', 'schedules.a.misfire: must be "run_once" or "skip" (got "x")'),
+        ('sources = ["wiki"]\nevery_minutes = 5\nenabled = 1', "schedules.a.enabled: "),
         ('sources = ["wiki"]\nevery_minute = 5', "schedules.a.every_minute: unknown key (did you mean every_minutes?)"),
     ],
 )  # fmt: skip

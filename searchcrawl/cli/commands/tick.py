@@ -1,0 +1,58 @@
+"""Start what is due: to be run each minute, by cron or a timer."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any, Final
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.output import print_line, print_note, print_object
+from searchcrawl.scheduling.ticking import Ticked, Ticking
+from searchcrawl.store.engine.database import Database
+
+#: So long a tick waits for a store that others write to.
+STORE_PATIENCE_SECONDS: Final = 5.0
+#: What is said of sources, by the key of the answer.
+_TEXTS: Final[Mapping[str, str]] = {
+    "started": "started",
+    "overrun": "is due, and its run before has not ended: this moment is passed over",
+    "skipped": 'was due while nothing could start it: passed over (misfire = "skip")',
+}
+
+
+class Command(BaseCommand):
+    requires_project = True
+    example = "searchcrawl tick"
+
+    def long_desc(self) -> str:
+        return (
+            "Starts what the schedules of searchcrawl.toml say is due, as processes that go on by themselves, and what died in "
+            "the middle of its run. Several at once start nothing twice. Prints nothing where there was nothing to do."
+        )
+
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
+        project = self.load_project()
+        with closing(Database(project.database_url, project.root, patience_seconds=STORE_PATIENCE_SECONDS)) as database:
+            done = Ticking(project, database).tick()
+        if opts.json:
+            print_object(describe_tick(done))
+        else:
+            show_tick(done)
+
+
+def describe_tick(done: Ticked) -> dict[str, Any]:
+    """What ``--json`` prints of a tick."""
+    names = ("started", "waiting", "running", "overrun", "skipped")
+    errors = [{"source": name, "error": text} for name, text in done.failed.items()]
+    return {**{name: getattr(done, name) for name in names}, "failed": errors}
+
+
+def show_tick(done: Ticked) -> None:
+    """Prints a line for each source with which something happened."""
+    for key, text in _TEXTS.items():
+        for name in getattr(done, key):
+            print_line(f"{name}: {text}")
+    for name, text in done.failed.items():
+        print_note(f"{name}: {text}")

@@ -1,0 +1,55 @@
+"""The job that a crawl belongs to, which ``tick``, ``run`` or a scrapyd started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Final
+
+from searchcrawl import clock
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.output import error_lines, print_error
+from searchcrawl.exceptions import SearchcrawlError, StoreError
+from searchcrawl.exit_codes import Exit, exit_of
+from searchcrawl.sources.project import Project
+from searchcrawl.sources.secrets import redact
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.runs import job_table, run_table
+from searchcrawl.terminal import to_one_line
+
+#: The argument of a spider with which scrapyd names each of its jobs.
+JOB: Final = "_job"
+
+
+def find_job(arguments: Sequence[str]) -> str:
+    """The token of the try that a crawl belongs to; "" for one that was started in another way."""
+    pairs = dict(pair.partition("=")[::2] for pair in arguments)
+    token = pairs.get(JOB, "")
+    return token if job_table.is_token(token) else ""
+
+
+@contextmanager
+def note_failed_job(load_project: Callable[[], Project], name: str, token: str) -> Iterator[None]:
+    """Notes in the store that a crawl of a try failed before, or instead of, its end; errors go on."""
+    try:
+        yield
+    except (UsageError, SearchcrawlError, OSError) as error:
+        if token:
+            code = Exit.WRONG_USE if isinstance(error, UsageError) else exit_of(error)
+            _note(load_project(), name, token, code, to_one_line(redact(" ".join(error_lines(error)))))
+        raise
+
+
+def _note(project: Project, name: str, token: str, code: Exit, text: str) -> None:
+    try:
+        with closing(Database(project.database_url, project.root)) as database:
+            source_id = database.read(lambda opened: run_table.find_source(opened, name))
+            if source_id is not None:
+                database.write(
+                    lambda opened: job_table.end(
+                        opened, source_id, token, exit_code=code, error=text, now_ms=clock.now_ms()
+                    )
+                )
+    except StoreError as error:
+        # Who started it sees that its process ended.
+        print_error(error)

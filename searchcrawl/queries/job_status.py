@@ -1,0 +1,61 @@
+"""What ``status`` says of a source beside its runs: whether it waits, was suspended, and when it runs next (H3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from searchcrawl import clock
+from searchcrawl.scheduling.planner import Plan, find_next, list_plans
+from searchcrawl.sources.project import Project
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs import job_table
+from searchcrawl.store.runs.job_table import Job, JobState
+
+#: States of a source whose last run left something to do.
+_LEFT: Final = frozenset({"waiting_for_resume", "stopped"})
+#: States of a source that nothing happens to.
+_IDLE: Final = frozenset({"scheduled", "finished"})
+
+
+def describe_job(
+    transaction: Transaction, project: Project | None, name: str, source_id: int | None, state: str
+) -> dict[str, Any]:
+    """The keys of ``status`` that follow from the schedule and the job of a source; ``state`` is that of its runs."""
+    jobs = job_table.load(transaction, []) if source_id is None else job_table.load(transaction, [source_id])
+    job = jobs.get(source_id or 0)
+    suspended = source_id in job_table.find_suspended(transaction)
+    schedules = project.schedules if project is not None else {}
+    plan = list_plans(schedules).get(name, Plan(name=name))
+    next_ms = None if suspended else find_next(job, plan, clock.now_ms())
+    disabled = any(name in each.sources and not each.enabled for each in schedules.values())
+    return {
+        "state": _find_state(state, job, suspended=suspended, disabled=disabled),
+        "next_run": clock.iso(next_ms),
+        "log": str(project.logs_dir / f"{name}.log") if project is not None else None,
+        "error": job.error if job is not None else None,
+    }
+
+
+def warn_of_job(transaction: Transaction, source_id: int | None) -> Iterator[tuple[str, str]]:
+    """The code and the text of each warning about the job of a source."""
+    job = job_table.load(transaction, [source_id]).get(source_id) if source_id is not None else None
+    if job is not None and job.overruns:
+        yield "overrun", f"its run takes longer than its schedule has time for: {job.overruns} moments were passed over"
+    if job is not None and job.skipped:
+        yield "missed", f'nothing could start it in time: {job.skipped} runs were passed over (misfire = "skip")'
+
+
+def _find_state(state: str, job: Job | None, *, suspended: bool, disabled: bool) -> str:
+    if state == "executing":
+        return state
+    if suspended:
+        return "suspended"
+    if job is not None and job.state is JobState.LAUNCHING:
+        return "launching"
+    if job is not None and job.state is JobState.WAITING:
+        return "waiting_for_resume" if state in _LEFT else "waiting_for_start"
+    if disabled and state in _IDLE:
+        return "disabled"
+    # Its last start ended before it was a run.
+    return "failed" if job is not None and job.error and state in _IDLE else state

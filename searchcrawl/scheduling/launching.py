@@ -1,0 +1,44 @@
+"""Starts the crawl of a try: as a process of this machine, in a session of its own (H5)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from searchcrawl.durable import make_folder
+from searchcrawl.sources.loading import PROJECT_VARIABLE
+from searchcrawl.sources.project import Project
+
+
+def build_command(name: str, token: str) -> list[str]:
+    """The command of a crawl that belongs to a try."""
+    return [sys.executable, "-m", "searchcrawl", "crawl", name, "-a", f"_job={token}"]
+
+
+def find_output(project: Project, name: str) -> Path:
+    """What a crawl prints that was started by itself; its log is another file."""
+    return project.logs_dir / f"{name}.out"
+
+
+def start_process(project: Project, name: str, token: str) -> subprocess.Popen[bytes]:
+    """A crawl that goes on when this process ends; raises OSError where it cannot be started."""
+    output = find_output(project, name)
+    make_folder(output.parent)
+    with output.open("wb") as file:
+        return subprocess.Popen(  # noqa: S603  # our own command
+            build_command(name, token),
+            cwd=project.root,
+            env=_build_environment(project),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def _build_environment(project: Project) -> Mapping[str, str]:
+    # It may have been relative to another folder.
+    return {**os.environ, PROJECT_VARIABLE: str(project.root)}

@@ -1,0 +1,157 @@
+"""What becomes of the job of a source at a moment: decisions, which write and start nothing (H2, H3, H5, H8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from searchcrawl.scheduling.timetable import DAY_MS, Timetable, build_timetable
+from searchcrawl.sources.schedule import Schedule
+from searchcrawl.store.runs.job_table import MAX_PAUSE_MS, Job, JobState, find_pause_ms
+
+#: A moment that is over for longer was missed: nothing was there to start a run.
+GRACE_MS: Final = 300_000
+#: A crawl that was started claims its job in this time.
+LAUNCH_MS: Final = 300_000
+#: Moments of a schedule that was just written, which passed before anything read it.
+_NEW_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What the files say of a source: without a ``timetable`` nothing is started by itself."""
+
+    name: str
+    spec: str = ""
+    timetable: Timetable | None = None
+    skips_missed: bool = False
+    scrapyds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What is seen of a job from outside: ``fence`` is that of the living process which has its source (0: none).
+
+    ``lost`` says why a start that was ordered will never begin; "" where it may.
+    """
+
+    suspended: bool = False
+    fence: int = 0
+    lost: str = ""
+
+
+def list_plans(schedules: Mapping[str, Schedule]) -> dict[str, Plan]:
+    """What the schedules say, by source."""
+    found: dict[str, Plan] = {}
+    for schedule in schedules.values():
+        timetable = build_timetable(schedule) if schedule.enabled else None
+        window = schedule.window.model_dump_json() if schedule.window else ""
+        spec = f"{schedule.cron or schedule.every_minutes} {schedule.timezone or ''} {window}"
+        skips = schedule.misfire == "skip"
+        for name in schedule.sources:
+            found[name] = Plan(
+                name=name,
+                spec=spec if schedule.enabled else "",
+                timetable=timetable,
+                skips_missed=skips,
+                scrapyds=schedule.scrapyd,
+            )
+    return found
+
+
+def decide(job: Job, plan: Plan, seen: Seen, now_ms: int) -> Job:
+    """The job as it is at this moment: one that died waits again, one that is due begins to wait."""
+    return _look_at_clock(_settle(job, plan, seen, now_ms), plan, seen, now_ms)
+
+
+def choose(jobs: Mapping[int, tuple[Plan, Job, Seen]], *, max_parallel: int, now_ms: int) -> list[int]:
+    """Which jobs are to be started now, those that wait longest first (H5)."""
+    places = max_parallel - sum(job.is_started for _, job, _ in jobs.values())
+    ready = [
+        (job.planned_ms or 0, plan.name, number)
+        for number, (plan, job, seen) in jobs.items()
+        if job.state is JobState.WAITING
+        and job.not_before_ms <= now_ms
+        and not seen.suspended
+        # Somebody crawls it by hand, or works on it between runs.
+        and not seen.fence
+        and plan.timetable is not None
+        and plan.timetable.find_opening(now_ms) <= now_ms
+    ]
+    return [number for _, _, number in sorted(ready)[: max(places, 0)]]
+
+
+def find_next(job: Job | None, plan: Plan, now_ms: int) -> int | None:
+    """When the next run of a source is to begin; None where nothing starts it by itself."""
+    timetable = plan.timetable
+    if timetable is None:
+        return None
+    job = _anchor(job or Job(), plan, now_ms)
+    if job.state is JobState.WAITING:
+        return timetable.find_opening(max(job.not_before_ms, now_ms))
+    due = timetable.find_due(job.anchor_ms or 0, now_ms)
+    return timetable.find_opening(now_ms) if due is not None else timetable.find_next(job.anchor_ms or 0)
+
+
+def _settle(job: Job, plan: Plan, seen: Seen, now_ms: int) -> Job:
+    """The job after what has become of its process."""
+    lost = seen.lost if job.state is JobState.LAUNCHING else ""
+    if job.state is JobState.RUNNING and seen.fence != job.fence:
+        lost = "its process ended in the middle of the run"
+    if lost:
+        pause_ms = 0 if job.resumes else find_pause_ms(job.attempt)
+        job = replace(job, state=JobState.WAITING, token="", resumes=False, error=lost, not_before_ms=now_ms + pause_ms)
+    if job.state is JobState.WAITING and (seen.suspended or plan.timetable is None):
+        return replace(job, state=JobState.ENDED, attempt=0)
+    return job
+
+
+def _look_at_clock(job: Job, plan: Plan, seen: Seen, now_ms: int) -> Job:
+    """The job after the moments that have passed; each is dealt with once (H2)."""
+    job, timetable = _anchor(job, plan, now_ms), plan.timetable
+    if timetable is None:
+        return job
+    due = timetable.find_due(job.anchor_ms or 0, now_ms)
+    if due is None or timetable.find_opening(now_ms) > now_ms:
+        return job
+    job = replace(job, anchor_ms=due)
+    if seen.suspended:
+        return job
+    if job.is_active:
+        return replace(job, overruns=job.overruns + 1)
+    if plan.skips_missed and now_ms - timetable.find_opening(due) > GRACE_MS:
+        return replace(job, skipped=job.skipped + 1)
+    return replace(
+        job,
+        state=JobState.WAITING,
+        planned_ms=due,
+        attempt=0,
+        not_before_ms=0,
+        token="",
+        error=None,
+        exit_code=None,
+        overruns=0,
+        skipped=0,
+    )
+
+
+def _anchor(job: Job, plan: Plan, now_ms: int) -> Job:
+    """The job with a moment from which its schedule counts, whatever was edited, and wherever the clock was set."""
+    timetable, anchor_ms = plan.timetable, job.anchor_ms
+    if job.not_before_ms > now_ms + MAX_PAUSE_MS:
+        job = replace(job, not_before_ms=now_ms)
+    if timetable is None:
+        return job if job.spec == "" else replace(job, spec="")
+    if timetable.cron is None:
+        # The first run is due at once; after a pause of the schedule the time counts anew.
+        begin_ms = now_ms - timetable.every_ms if anchor_ms is None else now_ms
+        if anchor_ms is None or anchor_ms > now_ms or job.spec == "":
+            anchor_ms = begin_ms
+    elif anchor_ms is None or job.spec != plan.spec:
+        # What was due before the edit is over.
+        anchor_ms = max(min(anchor_ms or 0, now_ms), now_ms - _NEW_MS)
+    elif anchor_ms > now_ms + DAY_MS:
+        # The clock was far ahead. If it was less, its moments were dealt with, and do not come again.
+        anchor_ms = now_ms
+    return replace(job, spec=plan.spec, anchor_ms=anchor_ms)

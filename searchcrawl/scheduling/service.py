@@ -1,0 +1,160 @@
+"""``searchcrawl run``: ticks in the foreground, restarts what died, and ends with its crawls (H8)."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Final
+
+from searchcrawl.exceptions import ConfigurationError, StoreError
+from searchcrawl.scheduling.ticking import Ticked, Ticking
+from searchcrawl.sources.project import Project
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.runs import holder, job_table, lease
+from searchcrawl.store.runs.job_table import JobState
+
+_POLL_SECONDS: Final = 2.0
+_STOP_POLL_SECONDS: Final = 0.2
+_STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class Signals:
+    """Counts the signals that ask this process to end, and ends its waiting."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+
+    @contextmanager
+    def catch(self) -> Iterator[None]:
+        """Catches them; a child that ends ends the waiting, too. In the main thread only."""
+        before = {number: signal.signal(number, self._note) for number in _STOPPING}
+        before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, self._pass)
+        wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(wakeup)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            os.close(self._reader)
+            os.close(self._writer)
+
+    def wait(self, seconds: float) -> None:
+        """Waits so long, or until the next signal."""
+        if select.select([self._reader], [], [], seconds)[0]:
+            os.read(self._reader, 4096)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+
+    def _pass(self, number: int, frame: FrameType | None) -> None:
+        """Only so that it is a signal with a handler, which ends the waiting."""
+
+
+class Service:
+    """The service of one project. ``tell`` gets what each tick did, ``warn`` each new error, once.
+
+    The files are read anew with each tick: an edit counts at once, and one that is refused leaves all as it was.
+    """
+
+    def __init__(
+        self,
+        load_project: Callable[[], Project],
+        database: Database,
+        *,
+        tell: Callable[[Ticked], None],
+        warn: Callable[[Exception], None],
+    ) -> None:
+        self._load_project = load_project
+        self._database = database
+        self._tell = tell
+        self._warn = warn
+        self._warned = ""
+        self._children: list[subprocess.Popen[bytes]] = []
+
+    def run(self) -> None:
+        """Ticks until a signal, then has the crawls of this machine end, and waits for them.
+
+        They go on when it runs again. A second signal ends them at once, as it does with a crawl.
+        """
+        signals = Signals()
+        project = self._load_project()
+        with signals.catch():
+            while not signals.count:
+                project = self._tick(project)
+                signals.wait(_POLL_SECONDS)
+                # Those that have ended would stay as zombies.
+                self._children = [child for child in self._children if child.poll() is None]
+            self._stop(signals)
+
+    def _tick(self, project: Project) -> Project:
+        """One tick; an error of it may be gone with the next one."""
+        try:
+            project = self._load_project()
+        except ConfigurationError as error:
+            self._warn_once(error)
+        try:
+            done = Ticking(project, self._database).tick()
+        except StoreError as error:
+            self._warn_once(error)
+            return project
+        self._warned = ""
+        self._children += done.children
+        self._tell(done)
+        return project
+
+    def _warn_once(self, error: Exception) -> None:
+        if str(error) != self._warned:
+            self._warned = str(error)
+            self._warn(error)
+
+    def _stop(self, signals: Signals) -> None:
+        """Has the crawls of this machine end cleanly; each signal that comes goes on to them."""
+        passed = 0
+        while holders := self._find_crawls():
+            if passed < signals.count:
+                passed = signals.count
+                self._pass_on(holders)
+            signals.wait(_STOP_POLL_SECONDS)
+            for child in self._children:
+                child.poll()
+
+    def _find_crawls(self) -> list[str]:
+        """The processes of jobs that run here."""
+        try:
+            return self._database.write(_let_resume)
+        except StoreError as error:
+            self._warn_once(error)
+            return [holder.describe_process(child.pid) for child in self._children if child.poll() is None]
+
+    def _pass_on(self, holders: list[str]) -> None:
+        for text in holders:
+            pid = holder.find_pid(text)
+            if pid is not None:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGTERM)
+
+
+def _let_resume(transaction: Transaction) -> list[str]:
+    """The living processes of this machine that run jobs; these go on with the next start."""
+    found: list[str] = []
+    holders = lease.find_holders(transaction)
+    jobs = job_table.load(transaction, job_table.find_started(transaction), lock=True)
+    for source_id, job in jobs.items():
+        if job.place or not job.is_started:
+            continue
+        fence, text = holders.get(source_id, (0, ""))
+        if job.state is JobState.LAUNCHING or fence != job.fence:
+            text = job.child
+        if text and holder.find_pid(text) is not None:
+            found.append(text)
+            if not job.resumes:
+                job_table.let_resume(transaction, source_id, job.token)
+    return found

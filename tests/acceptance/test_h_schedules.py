@@ -1,0 +1,175 @@
+"""`tick` and `run` with real crawls: due sources begin by themselves, what is killed goes on, and nothing is left (H1–H5, H8)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject
+from tests.crawl_forks import PAUSE, Forks, started
+from tests.final_state import settled
+from tests.site.client import SiteProcess, configure, write_project
+from tests.stored_rows import query
+
+LIMIT_SECONDS: Final = 60
+HOST: Final = "gen.acme.test"
+#: The pages of each source.
+SOURCES: Final = {"one": 40, "two": 41}
+PAGES: Final = sum(SOURCES.values())
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks(4) as forks:
+        yield forks
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+@pytest.fixture
+def folder(site: SiteProcess, tmp_path: Path) -> Iterator[Path]:
+    """A project with two sources; no process of it may be left."""
+    folder = tmp_path / "project"
+    site.clear_log()
+    for name, pages in SOURCES.items():
+        write_project(folder, site, name, start={"urls": [site.url(HOST, f"/n/{pages},delay=0.1/")]})
+    yield folder
+    wait_until(lambda: processes(folder) == [])
+
+
+def schedule(folder: Path, **keys: Any) -> None:
+    configure(folder, schedules={"s": {"sources": [*SOURCES], "every_minutes": 600}}, **keys)
+
+
+def wait_until(come: Callable[[], bool]) -> None:
+    end = time.monotonic() + LIMIT_SECONDS
+    while not come():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def processes(folder: Path) -> list[int]:
+    """The processes that have this working directory."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            if (each / "cwd").readlink() == folder and (each / "stat").read_text().split(") ")[1][0] != "Z":
+                found.append(int(each.name))
+        except OSError:
+            continue
+    return found
+
+
+def runs(folder: Path) -> list[tuple[Any, ...]]:
+    return query(
+        folder,
+        "SELECT sources.name, runs.end_reason, runs.exit_code FROM runs JOIN sources ON sources.id = runs.source_id "
+        "ORDER BY runs.id",
+    )
+
+
+def status(project: CrawlProject) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(project.command("status", project.name, "--json").stdout)
+    return found
+
+
+def check_complete(site: SiteProcess, folder: Path) -> None:
+    for name, pages in SOURCES.items():
+        assert len(CrawlProject(folder=folder, site=site, name=name).indexed()) == pages
+    assert query(folder, "SELECT count(*) FROM urls WHERE fetch_state <> 2") == [(0,)]
+    assert query(folder, "SELECT count(*) FROM leases WHERE renewed_ms IS NOT NULL") == [(0,)]
+
+
+@pytest.mark.matrix
+def test_tick_when_two_sources_are_due_and_one_may_run_then_one_after_the_other_runs_once(
+    site: SiteProcess, folder: Path
+) -> None:
+    schedule(folder, max_parallel=1)
+    one, two = (CrawlProject(folder=folder, site=site, name=name) for name in SOURCES)
+    before = status(one)
+
+    first = json.loads(one.command("tick", "--json").stdout)
+    wait_until(lambda: status(one)["state"] == "executing")
+    again = one.command("tick")
+    meanwhile = status(two)
+    by_hand = one.command("crawl", "one")
+    wait_until(lambda: len(runs(folder)) == 1 and runs(folder)[0][1] is not None)
+    second = one.command("tick")
+    wait_until(lambda: len(runs(folder)) == 2 and runs(folder)[1][1] is not None)
+    third = one.command("tick")
+    after = status(one)
+
+    assert (before["state"], bool(before["next_run"]), before["log"]) == ("scheduled", True, after["log"])
+    assert (first["started"], first["waiting"], first["failed"]) == (["one"], ["two"], [])
+    assert (again.stdout, again.stderr, again.returncode) == ("", "", 0)
+    assert (meanwhile["state"], by_hand.returncode) == ("waiting_for_start", 5)
+    assert (second.stdout, third.stdout) == ("two: started\n", "")
+    assert runs(folder) == [("one", "finished", 0), ("two", "finished", 0)]
+    assert (after["state"], after["error"], after["next_run"] > after["run"]["ended"]) == ("finished", None, True)
+    assert "ended: finished, exit 0" in Path(after["log"]).read_text("utf-8")
+    assert "one: initial run" in Path(after["log"]).with_suffix(".out").read_text("utf-8")
+    check_complete(site, folder)
+
+
+def test_run_when_its_crawls_and_itself_are_killed_then_all_go_on_and_nothing_is_left(
+    forks: Forks, site: SiteProcess, folder: Path
+) -> None:
+    schedule(folder)
+
+    for kill_itself in (False, True, False):
+        with started(forks.start(folder, "run", **{PAUSE: "0.1"})) as service:
+            known = len(settled(folder))
+            service.until(lambda known=known: len(settled(folder)) >= min(known + 8, PAGES))
+            crawls = [pid for pid in processes(folder) if pid != service.pid]
+            for pid in crawls[:1]:
+                os.kill(pid, signal.SIGKILL)
+            if kill_itself:
+                service.signal(signal.SIGKILL)
+                assert service.wait() == -signal.SIGKILL
+            else:
+                service.until(lambda: len([each for each in processes(folder) if each != service.pid]) > 0)
+                service.signal(signal.SIGTERM)
+                assert service.wait() == 0
+                # All that it started have ended, and their worker processes.
+                wait_until(lambda: processes(folder) == [])
+
+    with started(forks.start(folder, "run", **{PAUSE: "0.1"})) as service:
+        service.until(lambda: sum(reason == "finished" for _, reason, _ in runs(folder)) == 2)
+        service.signal(signal.SIGINT)
+        assert service.wait() == 0
+
+    requested = site.requested()
+    check_complete(site, folder)
+    assert {(name, reason) for name, reason, _ in runs(folder)} >= {(name, "finished") for name in SOURCES}
+    # A kill costs what was under way, and nothing else is asked for again.
+    assert len(requested) < PAGES + 3 * 2 * 8
+
+
+def test_tick_when_a_source_cannot_begin_then_the_reason_is_said_and_the_other_runs(
+    site: SiteProcess, folder: Path
+) -> None:
+    schedule(folder)
+    one = CrawlProject(folder=folder, site=site, name="one")
+    file = folder / "sources" / "one.toml"
+    good = file.read_text("utf-8")
+    file.write_text(good.replace("[scope]", "[scope]\ndepth = -1"), "utf-8")
+
+    one.command("tick")
+    wait_until(lambda: query(folder, "SELECT error FROM jobs WHERE state = 'ended' AND error IS NOT NULL") != [])
+    wait_until(lambda: [each[1] for each in runs(folder)] == ["finished"])
+    file.write_text(good, "utf-8")
+    after = status(one)
+
+    assert runs(folder) == [("two", "finished", 0)]
+    assert (after["state"], "scope.depth" in after["error"]) == ("failed", True)

@@ -1,0 +1,238 @@
+"""What ticks start, over simulated days with crawls that are not real: each due run begins once (H1–H3, H5, H8)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from searchcrawl.exceptions import SourceBusy
+from searchcrawl.scheduling import launching
+from searchcrawl.scheduling.planner import Plan, find_next, list_plans
+from searchcrawl.scheduling.ticking import Ticking
+from searchcrawl.sources.project import Project
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.runs import holder
+from searchcrawl.store.runs.job_table import JobState
+from tests.integration.support_ticking import HOUR, MINUTE, MONDAY, World, cron, every
+
+
+def test_interval_when_ticks_come_each_minute_then_runs_begin_on_time_and_an_overrun_is_reported(
+    make: Callable[..., World],
+) -> None:
+    world = make(schedules={"s": every(10)})
+
+    starts, overruns = [], []
+    for minute in range(41):
+        done = world.tick(1 if minute else 0)
+        if done.started:
+            starts.append(minute)
+            world.begin("a")
+        overruns += [minute] if done.overrun else []
+        # The second one takes 15 minutes.
+        if minute in {5, 25, 35}:
+            world.end("a")
+
+    assert (starts, overruns) == ([0, 10, 30, 40], [20])
+
+
+def test_ticks_when_several_come_at_once_then_one_run_begins(make: Callable[..., World]) -> None:
+    world = make(schedules={"s": every(10, "a", "b", "c")}, max_parallel=2)
+
+    with ThreadPoolExecutor(4) as threads:
+        done = list(threads.map(lambda _: world.tick(), range(4)))
+
+    assert sorted(name for name, _ in world.launched) == ["a", "b"]
+    assert sorted(name for each in done for name in each.started) == ["a", "b"]
+    assert world.job("c").state is JobState.WAITING
+
+
+def test_parallel_limit_when_reached_then_others_wait_for_their_turn(make: Callable[..., World]) -> None:
+    world = make(schedules={"s": every(60, "a", "b"), "t": every(90, "c")}, max_parallel=1)
+
+    order = []
+    for _ in range(4):
+        done = world.tick(1)
+        order += done.started
+        for name in done.started:
+            world.begin(name)
+        assert world.tick(1).started == []
+        for name in [*world.leases]:
+            world.end(name)
+
+    assert order == ["a", "b", "c"]
+
+
+def test_crawl_when_it_dies_then_begins_again_after_pauses_that_grow_and_each_old_start_is_over(
+    make: Callable[..., World],
+) -> None:
+    world = make(schedules={"s": cron("0 0 * * *")})
+    assert world.tick().started == ["a"]
+
+    pauses = []
+    for _ in range(4):
+        token = world.launched[-1][1]
+        world.begin("a")
+        world.kill("a")
+        assert world.tick().failed == {"a": "its process ended in the middle of the run"} or pauses
+        seconds = 0
+        while not world.tick(1 / 60).started:
+            seconds += 1
+        pauses.append(seconds + 1)
+        with pytest.raises(SourceBusy, match="this start of it is over"):
+            world.begin("a", token)
+
+    assert pauses == [10, 20, 40, 80]
+    world.begin("a")
+    world.end("a")
+    assert [world.tick(60).started for _ in range(22)] == [[]] * 22
+
+
+@pytest.mark.parametrize("known", ["child", "launcher"])
+def test_start_when_its_process_ended_before_the_run_began_then_is_tried_again(
+    make: Callable[..., World], known: str
+) -> None:
+    world = make(schedules={"s": every(600)})
+    world.tick()
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    text = holder.describe_process(ended.pid)
+    ended.wait()
+    # A tick that was killed has not noted which process it started.
+    world.change("a", **{"child": "", known: text})
+
+    first, second = world.tick(), world.tick(1)
+
+    assert (first.started, second.started) == ([], ["a"])
+    assert "ended" in first.failed["a"]
+    old, new = (token for _, token in world.launched)
+    with pytest.raises(SourceBusy):
+        world.begin("a", old)
+    world.begin("a", new)
+
+
+def test_start_when_nothing_can_be_started_then_waits_and_says_so_once(
+    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make(schedules={"s": every(600)})
+
+    def fail(project: Project, name: str, token: str) -> Any:
+        raise OSError(12, "no memory")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(launching, "start_process", fail)
+        done = [world.tick(1) for _ in range(8)]
+    world.tick(60)
+
+    assert [each.failed for each in done] == [{"a": "[Errno 12] no memory"}, *[{}] * 7]
+    assert [name for name, _ in world.launched] == ["a"]
+
+
+@pytest.mark.parametrize(("misfire", "started"), [("run_once", ["a"]), ("skip", [])])
+def test_moments_when_nothing_was_there_to_start_them_then_are_one_run_or_none(
+    make: Callable[..., World], misfire: str, started: list[str]
+) -> None:
+    world = make(schedules={"s": cron("0 * * * *", misfire=misfire)})
+    world.tick()
+    if world.launched:
+        world.begin("a")
+        world.end("a")
+    world.launched.clear()
+
+    late = world.tick(10 * 60 + 30)
+    for name in late.started:
+        world.begin(name)
+        world.end(name)
+    on_time = world.tick(31)
+
+    assert (late.started, bool(late.skipped), on_time.started) == (started, not started, ["a"])
+
+
+def test_window_when_a_moment_is_outside_then_one_run_begins_when_it_opens(make: Callable[..., World]) -> None:
+    world = make(schedules={"s": cron("0 * * * *", window={"from": "22:00", "to": "02:00"}, misfire="skip")})
+    starts = []
+    for minute in range(24 * 60 + 1):
+        done = world.tick(1 if minute else 0)
+        assert done.skipped == []
+        for name in done.started:
+            starts.append(minute // 60)
+            world.begin(name)
+            world.end(name)
+
+    assert starts == [0, 1, 22, 23, 24]
+
+
+def test_source_when_suspended_or_its_schedule_is_disabled_then_nothing_begins_and_moments_are_over(
+    make: Callable[..., World],
+) -> None:
+    hourly = {"s": cron("0 * * * *")}
+    world = make(schedules=hourly)
+    world.tick()
+    world.begin("a")
+    world.end("a")
+
+    world.suspend("a", suspended=True)
+    suspended = [world.tick(30).started for _ in range(5)]
+    world.suspend("a", suspended=False)
+    resumed = world.tick(10).started
+    world.configure(schedules={"s": cron("0 * * * *", enabled=False)})
+    disabled = [world.tick(40).started for _ in range(5)]
+    world.configure(schedules=hourly)
+    enabled = [world.tick(minutes).started for minutes in (5, 5, 60)]
+
+    assert (suspended, resumed, disabled) == ([[]] * 5, [], [[]] * 5)
+    assert enabled == [[], [], ["a"]]
+
+
+def test_schedule_when_it_is_edited_or_new_then_what_was_due_before_is_over(make: Callable[..., World]) -> None:
+    world = make(schedules={"s": cron("0 12 * * *", timezone="UTC")})
+    world.tick(13 * 60)
+    world.configure(schedules={"s": cron("0 11 * * *", timezone="UTC")})
+
+    assert [world.tick(minutes).started for minutes in (1, 22 * 60 - 2, 1)] == [[], [], ["a"]]
+
+
+@pytest.mark.parametrize("schedule", [every(60), cron("0 * * * *")])
+def test_clock_when_it_was_years_ahead_once_then_runs_go_on(
+    make: Callable[..., World], schedule: dict[str, Any]
+) -> None:
+    world = make(schedules={"s": schedule})
+    for days in (0, 4000, -4000):
+        if world.tick(days * 24 * 60).started:
+            world.begin("a")
+            world.end("a")
+
+    starts = 0
+    for _ in range(24 * 4):
+        if world.tick(15).started:
+            starts += 1
+            world.begin("a")
+            world.end("a")
+
+    assert starts in {23, 24}
+
+
+def test_next_run_when_asked_then_it_is_when_a_tick_starts_it(make: Callable[..., World]) -> None:
+    schedules = {"s": cron("30 4 * * *"), "t": every(90, "b", window={"from": "06:00", "to": "09:00"})}
+    world = make(schedules=schedules)
+    world.tick(60)
+    plans = list_plans(world.project.schedules)
+
+    following = [find_next(world.job(name), plans[name], world.now) for name in ("a", "b")]
+
+    assert following == [MONDAY + 4 * HOUR + 30 * MINUTE, MONDAY + 6 * HOUR]
+    assert find_next(None, Plan(name="c"), world.now) is None
+
+
+def test_tick_when_the_store_is_new_then_a_second_process_finds_the_same(make: Callable[..., World]) -> None:
+    world = make(schedules={"s": every(60)})
+    world.tick()
+
+    with closing(Database(world.project.database_url, world.root)) as other:
+        done = Ticking(world.project, other).tick(now_ms=world.now)
+
+    assert (done.started, done.running) == ([], ["a"])
