@@ -7,14 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from scrapy import Request, Spider, signals
+from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.extensions.memusage import MemoryUsage
-from scrapy.http import Response
-from scrapy.logformatter import LogFormatter
-from scrapy.pipelines import ItemPipelineManager
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
-from twisted.python.failure import Failure
 
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.composition import compose, compose_dry_run, compose_replay
@@ -39,14 +35,14 @@ from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.http.replay_middleware import ReplayMiddleware
 from searchcrawl.http.turn_middleware import TurnMiddleware
 from searchcrawl.http.visit_end import OutcomeMiddleware
-from searchcrawl.items import Document, Outcome, VisitEnds
 from searchcrawl.login.login_middleware import LoginMiddleware
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.run import Run
 from searchcrawl.sitemaps.sitemap_extension import SitemapExtension
 from searchcrawl.soft404.soft404_pipeline import PlaceholderPagePipeline
-from searchcrawl.sources.refused_settings import conceal_credentials
+from searchcrawl.sources.refused_settings import SETTLED_AT, conceal_credentials
 from searchcrawl.sources.source_settings import DEFAULTS, FIXED, OF_SOURCE, list_left_out, list_own_defaults
+from searchcrawl.spiders.stage_manager import QuietLogFormatter, StageManager
 
 _Ordered = Sequence[tuple[type[Any], int]]
 
@@ -96,7 +92,7 @@ _PIPELINES: Final[_Ordered] = (
     (PlaceholderPagePipeline, 120),
     (FieldsPipeline, 140),
     (PageFilterPipeline, 160),
-    (FieldsDigestPipeline, 200),
+    (FieldsDigestPipeline, SETTLED_AT),
     (CachePipeline, 900),
 )
 
@@ -122,8 +118,6 @@ _REQUESTING: Final = frozenset({
     ProxyMiddleware, ArchiveMiddleware, TurnMiddleware, PlaceholderPagePipeline, SitemapExtension,
 })  # fmt: skip
 
-#: Settings whose components may drop a page without notice, if they are those of a user.
-_OF_USERS: Final = ("ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
 #: The component nearest to the engine, after all others.
 _LAST: Final = -10_000
 
@@ -132,55 +126,6 @@ COMPONENTS: Final[Mapping[str, _Ordered]] = {
     "ITEM_PIPELINES": _PIPELINES,
     "EXTENSIONS": _EXTENSIONS,
 }
-
-
-class QuietLogFormatter(LogFormatter):
-    """Writes no line for each page: the URL table has the result of each URL, and lines cost time."""
-
-    def crawled(self, request: Request, response: Response, spider: Spider) -> Any:
-        return None
-
-    def scraped(self, item: Any, response: Any, spider: Spider) -> Any:
-        return None
-
-
-class StageManager(ItemPipelineManager):
-    """Calls our item pipelines one after the other, and waits only for those that answer later.
-
-    Scrapy's own manager waits after each, which costs as much as some of the stages. It is used as soon as one pipeline
-    is a user's own.
-    """
-
-    def __init__(self, *middlewares: Any, **arguments: Any) -> None:
-        super().__init__(*middlewares, **arguments)
-        self._stages = [pipeline.process_item for pipeline in middlewares if hasattr(pipeline, "process_item")]
-        self._only_ours = all(type(pipeline).__module__.startswith("searchcrawl.") for pipeline in middlewares)
-
-    async def process_item_async(self, item: Any) -> Any:
-        if isinstance(item, VisitEnds):
-            for end in item.ends:
-                await self._process_end(end)
-            return item
-        return await self._process(item) if self._only_ours else await super().process_item_async(item)
-
-    async def _process(self, item: Any) -> Any:
-        for process_item in self._stages:
-            item = process_item(item)
-            if not isinstance(item, Document | Outcome):
-                item = await item
-        return item
-
-    async def _process_end(self, end: Document | Outcome) -> None:
-        """As Scrapy does with an item of its own."""
-        try:
-            await self._process(end)
-        except Exception as error:
-            logger.exception("%s cannot be processed", end.claim.url)
-            crawler: Any = self.crawler
-            failure = Failure(error)  # type: ignore[no-untyped-call]
-            await crawler.signals.send_catch_log_async(
-                signal=signals.item_error, item=end, response=None, spider=crawler.spider, failure=failure
-            )
 
 
 class SearchcrawlAddon:
@@ -218,7 +163,8 @@ class SearchcrawlAddon:
         # Without a handler nothing can be sent, whatever a user's own components ask for.
         handlers = dict.fromkeys((*settings["DOWNLOAD_HANDLERS_BASE"], *settings["DOWNLOAD_HANDLERS"], *_WEB))
         settings.set("DOWNLOAD_HANDLERS", handlers if replay else handlers | _HANDLERS, priority="spider")
-        if not dry_run and any(settings.getdict(name) for name in _OF_USERS):
+        if not dry_run and settings.getdict("SPIDER_MIDDLEWARES"):
+            # They may drop a page without notice.
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", SettlingMiddleware, _LAST)
         left_out = _STORING if dry_run else _REQUESTING if replay else frozenset({ReplayMiddleware})
         for name, components in COMPONENTS.items():

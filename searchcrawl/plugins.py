@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
 
@@ -67,3 +68,44 @@ class DocumentConverter(Protocol):
 
     def convert(self, body: bytes, *, url: str, mimetype: str) -> Converted:
         """What is in a file that came from ``url``; ``mimetype`` is its type."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Document:
+    """A page that was read, as item pipelines, document services and spiders of users get it (K4).
+
+    ``title``, ``text``, ``description``, ``author``, ``subject``, ``language`` and ``values`` may be changed; a change of
+    anything else is an error. ``text`` is what will be indexed of the text. ``language`` is what the page declares, or
+    empty. ``values`` are texts by name: those of meta elements that ``[attributes]`` maps, and what is added to them;
+    ``[attributes]`` maps both as ``"meta:NAME"``, and is applied afterwards.
+
+    ``url`` is the URL of the page, ``answered_url`` the one that gave it after redirects. ``headers`` have lower-case
+    names; of several values the last one. ``body`` has its content codings undone. ``links`` are absolute URLs, each
+    once.
+    """
+
+    url: str
+    answered_url: str
+    depth: int
+    mimetype: str
+    fetched_at: datetime
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = field(default=b"", repr=False)
+    links: tuple[str, ...] = field(default=(), repr=False)
+    title: str = ""
+    text: str = field(default="", repr=False)
+    description: str = ""
+    author: str = ""
+    subject: str = ""
+    language: str = ""
+    values: dict[str, list[str]] = field(default_factory=dict)
+
+
+class DocumentService(Protocol):
+    """Changes documents or keeps them out of the index (K4); ``document_service`` of a source.
+
+    The class is made once a run, without arguments. An error costs the document at hand (903).
+    """
+
+    def process(self, document: Document) -> Document | None:
+        """The document as it is to be indexed; None keeps it out (952)."""

@@ -101,6 +101,8 @@ class Run:
     rewriting: Rewriting = field(init=False)
     #: the start URLs after rewriting, once they are admitted
     starts: tuple[NormalisedUrl, ...] = ()
+    #: what a spider of a user adds to the start URLs
+    own_starts: tuple[str, ...] = ()
     shutdown: Shutdown = field(default_factory=Shutdown)
     delivery_failure: Exception | None = None
     limit: int = 0

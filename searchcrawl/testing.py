@@ -1,20 +1,27 @@
-"""Tests a plugin without a crawl: ``followed`` says what a run would make of links, ``converted`` what of a file."""
+"""Tests a plugin without a crawl.
+
+``followed`` says what a run would make of links, ``converted`` what of a file; ``read`` is what pipelines, document services
+and spiders get of a page.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from searchcrawl import urls
+from searchcrawl import clock, items, urls
 from searchcrawl.convert.converter import ConversionContext
+from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.own_converter import page_of_plugin
-from searchcrawl.items import Page
-from searchcrawl.plugins import Converted, DocumentConverter, Rewritten, UrlRewriter
+from searchcrawl.documents.shown_document import show
+from searchcrawl.items import Claim, Page
+from searchcrawl.plugins import Converted, Document, DocumentConverter, DocumentService, Rewritten, UrlRewriter
 from searchcrawl.rules.identity import DEFAULT_NAMES, Identity
 from searchcrawl.rules.rewriting import PluginRewriter, Rewriting
 
 __all__ = [
-    "Converted", "DocumentConverter", "FollowedLink", "Rewritten", "UrlRewriter", "converted", "followed",
+    "Converted", "Document", "DocumentConverter", "DocumentService", "FollowedLink", "Rewritten", "UrlRewriter",
+    "converted", "followed", "read",
 ]  # fmt: skip
 
 
@@ -70,6 +77,30 @@ def converted(
     name = getattr(converter, "__qualname__", type(converter).__qualname__)
     context = ConversionContext(url=url, mimetype=mimetype, attribute_origins=frozenset(attribute_origins))
     return page_of_plugin(converter().convert(body, url=url, mimetype=mimetype), name, context)
+
+
+def read(
+    html: str,
+    *,
+    url: str = "http://test.invalid/",
+    attribute_origins: Iterable[str] = (),
+    content_type: str = "text/html; charset=utf-8",
+) -> Document:
+    """The document of an HTML page as pipelines, document services and spiders get it: with all of its text.
+
+    ``attribute_origins`` are the names that ``[attributes]`` maps, as ``meta:price``; ``values`` has those of the page.
+    """
+    body = html.encode()
+    headers = ((b"Content-Type", content_type.encode()),)
+    context = ConversionContext(
+        url=url, headers=headers, mimetype="text/html", attribute_origins=frozenset(attribute_origins)
+    )
+    page = HTML.convert(body, context)
+    claim = Claim(url_id=0, url=url, host_id=0, depth=0)
+    document = items.Document(
+        claim=claim, base_url=url, code=200, headers=headers, body=body, mimetype="text/html", fetched_at=clock.now()
+    )
+    return show(document, page)
 
 
 def _follow(rewriting: Rewriting, url: str, referrer: str | None) -> FollowedLink:

@@ -127,7 +127,8 @@ class CachePipeline:
             run.write(partial(run_table.set_forgotten, source=run.source_id, digest=forgotten))
 
     def _admit_start(self, run: Run, admission: Admission) -> None:
-        starts, found = normalise_starts(read_start_urls(run.project, run.source), run.rewriting)
+        named = dict.fromkeys((*read_start_urls(run.project, run.source), *run.own_starts))
+        starts, found = normalise_starts(list(named), run.rewriting)
         run.starts = tuple(starts)
 
         def admit(transaction: Transaction) -> None:

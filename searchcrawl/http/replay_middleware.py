@@ -19,6 +19,7 @@ from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_redirects
 from searchcrawl.items import Answer, CachedAnswer, Claim, Hop, Outcome
+from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 from searchcrawl.store.urls.replay_table import StoredAnswer
 
@@ -74,8 +75,9 @@ class ReplayMiddleware:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ReplayMiddleware:
         middleware = stages_of(crawler).get(cls)
-        # Those of a user's own expect a request and an item for each page.
-        middleware._alone = any(
+        # Those of a user's own expect a request and an item for each page. What they made of its text is in its record:
+        # they get the page as it came.
+        middleware._alone = stages_of(crawler).get(Run).source.has_document_plugins or any(
             not load_object(component).__module__.startswith("searchcrawl.")
             for name in _COMPONENTS
             for component, place in crawler.settings.getdict(name).items()
@@ -178,7 +180,7 @@ class ReplayMiddleware:
 
     def _build_cached(self, page: StoredPage) -> CachedAnswer | None:
         text = page.fields.get("content")
-        if self._claims is None or not isinstance(text, str):
+        if self._claims is None or self._alone or not isinstance(text, str):
             return None
         whole_digest = page.fields.get("whole_digest", "")
         return CachedAnswer(page.body, page.headers, text, page.record, page.record_id, whole_digest)

@@ -15,10 +15,12 @@ from searchcrawl import urls
 from searchcrawl.rules.identity import DEFAULT_NAMES
 from searchcrawl.rules.recrawl import Intervals
 from searchcrawl.sources.attribute_table import Attributes
+from searchcrawl.sources.change_table import Change
 from searchcrawl.sources.content_table import Content
 from searchcrawl.sources.copies_table import Copies
 from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.sources.login import Login
+from searchcrawl.sources.plugin_classes import PluginName
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.refused_settings import find_refusal
 from searchcrawl.sources.rewrites import ParameterNames, Rewrites
@@ -42,7 +44,6 @@ from searchcrawl.sources.values import (
     Sitemaps,
     Table,
     WebUrls,
-    check_no_repeats,
     refuse,
     refuse_until_later,
 )
@@ -157,14 +158,6 @@ class Robots(Table):
     )
     crawl_delay: bool = Field(True, description="Keep the delay that robots.txt asks for if it is the longer one.")
     max_crawl_delay_seconds: Amount = Field(60.0, description="The longest such delay that is kept.")
-
-
-class Change(Table):
-    """What makes a page changed (D2)."""
-
-    condition: Annotated[tuple[Literal["date", "checksum", "etag"], ...], LIST, AfterValidator(check_no_repeats)] = (
-        Field(("date", "checksum"), description="A page is changed if any of these differs from the last visit.")
-    )
 
 
 class Lifecycle(Table):
@@ -332,6 +325,13 @@ class SourceFile(Tables):
         description="What a run does: `accept` crawls and indexes; `examine` fetches and reports, and changes nothing in the "
         "index; `index_only` indexes what is known, and finds no new URLs in pages or sitemaps.",
     )
+    spider: PluginName | None = Field(
+        None, description="A subclass of `WebSpider`, which chooses links and fields; its module is beside scrapy.cfg."
+    )
+    document_service: PluginName | None = Field(
+        None,
+        description="A class that changes each document or keeps it out of the index; its module is beside scrapy.cfg.",
+    )
     test: bool = Field(False, description="Crawl as always, and deliver nothing: no document and no removal.")
 
 
@@ -364,9 +364,12 @@ class Source(SourceFile):
     @property
     def no_delivery_key(self) -> str | None:
         """The key because of which runs deliver nothing (D11, H6): what they bring waits until it is edited."""
-        if self.test:
-            return "test"
-        return "mode" if self.mode == "examine" else None
+        return "test" if self.test else "mode" if self.mode == "examine" else None
+
+    @property
+    def has_document_plugins(self) -> bool:
+        """Whether a class of a user sees each document that was read, and may change it."""
+        return self.spider is not None or self.document_service is not None or bool(self.settings.get("ITEM_PIPELINES"))
 
     @property
     def shares_copies(self) -> bool:
@@ -387,7 +390,7 @@ class Source(SourceFile):
 
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
-    "collection", "receiver", "document_service", "cache", "spider", "tests", "feeds",
+    "collection", "receiver", "cache", "tests", "feeds",
     "fetch.dns_per_second", "login.steps",
     "render", "file", "table", "mail", "agent",
 })  # fmt: skip

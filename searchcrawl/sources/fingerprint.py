@@ -35,6 +35,8 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 _SHOWN: Final = frozenset({"attributes.values"})
 #: Scrapy settings that put users' own components where documents pass.
 _SETTINGS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
+#: Classes of users that see each document.
+_PLUGINS: Final = ("spider", "document_service")
 #: The versions of the steps that make a document of a body; a rise has the next run process every page again.
 VERSIONS: Final[Mapping[str, int]] = {
     # Rises when ``html.page`` would read another page out of the same bytes.
@@ -52,7 +54,7 @@ VERSIONS: Final[Mapping[str, int]] = {
 #: Beginnings of the keys that decide which answer a request gets: after an edit of one the cache says nothing.
 _OF_ANSWERS: Final = ("fetch.headers", "login.", "robots.", "settings.DOWNLOADER_MIDDLEWARES")
 #: Those of the keys that decide where a URL may lead.
-_OF_LINKS: Final = ("mode", "scope.", "rewrite")
+_OF_LINKS: Final = ("mode", "scope.", "rewrite", "spider")
 #: Those of the keys that decide which text and links a page has, and which of the links are followed.
 _OF_ADMISSION: Final = (
     *_OF_LINKS,
@@ -102,6 +104,7 @@ def compute_fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
     if source.copies.near == "remove":
         # The other values matter to searches alone.
         values["copies.near"] = source.copies.near
+    values |= {name: plugin for name in _PLUGINS if (plugin := getattr(source, name)) is not None}
     if source.groups:
         values["groups"] = sorted(source.groups)
     if source.display:

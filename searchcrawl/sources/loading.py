@@ -39,6 +39,7 @@ from searchcrawl.sources.forgotten_list import read_list
 from searchcrawl.sources.login import find_login_errors
 from searchcrawl.sources.overrides import OPTION
 from searchcrawl.sources.plugin_classes import import_class
+from searchcrawl.sources.plugin_errors import find_plugin_errors
 from searchcrawl.sources.project import FILE, SOURCES_DIR, Project, ProjectFile
 from searchcrawl.sources.refused_settings import list_refused_settings
 from searchcrawl.sources.rewrites import build_rewriters
@@ -74,6 +75,14 @@ def find_project(start: Path | None = None) -> Path:
         if (folder / "scrapy.cfg").is_file():
             return folder
     raise ConfigurationError("scrapy.cfg", "", f"no project here or above: searchcrawl init DIR, or {PROJECT_VARIABLE}")
+
+
+def has_project_file() -> bool:
+    """Whether there is a project with a searchcrawl.toml, good or broken."""
+    try:
+        return (find_project() / FILE).exists()
+    except ConfigurationError:
+        return False
 
 
 def load_project(root: Path) -> Project:
@@ -363,6 +372,7 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
         ConfigurationError(*source.locate(f"login.{key}"), message) for key, message in find_login_errors(source.login)
     ]
     errors += _find_unmapped(source)
+    errors += find_plugin_errors(project, source)
     scope = source.scope
     if not scope.allow_all and not scope.include_hosts and not scope.include_urls:
         message = "nothing is included: name hosts or URLs, or set scope.allow_all = true"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.refused_settings import COMPONENTS
 from searchcrawl.sources.values import Check, PublicText, refuse
 
 
@@ -22,6 +23,10 @@ def _check_name(text: str) -> str:
 
 
 PluginName = Annotated[PublicText, Check(_check_name, "`module:Class`")]
+
+
+#: Of which a spider of a source is a subclass; not imported here, because it loads Scrapy.
+_WEB_SPIDER: Final = "searchcrawl.spiders.web_spider.WebSpider"
 
 
 def find_class(plugin: str, root: Path) -> Any:
@@ -49,3 +54,29 @@ def import_class(plugin: str, methods: Sequence[str], *, file: str, key: str, ro
     if missing:
         raise ConfigurationError(file, key, f'has no method {", ".join(missing)} (got "{plugin}")')
     return found
+
+
+def import_spider(plugin: str, *, file: str, key: str, root: Path) -> Any:
+    """The class of a ``spider``; raises ConfigurationError for one that no source can have."""
+    found = import_class(plugin, (), file=file, key=key, root=root)
+    if _WEB_SPIDER not in {f"{base.__module__}.{base.__qualname__}" for base in found.__mro__[1:]}:
+        raise ConfigurationError(file, key, f'is no subclass of {_WEB_SPIDER} (got "{plugin}")')
+    if getattr(found, "custom_settings", None):
+        raise ConfigurationError(file, key, f'must have no custom_settings: use [settings] (got "{plugin}")')
+    return found
+
+
+def find_component_errors(settings: Mapping[str, Any], *, root: Path) -> Iterator[tuple[str, str]]:
+    """The setting and the reason of each component of a source's settings that cannot be loaded."""
+    for name in COMPONENTS:
+        for path, place in (settings.get(name) or {}).items():
+            module, dot, attribute = path.rpartition(".")
+            if place is None:
+                continue
+            try:
+                if not dot:
+                    raise ValueError("must be module.Class")
+                find_class(f"{module}:{attribute}", root)
+            except Exception as error:  # noqa: BLE001 - a module of a user may raise any error when it is loaded
+                reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                yield name, f'cannot be imported: {reason} (got "{path}")'

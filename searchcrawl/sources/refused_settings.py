@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources import plugin_limits
 from searchcrawl.sources.checking import join_key, quote_value
 from searchcrawl.sources.privacy import Privacy, is_credential, privacy_below, show_name
 from searchcrawl.sources.secrets import Concealed
@@ -86,7 +87,12 @@ _REASONS_BY_PREFIX: Final[Mapping[str, str]] = {
 }
 
 #: Lists of components to which a source may add its own.
-_COMPONENTS: Final = frozenset({"DOWNLOADER_MIDDLEWARES", "EXTENSIONS", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES"})
+COMPONENTS: Final = ("DOWNLOADER_MIDDLEWARES", "EXTENSIONS", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
+#: Those lists and tables of which Scrapy has one of its own, with ``_BASE`` at the end of its name.
+_WITH_BASE: Final = frozenset({*COMPONENTS, "DOWNLOAD_HANDLERS", "FEED_EXPORTERS", "FEED_STORAGES", "SPIDER_CONTRACTS"})
+#: The place of the item pipeline that settles what is indexed.
+SETTLED_AT: Final = 200
+_PIPELINES: Final = "ITEM_PIPELINES"
 
 
 def find_refusal(name: str, value: Any) -> str | None:
@@ -98,9 +104,11 @@ def find_refusal(name: str, value: Any) -> str | None:
     )
     if reason is not None:
         return f"not for a source: {reason}"
-    if name.endswith("_BASE"):
+    if name.removesuffix("_BASE") in _WITH_BASE and name.endswith("_BASE"):
         return f"not for a source: {_BY_OURS}; add yours to {name.removesuffix('_BASE')}"
-    return _wrong_components(value) if name in _COMPONENTS else None
+    if name == plugin_limits.NAME:
+        return _find_wrong_limits(value)
+    return _wrong_components(name, value) if name in COMPONENTS else None
 
 
 def list_refused_settings(settings: Any, *, file: str, above: str = "") -> list[ConfigurationError]:
@@ -127,7 +135,7 @@ def find_refusal_on_command_line(name: str, text: str) -> str | None:
     if name.startswith("LOG"):
         return None
     value: Any = text
-    if name in _COMPONENTS:
+    if name in COMPONENTS:
         try:
             value = json.loads(text)
         except ValueError:
@@ -152,7 +160,15 @@ def _conceal(value: Any, *, of_credential: bool) -> Any:
     return Concealed(value) if of_credential and type(value) is str else value
 
 
-def _wrong_components(value: Any) -> str | None:
+def _find_wrong_limits(value: Any) -> str | None:
+    try:
+        plugin_limits.parse_limits(value)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _wrong_components(name: str, value: Any) -> str | None:
     if not isinstance(value, Mapping):
         return 'must be a table of components and their order numbers, as {"mine.Pipeline" = 300}'
     for path, place in value.items():
@@ -160,4 +176,8 @@ def _wrong_components(value: Any) -> str | None:
             return f"not for a source: the place of {path} is fixed"
         if isinstance(place, bool) or not isinstance(place, int | None):
             return f"the place of {path} must be a whole number"
+        if name == _PIPELINES and place is not None and place >= SETTLED_AT:
+            return (
+                f"{path} comes too late at {place}: what is indexed is settled at {SETTLED_AT}, give it a lower number"
+            )
     return None

@@ -81,6 +81,6 @@ def list_left_out(of_project: Iterable[tuple[str, Any]]) -> list[str]:
         for name, value in of_project
         if name not in _OF_PROJECT
         and not name.startswith("LOG")
-        and value != vars(shipped).get(name)
+        and value not in (vars(shipped).get(name), FIXED.get(name))
         and (name in OF_SOURCE or find_refusal(name, {}) is not None)
     )

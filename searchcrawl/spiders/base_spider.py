@@ -11,6 +11,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from searchcrawl.codes import Code
+from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_failure, find_redirects, join_lines
 from searchcrawl.items import Answer, Document, Outcome
 from searchcrawl.run import Run, begin
@@ -38,7 +39,14 @@ class SourceSpider(Spider):
     def from_crawler(
         cls, crawler: Crawler, *args: Any, run: Run | None = None, limit: str = "0", pages: str = "0", **kwargs: Any
     ) -> Self:
-        spider = super().from_crawler(crawler, *args, **kwargs)
+        cls.require_source()
+        try:
+            spider = super().from_crawler(crawler, *args, **kwargs)
+        except Exception as error:
+            if cls.source.spider is None:
+                raise
+            message = f"{cls.source.spider} cannot begin: {join_lines(repr(error))}"
+            raise ConfigurationError(*cls.source.locate("spider"), message) from error
         if run is None:
             patience_seconds = crawler.settings.getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
             database = Database(cls.project.database_url, cls.project.root, patience_seconds=patience_seconds)
@@ -46,6 +54,14 @@ class SourceSpider(Spider):
         run.limit, run.pages = int(limit), int(pages)
         spider.run = run
         return spider
+
+    @classmethod
+    def require_source(cls) -> None:
+        """Raises ConfigurationError for a class of a user that no source has as its ``spider``."""
+        if getattr(cls, "source", None) is None:
+            name = f"{cls.__module__}:{cls.__qualname__}"
+            message = f'is the spider of no source: name it in a source file, as spider = "{name}"'
+            raise ConfigurationError(name, "", message)
 
     async def start(self) -> AsyncIterator[Any]:
         """Yields nothing: the scheduler makes the requests from the URL table."""

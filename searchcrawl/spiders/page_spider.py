@@ -68,7 +68,7 @@ def visit_page(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: in
     seen: list[Document | Outcome] = []
     claim = Claim(url_id=0, url=url, host_id=0, depth=depth)
     values = {"name": run.source.name, "source": run.source, "project": run.project, "__module__": __name__}
-    spider = type("PageSpiderOfSource", (PageSpider, find_spider_class(run.source)), values)
+    spider = type("PageSpiderOfSource", (PageSpider, find_spider_class(run.project, run.source)), values)
     process.crawl(spider, run=run, claim=claim, seen=seen)
     # The command has handlers of its own: those of Scrapy let a request wait for its turn.
     process.start(install_signal_handlers=False)

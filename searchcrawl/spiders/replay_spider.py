@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.http import Response
 
-from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
 from searchcrawl.http.replay_middleware import ReplayMiddleware, find_further
 from searchcrawl.items import Document, Outcome, VisitEnds
 from searchcrawl.run import Run
@@ -38,8 +38,10 @@ def replay_pages(process: AsyncCrawlerProcess, run: Run) -> int:
     start.
     """
     values = {"name": run.source.name, "source": run.source, "project": run.project, "__module__": __name__}
-    spider = type("ReplaySpiderOfSource", (ReplaySpider, find_spider_class(run.source)), values)
-    crawler = run_spider(process, spider, run=run)
+    spider = type("ReplaySpiderOfSource", (ReplaySpider, find_spider_class(run.project, run.source)), values)
+    crawler, error = run_spider(process, spider, run=run)
+    if isinstance(error, SearchcrawlError):
+        raise error
     if process.bootstrap_failed or not isinstance(crawler.spider, ReplaySpider):
         message = f"the pages cannot be processed: the log of {run.source.name} says why"
         raise ConfigurationError(run.source.file, "settings", message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from scrapy import Spider
 from scrapy.crawler import AsyncCrawlerProcess, Crawler
@@ -16,15 +16,22 @@ _SWITCH_SECONDS: Final = 0.001
 _COLLECTED: Final = (50_000, 20, 50)
 
 
-def run_spider(process: AsyncCrawlerProcess, spider: type[Spider], **arguments: Any) -> Crawler:
-    """Runs the reactor until the spider is closed, so only once in a process; returns its crawler."""
+class Ran(NamedTuple):
+    """The crawler of a spider that was run, and the error with which it did not begin."""
+
+    crawler: Crawler
+    error: BaseException | None
+
+
+def run_spider(process: AsyncCrawlerProcess, spider: type[Spider], **arguments: Any) -> Ran:
+    """Runs the reactor until the spider is closed, so only once in a process."""
     # Everything loaded by now lives as long as the process: the garbage collector need not look at it.
     gc.disable()
     crawler = process.create_crawler(spider)
-    process.crawl(crawler, **arguments)
+    task = process.crawl(crawler, **arguments)
     gc.freeze()
     gc.set_threshold(*_COLLECTED)
     gc.enable()
     sys.setswitchinterval(_SWITCH_SECONDS)
     process.start()
-    return crawler
+    return Ran(crawler, task.exception() if task.done() and not task.cancelled() else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from scrapy.utils.misc import load_object
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, UnknownSource
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import find_project, list_source_names, load_project, load_source, load_sources
+from searchcrawl.sources.plugin_classes import import_spider
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.stored_modes import apply_umask
 
@@ -54,7 +56,8 @@ class SourceSpiderLoader(SpiderLoader):
     def list(self) -> builtins.list[str]:
         """The names of all good sources and of the Python spiders; ``errors`` has what is broken."""
         clashing = {name for name, _ in self._find_clashes()}
-        return [name for name in dict.fromkeys((*self._load_names(), *super().list())) if name not in clashing]
+        in_python = [name for name in super().list() if not _is_of_source(self._spiders[name])]
+        return [name for name in dict.fromkeys((*self._load_names(), *in_python)) if name not in clashing]
 
     def load(self, spider_name: str, overrides: Mapping[str, Any] | None = None) -> type[Spider]:
         """The spider class of a source, with class attributes ``name``, ``source`` and ``project``.
@@ -68,7 +71,10 @@ class SourceSpiderLoader(SpiderLoader):
                 if name == spider_name:
                     raise error
             if spider_name in self._spiders:
-                return super().load(spider_name)
+                spider: Any = super().load(spider_name)
+                if _is_of_source(spider):
+                    spider.require_source()
+                return spider  # type: ignore[no-any-return]
             if self._project is None:
                 raise self.project_error or KeyError(spider_name)
             try:
@@ -101,14 +107,28 @@ class SourceSpiderLoader(SpiderLoader):
         ]
 
 
+def _is_of_source(spider: type[Spider]) -> bool:
+    """Whether a class of a user is one that a source names as its ``spider``."""
+    # Not imported here: without it there is no subclass of it.
+    loaded = sys.modules.get("searchcrawl.spiders.base_spider")
+    return loaded is not None and issubclass(spider, loaded.SourceSpider)
+
+
 def _build_spider_class(project: Project, source: Source) -> type[Spider]:
-    base = find_spider_class(source)
+    base = find_spider_class(project, source)
     attributes = {"name": source.name, "source": source, "project": project, "__module__": base.__module__}
     return type(f"{base.__name__}_{source.name.replace('-', '_')}", (base,), attributes)
 
 
-def find_spider_class(source: Source) -> type[Spider]:
-    """The spider of the source's ``type``: that of ``wiki`` would be ``WikiSpider`` in ``wiki_spider.py``."""
+def find_spider_class(project: Project, source: Source) -> type[Spider]:
+    """The ``spider`` of a source, or that of its ``type``: that of ``wiki`` would be ``WikiSpider`` in ``wiki_spider.py``.
+
+    Raises ConfigurationError.
+    """
+    if source.spider is not None:
+        file, key = source.locate("spider")
+        own: type[Spider] = import_spider(source.spider, file=file, key=key, root=project.root)
+        return own
     # Imported with the first source of the type, so that ``list`` stays quick.
     found: type[Spider] = load_object(f"searchcrawl.spiders.{source.type}_spider.{source.type.title()}Spider")
     return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from scrapy.http import Response
+from scrapy.http import HtmlResponse, Response
+from scrapy.selector import Selector
 
-from searchcrawl import clock
+from searchcrawl import clock, plugins
 from searchcrawl.convert.own_converter import list_own_converters
 from searchcrawl.convert.registry import Registry
 from searchcrawl.html.links import find_header_canonical
@@ -16,7 +18,35 @@ from searchcrawl.spiders.base_spider import SourceSpider
 
 
 class WebSpider(SourceSpider):
-    """Visits the pages of a web source: hands each response to the item pipelines, which read it."""
+    """Visits the pages of a web source: hands each response to the item pipelines, which read it.
+
+    ``spider = "module:Class"`` in a source file makes a subclass the spider of that source. It overrides any of
+    ``list_start_urls``, ``choose_links``, ``read_fields`` and ``find_refusal``; ``select`` helps to read a page. A method
+    that raises costs the page at hand (903).
+    """
+
+    def list_start_urls(self) -> Iterable[str]:
+        """URLs to start with beside those of ``[start]``; asked once, when a run begins."""
+        return ()
+
+    def choose_links(self, document: plugins.Document) -> Iterable[str]:
+        """The links of a page that are followed, of ``document.links`` or others; rules decide about all of them."""
+        return document.links
+
+    def read_fields(self, document: plugins.Document) -> Mapping[str, str | Sequence[str]]:
+        """Other values for fields of a page: ``title``, ``text``, ``description``, ``author``, ``subject``, ``language``.
+
+        Any other name is that of values that ``[attributes]`` maps as ``"meta:NAME"``.
+        """
+        return {}
+
+    def find_refusal(self, document: plugins.Document) -> str | None:
+        """Why a page is not indexed (952); None: it is. Its links are followed in any case."""
+        return None
+
+    def select(self, document: plugins.Document) -> Selector:
+        """The page for CSS and XPath, as in any spider of Scrapy; it is parsed for each call."""
+        return HtmlResponse(document.answered_url, body=document.body, headers=dict(document.headers)).selector
 
     @cached_property
     def _registry(self) -> Registry:

@@ -304,6 +304,8 @@ class EndReason(StrEnum):
     LIMIT = "limit"
     #: `fetch.max_minutes` passed
     MAX_MINUTES = "max_minutes"
+    #: a plug-in failed at too many documents
+    PLUGIN_ERRORS = "plugin_errors"
     #: a signal or a stop ended it
     STOPPED = "stopped"
     #: the cache is full of documents that the index does not take

@@ -285,7 +285,7 @@ def test_test_when_components_of_the_users_own_say_no_then_it_is_said(
 ) -> None:
     url, output = site.url(HOST, "/good.html"), tmp_path / "output.txt"
     (tmp_path / "own_parts.py").write_text(OWN, "utf-8")
-    new_project(tmp_path, site, settings={"ITEM_PIPELINES": {"own_parts.Dropping": 300}}, **tables(site))
+    new_project(tmp_path, site, settings={"ITEM_PIPELINES": {"own_parts.Dropping": 100}}, **tables(site))
     dropped = forks.run(tmp_path, "test", url, "--source", "demo", "--json")
     view = Answer(dropped, output.read_text("utf-8")).object
     new_project(tmp_path, site, settings={"SPIDER_MIDDLEWARES": {"own_parts.Keeping": 300}}, **tables(site))
@@ -293,7 +293,12 @@ def test_test_when_components_of_the_users_own_say_no_then_it_is_said(
 
     kept = forks.run(tmp_path, "test", url, "--source", "demo", "--json")
 
-    assert (dropped, view["code"], view["rule"], view["fields"]) == (0, 952, "pipeline: not wanted", {})
+    assert (dropped, view["code"], view["rule"], view["fields"]) == (
+        0,
+        952,
+        "settings.ITEM_PIPELINES: own_parts.Dropping: not wanted",
+        {},
+    )
     assert kept == 4
     assert output.read_text("utf-8").startswith("sources/demo.toml: settings: the visit came to no end")
 

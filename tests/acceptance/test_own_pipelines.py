@@ -1,35 +1,75 @@
-"""Pipelines of users' own: what they drop or fail at costs that document, never the run (K4, J2)."""
+"""Classes of users that see each document: what they drop, change or fail at (K4, X-S11)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
-from tests.acceptance.support_project import new_project
+from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
 from tests.site.client import SiteProcess
 
-HOST: Final = "pipelines.acme.test"
-NAMES: Final = ("good", "dropped", "broken", "late")
-PIPELINES: Final = """
+NAMES: Final = ("good", "dropped", "broken", "nothing", "other", "late")
+MINE: Final = """
 from scrapy.exceptions import DropItem
 
 class Early:
     def process_item(self, item):
-        if item.claim.url.endswith("/dropped.html"):
+        if item.url.endswith("/dropped.html"):
             raise DropItem("not wanted")
-        if item.claim.url.endswith("/broken.html"):
+        if item.url.endswith("/broken.html"):
             raise RuntimeError("cannot cope")
+        if item.url.endswith("/nothing.html"):
+            return None
+        return {"other": 1} if item.url.endswith("/other.html") else item
+
+class Shouting:
+    async def process_item(self, item, spider):
+        assert spider.name == "demo"
+        item.title = item.title.upper()
+        item.values["price"] = ["12.5"]
         return item
 
-class Late:
+class Failing:
     def process_item(self, item):
-        if item.claim.url.endswith("/late.html"):
-            raise DropItem("after it was handed over")
+        if item.url.endswith(".html"):
+            raise RuntimeError("the body: " + item.body.decode())
         return item
+
+class CannotBegin:
+    def open_spider(self):
+        raise RuntimeError("no licence")
+
+class CannotEnd:
+    def process_item(self, item):
+        return item
+
+    def close_spider(self):
+        raise RuntimeError("no end")
+
+class Service:
+    def process(self, document):
+        if document.url.endswith("/late.html"):
+            return None
+        document.text = document.text.upper()
+        return document
+
+class Twice:
+    def process(self, document):
+        document.title += ", read"
+        document.text += " more"
+        return document
+
+class Broken:
+    def __init__(self):
+        raise RuntimeError("no service")
+
+    def process(self, document):
+        return document
 """
 
 
@@ -39,39 +79,148 @@ def site() -> Iterator[SiteProcess]:
         yield site
 
 
-def test_crawl_when_a_pipeline_drops_or_fails_then_the_row_says_so_and_the_run_ends(
+def prepared(site: SiteProcess, folder: Path, host: str, names: tuple[str, ...] = NAMES, **keys: Any) -> CrawlProject:
+    """A project whose pages each link to one of their own."""
+    pages(site, host, **{name: page(f"page {name}", f"/{name}-below.html") for name in names})
+    site.set_pages(host, {f"/{name}-below.html": page(f"below {name}") for name in names})
+    (folder / "mine.py").write_text(MINE, "utf-8")
+    return new_project(folder, site, **source(site, host), **keys)
+
+
+@pytest.mark.matrix
+def test_crawl_when_plugins_change_drop_or_fail_then_each_document_gets_what_is_its_own(
     site: SiteProcess, tmp_path: Path
 ) -> None:
-    pages(site, HOST, **{name: page(f"page {name}") for name in NAMES})
-    project = new_project(tmp_path, site, **source(site, HOST))
-    (tmp_path / "mine.py").write_text(PIPELINES, "utf-8")
+    host = "pipelines.acme.test"
+    settings = {"ITEM_PIPELINES": {"mine.Early": 50, "mine.Shouting": 60, "mine.CannotEnd": 199}}
+    attributes = {"meta:price": "price", "types": {"price": "number"}}
+    project = prepared(site, tmp_path, host, settings=settings, document_service="mine:Service", attributes=attributes)
 
-    ended = project.crawl("-s", 'ITEM_PIPELINES={"mine.Early": 50, "mine.Late": 950}')
+    ended = project.crawl()
 
     rows = project.rows()
-    found = {name: (rows[f"{HOST}/{name}.html"]["code"], rows[f"{HOST}/{name}.html"]["rule"]) for name in NAMES}
+    found = {name: (rows[f"{host}/{name}.html"]["code"], rows[f"{host}/{name}.html"]["rule"]) for name in NAMES}
     assert ended.exit_code == 0
     assert found == {
         "good": (200, None),
-        "dropped": (952, "pipeline: not wanted"),
+        "dropped": (952, "settings.ITEM_PIPELINES: mine.Early: not wanted"),
         "broken": (903, None),
-        "late": (200, None),
+        "nothing": (903, None),
+        "other": (903, None),
+        "late": (952, "document_service: mine:Service"),
     }
-    assert "cannot cope" in rows[f"{HOST}/broken.html"]["error"]
-    assert project.indexed() == [f"{HOST}/", f"{HOST}/good.html", f"{HOST}/late.html"]
+    assert {name: rows[f"{host}/{name}.html"]["error"] for name in ("broken", "nothing", "other")} == {
+        "broken": "pipeline mine.Early: RuntimeError: cannot cope",
+        "nothing": "pipeline mine.Early: TypeError: returned None, not the document",
+        "other": "pipeline mine.Early: TypeError: returned a dict, not the document",
+    }
+    # Links of what is kept out are followed, those of what was lost are not.
+    assert [name for name in NAMES if f"{host}/{name}-below.html" in rows] == ["good", "dropped", "late"]
+    assert find_good(project) == ("PAGE GOOD", "PAGE GOOD", 12.5)
+    assert "pipeline mine.CannotEnd failed to close: RuntimeError('no end')" in project.log()
+    explained = project.command("explain", site.url(host, "/dropped.html"), "--json").stdout
+    assert '"rule":"mine.Early: not wanted","file":"sources/demo.toml","key":"settings.ITEM_PIPELINES"' in explained
+
+
+def find_good(project: CrawlProject) -> tuple[Any, ...]:
+    """Title, beginning of the text, and price of the good page, as a search shows them."""
+    answer = json.loads(project.command("search", "page good", "--json").stdout)
+    hit = next(hit for hit in answer["hits"] if hit["url"].endswith("/good.html"))
+    return hit["title"], hit["snippet"][:9], hit["attributes"]["price"]
+
+
+def test_apply_when_documents_were_changed_by_plugins_then_none_is_changed_once_more(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    host, keys = "applied.acme.test", {"document_service": "mine:Twice"}
+    project = prepared(site, tmp_path, host, ("good",), **keys)
+    project.crawl()
+    project.edit(**source(site, host), **keys, groups=["a"])
+    plan = json.loads(project.command("plan", "demo", "--json").stdout)
+
+    applied = project.command("apply", plan["plan"], "--json")
+
+    assert applied.returncode == 0, applied.stderr
+    assert plan["reprocess"] == 3
+    hits = json.loads(project.command("search", "page good", "--json", "--group", "a").stdout)["hits"]
+    assert {hit["title"] for hit in hits} == {"page good, read"}
+    assert hits[0]["snippet"].count("more") == 1
+
+
+def test_crawl_when_a_plugin_fails_at_every_document_then_the_run_ends_with_3_and_no_log_has_a_body(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    names = tuple(f"n{number}" for number in range(40))
+    settings = {"ITEM_PIPELINES": {"mine.Failing": 50}}
+    project = prepared(site, tmp_path, "failing.acme.test", names, settings=settings)
+
+    ended = project.crawl()
+    more = project.crawl("-s", "SEARCHCRAWL_PLUGIN_ERRORS=0,0")
+
+    assert (ended.exit_code, ended.status["run"]["end_reason"]) == (3, "plugin_errors")
+    assert "the run ends: pipeline mine.Failing failed at 20 documents in a row (SEARCHCRAWL_PLUGIN_ERRORS)" in (
+        project.log()
+    )
+    assert more.exit_code == 0
+    lines = [line for line in project.log().splitlines() if "mine.Failing: RuntimeError" in line]
+    assert 20 <= len(lines) <= 40
+    assert max(map(len, lines)) < 500
+    assert "Traceback" not in project.log()
+    assert project.indexed() == ["failing.acme.test/"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        (
+            {"settings": {"ITEM_PIPELINES": {"mine.Nope": 50}}},
+            "settings.ITEM_PIPELINES: cannot be imported: AttributeError: module 'mine' has no attribute 'Nope' (got \"mine.Nope\")",
+        ),
+        (
+            {"settings": {"EXTENSIONS": {"nowhere.Extension": 1}}},
+            "settings.EXTENSIONS: cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
+        ),
+        (
+            {"settings": {"ITEM_PIPELINES": {"mine.Early": 300}}},
+            "settings.ITEM_PIPELINES: mine.Early comes too late at 300: what is indexed is settled at 200, give it a ",
+        ),
+        (
+            {"settings": {"SEARCHCRAWL_PLUGIN_ERRORS": "many"}},
+            "settings.SEARCHCRAWL_PLUGIN_ERRORS: must be two numbers",
+        ),
+        (
+            {"settings": {"ITEM_PIPELINES": {"mine.CannotBegin": 50}}},
+            "settings.ITEM_PIPELINES: mine.CannotBegin cannot begin: RuntimeError('no licence')",
+        ),
+        ({"document_service": "mine:Nope"}, "document_service: cannot be imported: AttributeError: "),
+        ({"document_service": "mine:Early"}, "document_service: has no method process"),
+        ({"document_service": "mine:Broken"}, "document_service: mine:Broken cannot begin: RuntimeError('no service')"),
+    ],
+)
+def test_crawl_when_a_plugin_cannot_be_had_then_exit_4_with_file_and_key_and_no_request(
+    site: SiteProcess, tmp_path: Path, keys: dict[str, Any], line: str
+) -> None:
+    project = prepared(site, tmp_path, "refused.acme.test", ("good",), **keys)
+    site.clear_log()
+
+    ended = project.crawl()
+
+    assert (ended.exit_code, ended.errors.splitlines()[-1][: len(line) + 19]) == (4, f"sources/demo.toml: {line}")
+    assert site.log() == []
+
+
+def test_crawl_when_a_pipeline_of_the_command_line_cannot_be_loaded_then_exit_4(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = prepared(site, tmp_path, "command.acme.test", ("good",))
+
+    ended = project.crawl("-s", 'ITEM_PIPELINES={"mine.Nope": 50}')
+
+    assert ended.exit_code == 4
+    assert ended.errors.startswith("command line: -s ITEM_PIPELINES: cannot be imported: AttributeError: ")
 
 
 SWALLOWING: Final = """
-class Pipeline:
-    def process_item(self, item):
-        if item.claim.url.endswith("/nothing.html"):
-            return None
-        return {"other": 1} if item.claim.url.endswith("/other.html") else item
-
-class Late:
-    def process_item(self, item):
-        return None
-
 class Middleware:
     async def process_spider_output(self, response, result):
         async for each in result:
@@ -80,34 +229,20 @@ class Middleware:
 """
 
 
-@pytest.mark.parametrize(
-    ("options", "failed"),
-    [
-        (("-s", 'ITEM_PIPELINES={"mine.Pipeline": 50}'), {"nothing", "other"}),
-        (("-s", 'ITEM_PIPELINES={"mine.Late": 950}'), set()),
-        (("-s", 'SPIDER_MIDDLEWARES={"mine.Middleware": 50}'), {"swallowed"}),
-    ],
-    ids=["pipeline", "late", "middleware"],
-)
-def test_crawl_when_a_component_swallows_pages_then_their_rows_fail_and_the_run_ends(
-    site: SiteProcess, tmp_path: Path, options: tuple[str, ...], failed: set[str]
+def test_crawl_when_a_spider_middleware_swallows_a_page_then_its_row_fails_and_the_run_ends(
+    site: SiteProcess, tmp_path: Path
 ) -> None:
-    names = ("good", "nothing", "other", "swallowed")
-    pages(site, "swallowing.acme.test", **{name: page(f"page {name}") for name in names})
-    project = new_project(tmp_path, site, **source(site, "swallowing.acme.test"))
+    host, names = "swallowing.acme.test", ("good", "swallowed")
+    pages(site, host, **{name: page(f"page {name}") for name in names})
+    project = new_project(tmp_path, site, **source(site, host))
     (tmp_path / "mine.py").write_text(SWALLOWING, "utf-8")
 
-    ended = project.crawl(*options)
+    ended = project.crawl("-s", 'SPIDER_MIDDLEWARES={"mine.Middleware": 50}')
 
     rows = project.rows()
-    codes = {name: rows[f"swallowing.acme.test/{name}.html"]["code"] for name in names}
     assert ended.exit_code == 0
-    assert codes == {name: 903 if name in failed else 200 for name in names}
-    assert all(
-        "handed no page on" in (row["error"] or "") or "made" in row["error"]
-        for row in rows.values()
-        if row["code"] == 903
-    )
+    assert {name: rows[f"{host}/{name}.html"]["code"] for name in names} == {"good": 200, "swallowed": 903}
+    assert "handed no page on" in rows[f"{host}/swallowed.html"]["error"]
 
 
 WATCHING: Final = """

@@ -29,7 +29,7 @@ class Choosy:
         return cls(crawler.settings.getlist("MINE_UNWANTED"))
 
     def process_item(self, item):
-        if any(word in item.claim.url for word in self._words):
+        if any(word in item.url for word in self._words):
             raise DropItem("unwanted")
         return item
 

@@ -33,7 +33,7 @@ from pathlib import Path
 
 class Pipeline:
     def process_item(self, item):
-        if item.claim.url.endswith("/bad.html") and Path("hostile").exists():
+        if item.url.endswith("/bad.html") and Path("hostile").exists():
             {what}
         return item
 """
@@ -55,9 +55,9 @@ documents.build_indexed_document = build_slowly
 
 class Pipeline:
     async def process_item(self, item):
-        if item.claim.url.endswith("/bad.html") and Path("hostile").exists():
+        if item.url.endswith("/bad.html") and Path("hostile").exists():
             time.sleep(3600)
-        elif item.claim.url.endswith("/innocent.html"):
+        elif item.url.endswith("/innocent.html"):
             await asyncio.sleep(2)
         return item
 """

@@ -10,8 +10,9 @@ from scrapy import signals
 from scrapy.exceptions import DropItem
 from scrapy.utils.test import get_crawler
 
-from searchcrawl.addon import COMPONENTS, StageManager
+from searchcrawl.addon import COMPONENTS
 from searchcrawl.items import Outcome, VisitEnds
+from searchcrawl.spiders.stage_manager import StageManager
 from tests.factories import claim
 
 
@@ -50,11 +51,11 @@ class Dropping:
         raise DropItem("no")
 
 
-@pytest.mark.parametrize("module", ["searchcrawl.mine", "mine"])
-def test_stage_manager_when_pipelines_answer_later_or_drop_then_as_with_scrapys_manager(
-    module: str, monkeypatch: pytest.MonkeyPatch
+def test_stage_manager_when_stages_answer_later_or_drop_then_as_with_scrapys_manager(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Later, "__module__", module)
+    for kind in (Later, Dropping):
+        monkeypatch.setattr(kind, "__module__", "searchcrawl.mine")
     item = Outcome(claim=claim(1), code=200)
 
     found = asyncio.run(StageManager(Later(), crawler=get_crawler()).process_item_async(item))

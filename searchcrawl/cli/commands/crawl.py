@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import re
@@ -12,7 +13,7 @@ from typing import Any, ClassVar, Final, NoReturn
 from scrapy import Spider
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError as ScrapyUsageError
-from scrapy.settings import SETTINGS_PRIORITIES, Settings
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 
 from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.urls import url_line
@@ -25,15 +26,17 @@ from searchcrawl.counters import NO_START, has_mostly_failed_logins
 from searchcrawl.exceptions import ConfigurationError, LeaseLost, SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.extensions.run_log import install_run_log
+from searchcrawl.http.visit_end import join_lines
 from searchcrawl.queries.status import describe_status
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.fingerprint import VERSIONS
-from searchcrawl.sources.loading import read_start_urls
+from searchcrawl.sources.loading import find_project, read_start_urls
 from searchcrawl.sources.overrides import read_overrides
+from searchcrawl.sources.plugin_classes import find_component_errors
 from searchcrawl.sources.privacy import Privacy, is_credential
-from searchcrawl.sources.refused_settings import find_refusal_on_command_line
+from searchcrawl.sources.refused_settings import COMPONENTS, find_refusal_on_command_line
 from searchcrawl.sources.secrets import Concealed, hide
 from searchcrawl.sources.source_settings import find_obstacle
 from searchcrawl.spiders.base_spider import SourceSpider
@@ -143,6 +146,9 @@ class CrawlCommand(Command):
             reason = find_refusal_on_command_line(name, text)
             if reason is not None:
                 raise UsageError(f"-s {name}: {reason}")
+            if name in COMPONENTS:
+                for _, message in find_component_errors({name: json.loads(text)}, root=find_project()):
+                    raise ConfigurationError("command line", f"-s {name}", message)
         settings = self.load_settings()
         obstacle = find_obstacle(settings)
         if obstacle is not None:
@@ -166,7 +172,12 @@ class CrawlCommand(Command):
         process = self.crawler_process
         if not isinstance(process, AsyncCrawlerProcess):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
-        crawler = run_spider(process, spider, **arguments)
+        crawler, error = run_spider(process, spider, **arguments)
+        if isinstance(error, SearchcrawlError):
+            raise error
+        if error is not None and not isinstance(error, OSError) and (own := _find_own(crawler.settings)):
+            message = f"{' or '.join(own)} cannot begin: {join_lines(repr(error))}"
+            raise ConfigurationError("settings", "components", message) from error
         # In this order, because a crawler that did not begin has no engine.
         return not process.bootstrap_failed and crawler.engine is not None
 
@@ -206,6 +217,17 @@ class CrawlCommand(Command):
         if run.exit_code == Exit.NO_START:
             _print_failed_starts(run)
             _print_failed_logins(run)
+
+
+def _find_own(settings: BaseSettings) -> list[str]:
+    """The components of users that a crawl has."""
+    paths = [
+        component if isinstance(component, str) else f"{component.__module__}.{component.__qualname__}"
+        for name in COMPONENTS
+        for component, place in settings.getdict(name).items()
+        if place is not None
+    ]
+    return [path for path in paths if path.partition(".")[0] not in {"searchcrawl", "scrapy"}]
 
 
 def _conceal(settings: Settings) -> None:

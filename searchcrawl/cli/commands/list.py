@@ -6,6 +6,7 @@ import argparse
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_line, print_objects, print_warnings
+from searchcrawl.sources.loading import has_project_file
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader
 
 
@@ -17,10 +18,13 @@ class Command(BaseCommand):
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         """Prints a name a line, good ones only: scrapyd schedules nothing where this fails."""
         loader = SourceSpiderLoader.from_settings(self.load_settings())
+        names, errors = sorted(loader.list()), loader.errors
         if loader.project_error is not None:
-            raise loader.project_error
-        names = sorted(loader.list())
-        print_warnings(loader.errors)
+            if not names or has_project_file():
+                raise loader.project_error
+            # A project of Scrapy that has no source yet.
+            errors = ()
+        print_warnings(errors)
         if opts.json:
             print_objects({"name": name} for name in names)
         else:

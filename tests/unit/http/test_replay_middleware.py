@@ -23,6 +23,7 @@ from searchcrawl.exceptions import CacheError
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware, find_further
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.items import Answer, Claim, Outcome
+from searchcrawl.run import Run
 from searchcrawl.stages import Stages
 from searchcrawl.store.urls.replay_table import StoredAnswer
 
@@ -189,14 +190,19 @@ def test_replay_when_the_first_record_is_damaged_then_the_others_wait_again(cach
 
 
 @pytest.mark.parametrize(
-    ("component", "further"),
-    [("searchcrawl.http.visit_end.OutcomeMiddleware", 31), ("scrapy.downloadermiddlewares.retry.RetryMiddleware", 0)],
+    ("component", "plugins", "further"),
+    [
+        ("searchcrawl.http.visit_end.OutcomeMiddleware", False, 31),
+        ("scrapy.downloadermiddlewares.retry.RetryMiddleware", False, 0),
+        ("searchcrawl.http.visit_end.OutcomeMiddleware", True, 0),
+    ],
 )
 def test_replay_when_a_user_has_middlewares_then_each_page_has_a_request_of_its_own(
-    cache: Any, component: str, further: int
+    cache: Any, component: str, plugins: bool, further: int
 ) -> None:
     stages, waiting = Stages(), Waiting(range(1, 100))
     stages.add(make(cache, waiting))
+    stages.add(SimpleNamespace(source=SimpleNamespace(has_document_plugins=plugins)), Run)
     settings = BaseSettings({"DOWNLOADER_MIDDLEWARES": {component: 5}, "SPIDER_MIDDLEWARES": {"a.user.Took": None}})
     crawler = SimpleNamespace(spider=SimpleNamespace(stages=stages), settings=settings)
 

@@ -49,7 +49,9 @@ def test_why_refused_when_a_promise_rests_on_it_then_what_to_use_instead(name: s
     assert key in (find_refusal(name, True) or "")
 
 
-@pytest.mark.parametrize("name", ["MINE", "MEMUSAGE_LIMIT_MB", "SEARCHCRAWL_MIN_FREE_MB", "FEEDS", "MAIL_HOST"])
+@pytest.mark.parametrize(
+    "name", ["MINE", "MEMUSAGE_LIMIT_MB", "SEARCHCRAWL_MIN_FREE_MB", "FEEDS", "MAIL_HOST", "SHOP_BASE"]
+)
 def test_why_refused_when_no_promise_rests_on_it_then_nothing(name: str) -> None:
     assert find_refusal(name, 1) is None
 
@@ -57,7 +59,8 @@ def test_why_refused_when_no_promise_rests_on_it_then_nothing(name: str) -> None
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ({"mine.Pipeline": 300}, None),
+        ({"mine.Pipeline": 199}, None),
+        ({"mine.Pipeline": 200}, "mine.Pipeline comes too late at 200"),
         ({"scrapy.pipelines.files.FilesPipeline": 1, "mine.Other": None}, None),
         ({"searchcrawl.commit.cache_pipeline.CachePipeline": 1}, "the place of searchcrawl.commit"),
         ({"mine.Pipeline": "first"}, "the place of mine.Pipeline must be a whole number"),

@@ -12,6 +12,7 @@ from scrapy.settings import Settings
 
 from searchcrawl.exceptions import ConfigurationError, InvalidFile
 from searchcrawl.sources.config import Scope, Source
+from searchcrawl.sources.project import Project
 from searchcrawl.spiders import spider_loader
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader, find_spider_class
 from searchcrawl.spiders.web_spider import WebSpider
@@ -26,7 +27,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "sources" / "good-one.toml").write_text(GOOD)
     (tmp_path / "sources" / "broken.toml").write_text("type = 1\n" + GOOD)
     monkeypatch.setenv("SEARCHCRAWL_PROJECT", str(tmp_path))
-    monkeypatch.setattr(spider_loader, "find_spider_class", lambda source: Spider)
+    monkeypatch.setattr(spider_loader, "find_spider_class", lambda project, source: Spider)
     return tmp_path
 
 
@@ -138,7 +139,7 @@ def test_load_when_a_spider_is_in_python_then_its_files_keep_the_mode_of_scrapy(
     assert (in_python, of_source) == (0o022, 0o077)
 
 
-def test_spider_when_the_type_of_a_source_is_known_then_it_is_found_by_its_name() -> None:
+def test_spider_when_the_type_of_a_source_is_known_then_it_is_found_by_its_name(tmp_path: Path) -> None:
     source = Source(name="x", file="sources/x.toml", scope=Scope(allow_all=True))
 
-    assert find_spider_class(source) is WebSpider
+    assert find_spider_class(Project(root=tmp_path, contact="a@example.org"), source) is WebSpider

@@ -1,0 +1,103 @@
+"""The item pipeline that calls what users wrote for documents: methods of a spider, item pipelines, a document service (K4).
+
+It is there only where a source has any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from scrapy.exceptions import DropItem
+from scrapy.utils.defer import ensure_awaitable
+
+from searchcrawl import plugins
+from searchcrawl.changed_copy import copy_with
+from searchcrawl.documents.plugin_errors import PluginErrors
+from searchcrawl.documents.shown_document import show, take_over
+from searchcrawl.http.visit_end import join_lines
+from searchcrawl.items import Document, Outcome, Page
+
+
+class Step(Protocol):
+    """One call of a plug-in."""
+
+    #: as errors and the log name it
+    name: str
+    #: as the rule of a document that it drops: the key of the source, and the plug-in
+    rule: str
+    #: whether it is called for documents that are not to be indexed, and whose links are followed
+    for_refused: bool
+
+    async def apply(self, document: Document, page: Page) -> Document:
+        """The document after the call; raises DropItem where it is not to be indexed, and whatever the plug-in raises."""
+
+
+class OwnPipeline:
+    """Calls the steps one after the other for each document that was read.
+
+    A step that fails costs the document (903); one that drops it keeps it out of the index (952), and its links are
+    followed.
+    """
+
+    def __init__(self, steps: Sequence[Step], errors: PluginErrors) -> None:
+        self._steps = tuple(steps)
+        self._errors = errors
+
+    def process_item(self, item: object) -> object:
+        return self._apply(item) if isinstance(item, Document) and item.page is not None else item
+
+    async def _apply(self, document: Document) -> Document | Outcome:
+        for step in self._steps:
+            page = document.page
+            if page is None or (document.refusal is not None and not step.for_refused):
+                continue
+            try:
+                document = await step.apply(document, page)
+            except DropItem as dropped:
+                reason = join_lines(dropped)
+                document = copy_with(document, refusal=f"{step.rule}: {reason}" if reason else step.rule)
+            except Exception as error:  # noqa: BLE001 - a plug-in may raise anything, and costs one document
+                return self._errors.note_error(step.name, document, error)
+            self._errors.note_good(step.name)
+        return document
+
+
+class PipelineStep:
+    """An item pipeline of a user; ``process_item`` is its method, which takes the document alone."""
+
+    for_refused = False
+
+    def __init__(self, name: str, process_item: Callable[[plugins.Document], Any]) -> None:
+        self.name = f"pipeline {name}"
+        self.rule = f"settings.ITEM_PIPELINES: {name}"
+        self._process_item = process_item
+
+    async def apply(self, document: Document, page: Page) -> Document:
+        found = await ensure_awaitable(self._process_item(show(document, page)), _warn=self.name)
+        if not isinstance(found, plugins.Document):
+            raise TypeError(f"returned {_describe(found)}, not the document")
+        return take_over(document, page, found)
+
+
+class ServiceStep:
+    """The ``document_service`` of a source."""
+
+    for_refused = False
+
+    def __init__(self, name: str, service: plugins.DocumentService) -> None:
+        self.name = f"document_service {name}"
+        self.rule = f"document_service: {name}"
+        self._service = service
+
+    async def apply(self, document: Document, page: Page) -> Document:
+        found: object = self._service.process(show(document, page))
+        if found is None:
+            raise DropItem("")
+        if not isinstance(found, plugins.Document):
+            raise TypeError(f"returned {_describe(found)}, not the document")
+        return take_over(document, page, found)
+
+
+def _describe(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"

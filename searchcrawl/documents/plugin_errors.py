@@ -1,0 +1,65 @@
+"""What becomes of documents at which a plug-in failed, and when a run ends because of it (K4, X-S11)."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from searchcrawl.codes import Code
+from searchcrawl.http.visit_end import join_lines
+from searchcrawl.items import Document, Outcome
+from searchcrawl.run import Shutdown
+from searchcrawl.sources.plugin_limits import PluginLimits
+from searchcrawl.store.states import EndReason
+
+logger = logging.getLogger(__name__)
+
+#: So many errors of a plug-in are logged in a run; all are counted.
+_MOST_LOGGED: Final = 20
+
+
+class PluginErrors:
+    """Counts the errors of the plug-ins of a run by name; ends it where one fails past its limits."""
+
+    def __init__(self, shutdown: Shutdown, limits: PluginLimits, *, count: Callable[[str], None]) -> None:
+        self._shutdown = shutdown
+        self._limits = limits
+        self._count = count
+        self._documents: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
+        self._in_a_row: Counter[str] = Counter()
+        self._ended = False
+
+    def note_good(self, name: str) -> None:
+        """Notes a document that a plug-in did not fail at."""
+        self._documents[name] += 1
+        self._in_a_row[name] = 0
+
+    def note_error(self, name: str, document: Document, error: Exception) -> Outcome:
+        """Notes a document that a plug-in failed at; the end of its visit. A document that the store knows stays."""
+        self._documents[name] += 1
+        self._errors[name] += 1
+        self._in_a_row[name] += 1
+        text = join_lines(f"{name}: {type(error).__name__}: {error}")
+        self._log(name, document.claim.url, text)
+        self._count(f"searchcrawl/plugin_errors/{name}")
+        self._end_past_limits(name)
+        return Outcome(claim=document.claim, code=Code.CONVERSION_FAILED, error=text, redirects=document.redirects)
+
+    def _log(self, name: str, url: str, text: str) -> None:
+        errors = self._errors[name]
+        if errors <= _MOST_LOGGED:
+            more = " (its further errors are counted only)" if errors == _MOST_LOGGED else ""
+            logger.warning("%s (%s)%s", text, url, more)
+
+    def _end_past_limits(self, name: str) -> None:
+        why = self._limits.find_passed(
+            errors=self._errors[name], in_a_row=self._in_a_row[name], documents=self._documents[name]
+        )
+        if why is None or self._ended:
+            return
+        self._ended = True
+        logger.error("the run ends: %s failed at %s (SEARCHCRAWL_PLUGIN_ERRORS)", name, why)
+        self._shutdown.stop(EndReason.PLUGIN_ERRORS)

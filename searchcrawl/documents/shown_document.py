@@ -1,0 +1,68 @@
+"""What plug-ins see of a document, and what of their changes goes back into it (K4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from searchcrawl import plugins
+from searchcrawl.changed_copy import copy_with
+from searchcrawl.items import Document, Page
+
+#: The fields that a plug-in may change, but for ``values``.
+TEXTS: Final = ("title", "text", "description", "author", "subject", "language")
+_FACTS: Final = ("url", "answered_url", "depth", "mimetype", "fetched_at", "headers", "body", "links")
+_META: Final = "meta:"
+
+
+def show(document: Document, page: Page) -> plugins.Document:
+    """The document for a plug-in; ``page`` is what was read of it."""
+    return plugins.Document(
+        url=document.claim.url,
+        answered_url=document.base_url,
+        depth=document.claim.depth,
+        mimetype=document.mimetype,
+        fetched_at=document.fetched_at,
+        headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in document.headers},
+        body=document.body,
+        links=tuple(link.url for link in page.links),
+        values=_show_values(page),
+        **{name: getattr(page, name) for name in TEXTS},
+    )
+
+
+def take_over(document: Document, page: Page, shown: plugins.Document) -> Document:
+    """The document with what a plug-in changed in ``shown``; raises TypeError or ValueError for what it must not."""
+    before = show(document, page)
+    for name in _FACTS:
+        if getattr(shown, name) != getattr(before, name):
+            raise ValueError(f"{name} cannot be changed")
+    return copy_with(document, page=change(page, {name: getattr(shown, name) for name in TEXTS}, shown.values))
+
+
+def change(page: Page, texts: Mapping[str, object], values: Mapping[str, object]) -> Page:
+    """The page with other texts, and values by name in the place of those of its meta elements; raises TypeError."""
+    changes: dict[str, Any] = {}
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be a string (got {type(text).__name__})")
+        if text != getattr(page, name):
+            # No index takes half of a character.
+            changes[name] = text.encode("utf-8", "replace").decode()
+    checked = {name: _check_values(name, several) for name, several in values.items()}
+    if checked != _show_values(page):
+        kept = tuple(each for each in page.found if not each[0].startswith(_META))
+        metas = tuple((f"{_META}{name.lower()}", tuple(several)) for name, several in checked.items() if several)
+        changes["found"] = (*metas, *kept)
+    return copy_with(page, **changes) if changes else page
+
+
+def _show_values(page: Page) -> dict[str, list[str]]:
+    return {origin.removeprefix(_META): list(texts) for origin, texts in page.found if origin.startswith(_META)}
+
+
+def _check_values(name: object, several: object) -> list[str]:
+    listed = [several] if isinstance(several, str) else list(several) if isinstance(several, Sequence) else [None]
+    if not isinstance(name, str) or not all(isinstance(text, str) for text in listed):
+        raise TypeError(f"values[{name!r}] must be a list of strings")
+    return [text.encode("utf-8", "replace").decode() for text in listed if isinstance(text, str)]

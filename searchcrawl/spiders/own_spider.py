@@ -1,0 +1,150 @@
+"""What a source does with what users wrote for its documents, and with the methods that its spider overrides (K4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from scrapy.exceptions import DropItem
+
+from searchcrawl import plugins, urls
+from searchcrawl.changed_copy import copy_with
+from searchcrawl.documents.own_pipeline import OwnPipeline, PipelineStep, ServiceStep, Step
+from searchcrawl.documents.plugin_errors import PluginErrors
+from searchcrawl.documents.shown_document import TEXTS, change, show
+from searchcrawl.exceptions import ConfigurationError, InvalidUrl
+from searchcrawl.html.links import MAX_LINKS
+from searchcrawl.http.visit_end import join_lines
+from searchcrawl.items import Document, Link, Page
+from searchcrawl.run import Run
+from searchcrawl.sources import plugin_limits
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.plugin_classes import import_class
+from searchcrawl.spiders.web_spider import WebSpider
+
+
+class LinksStep:
+    """``choose_links``."""
+
+    for_refused = True
+
+    def __init__(self, name: str, choose_links: Callable[[plugins.Document], Iterable[str]]) -> None:
+        self.name = f"spider {name}.choose_links"
+        self.rule = f"spider: {name}.choose_links"
+        self._choose_links = choose_links
+
+    async def apply(self, document: Document, page: Page) -> Document:
+        chosen = list(islice(_list_texts(self._choose_links(show(document, page))), MAX_LINKS + 1))
+        if len(chosen) > MAX_LINKS:
+            raise ValueError(f"more than {MAX_LINKS} links")
+        known = {link.url: link for link in page.links}
+        found: dict[str, Link] = {}
+        for text in chosen:
+            link = known.get(text) or Link(urls.resolve(text, document.base_url))
+            # One that the page has as well keeps what the page says of it.
+            found.setdefault(link.url, known.get(link.url, link))
+        return copy_with(document, page=copy_with(page, links=tuple(found.values())))
+
+
+class FieldsStep:
+    """``read_fields``."""
+
+    for_refused = False
+
+    def __init__(self, name: str, read_fields: Callable[[plugins.Document], Mapping[str, Any]]) -> None:
+        self.name = f"spider {name}.read_fields"
+        self.rule = f"spider: {name}.read_fields"
+        self._read_fields = read_fields
+
+    async def apply(self, document: Document, page: Page) -> Document:
+        shown = show(document, page)
+        fields = self._read_fields(shown)
+        if not isinstance(fields, Mapping):
+            raise TypeError(f"returned a {type(fields).__name__}, not a mapping")
+        texts = {name: value for name, value in fields.items() if name in TEXTS}
+        values = {name: value for name, value in fields.items() if name not in TEXTS}
+        return copy_with(document, page=change(page, texts, shown.values | values))
+
+
+class SkipStep:
+    """``find_refusal``."""
+
+    for_refused = False
+
+    def __init__(self, name: str, find_refusal: Callable[[plugins.Document], str | None]) -> None:
+        self.name = f"spider {name}.find_refusal"
+        self.rule = f"spider: {name}.find_refusal"
+        self._find_refusal = find_refusal
+
+    async def apply(self, document: Document, page: Page) -> Document:
+        reason: object = self._find_refusal(show(document, page))
+        if not isinstance(reason, str | None):
+            raise TypeError(f"returned a {type(reason).__name__}, not a text or None")
+        if reason is not None:
+            raise DropItem(reason)
+        return document
+
+
+def build_own_stage(
+    crawler: Any, run: Run, pipelines: Sequence[tuple[str, Callable[[plugins.Document], Any]]]
+) -> OwnPipeline:
+    """The stage for what users wrote for the documents of a source; asks its spider for start URLs.
+
+    Raises ConfigurationError.
+    """
+    source, spider = run.source, crawler.spider
+    steps: list[Step] = []
+    if source.spider is not None:
+        steps += _list_spider_steps(spider, source.spider)
+        if not getattr(spider, "dry_run", False) and _overrides(spider, "list_start_urls"):
+            run.own_starts = read_starts(spider.list_start_urls, source)
+    steps += [PipelineStep(name, process_item) for name, process_item in pipelines]
+    if source.document_service is not None:
+        steps.append(ServiceStep(source.document_service, _make_service(run, source.document_service)))
+    limits = plugin_limits.parse_limits(crawler.settings[plugin_limits.NAME])
+    return OwnPipeline(steps, PluginErrors(run.shutdown, limits, count=crawler.stats.inc_value))
+
+
+def _make_service(run: Run, name: str) -> plugins.DocumentService:
+    file, key = run.source.locate("document_service")
+    service_class = import_class(name, ["process"], file=file, key=key, root=run.project.root)
+    try:
+        service: plugins.DocumentService = service_class()
+    except Exception as error:
+        raise ConfigurationError(file, key, f"{name} cannot begin: {join_lines(repr(error))}") from error
+    return service
+
+
+def _list_spider_steps(spider: WebSpider, name: str) -> list[Step]:
+    """The steps for the methods that the class of ``spider`` overrides."""
+    steps: dict[str, Step] = {
+        "choose_links": LinksStep(name, spider.choose_links),
+        "read_fields": FieldsStep(name, spider.read_fields),
+        "find_refusal": SkipStep(name, spider.find_refusal),
+    }
+    return [step for method, step in steps.items() if _overrides(spider, method)]
+
+
+def _overrides(spider: WebSpider, method: str) -> bool:
+    return getattr(type(spider), method) is not getattr(WebSpider, method)
+
+
+def read_starts(find: Callable[[], Iterable[str]], source: Source) -> tuple[str, ...]:
+    """The start URLs that a spider adds, each once; raises ConfigurationError for one that is none."""
+    try:
+        return tuple(dict.fromkeys(urls.resolve(text) for text in _list_texts(find())))
+    except InvalidUrl as error:
+        message = f"{source.spider}.list_start_urls: {error}"
+    except Exception as error:  # noqa: BLE001 - a method of a user may raise anything
+        message = f"{source.spider}.list_start_urls failed: {join_lines(repr(error))}"
+    raise ConfigurationError(*source.locate("spider"), message)
+
+
+def _list_texts(texts: Iterable[Any]) -> Iterable[str]:
+    if isinstance(texts, str):
+        raise TypeError("returned one text, not a list of URLs")
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"returned a {type(text).__name__} among the URLs")
+        yield text

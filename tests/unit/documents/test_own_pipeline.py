@@ -1,0 +1,181 @@
+"""What plug-ins see and change of a document, what they must not, and when a run ends because they fail (K4, X-S11)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scrapy.exceptions import DropItem
+
+from searchcrawl import plugins
+from searchcrawl.documents.own_pipeline import OwnPipeline, PipelineStep, ServiceStep
+from searchcrawl.documents.plugin_errors import PluginErrors
+from searchcrawl.documents.shown_document import show, take_over
+from searchcrawl.items import Document, Link, Outcome, Page
+from searchcrawl.run import Shutdown
+from searchcrawl.sources.plugin_limits import PluginLimits, parse_limits
+from searchcrawl.testing import read
+from tests.factories import claim, document
+
+FOUND = (("meta:price", ("1", "2")), ("jsonld:sku", ("7",)))
+
+
+def read_document(**changes: Any) -> Document:
+    page = Page(title="Title", text="Text", links=(Link("http://a.test/b"),), found=FOUND)
+    made = document(claim=claim(1))
+    return replace(made, page=page, headers=((b"X-A", b"1"), (b"x-a", b"2")), **changes)
+
+
+def applied(item: Document, *steps: Any, **limits: Any) -> tuple[Any, Shutdown, Counter[str]]:
+    """What becomes of a document, the end of the run, and the statistics."""
+    shutdown, counts = Shutdown(), Counter[str]()
+    ended: list[str] = []
+    shutdown.open(ended.append)
+    errors = PluginErrors(shutdown, PluginLimits(20, 5), count=lambda name: counts.update([name]))
+    found: Any = OwnPipeline(steps, errors).process_item(item)
+    return asyncio.run(found), shutdown, counts
+
+
+def test_document_when_shown_then_has_what_was_read_and_its_own_values() -> None:
+    item = read_document()
+    assert item.page is not None
+
+    shown = show(item, item.page)
+
+    assert (shown.url, shown.title, shown.text, shown.links) == (item.claim.url, "Title", "Text", ("http://a.test/b",))
+    assert (shown.headers, shown.values) == ({"x-a": "2"}, {"price": ["1", "2"]})
+    assert take_over(item, item.page, shown).page == item.page
+
+
+def test_document_when_changed_then_the_next_plugin_sees_it_and_what_is_not_shown_stays() -> None:
+    def shout(shown: plugins.Document) -> plugins.Document:
+        shown.title = shown.title.upper() + "\ud800"
+        shown.values = {"Price": ["3"], "colour": "red"}  # type: ignore[dict-item]  # one text is a list of one
+        return shown
+
+    async def ask(shown: plugins.Document) -> plugins.Document:
+        assert (shown.title, shown.values) == ("TITLE?", {"price": ["3"], "colour": ["red"]})
+        return shown
+
+    found, _, counts = applied(read_document(), PipelineStep("mine.Shout", shout), PipelineStep("mine.Ask", ask))
+
+    assert found.page.title == "TITLE?"
+    assert found.page.found == (("meta:price", ("3",)), ("meta:colour", ("red",)), ("jsonld:sku", ("7",)))
+    assert counts == {}
+
+
+def drop(shown: plugins.Document) -> plugins.Document:
+    raise DropItem("no\nthanks")
+
+
+class Service:
+    def process(self, document: plugins.Document) -> plugins.Document | None:
+        return None
+
+
+def test_document_when_dropped_then_is_refused_with_the_name_and_no_further_plugin_is_asked() -> None:
+    asked: list[str] = []
+    last = PipelineStep("mine.Last", lambda shown: asked.append(shown.url))
+
+    dropped, _, _ = applied(read_document(), PipelineStep("mine.Drop", drop), last)
+    left_out, _, _ = applied(read_document(), ServiceStep("mine:Service", Service()), last)
+
+    assert dropped.refusal == "settings.ITEM_PIPELINES: mine.Drop: no thanks"
+    assert left_out.refusal == "document_service: mine:Service"
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda shown: None, "TypeError: returned None, not the document"),
+        (lambda shown: {"title": 1}, "TypeError: returned a dict, not the document"),
+        (lambda shown: set_on(shown, title=None), "TypeError: title must be a string (got NoneType)"),
+        (lambda shown: set_on(shown, url="http://b.test/"), "ValueError: url cannot be changed"),
+        (lambda shown: set_on(shown, body=b"other"), "ValueError: body cannot be changed"),
+        (lambda shown: set_on(shown, values={"a": [1]}), "TypeError: values['a'] must be a list of strings"),
+        (lambda shown: set_on(shown, values={"a": None}), "TypeError: values['a'] must be a list of strings"),
+        (lambda shown: 1 / 0, "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_document_when_a_plugin_fails_at_it_then_its_visit_ends_with_one_line(
+    change: Any, error: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    found, _, counts = applied(read_document(), PipelineStep("mine.P", change))
+
+    assert isinstance(found, Outcome)
+    assert (found.code, found.error) == (903, f"pipeline mine.P: {error}")
+    assert counts == {"searchcrawl/plugin_errors/pipeline mine.P": 1}
+    assert [record.getMessage() for record in caplog.records] == [f"{found.error} ({found.claim.url})"]
+
+
+def set_on(shown: plugins.Document, **changes: Any) -> plugins.Document:
+    for name, value in changes.items():
+        setattr(shown, name, value)
+    return shown
+
+
+def test_stage_when_nothing_was_read_or_it_is_refused_then_no_plugin_is_asked() -> None:
+    step = PipelineStep("mine.P", lambda shown: 1 / 0)
+    unread, outcome = replace(document(claim=claim(1)), page=None), Outcome(claim=claim(1), code=404)
+
+    refused, _, _ = applied(read_document(refusal="keep.max_bytes: 1"), step)
+
+    assert refused.refusal == "keep.max_bytes: 1"
+    for item in (unread, outcome):
+        errors = PluginErrors(Shutdown(), PluginLimits(1, 0), count=lambda name: None)
+        assert OwnPipeline([step], errors).process_item(item) is item
+
+
+@pytest.mark.parametrize(
+    ("limits", "outcomes", "ends_after"),
+    [
+        (PluginLimits(3, 0), "gbbgbbb", 7),
+        (PluginLimits(3, 50), "gbgbgbgbbg", 9),
+        (PluginLimits(0, 50), "gb" * 4 + "b", 9),
+        (PluginLimits(0, 0), "b" * 50, None),
+        (PluginLimits(20, 5), "b" * 19 + "g" + "b", 22),
+    ],
+)
+def test_run_when_a_plugin_fails_again_and_again_then_it_ends_once(
+    limits: PluginLimits, outcomes: str, ends_after: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutdown, ended = Shutdown(), list[int]()
+    done = 0
+    shutdown.open(lambda reason: ended.append(done))
+    errors = PluginErrors(shutdown, limits, count=lambda name: None)
+
+    for outcome in outcomes + outcomes[-1]:
+        done += 1
+        if outcome == "g":
+            errors.note_good("pipeline mine.P")
+        else:
+            errors.note_error("pipeline mine.P", read_document(), ValueError("no"))
+
+    assert ended == ([] if ends_after is None else [ends_after])
+    # One line each for the first twenty, and one for the end.
+    assert len([r for r in caplog.records if r.levelno == logging.WARNING]) <= 20
+
+
+@pytest.mark.parametrize(("value", "limits"), [([20, 5], (20, 5)), ("7, 2.5", (7, 2.5)), ((0, 0), (0, 0))])
+def test_limits_when_written_as_list_or_text_then_are_read(value: Any, limits: tuple[float, float]) -> None:
+    assert parse_limits(value) == limits
+
+
+@pytest.mark.parametrize("value", ["20", [20], [20, 5, 1], [-1, 5], [1, 101], [True, 5], ["a", 5], 20, None, {}])
+def test_limits_when_they_are_none_then_the_message_says_what_is_wanted(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"must be two numbers: .*, as \[20, 5\]"):
+        parse_limits(value)
+
+
+def test_testing_when_html_is_read_then_the_document_is_that_of_a_crawl() -> None:
+    html = '<title>T</title><meta name="Price" content="5"><p>Some text <a href="/b">b</a>'
+
+    shown = read(html, url="http://a.test/x", attribute_origins=["meta:price"])
+
+    assert (shown.title, shown.text, shown.links) == ("T", "Some text b", ("http://a.test/b",))
+    assert shown.values == {"price": ["5"]}
