@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 COMMANDS: Final = frozenset({
-    "index", "optimize", "resume", "serve", "solr", "stop", "submit", "suspend",
+    "index", "optimize", "resume", "serve", "stop", "submit", "suspend",
 })  # fmt: skip
 #: First arguments, by command.
 ACTIONS: Final[Mapping[str, frozenset[str]]] = {

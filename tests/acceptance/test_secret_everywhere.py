@@ -48,6 +48,7 @@ WORDS: Final[Mapping[str, tuple[str, ...] | None]] = {
     "search": ("*",),
     # It has a project of its own.
     "selftest": None,
+    "solr": None,
     "sources": ("show", "demo"),
     "status": ("demo",),
     "test": ("{url}one.html", "--source", "demo"),

@@ -25,7 +25,7 @@ done
 _FISH = (
     'searchcrawl completion fish | source; for line in $argv; complete -C $line | cut -f 1 | tr "\\n" " "; echo; end'
 )
-_LINES = ("searchcrawl so", "searchcrawl crawl ", "searchcrawl sources ", "searchcrawl status --js")
+_LINES = ("searchcrawl sour", "searchcrawl crawl ", "searchcrawl sources ", "searchcrawl status --js")
 _FOUND = [["sources"], ["one", "two"], ["check", "show"], ["--json"]]
 
 

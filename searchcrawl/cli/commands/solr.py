@@ -1,0 +1,34 @@
+"""Write the configuration set of this release, from which a core of Solr is made."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.output import print_line, print_object
+from searchcrawl.index.solr.configset import find_configset
+
+
+class Command(BaseCommand):
+    arguments = (2, 2)
+    shown_arguments = "configset DIR"
+    example = "searchcrawl solr configset /var/solr/data/configsets/searchcrawl/conf"
+
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
+        action, folder = args[0], Path(args[1])
+        if action != "configset":
+            raise UsageError(f"unrecognized argument: {action}")
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"is a file: {folder}")
+        if folder.is_dir() and any(folder.iterdir()):
+            raise UsageError(f"not empty: {folder}")
+        found = find_configset()
+        shutil.copytree(found, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
+        files = sorted(path.relative_to(found).as_posix() for path in found.rglob("*") if path.is_file())
+        if opts.json:
+            print_object({"configset": str(folder.resolve()), "files": files})
+        else:
+            print_line(f"Wrote the configuration set to {folder}: {', '.join(files)}")
