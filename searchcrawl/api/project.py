@@ -217,7 +217,8 @@ class Project:
                 return build(Status, describe_gone_source(project, gone, database))
             source = load_source(project, name)
             preserve = project.cache.preserve
-            return build(Status, describe_status(source, database, VERSIONS, preserve=preserve, index=look))
+            found = describe_status(source, database, VERSIONS, preserve=preserve, index=look, project=project)
+            return build(Status, found)
 
     def _load(self) -> configuration.Project:
         return load_project(self.root)

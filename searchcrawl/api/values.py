@@ -60,6 +60,12 @@ class Status:
     waiting: int
     quarantined: int
     force_recrawl: str | None
+    #: when its schedule has it run next
+    next_run: datetime | None
+    #: the file of its log
+    log: str | None
+    #: why it could not be started
+    error: str | None
     warnings: tuple[Notice, ...]
 
 

@@ -37,8 +37,8 @@ def find_python(version: str) -> str:
     if version == OURS:
         return sys.executable
     on_path = shutil.which(f"python{version}")
-    # What is on the path may be a shim of a version manager, without an interpreter.
-    managed = Path.home().glob(f".pyenv/versions/{version}.*/bin/python")
+    # What is on the path may be a shim of a version manager, which has interpreters side by side.
+    managed = Path(sys.base_prefix).parent.glob(f"{version}.*/bin/python")
     for found in map(str, filter(None, (on_path, *managed))):
         if subprocess.run([found, "-c", "import ensurepip"], capture_output=True, check=False).returncode == 0:
             return found
