@@ -12,14 +12,7 @@ from typing import Final
 
 from searchcrawl.commit.shared_copies import find_over, settle_shared_copies
 from searchcrawl.delivery import delivery_queue
-from searchcrawl.exceptions import (
-    CacheError,
-    ConfigurationError,
-    DeliveryError,
-    LeaseLost,
-    SourceBusy,
-    UnknownSource,
-)
+from searchcrawl.exceptions import SearchcrawlError, StoreError
 from searchcrawl.index.opening import use_index
 from searchcrawl.operations import redelivery
 from searchcrawl.operations.source_lease import lease_source
@@ -49,7 +42,10 @@ def hand_over(project: Project, database: Database, *, retry_seconds: float, wit
         for source_id, name in wanting.items():
             try:
                 _hand_over_to(project, name, database, retry_seconds)
-            except (SourceBusy, LeaseLost, ConfigurationError, UnknownSource, DeliveryError, CacheError) as error:
+            except StoreError:
+                raise
+            except SearchcrawlError as error:
+                # What is the matter with another source is no failure of this one.
                 logger.warning("copies of other sources in %s are decided about by its next run: %s", name, error)
                 failed.add(source_id)
 

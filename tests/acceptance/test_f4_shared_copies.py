@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,9 @@ def test_sources_when_crawled_in_any_order_then_the_index_is_the_same_once_all_r
         bodies = {each: page(f"Kettle {each}", text=f"boil liquid {each}") for each in having if name in having[each]}
         set_pages(site, name, **bodies)
     projects = [add_source(tmp_path, site, name) for name in HOSTS]
+    if seed % 2:
+        with ThreadPoolExecutor() as at_once:
+            assert {ended.exit_code for ended in at_once.map(CrawlProject.crawl, projects)} == {0}
     for _ in range(2):
         for each in chance.sample(projects, len(projects)):
             last = run(each)

@@ -24,6 +24,7 @@ _other, _other_url = documents.alias("other"), urls.alias("other_url")
 #: The literal lets the planner use the partial index.
 _COPIES: Final = text(f"documents.code = {int(Code.DUPLICATE)}")
 _DIGEST: Final = func.coalesce(documents.c.near_digest, documents.c.copy_digest)
+_OTHER_DIGEST: Final = func.coalesce(_other.c.near_digest, _other.c.copy_digest)
 
 
 def build_found(table: NamedFromClause) -> ColumnElement[bool]:
@@ -136,7 +137,8 @@ def load_foreign(transaction: Transaction, source_id: int, *, after: int) -> lis
             documents.c.source_id == source_id,
             documents.c.url_id > after,
             documents.c.duplicate_of.is_not(None),
-            _other.c.source_id.is_distinct_from(source_id),
+            # SQLite may have given the id of a row of a deleted source to one of this source since.
+            or_(_other.c.source_id.is_distinct_from(source_id), _DIGEST != _OTHER_DIGEST),
         )
         .order_by(documents.c.url_id)
         .limit(PAGE_ROWS)

@@ -16,6 +16,8 @@ from searchcrawl.store.states import DocumentState
 
 SITE = "http://a.test/"
 Result = tuple[int, str | None]
+#: The id of a document of another source.
+FOREIGN = 1000
 
 
 def key(name: str | None) -> int | None:
@@ -296,3 +298,72 @@ def test_resolve_when_a_chain_is_longer_than_allowed_then_its_far_end_stands_for
         table.visit(("n02", "n02", None, None))
 
     assert tables[0].results() == tables[1].results() == from_scratch(tables[0])
+
+
+@dataclass
+class SharedTable(Table):
+    """Documents of one source, and one of another source with the text "same"."""
+
+    foreign: KeyedDocument | None = None
+
+    def find_survivors(self, digests: Collection[bytes]) -> list[KeyedDocument]:
+        others = [] if self.foreign is None or b"same" not in digests else [self.foreign]
+        return [*super().find_survivors(digests), *others]
+
+
+def foreign(name: str, *, place: int, redirected: bool = False) -> KeyedDocument:
+    return KeyedDocument(
+        url_id=FOREIGN,
+        url=SITE + name,
+        copy_digest=b"same",
+        canonical_key=None,
+        display_key=None,
+        code=200,
+        duplicate_of=None,
+        state=DocumentState.PRESENT,
+        leaving=0,
+        cached=True,
+        redirected=redirected,
+        place=place,
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "survivor"),
+    [
+        (foreign("a", place=1), FOREIGN),
+        (foreign("b/long", place=-1), None),
+        # The same URL: the name of the source decides.
+        (foreign("b", place=-1), FOREIGN),
+        (foreign("b", place=1), None),
+        (foreign("a", place=-1, redirected=True), None),
+    ],
+)
+def test_document_when_another_source_has_its_text_then_the_better_one_stands_and_the_other_is_left_to_its_source(
+    other: KeyedDocument, survivor: int | None
+) -> None:
+    table = SharedTable(foreign=other)
+    table.ids["foreign"] = FOREIGN
+    changes = table.visit(("b", "same", None, None), ("c/deep", "same", None, None))
+
+    found = {name: (m.code, m.duplicate_of) for name in ("b", "c/deep") for m in [table.members[table.ids[name]]]}
+    stands = table.ids["b"] if survivor is None else survivor
+    assert found["b"] == ((200, None) if survivor is None else (909, FOREIGN))
+    assert found["c/deep"] == (909, stands)
+    assert FOREIGN not in {change.url_id for change in changes.changes}
+    # It lists its copies, once it has any.
+    assert (FOREIGN in changes.resend) == (survivor is not None)
+
+
+def test_copies_when_a_better_one_than_that_of_another_source_comes_then_they_follow_it() -> None:
+    table = SharedTable(foreign=foreign("b", place=1))
+    table.ids["foreign"] = FOREIGN
+    table.visit(("c", "same", None, None))
+    named = table.visit(("named", "other", "c", None))
+    assert table.members[table.ids["named"]].duplicate_of == FOREIGN
+    assert FOREIGN in named.resend
+
+    changes = table.visit(("a", "same", None, None))
+
+    assert table.results() == {"a": (200, None), "c": (909, "a"), "named": (964, "a")}
+    assert FOREIGN in changes.resend

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, event, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
-from searchcrawl.store.documents import comparison_table, document_table, near_table
+from searchcrawl.store.documents import comparison_table, document_table, near_table, shared_copy_table
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.engine.dialect import load_dialect
@@ -197,6 +197,21 @@ def test_copies_when_sqlite_plans_then_those_of_a_content_and_near_copies_have_a
         "SEARCH documents USING INDEX ix_documents_near (source_id=? AND near_digest=?)",
         "SEARCH documents USING INDEX ix_documents_near (source_id=? AND near_digest>?)",
         "SEARCH documents USING INDEX ix_documents_signed (source_id=? AND url_id>?)",
+    ]
+
+
+def test_shared_copies_when_sqlite_plans_then_only_copies_and_documents_of_the_same_text_are_looked_at(
+    sqlite_store: Database,
+) -> None:
+    with plans(sqlite_store) as steps, sqlite_store.read_once() as transaction:
+        shared_copy_table.load_foreign(transaction, SOURCE, after=0)
+        shared_copy_table.find_shared(transaction, SOURCE, [SOURCE + 1, SOURCE + 2], after=b"")
+
+    assert [step for step in steps if step.startswith(("SCAN", "SEARCH documents", "SEARCH other ", "USE TEMP"))] == [
+        "SEARCH documents USING INDEX ix_documents_copies_of (source_id=? AND url_id>?)",
+        "SEARCH other USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+        "SEARCH documents USING INDEX ix_documents_copies (source_id=? AND copy_digest>?)",
+        "SEARCH other USING INDEX ix_documents_copies (source_id=? AND copy_digest=?)",
     ]
 
 
