@@ -1,4 +1,4 @@
-"""The job that a crawl belongs to, which ``tick``, ``run`` or a scrapyd started."""
+"""What commands share about jobs: that of a crawl, which ``tick``, ``run`` or a scrapyd started, and its end."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import error_lines, print_error
-from searchcrawl.exceptions import SearchcrawlError, StoreError
+from searchcrawl.cli.output import error_lines, print_error, print_line, print_object
+from searchcrawl.exceptions import SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit, exit_of
+from searchcrawl.queries.gone_sources import list_gone_sources
+from searchcrawl.sources.loading import list_source_names
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
 from searchcrawl.store.engine.database import Database
@@ -53,3 +55,23 @@ def _note(project: Project, name: str, token: str, code: Exit, text: str) -> Non
     except StoreError as error:
         # Who started it sees that its process ended.
         print_error(error)
+
+
+def find_known_name(project: Project, database: Database, name: str) -> str:
+    """``name``, if there is a file of such a source, good or broken, or the store knows it; raises UnknownSource."""
+    if name in list_source_names(project) or name in {each.name for each in list_gone_sources(project, database)}:
+        return name
+    raise UnknownSource(f"unknown source: {name}")
+
+
+def show_stopped(name: str, result: str, *, suspended: bool, as_json: bool) -> None:
+    """Prints what has become of the crawl of a source that was stopped or suspended."""
+    if as_json:
+        print_object({"source": name, "result": result})
+        return
+    texts = {
+        "stopped": "stopped: the next crawl goes on with it",
+        "stopping": "was told to end, and still sends what it has fetched: searchcrawl status says when it has ended",
+        "idle": "was not running",
+    }
+    print_line(f"{name}: {texts[result]}{f'; suspended until searchcrawl resume {name}' if suspended else ''}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 COMMANDS: Final = frozenset({
-    "index", "optimize", "resume", "serve", "stop", "submit", "suspend",
+    "index", "optimize", "serve", "submit",
 })  # fmt: skip
 #: First arguments, by command.
 ACTIONS: Final[Mapping[str, frozenset[str]]] = {
@@ -14,7 +14,6 @@ ACTIONS: Final[Mapping[str, frozenset[str]]] = {
     "sources": frozenset({"rename", "export", "import", "apply", "rollback"}),
 }
 OPTIONS: Final[Mapping[str, frozenset[str]]] = {
-    "crawl": frozenset({"--all"}),
     "status": frozenset({"--prometheus"}),
     "test": frozenset({"--render", "--trace"}),
 }

@@ -13,9 +13,10 @@ from searchcrawl.sources.loading import PROJECT_VARIABLE
 from searchcrawl.sources.project import Project
 
 
-def build_command(name: str, token: str) -> list[str]:
-    """The command of a crawl that belongs to a try."""
-    return [sys.executable, "-m", "searchcrawl", "crawl", name, "-a", f"_job={token}"]
+def build_command(name: str, token: str = "") -> list[str]:
+    """The command of a crawl; with ``token`` it belongs to a try."""
+    command = [sys.executable, "-m", "searchcrawl", "crawl", name]
+    return [*command, "-a", f"_job={token}"] if token else command
 
 
 def find_output(project: Project, name: str) -> Path:

@@ -28,6 +28,7 @@ class Signals:
 
     def __init__(self) -> None:
         self.count = 0
+        self.last = 0
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
 
@@ -53,6 +54,7 @@ class Signals:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
+        self.last = number
 
     def _pass(self, number: int, frame: FrameType | None) -> None:
         """Only so that it is a signal with a handler, which ends the waiting."""

@@ -17,6 +17,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 
 from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.urls import url_line
+from searchcrawl.cli.crawl_all import crawl_all
 from searchcrawl.cli.jobs import JOB, find_job, note_failed_job
 from searchcrawl.cli.output import flush_output, print_error, print_note, print_object
 from searchcrawl.cli.python_spiders import restore_log, run_python_spider
@@ -57,12 +58,13 @@ class CrawlCommand(Command):
     uses_settings = uses_log = True
     # Scrapy looks through all packages for their versions, and a source's log has no line of it.
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False, "LOG_VERSIONS": []}
-    arguments = (1, 1)
+    arguments = (0, 1)
     shown_arguments = "NAME"
     example = "searchcrawl crawl intranet"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        parser.add_argument("--all", action="store_true", help="each source in turn, without NAME")
         parser.add_argument(
             "-a",
             dest="arguments",
@@ -86,6 +88,8 @@ class CrawlCommand(Command):
         )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
+        if opts.all:
+            return crawl_all(self.load_project(), opts)
         job = find_job(opts.arguments)
         with note_failed_job(self.load_project, args[0], job):
             return self._execute(args[0], opts, job)
@@ -125,6 +129,10 @@ class CrawlCommand(Command):
         opts.set += [pair for pair in opts.overrides if _SETTING.match(pair)]
         opts.overrides = [pair for pair in opts.overrides if not _SETTING.match(pair)]
         super().check_use(args, opts)
+        if not args and not opts.all:
+            raise UsageError(f"missing argument: searchcrawl {self.name} {self.syntax()}")
+        if opts.all and (args or opts.output or opts.overwrite_output):
+            raise UsageError("--all: not together with a name, -o or -O")
         level = self.load_settings()["LOG_LEVEL"]
         # Checked before Scrapy looks at it.
         if level not in _LEVELS:

@@ -185,12 +185,17 @@ def let_resume(transaction: Transaction, source_id: int, token: str) -> None:
     transaction.execute(update(jobs).where(jobs.c.source_id == source_id, jobs.c.token == token).values(resumes=1))
 
 
-def stop(transaction: Transaction, source_id: int) -> None:
-    """Ends a job whose crawl has not begun: it is not begun any more. A crawl that runs ends it itself."""
+def stop(transaction: Transaction, source_id: int) -> bool:
+    """Ends a job whose crawl has not begun: it is not begun any more. A crawl that runs ends it itself.
+
+    Returns whether there was one.
+    """
     unbegun = jobs.c.state.in_([JobState.WAITING.value, JobState.LAUNCHING.value])
     statement = update(jobs).where(jobs.c.source_id == source_id, unbegun)
-    transaction.execute(statement.values(state=JobState.ENDED.value, token="", exit_code=int(Exit.ENDED_EARLY)))
+    values = {"state": JobState.ENDED.value, "token": "", "attempt": 0, "exit_code": int(Exit.ENDED_EARLY)}
+    ended = transaction.execute(statement.values(values)).rowcount
     transaction.execute(update(jobs).where(jobs.c.source_id == source_id).values(resumes=0))
+    return bool(ended)
 
 
 def suspend(transaction: Transaction, source_id: int, *, suspended: bool) -> None:

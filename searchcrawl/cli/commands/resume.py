@@ -1,0 +1,32 @@
+"""Let a suspended source be crawled again; runs nothing."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.jobs import find_known_name
+from searchcrawl.cli.output import print_line, print_object
+from searchcrawl.operations.stopping import resume
+from searchcrawl.store.engine.database import Database
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (1, 1)
+    shown_arguments = "NAME"
+    example = "searchcrawl resume intranet"
+
+    def long_desc(self) -> str:
+        return "The next crawl, by hand or by its schedule, goes on where the source was suspended."
+
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
+        project = self.load_project()
+        with closing(Database(project.database_url, project.root)) as database:
+            name = find_known_name(project, database, args[0])
+            was_suspended = resume(database, name)
+        if opts.json:
+            print_object({"source": name, "result": "resumed" if was_suspended else "idle"})
+        else:
+            print_line(f"{name}: {'resumed: the next crawl goes on with it' if was_suspended else 'was not suspended'}")

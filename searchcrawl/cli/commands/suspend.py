@@ -1,0 +1,33 @@
+"""End the crawl of a source cleanly, and have it crawled no more until it is resumed."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.jobs import find_known_name, show_stopped
+from searchcrawl.operations.stopping import suspend
+from searchcrawl.store.engine.database import Database
+
+_WAIT_SECONDS = 60.0
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (1, 1)
+    shown_arguments = "NAME"
+    example = "searchcrawl suspend intranet"
+
+    def long_desc(self) -> str:
+        return (
+            "Ends its crawl as stop does. Until searchcrawl resume NAME, crawl refuses the source with exit code 3, and its schedule "
+            "starts nothing. Its documents stay in the index."
+        )
+
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
+        project = self.load_project()
+        with closing(Database(project.database_url, project.root)) as database:
+            name = find_known_name(project, database, args[0])
+            result = suspend(database, name, wait_seconds=_WAIT_SECONDS)
+        show_stopped(name, result, suspended=True, as_json=opts.json)

@@ -1,0 +1,65 @@
+"""Stops, suspends and resumes a source, on whatever machine it is crawled (H4)."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from searchcrawl import clock
+from searchcrawl.failpoints import reach
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.runs import job_table, lease, run_table
+
+_POLL_SECONDS: Final = 0.2
+
+
+def stop(database: Database, name: str, *, wait_seconds: float) -> str:
+    """Has the crawl of a source end cleanly, and takes its next start back; waits for it, so long.
+
+    Returns ``stopped``, ``stopping`` where it goes on to end, or ``idle`` where nothing was to be stopped.
+    """
+    return _end(database, name, wait_seconds=wait_seconds, suspended=False)
+
+
+def suspend(database: Database, name: str, *, wait_seconds: float) -> str:
+    """The same, and the source is not crawled until it is resumed."""
+    return _end(database, name, wait_seconds=wait_seconds, suspended=True)
+
+
+def resume(database: Database, name: str) -> bool:
+    """Lets a source be crawled again, and runs nothing; whether it was suspended."""
+
+    def take_back(transaction: Transaction) -> bool:
+        source_id = run_table.find_source(transaction, name)
+        if source_id is None or source_id not in job_table.find_suspended(transaction):
+            return False
+        job_table.suspend(transaction, source_id, suspended=False)
+        return True
+
+    return database.write(take_back)
+
+
+def _end(database: Database, name: str, *, wait_seconds: float, suspended: bool) -> str:
+    def order(transaction: Transaction) -> tuple[int, int, bool]:
+        source_id = run_table.find_or_add_source(transaction, name)
+        if suspended:
+            job_table.suspend(transaction, source_id, suspended=True)
+        waited = job_table.stop(transaction, source_id)
+        held = lease.is_held(transaction, source_id)
+        if held:
+            lease.order_stop(transaction, source_id)
+        return source_id, lease.find_fence(transaction, source_id) if held else 0, waited
+
+    def is_running(transaction: Transaction) -> bool:
+        return lease.is_held(transaction, source_id) and lease.find_fence(transaction, source_id) == fence
+
+    source_id, fence, waited = database.write(order)
+    reach("job.stopped")
+    if not fence:
+        return "stopped" if waited else "idle"
+    deadline, never = clock.monotonic() + wait_seconds, threading.Event()
+    while clock.monotonic() < deadline:
+        if not database.read(is_running):
+            return "stopped"
+        never.wait(_POLL_SECONDS)
+    return "stopping"

@@ -1,0 +1,126 @@
+"""A crawl is stopped, suspended and resumed from another process, and all sources are crawled in turn (H4)."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject
+from tests.crawl_forks import Forks, Running, started
+from tests.final_state import settled
+from tests.site.client import SiteProcess, write_project
+from tests.stored_rows import query
+
+PAGES: Final = 44
+START: Final = f"/n/{PAGES},delay=1/"
+HOST: Final = "gen.acme.test"
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks(2) as forks:
+        yield forks
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+@pytest.fixture
+def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    site.clear_log()
+    folder = write_project(tmp_path / "project", site, "slow", start={"urls": [site.url(HOST, START)]})
+    return CrawlProject(folder=folder, site=site, name="slow")
+
+
+@pytest.fixture
+def running(forks: Forks, project: CrawlProject) -> Iterator[Running]:
+    """A crawl in its middle."""
+    with started(forks.start(project.folder, "crawl", "slow")) as running:
+        running.until(lambda: len(settled(project.folder)) >= 10)
+        yield running
+
+
+def state(project: CrawlProject) -> str:
+    found: str = json.loads(project.command("status", "slow", "--json").stdout)["state"]
+    return found
+
+
+@pytest.mark.matrix
+def test_source_when_suspended_in_the_middle_of_a_run_then_goes_on_once_resumed_and_nothing_is_fetched_twice(
+    project: CrawlProject, running: Running
+) -> None:
+    suspended = project.command("suspend", "slow")
+    code = running.wait()
+    before = settled(project.folder)
+    refused = project.command("crawl", "slow")
+    shown = state(project)
+    resumed = json.loads(project.command("resume", "slow", "--json").stdout)
+    again = project.command("resume", "slow")
+    waiting = state(project)
+    after = project.crawl()
+
+    requested = project.site.requested()
+    assert (suspended.returncode, code, refused.returncode, shown) == (0, 3, 3, "suspended")
+    assert "slow: stopped" in suspended.stdout
+    assert "slow is suspended: searchcrawl resume slow" in refused.stderr
+    assert (resumed, again.stdout) == ({"source": "slow", "result": "resumed"}, "slow: was not suspended\n")
+    assert (waiting, after.exit_code, len(project.indexed())) == ("stopped", 0, PAGES)
+    assert 10 <= len(before) < PAGES
+    assert len(requested) == len(set(requested)) == PAGES
+    assert query(project.folder, "SELECT end_reason, exit_code FROM runs") == [("stopped", 3), ("finished", 0)]
+
+
+def test_stop_when_a_crawl_runs_elsewhere_then_ends_it_and_later_crawls_are_not_told(
+    project: CrawlProject, running: Running
+) -> None:
+    first = json.loads(project.command("stop", "slow", "--json").stdout)
+    code = running.wait()
+    second = json.loads(project.command("stop", "slow", "--json").stdout)
+    unknown = project.command("stop", "other")
+    after = project.crawl()
+
+    assert (first["result"], code, second["result"]) == ("stopped", 3, "idle")
+    assert (unknown.returncode, unknown.stderr) == (2, "searchcrawl: unknown source: other\n")
+    assert (after.exit_code, len(project.indexed())) == (0, PAGES)
+
+
+def test_crawl_all_when_a_source_is_suspended_or_broken_then_the_others_run_in_turn(
+    site: SiteProcess, project: CrawlProject, forks: Forks
+) -> None:
+    for name in ("away", "fast"):
+        write_project(project.folder, site, name, start={"urls": [site.url(HOST, "/n/5/")]})
+    (project.folder / "sources" / "broken.toml").write_text("[start\n", "utf-8")
+    project.command("suspend", "away")
+
+    done = project.command("crawl", "--all", "--json", "-a", "limit=20")
+    (project.folder / "sources" / "broken.toml").unlink()
+    with started(forks.start(project.folder, "crawl", "--all")) as running:
+        running.until(lambda: "slow" in query_running(project))
+        running.signal(signal.SIGTERM)
+        code = running.wait()
+
+    shown = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(each["source"], each["run"]["end_reason"]) for each in shown] == [("fast", "finished"), ("slow", "limit")]
+    assert done.returncode == 4
+    assert "sources/broken.toml" in done.stderr
+    assert "away is left out: it is suspended" in done.stderr
+    assert code == 3
+    assert project.command("crawl", "--all", "slow").returncode == 2
+    assert project.command("crawl").returncode == 2
+
+
+def query_running(project: CrawlProject) -> list[str]:
+    """The sources with a run that has not ended."""
+    rows = query(
+        project.folder,
+        "SELECT sources.name FROM runs JOIN sources ON sources.id = runs.source_id WHERE runs.ended_ms IS NULL",
+    )
+    return [name for (name,) in rows]
