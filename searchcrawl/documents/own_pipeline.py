@@ -5,6 +5,7 @@ It is there only where a source has any of them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -36,13 +37,14 @@ class Step(Protocol):
 class OwnPipeline:
     """Calls the steps one after the other for each document that was read.
 
-    A step that fails costs the document (903); one that drops it keeps it out of the index (952), and its links are
-    followed.
+    A step that fails, or gives no answer within ``seconds`` (None: it is waited for), costs the document (903); one that
+    drops it keeps it out of the index (952), and its links are followed.
     """
 
-    def __init__(self, steps: Sequence[Step], errors: PluginErrors) -> None:
+    def __init__(self, steps: Sequence[Step], errors: PluginErrors, *, seconds: float | None = None) -> None:
         self._steps = tuple(steps)
         self._errors = errors
+        self._seconds = seconds
 
     def process_item(self, item: object) -> object:
         return self._apply(item) if isinstance(item, Document) and item.page is not None else item
@@ -53,11 +55,16 @@ class OwnPipeline:
             if page is None or (document.refusal is not None and not step.for_refused):
                 continue
             try:
-                document = await step.apply(document, page)
+                async with asyncio.timeout(self._seconds) as limit:
+                    document = await step.apply(document, page)
             except DropItem as dropped:
                 reason = join_lines(dropped)
                 document = copy_with(document, refusal=f"{step.rule}: {reason}" if reason else step.rule)
-            except Exception as error:  # noqa: BLE001 - a plug-in may raise anything, and costs one document
+            except TimeoutError as error:
+                late = TimeoutError(f"no answer within {self._seconds:g} s") if limit.expired() else error
+                return self._errors.note_error(step.name, document, late)
+            except (Exception, asyncio.CancelledError, SystemExit) as error:  # noqa: BLE001 - it costs one document
+                # Nothing of ours cancels a visit: one that ended so would never be settled (X-D3).
                 return self._errors.note_error(step.name, document, error)
             self._errors.note_good(step.name)
         return document

@@ -37,7 +37,7 @@ class PluginErrors:
         self._documents[name] += 1
         self._in_a_row[name] = 0
 
-    def note_error(self, name: str, document: Document, error: Exception) -> Outcome:
+    def note_error(self, name: str, document: Document, error: BaseException) -> Outcome:
         """Notes a document that a plug-in failed at; the end of its visit. A document that the store knows stays."""
         self._documents[name] += 1
         self._errors[name] += 1

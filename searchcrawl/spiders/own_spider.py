@@ -103,7 +103,8 @@ def build_own_stage(
     if source.document_service is not None:
         steps.append(ServiceStep(source.document_service, _make_service(run, source.document_service)))
     limits = plugin_limits.parse_limits(crawler.settings[plugin_limits.NAME])
-    return OwnPipeline(steps, PluginErrors(run.shutdown, limits, count=crawler.stats.inc_value))
+    errors = PluginErrors(run.shutdown, limits, count=crawler.stats.inc_value)
+    return OwnPipeline(steps, errors, seconds=crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS") or None)
 
 
 def _make_service(run: Run, name: str) -> plugins.DocumentService:

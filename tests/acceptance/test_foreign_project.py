@@ -237,7 +237,7 @@ def test_project_when_it_takes_searchcrawl_in_by_three_lines_then_its_own_tests_
     assert "ERROR" not in log
     assert (
         "settings of the project that are for its spiders in Python, not for sources: CONCURRENT_REQUESTS_PER_DOMAIN, "
-        "DOWNLOADER_MIDDLEWARES, DOWNLOAD_DELAY, ITEM_PIPELINES, SPIDER_MIDDLEWARES, USER_AGENT\n"
+        "DOWNLOADER_MIDDLEWARES, DOWNLOAD_DELAY, FEEDS, FEED_EXPORT_ENCODING, ITEM_PIPELINES, SPIDER_MIDDLEWARES, USER_AGENT\n"
     ) in log
     listed = run(tmp_path, shop.url, "-m", "scrapy", "list")
     found = run(tmp_path, shop.url, "-m", "searchcrawl", "search", "barometers", "--json")

@@ -221,6 +221,11 @@ def test_crawl_when_a_pipeline_of_the_command_line_cannot_be_loaded_then_exit_4(
 
 
 SWALLOWING: Final = """
+class Pipeline:
+    async def process_item(self, item):
+        item.title = "seen"
+        return item
+
 class Middleware:
     async def process_spider_output(self, response, result):
         async for each in result:
@@ -237,11 +242,14 @@ def test_crawl_when_a_spider_middleware_swallows_a_page_then_its_row_fails_and_t
     project = new_project(tmp_path, site, **source(site, host))
     (tmp_path / "mine.py").write_text(SWALLOWING, "utf-8")
 
-    ended = project.crawl("-s", 'SPIDER_MIDDLEWARES={"mine.Middleware": 50}')
+    ended = project.crawl(
+        "-s", 'SPIDER_MIDDLEWARES={"mine.Middleware": 50}', "-s", 'ITEM_PIPELINES={"mine.Pipeline": 50}'
+    )
 
     rows = project.rows()
     assert ended.exit_code == 0
     assert {name: rows[f"{host}/{name}.html"]["code"] for name in names} == {"good": 200, "swallowed": 903}
+    assert {hit.fields["title"] for hit in project.hits("*")} == {"seen"}
     assert "handed no page on" in rows[f"{host}/swallowed.html"]["error"]
 
 

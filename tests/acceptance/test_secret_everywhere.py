@@ -64,7 +64,7 @@ FEED: Final = "ftp://me:c4n4ry-of-a-feed@feeds.acme.test/%(name)s.jsonl?signatur
 ODD: Final[Mapping[str, Any]] = {
     # Written into the file itself; a word that is public elsewhere is the name of some.
     "settings": {
-        "FEEDS": {FEED: {"format": "jsonl", "overwrite": True}},
+        "MINE_FEEDS": {FEED: {"format": "jsonl", "overwrite": True}},
         "AWS_SECRET_ACCESS_KEY": "c4n4ry of a setting " * 6,
         "MINE": {"scope": {"env": "C4_SETTING"}, "clients": [{"apiKey": "c4n4ry of a client " * 6}]},
     },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -36,7 +37,7 @@ def applied(item: Document, *steps: Any, **limits: Any) -> tuple[Any, Shutdown, 
     ended: list[str] = []
     shutdown.open(ended.append)
     errors = PluginErrors(shutdown, PluginLimits(20, 5), count=lambda name: counts.update([name]))
-    found: Any = OwnPipeline(steps, errors).process_item(item)
+    found: Any = OwnPipeline(steps, errors, seconds=0.2).process_item(item)
     return asyncio.run(found), shutdown, counts
 
 
@@ -100,6 +101,10 @@ def test_document_when_dropped_then_is_refused_with_the_name_and_no_further_plug
         (lambda shown: set_on(shown, values={"a": [1]}), "TypeError: values['a'] must be a list of strings"),
         (lambda shown: set_on(shown, values={"a": None}), "TypeError: values['a'] must be a list of strings"),
         (lambda shown: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda shown: sys.exit(3), "SystemExit: 3"),
+        (lambda shown: cancelled(), "CancelledError:"),
+        (lambda shown: asyncio.sleep(60), "TimeoutError: no answer within 0.2 s"),
+        (lambda shown: timed_out(), "TimeoutError: of its own"),
     ],
 )
 def test_document_when_a_plugin_fails_at_it_then_its_visit_ends_with_one_line(
@@ -111,6 +116,14 @@ def test_document_when_a_plugin_fails_at_it_then_its_visit_ends_with_one_line(
     assert (found.code, found.error) == (903, f"pipeline mine.P: {error}")
     assert counts == {"searchcrawl/plugin_errors/pipeline mine.P": 1}
     assert [record.getMessage() for record in caplog.records] == [f"{found.error} ({found.claim.url})"]
+
+
+async def cancelled() -> None:
+    raise asyncio.CancelledError
+
+
+async def timed_out() -> None:
+    raise TimeoutError("of its own")
 
 
 def set_on(shown: plugins.Document, **changes: Any) -> plugins.Document:

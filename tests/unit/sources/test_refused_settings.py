@@ -38,6 +38,7 @@ from searchcrawl.sources.refused_settings import find_refusal, find_refusal_on_c
         ("USER_AGENT", "user_agent and contact"),
         ("TWISTED_REACTOR", "asyncio"),
         ("LOG_FILE", "logs in searchcrawl.toml"),
+        ("FEEDS", "not available yet"),
         ("SPIDER_LOADER_CLASS", "source files"),
         ("DOWNLOADER_MIDDLEWARES_BASE", "DOWNLOADER_MIDDLEWARES"),
         ("mine", "upper case"),
@@ -49,9 +50,7 @@ def test_why_refused_when_a_promise_rests_on_it_then_what_to_use_instead(name: s
     assert key in (find_refusal(name, True) or "")
 
 
-@pytest.mark.parametrize(
-    "name", ["MINE", "MEMUSAGE_LIMIT_MB", "SEARCHCRAWL_MIN_FREE_MB", "FEEDS", "MAIL_HOST", "SHOP_BASE"]
-)
+@pytest.mark.parametrize("name", ["MINE", "MEMUSAGE_LIMIT_MB", "SEARCHCRAWL_MIN_FREE_MB", "MAIL_HOST", "SHOP_BASE"])
 def test_why_refused_when_no_promise_rests_on_it_then_nothing(name: str) -> None:
     assert find_refusal(name, 1) is None
 
