@@ -30,7 +30,8 @@ _ROUNDS: Final = 3
 
 
 def hand_over(project: Project, database: Database, *, retry_seconds: float, without: int | None = None) -> None:
-    """Has all sources that share copies decide anew where others have changed, and deliver; ``without`` the one with this id.
+    """Has all sources that share copies decide anew where others have changed, and deliver; ``without`` the one with this id,
+    which is being crawled by this process.
 
     Sources that cannot do it now are named in the log: their next runs do it. Raises StoreError.
     """
@@ -41,7 +42,8 @@ def hand_over(project: Project, database: Database, *, retry_seconds: float, wit
             return
         for source_id, name in wanting.items():
             try:
-                _hand_over_to(project, name, database, retry_seconds)
+                # A crawl is watched as a whole.
+                _hand_over_to(project, name, database, retry_seconds, in_crawl=without is not None)
             except StoreError:
                 raise
             except SearchcrawlError as error:
@@ -67,13 +69,12 @@ def _is_cut_off(transaction: Transaction, source_id: int) -> bool:
     return last is not None and last.ended_ms is not None and delivery_queue.is_waiting(transaction, source_id)
 
 
-def _hand_over_to(project: Project, name: str, database: Database, retry_seconds: float) -> None:
+def _hand_over_to(project: Project, name: str, database: Database, retry_seconds: float, *, in_crawl: bool) -> None:
     source = load_source(project, name)
     if not source.shares_copies:
         # Its own next run takes back what it shared.
         return
-    # A crawl or a command is watched as a whole.
-    with lease_source(project, source, database, watched=False) as run:
+    with lease_source(project, source, database, watched=not in_crawl) as run:
         if run is None:
             return
         # What the index got by now was there before: only its next run takes it out, within the limits.

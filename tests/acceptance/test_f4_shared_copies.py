@@ -290,3 +290,19 @@ def test_sources_when_crawled_in_any_order_then_the_index_is_the_same_once_all_r
         at(names[0], each): [at(name, each) for name in names[1:]] for each, names in having.items()
     }
     assert (last.counts["changed"], last.ended.exit_code) == (0, 0)
+
+
+def test_deletion_when_it_is_killed_then_the_next_call_has_others_take_over(site: SiteProcess, tmp_path: Path) -> None:
+    a, b, c = add_three(tmp_path, site)
+    for each in (a, b, c):
+        run(each)
+    for failpoint in ("source.sealed", "delete.sent", "source.uncached", "source.rows"):
+        killed = COMMANDS.run(a.folder, "delete", "a", "--yes", SEARCHCRAWL_FAILPOINT=failpoint)
+        assert killed.returncode == -9
+    ended = a.command("delete", "a", "--yes")
+
+    assert ended.returncode == 0, ended.stderr
+    assert found(b, "boil") == {at("b"): [at("c")]}
+    run(b)
+    assert [b.command("verify", name).returncode for name in ("b", "c")] == [0, 0]
+    assert [run(each).counts["indexed"] for each in (b, c)] == [0, 0]

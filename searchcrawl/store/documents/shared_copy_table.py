@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, text, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, not_, or_, select, text, update
 from sqlalchemy.sql.selectable import NamedFromClause
 
 from searchcrawl.codes import Code
@@ -113,7 +113,12 @@ class ForeignCopy(NamedTuple):
 
 
 def load_foreign(transaction: Transaction, source_id: int, *, after: int) -> list[ForeignCopy]:
-    """The next copies in a source of documents of others, or of documents that are gone, by rising id."""
+    """The next copies in a source that may have no document of another source any more to stand for them, by rising id.
+
+    Left out are those of which it is plain that they have: such a document was the better one when they became copies, and
+    only one that redirects since may be so no more.
+    """
+    sharing = select(sources.c.id).where(sources.c.shares_copies == int(Sharing.YES))
     stays = and_(_STAYS, _other.c.copy_digest == _DIGEST)
     rows = (
         documents.join(urls, urls.c.id == documents.c.url_id)
@@ -139,6 +144,7 @@ def load_foreign(transaction: Transaction, source_id: int, *, after: int) -> lis
             documents.c.duplicate_of.is_not(None),
             # SQLite may have given the id of a row of a deleted source to one of this source since.
             or_(_other.c.source_id.is_distinct_from(source_id), _DIGEST != _OTHER_DIGEST),
+            not_(and_(func.coalesce(stays, False), _other.c.answered_key.is_(None), _other.c.source_id.in_(sharing))),
         )
         .order_by(documents.c.url_id)
         .limit(PAGE_ROWS)
