@@ -6,11 +6,13 @@ It is there only where a source has any of them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
+from scrapy import signals
 from scrapy.exceptions import DropItem
 from scrapy.utils.defer import ensure_awaitable
+from twisted.python.failure import Failure
 
 from searchcrawl import plugins
 from searchcrawl.changed_copy import copy_with
@@ -18,6 +20,9 @@ from searchcrawl.documents.plugin_errors import PluginErrors
 from searchcrawl.documents.shown_document import show, take_over
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Document, Outcome, Page
+
+#: Sends a signal of Scrapy, with these values.
+Tell = Callable[..., Awaitable[object]]
 
 
 class Step(Protocol):
@@ -41,10 +46,13 @@ class OwnPipeline:
     drops it keeps it out of the index (952), and its links are followed.
     """
 
-    def __init__(self, steps: Sequence[Step], errors: PluginErrors, *, seconds: float | None = None) -> None:
+    def __init__(
+        self, steps: Sequence[Step], errors: PluginErrors, *, seconds: float | None = None, tell: Tell | None = None
+    ) -> None:
         self._steps = tuple(steps)
         self._errors = errors
         self._seconds = seconds
+        self._tell = tell
 
     def process_item(self, item: object) -> object:
         return self._apply(item) if isinstance(item, Document) and item.page is not None else item
@@ -60,14 +68,25 @@ class OwnPipeline:
             except DropItem as dropped:
                 reason = join_lines(dropped)
                 document = copy_with(document, refusal=f"{step.rule}: {reason}" if reason else step.rule)
+                await self._send(step, document, page, signals.item_dropped, exception=dropped)
             except TimeoutError as error:
                 late = TimeoutError(f"no answer within {self._seconds:g} s") if limit.expired() else error
-                return self._errors.note_error(step.name, document, late)
+                return await self._fail(step, document, page, late)
             except (Exception, asyncio.CancelledError, SystemExit) as error:  # noqa: BLE001 - it costs one document
                 # Nothing of ours cancels a visit: one that ended so would never be settled (X-D3).
-                return self._errors.note_error(step.name, document, error)
+                return await self._fail(step, document, page, error)
             self._errors.note_good(step.name)
         return document
+
+    async def _fail(self, step: Step, document: Document, page: Page, error: BaseException) -> Outcome:
+        outcome = self._errors.note_error(step.name, document, error)
+        await self._send(step, document, page, signals.item_error, failure=Failure(error))  # type: ignore[no-untyped-call]
+        return outcome
+
+    async def _send(self, step: Step, document: Document, page: Page, signal: object, **values: Any) -> None:
+        """Sends what Scrapy sends for an item pipeline, with the document as it was before."""
+        if self._tell is not None and isinstance(step, PipelineStep):
+            await self._tell(signal=signal, item=show(document, page), response=None, **values)
 
 
 class PipelineStep:

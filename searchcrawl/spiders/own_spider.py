@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -102,9 +103,16 @@ def build_own_stage(
     steps += [PipelineStep(name, process_item) for name, process_item in pipelines]
     if source.document_service is not None:
         steps.append(ServiceStep(source.document_service, _make_service(run, source.document_service)))
-    limits = plugin_limits.parse_limits(crawler.settings[plugin_limits.NAME])
-    errors = PluginErrors(run.shutdown, limits, count=crawler.stats.inc_value)
-    return OwnPipeline(steps, errors, seconds=crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS") or None)
+    try:
+        limits = plugin_limits.parse_limits(crawler.settings[plugin_limits.NAME])
+    except ValueError as error:
+        raise ConfigurationError("settings module", plugin_limits.NAME, str(error)) from error
+    return OwnPipeline(
+        steps,
+        PluginErrors(run.shutdown, limits, count=crawler.stats.inc_value),
+        seconds=crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS") or None,
+        tell=partial(crawler.signals.send_catch_log_async, spider=spider),
+    )
 
 
 def _make_service(run: Run, name: str) -> plugins.DocumentService:

@@ -15,6 +15,7 @@ from tests.site.client import SiteProcess
 
 NAMES: Final = ("good", "dropped", "broken", "nothing", "other", "late")
 MINE: Final = """
+from scrapy import signals
 from scrapy.exceptions import DropItem
 
 class Early:
@@ -50,6 +51,33 @@ class CannotEnd:
 
     def close_spider(self):
         raise RuntimeError("no end")
+
+class Bell:
+    @classmethod
+    def from_crawler(cls, crawler):
+        for name in ("item_dropped", "item_error", "item_scraped", "spider_closed"):
+            crawler.signals.connect(getattr(cls, "note_" + name), signal=getattr(signals, name))
+        return cls()
+
+    @staticmethod
+    def note_item_dropped(item, exception, spider):
+        ring("dropped", item.url, exception)
+
+    @staticmethod
+    def note_item_error(item, failure, spider):
+        ring("error", item.url, repr(failure.value))
+
+    @staticmethod
+    def note_item_scraped(item, spider):
+        ring("ended", item.claim.url, item.code)
+
+    @staticmethod
+    def note_spider_closed(spider, reason):
+        ring("closed", spider.name, reason)
+
+def ring(*words):
+    with open("bell.txt", "a") as bell:
+        print(*words, file=bell)
 
 class Service:
     def process(self, document):
@@ -92,7 +120,10 @@ def test_crawl_when_plugins_change_drop_or_fail_then_each_document_gets_what_is_
     site: SiteProcess, tmp_path: Path
 ) -> None:
     host = "pipelines.acme.test"
-    settings = {"ITEM_PIPELINES": {"mine.Early": 50, "mine.Shouting": 60, "mine.CannotEnd": 199}}
+    settings = {
+        "ITEM_PIPELINES": {"mine.Early": 50, "mine.Shouting": 60, "mine.CannotEnd": 199},
+        "EXTENSIONS": {"mine.Bell": 1},
+    }
     attributes = {"meta:price": "price", "types": {"price": "number"}}
     project = prepared(site, tmp_path, host, settings=settings, document_service="mine:Service", attributes=attributes)
 
@@ -116,6 +147,11 @@ def test_crawl_when_plugins_change_drop_or_fail_then_each_document_gets_what_is_
     }
     # Links of what is kept out are followed, those of what was lost are not.
     assert [name for name in NAMES if f"{host}/{name}-below.html" in rows] == ["good", "dropped", "late"]
+    rung = (tmp_path / "bell.txt").read_text("utf-8").replace(site.url(host, "/"), "/").splitlines()
+    assert {
+        "dropped /dropped.html not wanted", "error /broken.html RuntimeError('cannot cope')", "ended /good.html 200",
+        "ended /dropped.html 952", "ended /broken.html 903", "closed demo finished",
+    } <= {*rung}  # fmt: skip
     assert find_good(project) == ("PAGE GOOD", "PAGE GOOD", 12.5)
     assert "pipeline mine.CannotEnd failed to close: RuntimeError('no end')" in project.log()
     explained = project.command("explain", site.url(host, "/dropped.html"), "--json").stdout
