@@ -14,7 +14,6 @@ ACTIONS: Final[Mapping[str, frozenset[str]]] = {
     "sources": frozenset({"rename", "export", "import", "apply", "rollback"}),
 }
 OPTIONS: Final[Mapping[str, frozenset[str]]] = {
-    "status": frozenset({"--prometheus"}),
     "test": frozenset({"--render", "--trace"}),
 }
 

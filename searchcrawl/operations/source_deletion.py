@@ -69,6 +69,8 @@ def delete(
         removed, failed = _empty_index(project, source.name, database, retry_seconds)
         if not failed:
             drop_plans(project, source.name)
+            for path in (project.metrics_file(source.name), project.told_file(source.name)):
+                path.unlink(missing_ok=True)
             _delete_cache(project, source.name)
             if run is not None:
                 _delete_rows(run)

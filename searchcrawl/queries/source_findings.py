@@ -14,7 +14,9 @@ from searchcrawl.sources.checking import guess, quote_value
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_boundary, build_rewriting, read_start_urls
 from searchcrawl.sources.project import FILE, PLACEHOLDER_CONTACT, Project
+from searchcrawl.sources.secrets import HIDDEN
 
+_NO_TYPE: Final = 'is no MIME type, as "text/html" or "image/*"'
 _TYPE: Final = re.compile(r"([^/*?]+)/([^/]+)")
 #: The top-level types of media (RFC 6838 and its registry), and what is in use beside them.
 _TOP_TYPES: Final = frozenset({
@@ -35,10 +37,11 @@ def find_in_source(project: Project, source: Source) -> Iterator[ConfigurationEr
     """MIME types that are none, and start URLs that no run would request; raises ConfigurationError as a run does."""
     for key in ("mime_types", "exclude_mime_types"):
         for number, text in enumerate(getattr(source.keep, key)):
-            reason = find_wrong_type(text)
+            reason, key_of_text = find_wrong_type(text), f"keep.{key}[{number}]"
             if reason is not None:
-                place = source.locate(f"keep.{key}[{number}]")
-                yield ConfigurationError(*place, f"{reason} (got {quote_value(text)})")
+                secret = _is_secret(source, key_of_text)
+                message = f"{_NO_TYPE if secret else reason} (got {quote_value(HIDDEN if secret else text)})"
+                yield ConfigurationError(*source.locate(key_of_text), message)
     yield from _find_in_starts(project, source)
 
 
@@ -47,7 +50,7 @@ def find_wrong_type(text: str) -> str | None:
     written = text.strip().lower()
     found = _TYPE.fullmatch(written)
     if found is None:
-        return None if set(written) & set("*?") else 'is no MIME type, as "text/html" or "image/*"'
+        return None if set(written) & set("*?") else _NO_TYPE
     top = found[1]
     if top in _TOP_TYPES or top.startswith("x-"):
         return None
@@ -65,17 +68,26 @@ def _find_in_starts(project: Project, source: Source) -> Iterator[ConfigurationE
         except InvalidUrl:
             # Too long: the run notes it as such.
             continue
-        reason = None if decision.allowed else f"lies outside the scope ({decision.text})"
+        rule = decision.key if _is_secret(source, "scope") else decision.text
+        reason = None if decision.allowed else f"lies outside the scope ({rule})"
         if reason is None and not source.fetch.proxy:
             reason = find_private(start.url, guard)
+            if reason is not None and _is_secret(source, "fetch.resolve"):
+                reason = "may not be reached (fetch.private_networks)"
         if reason is None:
             continue
         found += 1
         if found <= _MOST_SHOWN:
             key = "start.urls" if not written.isdisjoint({url, start.url}) or not source.start.files else "start"
-            yield ConfigurationError(*source.locate(key), f"{reason} (got {quote_value(url)})")
+            shown = HIDDEN if _is_secret(source, "start") or _is_secret(source, "rewrite") else url
+            yield ConfigurationError(*source.locate(key), f"{reason} (got {quote_value(shown)})")
     if found > _MOST_SHOWN:
         yield ConfigurationError(*source.locate("start"), f"{found - _MOST_SHOWN} more start URLs cannot be requested")
+
+
+def _is_secret(source: Source, place: str) -> bool:
+    """Whether a value there comes from the environment or a file."""
+    return any(each == place or each.startswith((f"{place}.", f"{place}[")) for each in source.references)
 
 
 def find_private(url: str, guard: AddressGuard) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,11 @@ class Verified:
     def ok(self) -> bool:
         """Whether no difference stands any more."""
         return self.repaired == sum(len(spool) for spool in self.found.values())
+
+    def count_by_source(self) -> Counter[str]:
+        """How many differences stand, by the source that their ids begin with."""
+        every = (each for spool in self.found.values() for each in spool)
+        return Counter(each.suspect.id.partition(":")[0] for each in every if not each.mended)
 
     def describe(self, kind: str) -> Iterator[dict[str, str]]:
         """The list of a kind, as ``verify --json`` prints it."""

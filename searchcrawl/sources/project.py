@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 from searchcrawl import __version__
 from searchcrawl.sources.config import LATER_KEYS as LATER_SOURCE_KEYS
 from searchcrawl.sources.config import Tables
+from searchcrawl.sources.notify_table import Notify
 from searchcrawl.sources.plugin_classes import PluginName
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.schedule import Schedule, check_name, check_schedules
@@ -176,6 +177,10 @@ class ProjectFile(Table):
     cache: Cache = Field(default_factory=Cache, description="Where fetched documents are kept, and how many.")
     index: Index = Field(default_factory=Index, description="Where documents are sent.")
     logs: Logs = Field(default_factory=Logs, description="The log of each source.")
+    notify: Notify = Field(
+        default_factory=Notify,
+        description="Who is told when a run fails, deletions wait, the index differs or cannot be reached; each time once.",
+    )
     converters: Mapping[MimeType, PluginName] = Field(
         default_factory=dict, description="Classes of your own that read files, by MIME type."
     )
@@ -246,12 +251,21 @@ class Project(ProjectFile):
         """The folder of the plans of edits."""
         return self.path("var/plans")
 
+    def metrics_file(self, name: str) -> Path:
+        """The metrics of a source's last run, for a collector of text files."""
+        return self.path("var/metrics") / f"{name}.prom"
+
+    def told_file(self, name: str) -> Path:
+        """Which events of a source people were told of."""
+        return self.path("var/told") / f"{name}.json"
+
     @property
     def stored_paths(self) -> tuple[Path, ...]:
         """All files and folders on this machine that crawls write, whether they are there or not."""
         database = self.database_url.removeprefix(_SQLITE)
         files = [] if database == self.database_url else [Path(database + suffix) for suffix in ("", "-wal", "-shm")]
-        return *files, self.cache_dir, self.index_dir, self.logs_dir, self.plans_dir
+        folders = (self.cache_dir, self.index_dir, self.logs_dir, self.plans_dir)
+        return *files, *folders, self.metrics_file("").parent, self.told_file("").parent
 
     @property
     def user_agent_header(self) -> str:
@@ -261,6 +275,6 @@ class Project(ProjectFile):
 
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
-    "logs.urls", "notify", "schedules.*.scrapyd",
+    "logs.urls", "schedules.*.scrapyd",
     *(f"{table}.{key}" for table in ("defaults", "parameters.*") for key in LATER_SOURCE_KEYS),
 })  # fmt: skip

@@ -15,6 +15,7 @@ from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError as ScrapyUsageError
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 
+from searchcrawl.cli.after_run import follow_run
 from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.urls import url_line
 from searchcrawl.cli.crawl_all import crawl_all
@@ -193,6 +194,7 @@ class CrawlCommand(Command):
         # The reason why documents wait was logged when the delivery stopped.
         if isinstance(run.shutdown.failure, SearchcrawlError):
             print_error(run.shutdown.failure)
+        status = None
         try:
             if isinstance(run.shutdown.failure, LeaseLost):
                 # The run is that process's now, with its numbers.
@@ -200,17 +202,19 @@ class CrawlCommand(Command):
                     f"searchcrawl: searchcrawl status {run.source.name} shows the run, as that process goes on with it"
                 )
             else:
-                self._show_status(run, as_json=as_json)
+                status = self._show_status(run, as_json=as_json)
         except StoreError as error:
             # The failure of the store was logged when it ended the run.
             if run.shutdown.failure is None:
                 print_error(error)
         if run.exit_code is None:
             _leave_at_once()
+        if not isinstance(run.shutdown.failure, LeaseLost):
+            follow_run(run, status)
         run.database.close()
         return run.exit_code if run.shutdown.failure is None else Exit.STORE_FAILED
 
-    def _show_status(self, run: Run, *, as_json: bool) -> None:
+    def _show_status(self, run: Run, *, as_json: bool) -> dict[str, Any]:
         preserve = run.project.cache.preserve
         with look_at_index(run.project) as look:
             # An index that was away just now is not waited for again.
@@ -225,6 +229,7 @@ class CrawlCommand(Command):
         if run.exit_code == Exit.NO_START:
             _print_failed_starts(run)
             _print_failed_logins(run)
+        return status
 
 
 def _find_own(settings: BaseSettings) -> list[str]:

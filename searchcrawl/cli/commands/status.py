@@ -8,7 +8,8 @@ from contextlib import closing
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.output import print_line, print_object, print_table
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.output import print_line, print_object, print_table, print_text
 from searchcrawl.cli.summary import count_documents, list_counts
 from searchcrawl.comparison.look import look_at_index
 from searchcrawl.queries.gone_sources import describe_gone_source, list_gone_sources
@@ -26,6 +27,15 @@ class Command(BaseCommand):
     shown_arguments = "[NAME]"
     example = "searchcrawl status intranet"
 
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--prometheus", action="store_true", help="print metrics for Prometheus")
+
+    def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().check_use(args, opts)
+        if opts.prometheus and opts.json:
+            raise UsageError("--prometheus goes without --json")
+
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
         with closing(Database(project.database_url, project.root)) as database, look_at_index(project) as look:
@@ -36,7 +46,12 @@ class Command(BaseCommand):
                 for each in sources
             ]
             found += [describe_gone_source(project, each, database) for each in gone]
-        if opts.json:
+        if opts.prometheus:
+            # Its library is needed here alone.
+            from searchcrawl.queries.metrics import render_metrics  # noqa: PLC0415
+
+            print_text(render_metrics(found))
+        elif opts.json:
             print_object(found[0] if args else {"sources": found})
         elif args:
             _show_one(found[0])

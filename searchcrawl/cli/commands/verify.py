@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 
@@ -62,6 +63,7 @@ class Command(BaseCommand):
             treat = None if repair is None else repair.treat
             with verify(database, index, names, only=only, treat=treat) as found:
                 _show(found, as_json=opts.json)
+                _tell(project, names if only is None else [only], found)
                 ended = [Exit.DONE if found.ok else Exit.DIFFERENT]
         return max([*ended, *_say(repair)])
 
@@ -87,6 +89,18 @@ class Command(BaseCommand):
             retry_seconds=self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS"),
             on_source=partial(install_run_log, project),
         )
+
+
+def _tell(project: Project, names: Sequence[str], found: Verified) -> None:
+    """Has people told of the sources that differ."""
+    if not project.notify.in_use:
+        return
+    from searchcrawl.operations.notifying import notify  # noqa: PLC0415  # it loads an HTTP client
+
+    differing = {} if found.ok else found.count_by_source()
+    for name in names:
+        message = f"{differing.get(name)} documents of {name} differ in the index: searchcrawl verify {name}"
+        notify(project, name, {"verify": message} if name in differing else {}, judged=("verify",), by="verify")
 
 
 def _require_source(project: Project, database: Database, name: str) -> str:

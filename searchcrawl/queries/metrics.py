@@ -1,0 +1,97 @@
+"""The state of sources as metrics for Prometheus, for a scraper and for the textfile collector of its node exporter (J1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from searchcrawl.durable import make_folder
+
+_Status = Mapping[str, Any]
+
+#: Name and meaning of each figure that a source has one of, and where ``status`` has it; None is left out.
+_FIGURES: Final[Sequence[tuple[str, str, Callable[[_Status], float | None]]]] = (
+    ("documents", "Documents in the index, by the URL table.", lambda status: status["documents"]),
+    ("waiting", "Documents and deletions that wait for the index.", lambda status: status["waiting"]),
+    ("quarantined", "Deletions that wait for approval.", lambda status: status["quarantined"]),
+    ("run_id", "The number of the last run.", lambda status: (status["run"] or {}).get("id")),
+    (
+        "run_started_timestamp_seconds",
+        "When the last run began.",
+        lambda status: _parse((status["run"] or {}).get("started")),
+    ),
+    (
+        "run_ended_timestamp_seconds",
+        "When the last run ended; missing while it goes on.",
+        lambda status: _parse((status["run"] or {}).get("ended")),
+    ),
+    (
+        "next_run_timestamp_seconds",
+        "When its schedule has the source run next.",
+        lambda status: _parse(status.get("next_run")),
+    ),
+    (
+        "force_recrawl",
+        "Whether the next run visits pages without validators.",
+        lambda status: float(status["force_recrawl"] is not None),
+    ),
+)
+
+
+class _Statuses(Collector):
+    def __init__(self, statuses: Iterable[_Status]) -> None:
+        self._statuses = list(statuses)
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        for name, meaning, find in _FIGURES:
+            family = GaugeMetricFamily(f"searchcrawl_{name}", meaning, labels=["source"])
+            for status in self._statuses:
+                value = find(status)
+                if value is not None:
+                    family.add_metric([status["source"]], value)
+            yield family
+        yield self._list("run_urls", "The counters of the last run.", "counter", lambda status: status["counts"])
+        yield self._list("state", "1 for the state of the source.", "state", lambda status: {status["state"]: 1})
+        yield self._list("warnings", "Warnings of status, by their code.", "code", _count_warnings)
+
+    def _list(
+        self, name: str, meaning: str, label: str, find: Callable[[_Status], Mapping[str, float]]
+    ) -> GaugeMetricFamily:
+        family = GaugeMetricFamily(f"searchcrawl_{name}", meaning, labels=["source", label])
+        for status in self._statuses:
+            for key, value in find(status).items():
+                family.add_metric([status["source"], key], value)
+        return family
+
+
+def render_metrics(statuses: Iterable[_Status]) -> str:
+    """The metrics of what ``describe_status`` says of sources, in the text format of Prometheus."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Statuses(statuses))
+    return generate_latest(registry).decode()
+
+
+def write_metrics(path: Path, status: _Status) -> None:
+    """Writes the metrics of a source in one step, so that no scraper reads half of them; raises OSError."""
+    make_folder(path.parent)
+    # The collector takes files that end in .prom.
+    new = path.with_suffix(".new")
+    new.write_text(render_metrics([status]), "utf-8")
+    new.replace(path)
+
+
+def _parse(moment: str | None) -> float | None:
+    return None if moment is None else datetime.fromisoformat(moment).timestamp()
+
+
+def _count_warnings(status: _Status) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for warning in status["warnings"]:
+        found[warning["code"]] = found.get(warning["code"], 0) + 1
+    return found

@@ -1,0 +1,62 @@
+"""The table ``[notify]`` of searchcrawl.toml: who is told of what."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from searchcrawl.sources.privacy import Privacy
+from searchcrawl.sources.values import LIST, Check, PublicText, Table, Text, WebUrl, refuse, require_form
+
+Event = Literal["failed", "quarantine", "verify", "unreachable"]
+EVENTS: Final[tuple[Event, ...]] = ("failed", "quarantine", "verify", "unreachable")
+_ADDRESS: Final = re.compile(r"[^\s@<>()\[\],;:\\\"]+@[^\s@<>()\[\],;:\\\"]+")
+_SERVER: Final = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")
+
+
+def _check_command(text: str) -> str:
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        refuse("not a command: a quote is not closed")
+    if not words:
+        refuse("must not be empty")
+    return text
+
+
+def _check_events(events: tuple[Event, ...]) -> tuple[Event, ...]:
+    if not events:
+        refuse("must not be empty")
+    return tuple(dict.fromkeys(events))
+
+
+class Notify(Table):
+    """Who is told when a run fails, deletions wait, the index differs or cannot be reached; each time once."""
+
+    command: Annotated[Text, Check(_check_command, "command")] | None = Field(
+        None, description="A program with its arguments; it gets the event as JSON on standard input."
+    )
+    webhook: WebUrl | None = Field(None, description="A URL that the event is posted to, as JSON.")
+    mail: Annotated[PublicText, Check(require_form(_ADDRESS, "not a mail address"), "mail address")] | None = Field(
+        None, description="A mail address that the event is sent to."
+    )
+    mail_server: Annotated[
+        str, Privacy.PUBLIC, Check(require_form(_SERVER, "must be HOST or HOST:PORT"), "host and port")
+    ] = Field("localhost:25", description="The server that takes the mail.")
+    on: Annotated[tuple[Event, ...], LIST, AfterValidator(_check_events)] = Field(
+        EVENTS, description="What is told of."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Notify:
+        if self.mail is None and "mail_server" in self.model_fields_set:
+            refuse("only together with mail", key="mail_server")
+        return self
+
+    @property
+    def in_use(self) -> bool:
+        """Whether anybody is told."""
+        return self.command is not None or self.webhook is not None or self.mail is not None

@@ -1,0 +1,58 @@
+"""After a run: metrics in a file, one line of the log for each visit where that is asked for, people told once (J1, J4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.acceptance.support_project import new_project
+from tests.acceptance.support_stories import page, pages, source
+from tests.site.client import SiteProcess
+
+HOST = "after.acme.test"
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+def test_runs_when_they_fail_and_come_back_then_people_are_told_once_and_metrics_are_written(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    pages(site, HOST, one=page("one"))
+    script = tmp_path / "tell"
+    script.write_text(f'#!/bin/sh\ncat >> "{tmp_path}/told"\n')
+    script.chmod(0o755)
+    project = new_project(tmp_path / "p", site, project={"notify": {"command": str(script)}}, **source(site, HOST))
+    good = project.crawl()
+    site.set_behaviour(HOST, status=503)
+    failed = [project.crawl().exit_code for _ in range(2)]
+    metrics = (project.folder / "var" / "metrics" / "demo.prom").read_text("utf-8")
+    site.clear_behaviours()
+    back = project.crawl()
+    site.set_behaviour(HOST, status=503)
+    again = project.crawl()
+    site.clear_behaviours()
+    shown = project.command("status", "--prometheus").stdout
+    both = project.command("status", "--prometheus", "--json")
+
+    told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
+    assert (good.exit_code, failed, back.exit_code, again.exit_code) == (0, [8, 8], 0, 8)
+    assert [(each["event"], each["source"]) for each in told] == [("failed", "demo")] * 2
+    assert "no start URL could be fetched" in told[0]["message"]
+    assert 'searchcrawl_run_urls{counter="fetch_failures",source="demo"}' in metrics
+    assert shown == (project.folder / "var" / "metrics" / "demo.prom").read_text("utf-8")
+    assert {family.name for family in text_string_to_metric_families(shown)} >= {
+        "searchcrawl_documents",
+        "searchcrawl_state",
+    }
+    assert both.returncode == 2
+    # Nothing of it is left.
+    assert project.command("delete", "demo", "--yes").returncode == 0
+    assert [*(project.folder / "var" / "metrics").iterdir(), *(project.folder / "var" / "told").iterdir()] == []
