@@ -33,10 +33,14 @@ class ScrapydNotStarted(Exception):
 
 
 class ScrapydProcess:
-    """A running scrapyd in ``folder``; what it writes is in ``log``. It ends on exit, and its jobs with it."""
+    """A running scrapyd in ``folder``; what it writes is in ``log``. It ends on exit, and its jobs with it.
 
-    def __init__(self, folder: Path) -> None:
+    ``project`` is that of the folder, or another one, as for a second scrapyd of the same project.
+    """
+
+    def __init__(self, folder: Path, *, project: Path | None = None) -> None:
         self.folder = folder
+        self._variables = {} if project is None else {"SEARCHCRAWL_PROJECT": str(project)}
         self.log = folder / "scrapyd.out"
         self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -87,6 +91,21 @@ class ScrapydProcess:
         """The JSON that a service answers to a form."""
         return self._json(self.request("POST", service, body=urlencode(fields)))
 
+    @property
+    def url(self) -> str:
+        """Its address with user and password, as a schedule names it."""
+        return f"http://{USER}:{PASSWORD}@{ADDRESS}:{self.port}"
+
+    def kill(self) -> None:
+        """Ends it by SIGKILL: its jobs know nothing of it."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def start_again(self) -> None:
+        """Starts it again on the same port."""
+        self._launch()
+
     def state(self, job: str) -> str | None:
         """pending, running or finished."""
         state: str | None = self.get("status.json", project="default", job=job)["currstate"]
@@ -103,8 +122,12 @@ class ScrapydProcess:
         with socket.socket() as free:
             free.bind((ADDRESS, 0))
             self.port = free.getsockname()[1]
-        variables = {"SCRAPYD_HTTP_PORT": str(self.port), "SCRAPYD_USERNAME": USER, "SCRAPYD_PASSWORD": PASSWORD}
-        with self.log.open("wb") as log:
+        self._launch()
+
+    def _launch(self) -> None:
+        variables = self._variables | {"SCRAPYD_HTTP_PORT": str(self.port)}
+        variables |= {"SCRAPYD_USERNAME": USER, "SCRAPYD_PASSWORD": PASSWORD}
+        with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-W", "ignore", "-m", "scrapyd", "--pidfile="],
                 cwd=self.folder,

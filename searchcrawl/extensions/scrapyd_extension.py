@@ -6,12 +6,17 @@ Only scrapyd loads it, as ``webroot`` of deploy/scrapyd.conf.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from scrapyd.exceptions import ConfigError
+from scrapyd.webservice import spider_list
 from scrapyd.website import Root
 from twisted.web.pages import forbidden
+
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.loading import find_project
 
 _SAME: Final = frozenset({"same-origin", "none"})
 
@@ -28,6 +33,7 @@ class GuardedRoot(Root):  # type: ignore[misc]  # scrapyd ships no type hints
                 raise ConfigError(f"scrapyd.conf: {name} is required: set SCRAPYD_{name.upper()}")
         super().__init__(config, app)
         self._allowed_hosts = frozenset(config.get("allowed_hosts", "127.0.0.1 localhost").lower().split())
+        self._files: tuple[tuple[str, int], ...] = ()
 
     def getChildWithDefault(self, path: bytes, request: Any) -> Any:
         host = request.getHeader("host") or ""
@@ -38,7 +44,23 @@ class GuardedRoot(Root):  # type: ignore[misc]  # scrapyd ships no type hints
             return forbidden("Another origin asks.")
         if (request.getHeader("sec-fetch-site") or "none") not in _SAME:
             return forbidden("Another site asks.")
+        self._forget_old_list()
         return super().getChildWithDefault(path, request)
+
+    def _forget_old_list(self) -> None:
+        """Scrapyd lists the sources once: where a file came, went or was edited it lists them anew."""
+        files = tuple(sorted((path.name, path.stat().st_mtime_ns) for path in find_sources()))
+        if files != self._files:
+            self._files = files
+            spider_list.cache.clear()
+
+
+def find_sources() -> list[Path]:
+    """The source files of the project; none where it is not there just now."""
+    try:
+        return [path for path in (find_project() / "sources").glob("*.toml") if path.is_file()]
+    except (ConfigurationError, OSError):
+        return []
 
 
 def _host_of(url: str) -> str | None:

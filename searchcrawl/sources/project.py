@@ -275,6 +275,6 @@ class Project(ProjectFile):
 
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
-    "logs.urls", "schedules.*.scrapyd",
+    "logs.urls",
     *(f"{table}.{key}" for table in ("defaults", "parameters.*") for key in LATER_SOURCE_KEYS),
 })  # fmt: skip

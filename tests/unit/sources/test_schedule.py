@@ -62,6 +62,8 @@ def test_load_project_when_schedules_are_good_then_they_are_there(root: Path) ->
         ('sources = ["wiki"]\nevery_minutes = 5\ntimezone = "Mars"', 'schedules.a.timezone: not a time zone of IANA, as "Europe/Berlin" (got "Mars")'),
         ('sources = ["wiki"]\nevery_minutes = 5\nmisfire = "x"', 'schedules.a.misfire: must be "run_once" or "skip" (got "x")'),
         ('sources = ["wiki"]\nevery_minutes = 5\nenabled = 1', "schedules.a.enabled: "),
+        ('sources = ["wiki"]\nevery_minutes = 5\nscrapyd = ["127.0.0.1:6800"]', "schedules.a.scrapyd: not an http or https URL"),
+        ('sources = ["wiki"]\nevery_minutes = 5\nscrapyd = ["http://u:p4ssw0rd@h/x"]', "schedules.a.scrapyd: must be the address of a scrapyd, as http://USER:PASSWORD@127.0.0.1:6800 (got "),
         ('sources = ["wiki"]\nevery_minute = 5', "schedules.a.every_minute: unknown key (did you mean every_minutes?)"),
     ],
 )  # fmt: skip

@@ -1,0 +1,206 @@
+"""A scrapyd that is gone, slow, or another program: each answer is judged, and no job is started twice (H5)."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import pytest
+
+from searchcrawl.scheduling import scrapyd_client
+from searchcrawl.scheduling.scrapyd_client import AnswerLost, ScrapydClient, ScrapydRefused, name_of
+from searchcrawl.store.runs import job_table
+from searchcrawl.store.runs.job_table import JobState
+from tests.integration.support_ticking import World, every
+
+PASSWORD: Final = "s3cret-of-scrapyd"
+Answer = Callable[[BaseHTTPRequestHandler, dict[str, str]], None]
+
+
+class Scrapyd(ThreadingHTTPServer):
+    """Answers as a test tells it; ``asked`` has the services and fields so far."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.answer: Answer = well
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.orders: set[str] = set()
+        super().__init__(("127.0.0.1", 0), type("Handler", (_Handler,), {"scrapyd": self}))
+
+    @property
+    def url(self) -> str:
+        return f"http://crawler:{PASSWORD}@127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    scrapyd: Scrapyd
+
+    def do_POST(self) -> None:
+        text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self._answer(text)
+
+    def do_GET(self) -> None:
+        self._answer(self.path.partition("?")[2])
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Says nothing."""
+
+    def _answer(self, text: str) -> None:
+        fields = {name: values[0] for name, values in parse_qs(text).items()}
+        self.scrapyd.asked.append((self.path.partition("?")[0], fields))
+        if "jobid" in fields:
+            self.scrapyd.orders.add(fields["jobid"])
+        self.scrapyd.answer(self, fields)
+
+
+def send(handler: BaseHTTPRequestHandler, body: bytes, status: int = 200) -> None:
+    handler.send_response(status)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def answer(body: bytes, status: int = 200) -> Answer:
+    return lambda handler, fields: send(handler, body, status)
+
+
+def well(handler: BaseHTTPRequestHandler, fields: dict[str, str]) -> None:
+    state = "pending" if fields.get("job") in handler.scrapyd.orders else None  # type: ignore[attr-defined]
+    found = {"status": "ok", "jobid": fields.get("jobid"), "currstate": state}
+    send(handler, json.dumps(found).encode())
+
+
+def hang_up(handler: BaseHTTPRequestHandler, fields: dict[str, str]) -> None:
+    handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+def hang(handler: BaseHTTPRequestHandler, fields: dict[str, str]) -> None:
+    threading.Event().wait(5)
+
+
+def drip(handler: BaseHTTPRequestHandler, fields: dict[str, str]) -> None:
+    handler.send_response(200)
+    handler.end_headers()
+    for _ in range(100):
+        handler.wfile.write(b" " * 70_000)
+        threading.Event().wait(0.1)
+
+
+@pytest.fixture
+def scrapyd() -> Iterator[Scrapyd]:
+    with Scrapyd() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("told", "error", "text"),
+    [
+        (answer(b"<html>Sign in</html>"), ScrapydRefused, "its answer is not that of a scrapyd"),
+        (answer(b"[1]"), ScrapydRefused, "its answer is not that of a scrapyd"),
+        (answer(b'{"status": "fine"}'), ScrapydRefused, "its answer is not that of a scrapyd"),
+        (answer(b'{"status": "ok", "jobid": "other"}'), ScrapydRefused, "about another job"),
+        (answer(b'{"status": "error", "message": "spider a not found"}'), ScrapydRefused, "spider a not found"),
+        (answer(b"no", 401), ScrapydRefused, "refuses user or password"),
+        (answer(b"down", 503), ScrapydRefused, "answers with status 503"),
+        (answer(b"", 302), ScrapydRefused, "answers with status 302"),
+        (answer(b"[" * 200_000), ScrapydRefused, "its answer is not that of a scrapyd"),
+        (answer(b" " * 2_000_000), ScrapydRefused, "its answer is not that of a scrapyd"),
+        (hang_up, AnswerLost, "broke the connection"),
+        (hang, AnswerLost, ""),
+        (drip, AnswerLost, ""),
+    ],
+)
+def test_order_when_the_answer_is_not_that_of_a_scrapyd_then_it_is_refused_or_lost_and_no_password_is_shown(
+    scrapyd: Scrapyd, monkeypatch: pytest.MonkeyPatch, told: Answer, error: type[Exception], text: str
+) -> None:
+    monkeypatch.setattr(scrapyd_client, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    scrapyd.answer = told
+    client = ScrapydClient(scrapyd.url)
+
+    with pytest.raises(error) as caught:
+        client.schedule("a", "searchcrawl-1")
+    client.close()
+
+    assert text in str(caught.value)
+    assert f"scrapyd http://127.0.0.1:{scrapyd.server_port}: " in str(caught.value)
+    assert PASSWORD not in repr(caught.value)
+
+
+def test_order_when_nobody_listens_then_refused() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        client = ScrapydClient(f"http://127.0.0.1:{unused.getsockname()[1]}/")
+
+        with pytest.raises(ScrapydRefused, match="cannot be reached"):
+            client.schedule("a", "searchcrawl-1")
+
+
+def remote(scrapyds: list[Scrapyd], *sources: str) -> dict[str, Any]:
+    return {"s": every(6000, *sources, scrapyd=[each.url for each in scrapyds])}
+
+
+def test_tick_when_the_answer_is_lost_then_the_job_is_not_ordered_again_and_begins(
+    make: Callable[..., World], scrapyd: Scrapyd
+) -> None:
+    world = make(schedules=remote([scrapyd], "a"))
+    scrapyd.answer = hang_up
+
+    first = world.tick()
+    away = world.tick(1)
+    scrapyd.answer = well
+    found = [world.tick(10) for _ in range(3)]
+    (token,) = scrapyd.orders
+    world.begin("a", token)
+
+    assert (first.started, first.failed, away.failed) == (["a"], {}, {})
+    assert [each.running for each in found] == [["a"]] * 3
+    assert [service for service, _ in scrapyd.asked].count("/schedule.json") == 1
+    assert world.job("a").state is JobState.RUNNING
+    assert world.launched == []
+    with world.database.read_once() as opened:
+        assert PASSWORD not in repr(job_table.load(opened, [1, 2]))
+
+
+@pytest.mark.parametrize("told", [answer(b"<html>"), answer(b"", 500)])
+def test_tick_when_a_scrapyd_does_not_take_a_job_then_another_one_gets_it_and_the_first_can_not_begin_it_any_more(
+    make: Callable[..., World], scrapyd: Scrapyd, told: Answer
+) -> None:
+    with Scrapyd() as other:
+        threading.Thread(target=other.serve_forever, daemon=True, kwargs={"poll_interval": 0.05}).start()
+        world = make(schedules=remote([scrapyd, other], "a", "b"))
+        scrapyd.answer = told
+
+        first, second = world.tick(), world.tick(1)
+        (lost,) = scrapyd.orders
+        places = {name: world.job(name).place for name in ("a", "b")}
+        other.shutdown()
+
+    assert (first.started, second.started) == (["b"], ["a"])
+    assert list(first.failed) == ["a"]
+    assert places == dict.fromkeys(("a", "b"), name_of(other.url))
+    assert lost not in other.orders
+
+
+def test_tick_when_a_scrapyd_stays_away_then_the_job_goes_elsewhere_after_minutes(
+    make: Callable[..., World], scrapyd: Scrapyd
+) -> None:
+    world = make(schedules=remote([scrapyd], "a"))
+    scrapyd.answer = hang_up
+    world.tick()
+
+    kept = [world.tick(1).failed for _ in range(4)]
+    late = world.tick(2)
+
+    assert kept == [{}] * 4
+    assert "did not begin in time" in late.failed["a"]
