@@ -35,6 +35,7 @@ from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.http.replay_middleware import ReplayMiddleware
 from searchcrawl.http.turn_middleware import TurnMiddleware
 from searchcrawl.http.visit_end import OutcomeMiddleware
+from searchcrawl.http.visit_log_middleware import VisitLogMiddleware
 from searchcrawl.login.login_middleware import LoginMiddleware
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.run import Run
@@ -79,6 +80,8 @@ _MIDDLEWARES: Final[_Ordered] = (
     (ArchiveMiddleware, 970),
     # After the login, whose own requests take their turns first.
     (TurnMiddleware, 990),
+    # Where each visit is logged: what it measures is the download alone.
+    (VisitLogMiddleware, 995),
     # In a replay: it answers in the place of the download.
     (ReplayMiddleware, 1000),
 )
@@ -115,7 +118,7 @@ _STORING: Final = frozenset(
 #: Components of a crawl that a replay does without: nothing is requested, and no answer is judged by the network.
 _REQUESTING: Final = frozenset({
     RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, LoginMiddleware, DecompressionMiddleware,
-    ProxyMiddleware, ArchiveMiddleware, TurnMiddleware, PlaceholderPagePipeline, SitemapExtension,
+    ProxyMiddleware, ArchiveMiddleware, TurnMiddleware, VisitLogMiddleware, PlaceholderPagePipeline, SitemapExtension,
 })  # fmt: skip
 
 #: The component nearest to the engine, after all others.

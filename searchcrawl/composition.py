@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -32,7 +33,8 @@ from searchcrawl.http.address_guard import build_guard, build_public_guard
 from searchcrawl.http.proxy_middleware import build_proxy_route
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware
 from searchcrawl.http.side_requests import SideRequests
-from searchcrawl.items import SitemapPart
+from searchcrawl.http.visit_log import VisitLog
+from searchcrawl.items import Document, Outcome, SitemapPart
 from searchcrawl.operations.handing_over import hand_over
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
 from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
@@ -85,6 +87,8 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     )
     _add_sitemaps(stages, run, sitemaps, revisits)
     listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=sitemaps.on_committed)
+    if run.project.logs.urls:
+        listeners = _log_visits(listeners, stages.add(VisitLog()))
     stages.add(CachePipeline(crawler, run, waiting, traps, listeners, in_flight=frontier.in_flight))
     return stages
 
@@ -99,6 +103,14 @@ def _build_listeners(
         on_batch=delivery.submit,
         on_failure=run.shutdown.fail,
     )
+
+
+def _log_visits(listeners: Listeners, log: VisitLog) -> Listeners:
+    def end_visit(item: Document | Outcome) -> None:
+        log.write(item)
+        listeners.on_visit_end(item)
+
+    return replace(listeners, on_visit_end=end_visit)
 
 
 def compose_replay(crawler: Crawler, run: Run) -> Stages:

@@ -27,7 +27,7 @@ class SitemapExtension:
         stages = stages_of(crawler)
         reading = stages.find(SitemapReading)
         if reading is None:
-            raise NotConfigured("start.sitemaps is off")
+            raise NotConfigured
         extension = cls(stages.get(Run), reading)
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(extension.engine_started, signal=signals.engine_started)

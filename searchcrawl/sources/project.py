@@ -160,6 +160,7 @@ class Logs(Table):
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
         "INFO", description="The least level of lines that are written."
     )
+    urls: bool = Field(False, description="A line for each visit: code, URL, bytes, milliseconds, what became of it.")
     max_bytes: PositiveCount = Field(1_000_000, description="A log that reaches this size is put aside.")
     backups: Count = Field(
         2, json_schema_extra={"unit": "files"}, description="How many logs that were put aside are kept."
@@ -275,6 +276,5 @@ class Project(ProjectFile):
 
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
-    "logs.urls",
     *(f"{table}.{key}" for table in ("defaults", "parameters.*") for key in LATER_SOURCE_KEYS),
 })  # fmt: skip

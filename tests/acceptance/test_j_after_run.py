@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,3 +57,27 @@ def test_runs_when_they_fail_and_come_back_then_people_are_told_once_and_metrics
     # Nothing of it is left.
     assert project.command("delete", "demo", "--yes").returncode == 0
     assert [*(project.folder / "var" / "metrics").iterdir(), *(project.folder / "var" / "told").iterdir()] == []
+
+
+def test_log_when_it_is_asked_for_urls_then_it_has_a_line_for_each_visit_and_begins_anew_at_its_size(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    pages(site, HOST, **{f"page{number}": page(f"page {number}") for number in range(8)}, gone=page("gone"))
+    site.set_behaviour(HOST, "/gone.html", status=404)
+    logs = {"urls": True, "max_bytes": 3000, "backups": 2}
+    quiet = new_project(tmp_path / "q", site, **source(site, HOST))
+    loud = new_project(tmp_path / "p", site, project={"logs": logs}, **source(site, HOST))
+    quiet.crawl()
+    loud.crawl()
+    again = loud.crawl()
+    site.clear_behaviours()
+    files = {path.name: path.read_text("utf-8") for path in (loud.folder / "var" / "log").iterdir()}
+    lines = [line for text in files.values() for line in text.splitlines() if "http.visit_log: " in line]
+
+    assert again.exit_code == 0
+    assert "http.visit_log: " not in quiet.log()
+    # The second run asked for all pages once more: nothing of the first is left in the three files.
+    assert set(files) == {"demo.log", "demo.log.1", "demo.log.2"}
+    assert all(len(text.encode()) <= 3000 for text in files.values())
+    assert any(re.search(rf" 304 http://{HOST}:\d+/page\d\.html: 0 bytes, \d+ ms: ", line) for line in lines)
+    assert any(re.search(rf" 404 http://{HOST}:\d+/gone\.html: \d+ bytes, \d+ ms: ", line) for line in lines)
