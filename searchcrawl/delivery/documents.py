@@ -9,7 +9,7 @@ import logging
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -27,8 +27,9 @@ from searchcrawl.rules.display import DisplayMap
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import BatchDocument
-from searchcrawl.store.documents import anchor_table, duplicate_key_table
+from searchcrawl.store.documents import anchor_table, duplicate_key_table, export_table
 from searchcrawl.store.documents.duplicate_key_table import Copy
+from searchcrawl.store.documents.export_table import IndexedRow
 from searchcrawl.store.engine.database import Transaction
 
 logger = logging.getLogger(__name__)
@@ -72,6 +73,27 @@ def read_parts(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPa
         while (part := coming.result()) is not None:
             coming = thread.submit(next, parts, None)
             yield part
+
+
+def read_indexed(run: Run, cache: DocumentCache) -> Generator[BatchPart, None, None]:
+    """The documents of a source that the index has, by rising id of the URL, each with its ``crawl_version``.
+
+    Raises CacheError, StoreError.
+    """
+    after, of_hosts, foreign = 0, OfHosts(load_blocks(run), load_languages(run)), ForeignUrls(run)
+    while True:
+        found, others = run.read(partial(_next_indexed, source_id=run.source_id, after=after))
+        if not found:
+            return
+        after = found[-1].row.url_id
+        others = others._replace(duplicates=foreign.show_all(others.duplicates))
+        versions = {each.row.url_id: each.version for each in found}
+        for part in _build_parts(run, cache, [each.row for each in found], others, of_hosts, fetches_again=False):
+            numbered = [
+                (url_id, replace(document, fields={**document.fields, "crawl_version": versions[url_id]}))
+                for url_id, document in part.documents
+            ]
+            yield BatchPart(documents=numbered, lost=part.lost)
 
 
 def build_indexed_document(
@@ -132,6 +154,8 @@ def _build_parts(
     rows: Sequence[BatchDocument],
     others: _OfOthers,
     of_hosts: OfHosts,
+    *,
+    fetches_again: bool = True,
 ) -> Generator[BatchPart, None, None]:
     documents: list[tuple[int, IndexedDocument]] = []
     lost: list[int] = []
@@ -140,7 +164,8 @@ def _build_parts(
         try:
             record = cache.read_fields(_place(row), url=row.url)
         except DamagedRecord as error:
-            logger.error("%s; %s is fetched again", error, row.url)
+            if fetches_again:
+                logger.error("%s; %s is fetched again", error, row.url)
             lost.append(row.url_id)
             continue
         # The whole text tells the language.
@@ -168,6 +193,12 @@ def _next_rows(transaction: Transaction, *, number: int, after: int) -> tuple[li
     rows = batch_table.find_without_receipt(transaction, number, after=after, limit=_ROWS)
     ids = [row.url_id for row in rows]
     return rows, _OfOthers(duplicate_key_table.find_duplicates(transaction, ids), anchor_table.load(transaction, ids))
+
+
+def _next_indexed(transaction: Transaction, *, source_id: int, after: int) -> tuple[list[IndexedRow], _OfOthers]:
+    found = export_table.find_indexed(transaction, source_id, after=after, limit=_ROWS)
+    ids = [each.row.url_id for each in found]
+    return found, _OfOthers(duplicate_key_table.find_duplicates(transaction, ids), anchor_table.load(transaction, ids))
 
 
 def _place(row: BatchDocument) -> Place:

@@ -7,7 +7,9 @@ import json
 import logging
 import os
 import re
+from collections.abc import Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any, ClassVar, Final, NoReturn
 
 from scrapy import Spider
@@ -25,8 +27,9 @@ from searchcrawl.cli.python_spiders import restore_log, run_python_spider
 from searchcrawl.cli.summary import show_summary
 from searchcrawl.comparison.look import look_at_index
 from searchcrawl.counters import NO_START, has_mostly_failed_logins
+from searchcrawl.delivery.export import export, find_kind
 from searchcrawl.exceptions import ConfigurationError, LeaseLost, SearchcrawlError, StoreError, UnknownSource
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.queries.status import describe_status
@@ -38,6 +41,7 @@ from searchcrawl.sources.loading import find_project, read_start_urls
 from searchcrawl.sources.overrides import read_overrides
 from searchcrawl.sources.plugin_classes import find_component_errors
 from searchcrawl.sources.privacy import Privacy, is_credential
+from searchcrawl.sources.project import FILE
 from searchcrawl.sources.refused_settings import COMPONENTS, find_refusal_on_command_line
 from searchcrawl.sources.secrets import Concealed, hide
 from searchcrawl.sources.source_settings import find_obstacle
@@ -75,7 +79,10 @@ class CrawlCommand(Command):
             help="limit=N ends the run after N visits; a spider in Python gets any argument",
         )
         for options, meaning in (
-            (("-o", "--output"), "a spider in Python appends its items to FILE; FILE:FORMAT names the format"),
+            (
+                ("-o", "--output"),
+                "write the documents of the source to FILE.jsonl or FILE.csv; a spider in Python appends its items to FILE",
+            ),
             (("-O", "--overwrite-output"), "the same, and what is in FILE is lost"),
         ):
             parser.add_argument(*options, action="append", default=[], metavar="FILE", help=meaning)
@@ -106,8 +113,9 @@ class CrawlCommand(Command):
                 raise UsageError(f"--set: {name} is a spider in Python, and has no keys (-s has settings of Scrapy)")
             return self._crawl_in_python(spider, opts)
         arguments = _arguments(opts.arguments)
-        if opts.output or opts.overwrite_output:
-            raise UsageError("-o: not available yet for a source")
+        exports = [_find_export(text) for text in (*opts.output, *opts.overwrite_output)]
+        if exports and not spider.project.cache.preserve:
+            raise ConfigurationError(FILE, "cache.preserve", "must be true for -o: it reads the documents of the cache")
         log_file, level = self._log_options(opts)
         self._check_settings(opts)
         # Ours writes these lines too; Scrapy's has no limit, and does not end the run where the disk is full.
@@ -123,7 +131,7 @@ class CrawlCommand(Command):
             log.on_failure(run.shutdown.fail)
         if not self._crawl(spider, {**arguments, "run": run}):
             raise StoreError(f"the crawl of {name} could not begin: see its log in {spider.project.logs_dir}")
-        return self._print_result(run, as_json=opts.json)
+        return self._print_result(run, exports, as_json=opts.json)
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         # With Scrapy --set is the long form of -s; names of settings are upper case, and keys are not.
@@ -190,7 +198,7 @@ class CrawlCommand(Command):
         # In this order, because a crawler that did not begin has no engine.
         return not process.bootstrap_failed and crawler.engine is not None
 
-    def _print_result(self, run: Run, *, as_json: bool) -> int:
+    def _print_result(self, run: Run, exports: Sequence[tuple[Path, str]], *, as_json: bool) -> int:
         # The reason why documents wait was logged when the delivery stopped.
         if isinstance(run.shutdown.failure, SearchcrawlError):
             print_error(run.shutdown.failure)
@@ -211,8 +219,9 @@ class CrawlCommand(Command):
             _leave_at_once()
         if not isinstance(run.shutdown.failure, LeaseLost):
             follow_run(run, status)
+        code = _export_all(run, exports)
         run.database.close()
-        return run.exit_code if run.shutdown.failure is None else Exit.STORE_FAILED
+        return code
 
     def _show_status(self, run: Run, *, as_json: bool) -> dict[str, Any]:
         preserve = run.project.cache.preserve
@@ -241,6 +250,38 @@ def _find_own(settings: BaseSettings) -> list[str]:
         if place is not None
     ]
     return [path for path in paths if path.partition(".")[0] not in {"searchcrawl", "scrapy"}]
+
+
+def _find_export(text: str) -> tuple[Path, str]:
+    try:
+        return find_kind(text)
+    except ValueError as error:
+        raise UsageError(f"-o {text}: {error}") from error
+
+
+def _export_all(run: Run, exports: Sequence[tuple[Path, str]]) -> int:
+    """Writes the files that ``-o`` names; the exit code of the command."""
+    code = Exit.STORE_FAILED if run.exit_code is None or run.shutdown.failure is not None else run.exit_code
+    try:
+        for path, kind in exports:
+            _export(run, path, kind)
+    except (SearchcrawlError, OSError) as error:
+        print_error(error)
+        return code or exit_of(error)
+    return code
+
+
+def _export(run: Run, path: Path, kind: str) -> None:
+    """Writes what the index has of the source; not where it may have something else than the table says."""
+    if run.shutdown.failure is not None or run.delivery_failure is not None:
+        print_note(f"searchcrawl: {path} is not written: documents wait for the index")
+        return
+    written, lost = export(run, path, kind)
+    print_note(f"searchcrawl: {written} documents in {path}")
+    if lost:
+        print_note(
+            f"searchcrawl: {lost} are not in it: the cache has given their copies up (cache.max_gb, cache.preserve)"
+        )
 
 
 def _conceal(settings: Settings) -> None:

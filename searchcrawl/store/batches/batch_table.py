@@ -51,7 +51,7 @@ class BatchDocument:
     display_url: str | None = None
 
 
-_BATCH_COLUMNS: Final = [documents.c[name] if name in documents.c else urls.c[name] for name in BatchDocument.__slots__]
+BATCH_COLUMNS: Final = [documents.c[name] if name in documents.c else urls.c[name] for name in BatchDocument.__slots__]
 
 
 def choose_version(transaction: Transaction, now_ms: int) -> int:
@@ -123,7 +123,7 @@ def set_state(transaction: Transaction, number: int, state: BatchState) -> None:
 def find_without_receipt(transaction: Transaction, number: int, *, after: int, limit: int) -> list[BatchDocument]:
     """Documents of a batch that have no receipt yet, by rising id."""
     query = (
-        select(*_BATCH_COLUMNS)
+        select(*BATCH_COLUMNS)
         .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
         .join(batches, batches.c.id == documents.c.batch_id)
         .where(

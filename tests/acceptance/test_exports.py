@@ -1,0 +1,111 @@
+"""``crawl NAME -o FILE``: the documents of a source as the index has them (K4)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page, pages, source
+from tests.site.client import SiteProcess
+
+HOST = "exports.acme.test"
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+@pytest.fixture
+def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    head = '<meta name="price" content="3"><meta name="price" content="4.5">'
+    pages(site, HOST, a=page("page a", text='some "words", a;b', head=head), b=page("page b"), c=page("page b"))
+    attributes = {"meta:price": "price", "types": {"price": "number"}}
+    return new_project(tmp_path, site, **source(site, HOST), attributes=attributes)
+
+
+def read_lines(path: Path) -> dict[str, dict[str, Any]]:
+    """The documents of a file by the end of their URL."""
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return {row["url"].rpartition("/")[2]: row for row in rows}
+
+
+def test_crawl_when_a_file_is_named_then_it_has_what_the_index_has_after_the_run(
+    site: SiteProcess, project: CrawlProject
+) -> None:
+    lines, table = project.folder / "docs.jsonl", project.folder / "docs.txt"
+    lines.write_text("what was there before", "utf-8")
+
+    first = project.crawl("-o", str(lines), "-O", f"{table}:csv")
+    exported, versions = read_lines(lines), project.versions()
+    site.delete_page(HOST, "/a.html")
+    second = project.crawl("-o", str(lines))
+
+    assert (first.exit_code, second.exit_code) == (0, 0)
+    assert f"searchcrawl: 3 documents in {lines}\n" in first.errors
+    # A copy is no document of its own.
+    assert sorted(exported) == ["", "a.html", "b.html"]
+    document = exported["a.html"]
+    assert document["crawl_version"] == versions[f"{HOST}/a.html"]
+    assert (document["title"], document["price_l"], document["source"]) == ("page a", [3, 4.5], "demo")
+    assert document["content"].startswith('some "words", a;b')
+    assert document["crawled_at"].endswith("Z")
+    assert exported["b.html"]["duplicates"] == [site.url(HOST, "/c.html")]
+    assert not [name for name in document if "_txt_" in name or name == "text_signature"]
+    rows = list(csv.DictReader(io.StringIO(table.read_bytes().decode("utf-8"), newline="")))
+    assert {row["title"]: (row["price_l"], row["content"][:17]) for row in rows}["page a"] == (
+        "[3,4.5]", 'some "words", a;b',
+    )  # fmt: skip
+    assert sorted(read_lines(lines)) == ["", "b.html"]
+    assert not list(project.folder.glob(".*.part"))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("docs.parquet", "parquet: not available yet"),
+        ("docs.xml", "the name must end in .jsonl or .csv, or :KIND follows it"),
+        ("nowhere/docs.csv", "there is no such folder"),
+        ("sources:csv", "is a folder"),
+    ],
+)
+def test_crawl_when_a_file_cannot_be_written_then_exit_2_before_any_request(
+    site: SiteProcess, project: CrawlProject, name: str, said: str
+) -> None:
+    site.clear_log()
+
+    ended = project.crawl("-o", name)
+
+    assert (ended.exit_code, ended.errors.splitlines()[-1]) == (2, f"searchcrawl crawl: error: -o {name}: {said}")
+    assert site.log() == []
+
+
+def test_crawl_when_the_cache_keeps_nothing_then_no_file_is_promised(site: SiteProcess, tmp_path: Path) -> None:
+    pages(site, HOST, a=page("page a"))
+    project = new_project(tmp_path, site, **source(site, HOST), project={"cache": {"preserve": False}})
+
+    ended = project.crawl("-o", "docs.jsonl")
+
+    assert ended.exit_code == 4
+    assert ended.errors == (
+        "searchcrawl.toml: cache.preserve: must be true for -o: it reads the documents of the cache\n"
+    )
+
+
+def test_crawl_when_records_are_damaged_then_the_rest_is_written_and_their_number_said(project: CrawlProject) -> None:
+    project.crawl()
+    for segment in (project.folder / "var" / "cache" / "demo").iterdir():
+        segment.write_bytes(segment.read_bytes()[: segment.stat().st_size // 2])
+
+    ended = project.crawl("-o", "docs.jsonl")
+
+    assert ended.exit_code == 0
+    assert "are not in it: the cache has given their copies up" in ended.errors

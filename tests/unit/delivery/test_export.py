@@ -1,0 +1,73 @@
+"""A file with the documents of a source: what is in it, and what becomes of the old one where it cannot be written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from searchcrawl.delivery import export as module
+from searchcrawl.delivery.documents import BatchPart
+from searchcrawl.delivery.export import export, find_kind
+from searchcrawl.exceptions import CacheError
+from searchcrawl.items import IndexedDocument
+
+
+def part(*titles: str, lost: int = 0) -> BatchPart:
+    fields = {"crawled_at": datetime(2030, 1, 31, tzinfo=UTC), "depth": 1, "title_txt_en": "x", "text_signature": "y"}
+    found = [
+        (number, IndexedDocument(id=f"demo:{number}", fields={"title": title, **fields}))
+        for number, title in enumerate(titles)
+    ]
+    return BatchPart(documents=found, lost=range(lost))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Any:
+    return SimpleNamespace(
+        project=SimpleNamespace(cache_dir=tmp_path / "cache"), source=SimpleNamespace(name="demo"), attributes=None
+    )
+
+
+def test_export_when_documents_come_in_parts_then_all_are_written_and_the_lost_ones_counted(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        module, "read_indexed", lambda run, cache: iter([part("a", "b\ud800", lost=1), part("c", lost=2)])
+    )
+    lines, table = tmp_path / "docs.jsonl", tmp_path / "docs.csv"
+
+    assert [export(run, path, path.suffix[1:]) for path in (lines, table)] == [(3, 3), (3, 3)]
+
+    first = '{"id":"demo:0","title":"a","crawled_at":"2030-01-31T00:00:00Z","depth":1}'
+    assert lines.read_text("utf-8").splitlines()[0] == first
+    header, row, *_ = table.read_text("utf-8").splitlines()
+    assert dict(zip(header.split(","), row.split(","), strict=True))["crawled_at"] == "2030-01-31T00:00:00Z"
+    assert "text_signature" not in header
+
+
+def test_export_when_it_breaks_off_then_the_file_stays_as_it_was(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_off(run: Any, cache: Any) -> Iterator[BatchPart]:
+        yield part("a")
+        raise CacheError("the disk is gone")
+
+    monkeypatch.setattr(module, "read_indexed", break_off)
+    path = tmp_path / "docs.jsonl"
+    path.write_text("before")
+
+    with pytest.raises(CacheError):
+        export(run, path, "jsonl")
+
+    assert path.read_text() == "before"
+    assert [each.name for each in tmp_path.iterdir()] == ["docs.jsonl"]
+
+
+def test_kind_when_a_name_has_a_colon_then_only_a_kind_after_it_counts(tmp_path: Path) -> None:
+    assert find_kind(f"{tmp_path}/a.txt:csv") == (tmp_path / "a.txt", "csv")
+    assert find_kind(f"{tmp_path}/a:b.jsonl") == (tmp_path / "a:b.jsonl", "jsonl")
