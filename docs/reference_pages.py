@@ -31,6 +31,7 @@ from searchcrawl.convert.registry import CONVERTERS
 from searchcrawl.counters import COUNTS
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_FIELDS, Kind
+from searchcrawl.messages import list_messages
 from searchcrawl.sources import config, project
 from searchcrawl.sources.values import Check
 from searchcrawl.store.states import (
@@ -278,6 +279,12 @@ def field_page() -> str:
     return "\n".join([*grid(columns, rows), "## Kinds", "", members_page(Kind)])
 
 
+def message_page() -> str:
+    """A line for each message of the log."""
+    rows = [(f"`{each.id}`", f"`{each.text}`", f"`{each.module}`") for each in list_messages() if each.module != "-"]
+    return "\n".join(grid(("id", "message", "module"), rows))
+
+
 def counter_page() -> str:
     """A line for each counter of a run."""
     return "\n".join(grid(("counter", "meaning"), [(f"`{name}`", meaning) for name, meaning in COUNTS.items()]))
@@ -368,6 +375,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "limits": limits_page,
     "index-fields": field_page,
     "counters": counter_page,
+    "messages": message_page,
     "views": view_page,
     "python": python_page,
     "exit-codes": exit_page,

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from searchcrawl.messages import list_messages
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "searchcrawl"
 MAX_MODULE_LINES = 400
@@ -254,3 +256,29 @@ def test_locked_requirements_when_read_then_each_has_a_hash() -> None:
 
         assert pins
         assert [pin for pin in pins if "==" not in pin or "--hash=sha256:" not in pin] == []
+
+
+def logged_messages() -> Iterator[tuple[str, str]]:
+    """The module and the text of each message that the package logs."""
+    for path in package_files():
+        for node in ast.walk(parsed(path)):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in {"debug", "info", "warning", "error", "exception", "critical"}
+                and ast.unparse(node.func.value) in {"logger", "self.logger"}
+            ):
+                text = node.args[0]
+                assert isinstance(text, ast.Constant), f"{shown(path)}:{node.lineno}: no text, so it can have no id"
+                yield ".".join(path.relative_to(PACKAGE).with_suffix("").parts), str(text.value)
+
+
+def test_messages_when_they_are_logged_then_each_has_an_id() -> None:
+    listed = list(list_messages())
+    kept = {(message.module, message.text) for message in listed if message.module != "-"}
+    logged = set(logged_messages())
+    following = f"SC{len(listed) + 1:03d}"
+
+    assert logged - kept == set(), f"add a line for each to searchcrawl/messages.txt, the next id is {following}"
+    assert kept - logged == set(), "edit its text in searchcrawl/messages.txt; of one that is gone the module becomes -"
+    assert [message.id for message in listed] == [f"SC{number:03d}" for number in range(1, len(listed) + 1)]

@@ -11,12 +11,13 @@ from typing import Final
 
 from searchcrawl.durable import make_folder
 from searchcrawl.exceptions import LogError
+from searchcrawl.messages import find_id
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
 from searchcrawl.terminal import to_one_line
 
-_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s%(id)s: %(message)s"
 
 
 class LogFile(RotatingFileHandler):
@@ -76,6 +77,15 @@ class OneLine(logging.Formatter):
         return "\n    ".join(map(to_one_line, redact(super().format(record)).rstrip("\n").split("\n")))
 
 
+class _WithId(OneLine):
+    """Formats a record with the id of its message, where it is one of ours."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        found = find_id(record)
+        record.id = f" [{found}]" if found else ""
+        return super().format(record)
+
+
 class _Brief(OneLine):
     """Formats a record without its traceback, which only the log has."""
 
@@ -105,7 +115,7 @@ def install_run_log(
     root.handlers[:] = [*files, screen]
     for file in files:
         # Scrapy opens the root logger to everything: what is below the level has to be stopped here.
-        file.setFormatter(OneLine(_FORMAT))
+        file.setFormatter(_WithId(_FORMAT))
         file.setLevel(level)
     for name in ("searchcrawl", "scrapy", "twisted"):
         logging.getLogger(name).setLevel(level)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from searchcrawl.exceptions import LogError
-from searchcrawl.extensions.run_log import LogFile
+from searchcrawl.extensions.run_log import _FORMAT, LogFile, _WithId
+from searchcrawl.messages import list_messages
 
 
 def record(message: str, *args: object) -> logging.LogRecord:
@@ -77,3 +78,23 @@ def test_log_when_a_record_is_wrong_then_that_is_no_failure_of_the_file(
     assert told == []
     assert "Logging error" in capsys.readouterr().err
     assert (tmp_path / "demo.log").read_text("utf-8") == "line\n"
+
+
+def test_log_when_a_message_is_ours_then_its_line_has_the_id_of_it_and_others_have_none(tmp_path: Path) -> None:
+    listed = {(message.module, message.text): message.id for message in list_messages()}
+    wanted = listed["extensions.run_end_extension", "most pages failed the login"]
+    formatter = _WithId(_FORMAT)
+
+    def line(name: str, text: str, path: str = "x.py") -> str:
+        return formatter.format(logging.LogRecord(name, logging.INFO, path, 1, text, (), None))
+
+    assert f"searchcrawl.extensions.run_end_extension [{wanted}]: most pages failed the login" in line(
+        "searchcrawl.extensions.run_end_extension", "most pages failed the login"
+    )
+    # A spider logs under its own name.
+    assert f"demo [{listed['spiders.base_spider', 'unexpected failure of %s']}]: " in line(
+        "demo", "unexpected failure of %s", "/a/searchcrawl/spiders/base_spider.py"
+    )
+    assert " demo: unexpected failure of %s" in line("demo", "unexpected failure of %s", "/mine.py")
+    assert " scrapy.core.engine: Spider opened" in line("scrapy.core.engine", "Spider opened")
+    assert " mine: %s" in line("mine", "%s")
