@@ -12,13 +12,14 @@ from typing import Final
 
 from searchcrawl.commit.shared_copies import find_over, settle_shared_copies
 from searchcrawl.delivery import delivery_queue
+from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.exceptions import SearchcrawlError, StoreError
 from searchcrawl.index.opening import use_index
-from searchcrawl.operations import redelivery
 from searchcrawl.operations.source_lease import lease_source
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import load_source
 from searchcrawl.sources.project import Project
+from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import shared_copy_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
@@ -66,7 +67,10 @@ def _find_wanting(transaction: Transaction) -> dict[int, str]:
 def _is_cut_off(transaction: Transaction, source_id: int) -> bool:
     """Whether something waits although the last run has ended: a process died after it had decided, or an index was away."""
     last = run_table.find_last(transaction, source_id)
-    return last is not None and last.ended_ms is not None and delivery_queue.is_waiting(transaction, source_id)
+    # A resend that was cut off is long: it is completed by its own source.
+    if last is None or last.ended_ms is None or resend_table.find_version(transaction, source_id) is not None:
+        return False
+    return delivery_queue.is_waiting(transaction, source_id)
 
 
 def _hand_over_to(project: Project, name: str, database: Database, retry_seconds: float, *, in_crawl: bool) -> None:
@@ -85,5 +89,8 @@ def _hand_over_to(project: Project, name: str, database: Database, retry_seconds
 
 
 def _deliver(run: Run, retry_seconds: float) -> None:
-    with use_index(run.project) as receiver:
-        redelivery.send_waiting(run, receiver, retry_seconds, None)
+    with (
+        use_index(run.project) as receiver,
+        open_sender(run, receiver, retry_seconds=retry_seconds, counts_into_run=run.row.ended_ms is None) as sender,
+    ):
+        delivery_queue.flush(sender)

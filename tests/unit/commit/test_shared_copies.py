@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,16 @@ from sqlalchemy import select
 
 from searchcrawl.commit.shared_copies import find_over, settle_shared_copies
 from searchcrawl.duplicates.resolution import rank
+from searchcrawl.items import Claim, Document, Hop, Outcome
 from searchcrawl.store.documents import shared_copy_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import documents, listing_dues
-from tests.unit.commit.support_world import SITE, World, some_page
+from tests.unit.commit.support_world import SITE, Page, World, some_page
 
 #: The names of the pages of each source: by their ranks they stand between each other.
 NAMES = ("adgj", "behk", "cfil")
+REDIRECTS = "<r>"
 
 
 class Settling:
@@ -94,20 +97,31 @@ def expected(worlds: Sequence[World]) -> dict[str, list[str]]:
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database("sqlite:///store.db", tmp_path)
+def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
+    database = Database(store_url, tmp_path)
     yield database
     database.close()
 
 
-def some_worlds(database: Database, chance: random.Random, *, preserve: bool) -> list[World]:
+class RedirectingWorld(World):
+    """Pages whose markup says so are the answers of other URLs."""
+
+    def _visited(self, claim: Claim) -> Document | Outcome:
+        made = super()._visited(claim)
+        page = self.site.get(claim.url.removeprefix(SITE))
+        if not isinstance(made, Document) or page is None or page.markup != REDIRECTS:
+            return made
+        return replace(made, base_url=f"{SITE}away", redirects=(Hop(claim.url, 302),))
+
+
+def some_worlds(database: Database, chance: random.Random, *, preserve: bool, kind: type[World] = World) -> list[World]:
     index: dict[str, list[str]] = {}
     worlds = []
     for number, names in enumerate(NAMES):
         with database.write_once() as transaction:
             source_id = run_table.find_or_add_source(transaction, f"source{number}")
             run_table.register(transaction, source_id, "{}", shares_copies=True)
-        world = World(database, chance, source_id=source_id, preserve=preserve)
+        world = kind(database, chance, source_id=source_id, preserve=preserve)
         world.index = index
         world.add(names)
         worlds.append(world)
@@ -144,3 +158,27 @@ def test_sources_when_crawled_in_any_order_then_each_text_is_indexed_once_after_
         assert world.sent == 0
     with database.read_once() as transaction:
         assert transaction.execute(select(listing_dues)).all() == []
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("seed", range(100))
+def test_sources_when_pages_answer_themselves_or_by_redirects_then_one_that_answers_itself_stands_for_the_others(
+    database: Database, seed: int
+) -> None:
+    chance = random.Random(seed)
+    worlds = some_worlds(database, chance, preserve=True, kind=RedirectingWorld)
+    for number in [0, 1, 2, *chance.choices(range(3), k=4)]:
+        for name in chance.sample(NAMES[number], 2):
+            worlds[number].site[name] = Page(chance.choice("12"), markup=chance.choice(["", REDIRECTS]))
+        crawl(worlds, worlds[number], alone=chance.random() < 0.3)
+    for _ in range(2):
+        for world in chance.sample(worlds, len(worlds)):
+            crawl(worlds, world)
+
+    seen = {name: page for world in worlds for name, page in world.seen.items()}
+    wanted: dict[str, list[str]] = {}
+    for body in {page.body for page in seen.values()}:
+        same = [name for name, page in seen.items() if page.body == body]
+        best = min(same, key=lambda name: (seen[name].markup == REDIRECTS, rank(SITE + name)))
+        wanted[best] = sorted({*same} - {best})
+    assert {name: sorted(copies) for name, copies in worlds[0].index.items()} == wanted
