@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import pytest
 
+from searchcrawl.failpoints import OF_TICKS
 from tests.acceptance.support_project import CrawlProject
-from tests.crawl_forks import PAUSE, Forks, started
+from tests.crawl_forks import COMMANDS, PAUSE, Forks, started
 from tests.final_state import settled
 from tests.site.client import SiteProcess, configure, write_project
 from tests.stored_rows import query
@@ -154,6 +155,24 @@ def test_run_when_its_crawls_and_itself_are_killed_then_all_go_on_and_nothing_is
     assert {(name, reason) for name, reason, _ in runs(folder)} >= {(name, "finished") for name in SOURCES}
     # A kill costs what was under way, and nothing else is asked for again.
     assert len(requested) < PAGES + 3 * 2 * 8
+
+
+@pytest.mark.parametrize("point", [name for name in OF_TICKS if name not in {"job.stopped", "url.submitted"}])
+def test_tick_when_it_is_killed_at_any_step_then_the_next_one_goes_on_and_each_source_runs_once(
+    site: SiteProcess, folder: Path, point: str
+) -> None:
+    schedule(folder)
+    one = CrawlProject(folder=folder, site=site, name="one")
+
+    killed = COMMANDS.run(folder, "tick", SEARCHCRAWL_FAILPOINT=point)
+    stopped = COMMANDS.run(folder, "stop", "two", SEARCHCRAWL_FAILPOINT="job.stopped")
+    wait_until(lambda: (one.command("tick"), query(folder, "SELECT state FROM jobs WHERE state <> 'ended'"))[1] == [])
+
+    assert (killed.returncode, stopped.returncode) == (-signal.SIGKILL, -signal.SIGKILL)
+    # The start of the other one was taken back.
+    assert runs(folder) == [("one", "finished", 0)]
+    assert len(one.indexed()) == SOURCES["one"]
+    assert sorted(site.requested()) == sorted(set(site.requested()))
 
 
 def test_tick_when_a_source_cannot_begin_then_the_reason_is_said_and_the_other_runs(
