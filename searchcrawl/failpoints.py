@@ -24,8 +24,8 @@ ANY: Final = "any"
 OF_PLANS = ("plan.written", "apply.begun", "apply.processed")
 #: The steps of ``verify --repair`` alone.
 OF_REPAIRS = ("repair.adopted", "repair.sealed", "repair.removed")
-#: The steps of ``tick``, ``run`` and ``stop``, which no crawl takes.
-OF_TICKS = ("job.chosen", "job.launched", "job.stopped")
+#: The steps of ``tick``, ``run``, ``stop`` and ``submit``, which no crawl takes.
+OF_TICKS = ("job.chosen", "job.launched", "job.stopped", "url.submitted")
 #: Every step that makes something durable; a test checks that each is reached.
 NAMES = (
     "lease.taken",

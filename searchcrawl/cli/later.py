@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 COMMANDS: Final = frozenset({
-    "index", "optimize", "serve", "submit",
+    "index", "optimize", "serve",
 })  # fmt: skip
 #: First arguments, by command.
 ACTIONS: Final[Mapping[str, frozenset[str]]] = {

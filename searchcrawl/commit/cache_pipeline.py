@@ -29,6 +29,7 @@ from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.stages import stages_of
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
+from searchcrawl.store.urls import submitted_table
 
 logger = logging.getLogger(__name__)
 
@@ -135,7 +136,11 @@ class CachePipeline:
             admission.note_rollback()
             if run.display is not None and run.rewriting.displays:
                 write_start_displays(transaction, run.source_id, found, run.display)
-            admission.admit(transaction, [found])
+            # They widen nothing, and are as far from the start as what a sitemap lists (H9).
+            submitted = submitted_table.load(transaction, run.source_id)
+            _, added = normalise_starts(submitted, run.rewriting)
+            admission.admit(transaction, [found, added._replace(depth=1)])
+            submitted_table.remove(transaction, run.source_id, submitted)
 
         run.write(admit)
         admission.note_commit()

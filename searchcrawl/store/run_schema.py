@@ -99,3 +99,12 @@ segments = Table(
     # Where records were moved here out of other segments: the number of the newest of these; null: pages are appended.
     Column("newest", Integer),
 )
+
+# URLs that somebody submitted: the next run of their source admits them.
+submitted = Table(
+    "submitted",
+    metadata,
+    Column("source_id", Integer, ForeignKey("sources.id"), primary_key=True, autoincrement=False),
+    Column("key", BigInteger, primary_key=True, autoincrement=False),
+    Column("url", Text, nullable=False),
+)

@@ -10,7 +10,7 @@ from searchcrawl.store.batches import removal_table
 from searchcrawl.store.documents import shared_copy_table
 from searchcrawl.store.documents.document_table import MAYBE_INDEXED
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.run_schema import batches, jobs, leases, runs, segments
+from searchcrawl.store.run_schema import batches, jobs, leases, runs, segments, submitted
 from searchcrawl.store.runs import lease
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.schema import (
@@ -44,6 +44,7 @@ OF_SOURCE: Final = (
     batches,
     runs,
     jobs,
+    submitted,
 )
 #: Rows that belong to a row of ``urls``: each is deleted before it.
 OF_URL: Final = (former_documents, outlinks, unfollowed_links, anchors, documents)

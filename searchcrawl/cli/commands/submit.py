@@ -1,0 +1,44 @@
+"""Put one URL into the queue of a source: its next run visits it."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.output import print_line, print_object
+from searchcrawl.exit_codes import Exit
+from searchcrawl.operations.submitting import Result, submit
+from searchcrawl.sources.loading import load_source
+from searchcrawl.store.engine.database import Database
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (1, 1)
+    shown_arguments = "URL --source NAME"
+    example = "searchcrawl submit https://www.example.org/new.html --source intranet"
+
+    def long_desc(self) -> str:
+        return (
+            "The rules of the source decide as for a link: nothing is widened by it. A source that is being crawled visits the "
+            "URL in its next run. recrawl --url has a known URL visited again. Ends with 2 for one that is not taken."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--source", metavar="NAME", help="the source")
+
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
+        if opts.source is None:
+            raise UsageError("missing option: --source NAME")
+        project = self.load_project()
+        source = load_source(project, opts.source)
+        with closing(Database(project.database_url, project.root)) as database:
+            done = submit(project, source, database, args[0])
+        if opts.json:
+            print_object({"result": done.result})
+        else:
+            print_line(f"{done.url}: {done.result}{f' ({done.rule})' if done.rule else ''}")
+        return Exit.DONE if done.result in {Result.OK, Result.DUPLICATE} else Exit.WRONG_USE

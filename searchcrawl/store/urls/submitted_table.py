@@ -1,0 +1,32 @@
+"""URLs that were submitted to a source and are admitted when its next run begins (H9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete, select
+
+from searchcrawl import urls as identity
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.run_schema import submitted
+from searchcrawl.store.statements import split
+
+
+def add(transaction: Transaction, source_id: int, url: str) -> bool:
+    """Notes a URL; returns False where it is noted already."""
+    statement = dialect_of(transaction).upsert(submitted, ["source_id", "key"])
+    values = {"source_id": source_id, "key": identity.key(url), "url": url}
+    return bool(transaction.execute(statement.values(values)).rowcount)
+
+
+def load(transaction: Transaction, source_id: int) -> list[str]:
+    """The URLs that wait for the next run of a source."""
+    query = select(submitted.c.url).where(submitted.c.source_id == source_id).order_by(submitted.c.key)
+    return list(transaction.execute(query).scalars())
+
+
+def remove(transaction: Transaction, source_id: int, found: Sequence[str]) -> None:
+    """Forgets URLs that were admitted, and no others."""
+    for part in split([identity.key(url) for url in found]):
+        transaction.execute(delete(submitted).where(submitted.c.source_id == source_id, submitted.c.key.in_(part)))
