@@ -22,3 +22,11 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file in one step: readers see all of it or what was there before. It is not synced; raises OSError."""
+    make_folder(path.parent)
+    new = path.with_name(f"{path.name}.new")
+    new.write_bytes(content)
+    new.replace(path)

@@ -52,6 +52,11 @@ def flush_output() -> None:
     sys.stderr.flush()
 
 
+def is_on_terminal() -> bool:
+    """Whether a person reads standard output as it is written."""
+    return sys.stdout.isatty()
+
+
 def print_line(text: str = "", *, hang: int | None = None) -> None:
     """Writes one line to standard output, whatever ``text`` holds; on a terminal it is wrapped at blanks.
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 import requests
 
 from searchcrawl import clock
-from searchcrawl.durable import make_folder
+from searchcrawl.durable import write_whole
 from searchcrawl.sources.notify_table import EVENTS, Event, Notify
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
@@ -154,9 +154,6 @@ def _load(path: Path) -> list[str]:
 
 def _save(path: Path, told: list[str]) -> None:
     try:
-        make_folder(path.parent)
-        new = path.with_suffix(".new")
-        new.write_text(json.dumps(told), "utf-8")
-        new.replace(path)
+        write_whole(path, json.dumps(told).encode())
     except OSError as error:
         logger.warning("what was told cannot be noted, and is told again: %s", error)

@@ -69,7 +69,7 @@ def delete(
         removed, failed = _empty_index(project, source.name, database, retry_seconds)
         if not failed:
             drop_plans(project, source.name)
-            for path in (project.metrics_file(source.name), project.told_file(source.name)):
+            for path in (each(source.name) for each in (project.metrics_file, project.told_file, project.said_file)):
                 path.unlink(missing_ok=True)
             _delete_cache(project, source.name)
             if run is not None:

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from searchcrawl.durable import make_folder
+from searchcrawl.durable import write_whole
 
 _Status = Mapping[str, Any]
 
@@ -79,11 +79,7 @@ def render_metrics(statuses: Iterable[_Status]) -> str:
 
 def write_metrics(path: Path, status: _Status) -> None:
     """Writes the metrics of a source in one step, so that no scraper reads half of them; raises OSError."""
-    make_folder(path.parent)
-    # The collector takes files that end in .prom.
-    new = path.with_suffix(".new")
-    new.write_text(render_metrics([status]), "utf-8")
-    new.replace(path)
+    write_whole(path, render_metrics([status]).encode())
 
 
 def _parse(moment: str | None) -> float | None:

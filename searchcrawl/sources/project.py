@@ -260,6 +260,10 @@ class Project(ProjectFile):
         """Which events of a source people were told of."""
         return self.path("var/told") / f"{name}.json"
 
+    def said_file(self, name: str) -> Path:
+        """The warnings that the last crawl of a source printed."""
+        return self.path("var/told") / f"{name}.said"
+
     @property
     def stored_paths(self) -> tuple[Path, ...]:
         """All files and folders on this machine that crawls write, whether they are there or not."""

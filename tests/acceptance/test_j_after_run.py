@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.acceptance.support_project import new_project
 from tests.acceptance.support_stories import page, pages, source
+from tests.on_terminal import show
 from tests.site.client import SiteProcess
 
 HOST = "after.acme.test"
@@ -80,3 +81,24 @@ def test_log_when_it_is_asked_for_urls_then_it_has_a_line_for_each_visit_and_beg
     assert all(len(text.encode()) <= 3000 for text in files.values())
     assert any(re.search(rf" 304 http://{HOST}:\d+/page\d\.html: 0 bytes, \d+ ms: ", line) for line in lines)
     assert any(re.search(rf" 404 http://{HOST}:\d+/gone\.html: \d+ bytes, \d+ ms: ", line) for line in lines)
+
+
+def test_warnings_when_crawls_run_without_a_terminal_then_each_is_printed_once_until_it_changes(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    pages(site, HOST, one=page("one"))
+    project = new_project(tmp_path / "p", site, robots={"obey": False}, **source(site, HOST))
+    warning = "robots.txt is not obeyed"
+
+    printed = [project.command("crawl", "demo").stdout for _ in range(2)]
+    on_terminal = show(project.folder, "crawl", "demo")
+    project.edit(**source(site, HOST))
+    project.command("crawl", "demo")
+    project.edit(robots={"obey": False}, **source(site, HOST))
+    back = project.command("crawl", "demo").stdout
+
+    assert [warning in text for text in printed] == [True, False]
+    assert warning in " ".join(on_terminal.lines)
+    assert warning in back
+    assert warning in project.command("status", "demo").stdout
+    assert any(warning in each["message"] for each in project.crawl().status["warnings"])

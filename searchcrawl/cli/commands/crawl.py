@@ -234,7 +234,7 @@ class CrawlCommand(Command):
         if as_json:
             print_object(status)
         else:
-            show_summary(status)
+            show_summary(status, said=run.project.said_file(run.source.name))
         if run.exit_code == Exit.NO_START:
             _print_failed_starts(run)
             _print_failed_logins(run)
