@@ -30,6 +30,12 @@ def find_job(arguments: Sequence[str]) -> str:
     return token if job_table.is_token(token) else ""
 
 
+def list_overrides(token: str) -> list[str]:
+    """What the schedule says of the run of a try, as ``--set`` has it."""
+    mode = job_table.find_mode(token)
+    return [f"mode={mode}"] if mode else []
+
+
 @contextmanager
 def note_failed_job(load_project: Callable[[], Project], name: str, token: str) -> Iterator[None]:
     """Notes in the store that a crawl of a try failed before, or instead of, its end; errors go on."""

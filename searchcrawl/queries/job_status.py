@@ -25,10 +25,11 @@ def describe_job(
     jobs = job_table.load(transaction, []) if source_id is None else job_table.load(transaction, [source_id])
     job = jobs.get(source_id or 0)
     suspended = source_id in job_table.find_suspended(transaction)
-    schedules = project.schedules if project is not None else {}
-    plan = list_plans(schedules).get(name, Plan(name=name))
+    # The one that it is in.
+    found = {key: each for key, each in (project.schedules if project else {}).items() if name in each.sources}
+    plan = list_plans(found).get(name, Plan(name=name))
     next_ms = None if suspended else find_next(job, plan, clock.now_ms())
-    disabled = any(name in each.sources and not each.enabled for each in schedules.values())
+    disabled = any(not each.enabled for each in found.values())
     return {
         "state": _find_state(state, job, suspended=suspended, disabled=disabled),
         "next_run": clock.iso(next_ms),

@@ -26,6 +26,7 @@ class Plan:
     spec: str = ""
     timetable: Timetable | None = None
     skips_missed: bool = False
+    mode: str | None = None
     scrapyds: tuple[str, ...] = ()
 
 
@@ -55,6 +56,7 @@ def list_plans(schedules: Mapping[str, Schedule]) -> dict[str, Plan]:
                 spec=spec if schedule.enabled else "",
                 timetable=timetable,
                 skips_missed=skips,
+                mode=schedule.mode,
                 scrapyds=schedule.scrapyd,
             )
     return found

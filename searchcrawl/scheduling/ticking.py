@@ -167,7 +167,7 @@ def _launch(plan: Plan, job: Job, jobs: Sequence[Job], now_ms: int) -> Job:
     return replace(
         job,
         state=JobState.LAUNCHING,
-        token=job_table.make_token(),
+        token=job_table.make_token(plan.mode),
         attempt=job.attempt + 1,
         place=_choose_place(plan, job, jobs),
         launcher=holder.describe_own(),

@@ -21,7 +21,6 @@ from searchcrawl.sources.values import (
     WebUrl,
     check_no_repeats,
     refuse,
-    refuse_until_later,
     require_form,
 )
 
@@ -30,7 +29,6 @@ _check_days: Final = require_form(
     re.compile(r"({0})(-({0}))?(,({0})(-({0}))?)*".format("|".join(WEEKDAYS))),
     'not days of the week, as "mon-fri" or "sat,sun"',
 )
-_LATER_MODES: Final = frozenset({"examine", "index_only"})
 #: Refuses a text that is no name of a parameter set or of a schedule.
 check_name: Final = require_form(re.compile(r"[A-Za-z0-9_-]+"), "names are made of A-Z a-z 0-9 _ -")
 
@@ -73,14 +71,6 @@ Zone = Annotated[PublicText, Check(_check_zone, "time zone of IANA")]
 ScrapydUrls = Annotated[tuple[Annotated[WebUrl, Privacy.SHOWN, Check(_check_scrapyd, "URL of a scrapyd")], ...], LIST]
 
 
-def _check_mode(text: str) -> str:
-    if text in _LATER_MODES:
-        refuse_until_later()
-    if text != "accept":
-        refuse('must be "accept"')
-    return text
-
-
 class Window(Table):
     """A time of the week: days, and two times of the day."""
 
@@ -109,8 +99,8 @@ class Schedule(Table):
     timezone: Zone | None = Field(
         None, description="The time zone of `cron` and `window`; without it that of the machine."
     )
-    mode: Annotated[str, Privacy.PUBLIC, Check(_check_mode, '`"accept"`')] = Field(
-        "accept", description="What a run does."
+    mode: Literal["accept", "examine", "index_only"] | None = Field(
+        None, description="What a run does that it starts, as `mode` of a source; without it what the source says."
     )
     misfire: Literal["run_once", "skip"] = Field(
         "run_once",

@@ -178,7 +178,7 @@ def test_tick_when_it_is_killed_at_any_step_then_the_next_one_goes_on_and_each_s
 def test_tick_when_a_source_cannot_begin_then_the_reason_is_said_and_the_other_runs(
     site: SiteProcess, folder: Path
 ) -> None:
-    schedule(folder)
+    configure(folder, schedules={"s": {"sources": [*SOURCES], "every_minutes": 600, "mode": "examine"}})
     one = CrawlProject(folder=folder, site=site, name="one")
     file = folder / "sources" / "one.toml"
     good = file.read_text("utf-8")
@@ -192,3 +192,6 @@ def test_tick_when_a_source_cannot_begin_then_the_reason_is_said_and_the_other_r
 
     assert runs(folder) == [("two", "finished", 0)]
     assert (after["state"], "scope.depth" in after["error"]) == ("failed", True)
+    # It was only examined, as the schedule says; its source file says nothing of it.
+    two = CrawlProject(folder=folder, site=site, name="two")
+    assert (two.indexed(), len(settled(folder))) == ([], SOURCES["two"])

@@ -21,7 +21,7 @@ from searchcrawl.cli.after_run import follow_run
 from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.urls import url_line
 from searchcrawl.cli.crawl_all import crawl_all
-from searchcrawl.cli.jobs import JOB, find_job, note_failed_job
+from searchcrawl.cli.jobs import JOB, find_job, list_overrides, note_failed_job
 from searchcrawl.cli.output import flush_output, print_error, print_note, print_object
 from searchcrawl.cli.python_spiders import restore_log, run_python_spider
 from searchcrawl.cli.summary import show_summary
@@ -105,7 +105,7 @@ class CrawlCommand(Command):
     def _execute(self, name: str, opts: argparse.Namespace, job: str) -> int | None:
         loader = SourceSpiderLoader.from_settings(self.load_settings())
         try:
-            spider = loader.load(name, read_overrides(opts.overrides))
+            spider = loader.load(name, read_overrides([*opts.overrides, *list_overrides(job)]))
         except KeyError:
             raise UnknownSource(f"unknown source: {name}") from None
         if not issubclass(spider, SourceSpider):

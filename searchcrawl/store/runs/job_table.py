@@ -86,9 +86,14 @@ class Job:
 _COLUMNS: Final = tuple(each.name for each in fields(Job))
 
 
-def make_token() -> str:
-    """A new name for a try."""
-    return f"{_PREFIX}{uuid.uuid4().hex}"
+def make_token(mode: str | None = None) -> str:
+    """A new name for a try, with the mode in which its crawl runs; None: in that of its source."""
+    return f"{_PREFIX}{uuid.uuid4().hex}{f'-{mode}' if mode else ''}"
+
+
+def find_mode(token: str) -> str | None:
+    """The mode in which the crawl of a try runs; None: in that of its source."""
+    return token.removeprefix(_PREFIX).partition("-")[2] or None
 
 
 def is_token(text: str | None) -> bool:
