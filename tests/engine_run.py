@@ -1,6 +1,7 @@
 """A crawl of made answers by Scrapy's engine or by ours, in a process of its own: prints what each URL met, as JSON.
 
-``python -m tests.engine_run scrapy|ours plain|own``: ``own`` adds middlewares and a pipeline like those of users.
+``python -m tests.engine_run scrapy|ours plain|own|hard``: ``own`` adds middlewares like those of users, ``hard`` a pipeline
+that raises what is no Exception.
 """
 
 from __future__ import annotations
@@ -27,9 +28,13 @@ from tests.factories import claim
 #: What each URL of the site does.
 KINDS = (
     *("page", "fails", "ends", "redirect", "raises", "generator", "coroutine", "stream", "drop", "broken", "nothing"),
-    *("late", "answered", "refused", "half"),
+    *("late", "answered", "refused", "half", "cancelled", "panic", "elsewhere"),
 )
 seen: dict[str, list[str]] = defaultdict(list)
+
+
+class Panic(BaseException):
+    """What libraries in other languages raise."""
 
 
 class Handler:
@@ -94,6 +99,10 @@ class Middleware:
             return Response(request.url, request=request)
         if "ends" in request.url:
             raise VisitEnded(Outcome(claim=request.meta["claim"], code=404))
+        if "cancelled" in request.url:
+            raise asyncio.CancelledError
+        if "panic" in request.url:
+            raise Panic
         if "refused" in request.url:
             raise IgnoreRequest("no")
         return self._wait() if "late" in request.url else None
@@ -102,12 +111,18 @@ class Middleware:
         await asyncio.sleep(0.01)
 
     def process_response(self, request: Request, response: Response) -> Any:
+        if "elsewhere" in request.url and sys.argv[2] == "hard":
+            return Request(request.url.replace("elsewhere", "other"), dont_filter=True, callback=_take_nothing)
         if "redirect" in request.url:
             return request.replace(url=request.url.replace("redirect", "target"), dont_filter=True)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> Any:
         seen[request.url].append(f"process_exception {type(exception).__name__}")
+
+
+def _take_nothing(response: Response) -> list[object]:
+    return []
 
 
 class OwnMiddleware(Middleware):
@@ -138,6 +153,8 @@ class Pipeline:
             raise DropItem("no")
         if "broken" in item["url"]:
             raise ValueError("broken")
+        if sys.argv[2] == "hard" and "page" in item["url"]:
+            raise Panic
         return item
 
 

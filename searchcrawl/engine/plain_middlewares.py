@@ -27,7 +27,7 @@ class PlainMiddlewares:
         """The middlewares of a manager; None if one of them is a user's own."""
         methods: Any = manager.methods
         kinds = [tuple(methods[name]) for name in ("process_request", "process_response", "process_exception")]
-        ours = all(method.__module__.startswith("searchcrawl.") for kind in kinds for method in kind)
+        ours = all(getattr(method, "__module__", "").startswith("searchcrawl.") for kind in kinds for method in kind)
         return cls(*kinds) if ours else None
 
     async def download(self, send: _Send, request: Request) -> Response | Request:

@@ -74,10 +74,19 @@ class VisitEngine(ExecutionEngine):
             result = await self._fetch(request)
             if isinstance(result, Request):
                 self.crawl(result)
+                if "claim" in request.meta and "claim" not in result.meta:
+                    # Its answer would be nobody's, and the run would wait for this page for ever.
+                    raise ValueError(
+                        f"a middleware requests {result.url} in its place: request.replace() keeps the row"
+                    )
             else:
                 await self._read(result, request)
-        except Exception:
-            logger.exception("%s could not be visited", request, extra={"spider": self.spider})
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001  # whatever it is, and whoever raised it: the visit has to end
+            failure: Any = Failure()  # type: ignore[no-untyped-call]
+            failure.request = request
+            self.scraper.handle_spider_error(failure, request, failure)
         finally:
             slot.remove_request(request)
             slot.nextcall.schedule()
@@ -90,7 +99,9 @@ class VisitEngine(ExecutionEngine):
                 result = await self.downloader.middleware.download_async(self._send, request)
             else:
                 result = await self._middlewares.download(self._send, request)
-        except Exception:  # noqa: BLE001  # the spider's errback takes it
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001  # the spider's errback takes it
             return Failure()  # type: ignore[no-untyped-call]  # Twisted's
         finally:
             self.downloader.active.remove(request)

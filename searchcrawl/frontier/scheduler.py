@@ -120,9 +120,10 @@ class Scheduler(BaseScheduler):
         self._crawler.stats.inc_value(f"searchcrawl/read_errors/{type(failure.value).__name__}")
         self._end_at(item, Code.CONVERSION_FAILED, error=repr(failure.value)[:300])
 
-    def spider_error(self, failure: Failure, response: Response) -> None:
-        """Ends a visit at whose response the spider or a middleware of a user failed."""
-        claim: Claim | None = response.meta.get("claim")
+    def spider_error(self, failure: Failure, response: Response | Failure) -> None:
+        """Ends a visit at whose response, or at whose failure, the spider or a component of a user failed."""
+        request: Request | None = getattr(response, "request", None)
+        claim = None if request is None else find_claim(request)
         if claim is not None:
             self._end(Outcome(claim=claim, code=Code.CONVERSION_FAILED, error=repr(failure.value)[:300]))
 

@@ -27,7 +27,19 @@ def test_visits_when_in_one_task_then_each_url_meets_the_same_as_with_scrapys_en
     assert found == expected
     assert found["reasons"] == ["finished"]
     # Each kind of URL is there twice, and so are the targets of redirects.
-    assert len(found["seen"]) == 32
+    assert len(found["seen"]) == 38
+
+
+def test_visit_when_a_component_raises_what_is_no_exception_or_forgets_the_row_then_it_ends_and_the_others_go_on() -> (
+    None
+):
+    found = run("ours", "hard")
+
+    assert found["reasons"] == ["finished"]
+    # With the targets of what a middleware requests in the place of a page.
+    assert len(found["seen"]) == 40
+    assert found["seen"]["http://site.test/elsewhere/17"][-1] == "spider_error"
+    assert found["seen"]["http://site.test/page/0"][-2:] == ["pipeline", "spider_error"]
 
 
 def test_engine_when_scrapy_is_raised_then_somebody_reads_its_engine_again() -> None:
