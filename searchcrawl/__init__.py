@@ -9,8 +9,6 @@ memory) → ``frontier`` (claims what is due) → ``robots``, ``http`` and ``log
 users, ``api`` for programs. ``addon`` has the exact order, docs/explanation/architecture.md the whole picture.
 """
 
-from importlib import import_module
-
 __version__ = "0.1.0"
 # Their modules are loaded with the first use of a name: they load much, and commands begin by importing this one.
 _OF_PROJECT = ("Project", "open_project")
@@ -22,6 +20,8 @@ __all__ = ["__version__", *_OF_PROJECT, *_VALUES]  # noqa: PLE0604  # texts, all
 
 
 def __getattr__(name):
+    from importlib import import_module  # noqa: PLC0415  # loaded where it is used, as worker processes do without
+
     if name in _OF_PROJECT:
         return getattr(import_module("searchcrawl.api.project"), name)
     if name in _VALUES:
