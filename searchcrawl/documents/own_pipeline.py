@@ -5,7 +5,6 @@ It is there only where a source has any of them.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
@@ -20,6 +19,7 @@ from searchcrawl.documents.plugin_errors import PluginErrors
 from searchcrawl.documents.shown_document import show, take_over
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.own_code import read_text, wait_for_own
 
 #: Sends a signal of Scrapy, with these values.
 Tell = Callable[..., Awaitable[object]]
@@ -63,22 +63,17 @@ class OwnPipeline:
             if page is None or (document.refusal is not None and not step.for_refused):
                 continue
             try:
-                async with asyncio.timeout(self._seconds) as limit:
-                    document = await step.apply(document, page)
+                document = await wait_for_own(step.apply(document, page), self._seconds)
             except DropItem as dropped:
-                reason = join_lines(dropped)
+                reason = join_lines(read_text(dropped))
                 document = copy_with(document, refusal=f"{step.rule}: {reason}" if reason else step.rule)
                 await self._send(step, document, page, signals.item_dropped, exception=dropped)
-            except TimeoutError as error:
-                late = TimeoutError(f"no answer within {self._seconds:g} s") if limit.expired() else error
-                return await self._fail(step, document, page, late)
-            except (Exception, asyncio.CancelledError, SystemExit) as error:  # noqa: BLE001 - it costs one document
-                # Nothing of ours cancels a visit: one that ended so would never be settled (X-D3).
+            except Exception as error:  # noqa: BLE001 - it costs one document
                 return await self._fail(step, document, page, error)
             self._errors.note_good(step.name)
         return document
 
-    async def _fail(self, step: Step, document: Document, page: Page, error: BaseException) -> Outcome:
+    async def _fail(self, step: Step, document: Document, page: Page, error: Exception) -> Outcome:
         outcome = self._errors.note_error(step.name, document, error)
         await self._send(step, document, page, signals.item_error, failure=Failure(error))  # type: ignore[no-untyped-call]
         return outcome

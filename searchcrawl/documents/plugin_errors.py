@@ -10,6 +10,7 @@ from typing import Final
 from searchcrawl.codes import Code
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Document, Outcome
+from searchcrawl.own_code import name_error
 from searchcrawl.run import Shutdown
 from searchcrawl.sources.plugin_limits import PluginLimits
 from searchcrawl.store.states import EndReason
@@ -42,7 +43,7 @@ class PluginErrors:
         self._documents[name] += 1
         self._errors[name] += 1
         self._in_a_row[name] += 1
-        text = join_lines(f"{name}: {type(error).__name__}: {error}")
+        text = join_lines(f"{name}: {name_error(error)}")
         self._log(name, document.claim.url, text)
         self._count(f"searchcrawl/plugin_errors/{name}")
         self._end_past_limits(name)

@@ -17,6 +17,7 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.items import Link
+from searchcrawl.own_code import ordinary_errors, show_error
 from searchcrawl.plugins import Rewritten, UrlRewriter
 from searchcrawl.rules.decision import ALLOWED, Decision
 from searchcrawl.rules.display import MAX_BYTES
@@ -133,10 +134,13 @@ class PluginRewriter:
 
     def open(self, source: str) -> None:
         try:
-            self._plugin = self._plugin_class()
-            self._plugin.open(source)
+            with ordinary_errors():
+                self._plugin = self._plugin_class()
+                self._plugin.open(source)
         except Exception as error:
-            raise ConfigurationError(self._file, self._key, f"{self._name} cannot begin: {error!r}") from error
+            raise ConfigurationError(
+                self._file, self._key, f"{self._name} cannot begin: {show_error(error)}"
+            ) from error
 
     def close(self) -> None:
         plugin, self._plugin = self._plugin, None
@@ -145,13 +149,14 @@ class PluginRewriter:
         if self.errors:
             logger.warning("plugin %s failed at %d links; they are discarded", self._name, self.errors)
         try:
-            plugin.close()
+            with ordinary_errors():
+                plugin.close()
         except Exception:
             logger.exception("plugin %s failed to close", self._name)
 
     def rewrite(self, url: str, referrer: str | None) -> Rewritten:
         try:
-            with self._one_at_a_time:
+            with self._one_at_a_time, ordinary_errors():
                 if self._plugin is None:
                     raise RuntimeError("the plugin is closed")
                 rewritten = self._plugin.rewrite(url, referrer=referrer)
@@ -164,7 +169,7 @@ class PluginRewriter:
             raise Discarded(self._discards, code=Code.MALFORMED_URL, error=f"rewritten to {error}") from error
         except Exception as error:
             self._report_error(url, error)
-            raise Discarded(self._fails, error=_one_line(f"{self._name}: {error!r}")) from error
+            raise Discarded(self._fails, error=_one_line(f"{self._name}: {show_error(error)}")) from error
 
     def _check(self, rewritten: Any) -> Rewritten:
         access, display = rewritten.access_url, rewritten.display_url
@@ -176,7 +181,7 @@ class PluginRewriter:
         self.errors += 1
         if self.errors <= _MAX_LOGGED:
             more = " (its further errors are counted only)" if self.errors == _MAX_LOGGED else ""
-            logger.warning("plugin %s failed, %s is discarded: %r%s", self._name, url, error, more)
+            logger.warning("plugin %s failed, %s is discarded: %s%s", self._name, url, show_error(error), more)
 
 
 class Rewriting:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.own_code import name_error, ordinary_errors
 from searchcrawl.sources.refused_settings import COMPONENTS
 from searchcrawl.sources.values import Check, PublicText, refuse
 
@@ -30,14 +31,15 @@ _WEB_SPIDER: Final = "searchcrawl.spiders.web_spider.WebSpider"
 
 
 def find_class(plugin: str, root: Path) -> Any:
-    """What a name stands for; raises whatever the module of a user does when it is loaded.
+    """What a name stands for; raises whatever the module of a user does when it is loaded, as an ordinary error.
 
     Modules are found as Scrapy finds those of a project: ``root`` is looked into as well.
     """
     module, _, name = plugin.partition(":")
     if str(root) not in sys.path:
         sys.path.append(str(root))
-    return attrgetter(name)(importlib.import_module(module))
+    with ordinary_errors():
+        return attrgetter(name)(importlib.import_module(module))
 
 
 def import_class(plugin: str, methods: Sequence[str], *, file: str, key: str, root: Path) -> Any:
@@ -46,7 +48,7 @@ def import_class(plugin: str, methods: Sequence[str], *, file: str, key: str, ro
         found = find_class(plugin, root)
     except Exception as error:
         # A module of a user may raise any error when it is loaded.
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        reason = name_error(error).splitlines()[0]
         raise ConfigurationError(file, key, f'cannot be imported: {reason} (got "{plugin}")') from error
     if not isinstance(found, type):
         raise ConfigurationError(file, key, f'is no class (got "{plugin}")')
@@ -78,5 +80,5 @@ def find_component_errors(settings: Mapping[str, Any], *, root: Path) -> Iterato
                     raise ValueError("must be module.Class")
                 find_class(f"{module}:{attribute}", root)
             except Exception as error:  # noqa: BLE001 - a module of a user may raise any error when it is loaded
-                reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                reason = name_error(error).splitlines()[0]
                 yield name, f'cannot be imported: {reason} (got "{path}")'

@@ -14,6 +14,7 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_failure, find_redirects, join_lines
 from searchcrawl.items import Answer, Document, Outcome
+from searchcrawl.own_code import ordinary_errors, show_error
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import VERSIONS
@@ -41,11 +42,12 @@ class SourceSpider(Spider):
     ) -> Self:
         cls.require_source()
         try:
-            spider = super().from_crawler(crawler, *args, **kwargs)
+            with ordinary_errors():
+                spider = super().from_crawler(crawler, *args, **kwargs)
         except Exception as error:
             if cls.source.spider is None:
                 raise
-            message = f"{cls.source.spider} cannot begin: {join_lines(repr(error))}"
+            message = f"{cls.source.spider} cannot begin: {join_lines(show_error(error))}"
             raise ConfigurationError(*cls.source.locate("spider"), message) from error
         if run is None:
             patience_seconds = crawler.settings.getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")

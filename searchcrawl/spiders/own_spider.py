@@ -18,6 +18,7 @@ from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Document, Link, Page
+from searchcrawl.own_code import ordinary_errors, show_error
 from searchcrawl.run import Run
 from searchcrawl.sources import plugin_limits
 from searchcrawl.sources.config import Source
@@ -119,9 +120,10 @@ def _make_service(run: Run, name: str) -> plugins.DocumentService:
     file, key = run.source.locate("document_service")
     service_class = import_class(name, ["process"], file=file, key=key, root=run.project.root)
     try:
-        service: plugins.DocumentService = service_class()
+        with ordinary_errors():
+            service: plugins.DocumentService = service_class()
     except Exception as error:
-        raise ConfigurationError(file, key, f"{name} cannot begin: {join_lines(repr(error))}") from error
+        raise ConfigurationError(file, key, f"{name} cannot begin: {join_lines(show_error(error))}") from error
     return service
 
 
@@ -140,13 +142,17 @@ def _overrides(spider: WebSpider, method: str) -> bool:
 
 
 def read_starts(find: Callable[[], Iterable[str]], source: Source) -> tuple[str, ...]:
-    """The start URLs that a spider adds, each once; raises ConfigurationError for one that is none."""
+    """The start URLs that a spider adds, each once; raises ConfigurationError for one that is none, or too many."""
     try:
-        return tuple(dict.fromkeys(urls.resolve(text) for text in _list_texts(find())))
+        with ordinary_errors():
+            texts = list(islice(_list_texts(find()), MAX_LINKS + 1))
+        if len(texts) > MAX_LINKS:
+            raise ValueError(f"more than {MAX_LINKS} URLs")
+        return tuple(dict.fromkeys(map(urls.resolve, texts)))
     except InvalidUrl as error:
         message = f"{source.spider}.list_start_urls: {error}"
     except Exception as error:  # noqa: BLE001 - a method of a user may raise anything
-        message = f"{source.spider}.list_start_urls failed: {join_lines(repr(error))}"
+        message = f"{source.spider}.list_start_urls failed: {join_lines(show_error(error))}"
     raise ConfigurationError(*source.locate("spider"), message)
 
 

@@ -18,6 +18,7 @@ from searchcrawl.documents.fields_pipeline import FieldsPipeline
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Document, Outcome, VisitEnds
+from searchcrawl.own_code import ordinary_errors, show_error, wait_for_own
 from searchcrawl.run import Run
 
 logger = logging.getLogger(__name__)
@@ -64,23 +65,24 @@ class StageManager(ItemPipelineManager):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         try:
-            return super().from_crawler(crawler)
+            with ordinary_errors():
+                return super().from_crawler(crawler)
         except SearchcrawlError:
             raise
         except Exception as error:
             theirs = [path for path in crawler.settings.getdict("ITEM_PIPELINES") if not _is_ours_by_name(path)]
             if not theirs:
                 raise
-            _refuse(crawler, f"{' or '.join(map(_show, theirs))} cannot begin: {join_lines(repr(error))}", error)
+            _refuse(crawler, f"{' or '.join(map(_show, theirs))} cannot begin: {join_lines(show_error(error))}", error)
 
     async def open_spider_async(self) -> None:
         """Opens the pipelines of users first: where one fails, nothing of ours has begun."""
         for name, pipeline in self._theirs:
             if hasattr(pipeline, "open_spider"):
                 try:
-                    await self.get_awaitable(pipeline.open_spider)
+                    await self._call(pipeline.open_spider)
                 except Exception as error:  # noqa: BLE001 - a pipeline of a user may raise anything
-                    _refuse(self.crawler, f"{name} cannot begin: {join_lines(repr(error))}", error)
+                    _refuse(self.crawler, f"{name} cannot begin: {join_lines(show_error(error))}", error)
         await super().open_spider_async()
 
     async def close_spider_async(self) -> None:
@@ -88,10 +90,19 @@ class StageManager(ItemPipelineManager):
         for name, pipeline in reversed(self._theirs):
             if hasattr(pipeline, "close_spider"):
                 try:
-                    await self.get_awaitable(pipeline.close_spider)
+                    await self._call(pipeline.close_spider)
                 except Exception as error:  # noqa: BLE001 - the run must end as it would without it
-                    logger.warning("pipeline %s failed to close: %s", name, join_lines(repr(error)))
+                    logger.warning("pipeline %s failed to close: %s", name, join_lines(show_error(error)))
         await super().close_spider_async()
+
+    async def _call(self, method: Callable[..., Any]) -> None:
+        """Calls a method of a user, which has the time that it has for a document."""
+
+        async def call() -> None:
+            await self.get_awaitable(method)
+
+        crawler: Any = self.crawler
+        await wait_for_own(call(), crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS") or None)
 
     async def process_item_async(self, item: Any) -> Any:
         if isinstance(item, VisitEnds):

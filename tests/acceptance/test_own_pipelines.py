@@ -43,14 +43,14 @@ class Failing:
 
 class CannotBegin:
     def open_spider(self):
-        raise RuntimeError("no licence")
+        raise SystemExit("no licence")
 
 class CannotEnd:
     def process_item(self, item):
         return item
 
     def close_spider(self):
-        raise RuntimeError("no end")
+        raise SystemExit("no end")
 
 class Bell:
     @classmethod
@@ -153,7 +153,7 @@ def test_crawl_when_plugins_change_drop_or_fail_then_each_document_gets_what_is_
         "ended /dropped.html 952", "ended /broken.html 903", "closed demo finished",
     } <= {*rung}  # fmt: skip
     assert find_good(project) == ("PAGE GOOD", "PAGE GOOD", 12.5)
-    assert "pipeline mine.CannotEnd failed to close: RuntimeError('no end')" in project.log()
+    assert "pipeline mine.CannotEnd failed to close: SystemExit('no end')" in project.log()
     explained = project.command("explain", site.url(host, "/dropped.html"), "--json").stdout
     assert '"rule":"mine.Early: not wanted","file":"sources/demo.toml","key":"settings.ITEM_PIPELINES"' in explained
 
@@ -226,7 +226,7 @@ def test_crawl_when_a_plugin_fails_at_every_document_then_the_run_ends_with_3_an
         ),
         (
             {"settings": {"ITEM_PIPELINES": {"mine.CannotBegin": 50}}},
-            "settings.ITEM_PIPELINES: mine.CannotBegin cannot begin: RuntimeError('no licence')",
+            "settings.ITEM_PIPELINES: mine.CannotBegin cannot begin: SystemExit('no licence')",
         ),
         ({"document_service": "mine:Nope"}, "document_service: cannot be imported: AttributeError: "),
         ({"document_service": "mine:Early"}, "document_service: has no method process"),

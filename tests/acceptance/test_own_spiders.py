@@ -69,7 +69,7 @@ class Broken(WebSpider):
 
 class Cannot(WebSpider):
     def __init__(self, *args, **kwargs):
-        raise RuntimeError("no spider")
+        raise SystemExit("no spider")
 
 
 class Tuned(WebSpider):
@@ -169,7 +169,7 @@ def test_crawl_when_a_method_of_a_spider_fails_then_it_costs_that_page_alone(
         ("mine", 'must be "module:Class" (got "mine")'),
         ("mine:Starts", "mine:Starts.list_start_urls: not an http or https URL: 'mailto:us@acme.test'"),
         ("mine:Broken", "mine:Broken.list_start_urls failed: RuntimeError('no list')"),
-        ("mine:Cannot", "mine:Cannot cannot begin: RuntimeError('no spider')"),
+        ("mine:Cannot", "mine:Cannot cannot begin: SystemExit('no spider')"),
     ],
 )
 def test_crawl_when_the_spider_of_a_source_cannot_be_had_then_exit_4_with_file_and_key_and_no_request(

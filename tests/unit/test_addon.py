@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import sys
+from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import pytest
 from scrapy import signals
@@ -11,6 +16,7 @@ from scrapy.exceptions import DropItem
 from scrapy.utils.test import get_crawler
 
 from searchcrawl.addon import COMPONENTS
+from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.items import Outcome, VisitEnds
 from searchcrawl.spiders.stage_manager import StageManager
 from tests.factories import claim
@@ -64,6 +70,57 @@ def test_stage_manager_when_stages_answer_later_or_drop_then_as_with_scrapys_man
     assert found.code == 404
     with pytest.raises(DropItem):
         asyncio.run(StageManager(Dropping(), crawler=get_crawler()).process_item_async(item))
+
+
+class Mine:
+    """A pipeline of a user."""
+
+    def __init__(self, begin: Callable[[], object], end: Callable[[], object]) -> None:
+        self.open_spider, self.close_spider = begin, end
+
+
+def manage(begin: Callable[[], object], end: Callable[[], object] = int) -> StageManager:
+    crawler: Any = get_crawler(settings_dict={"SEARCHCRAWL_STALL_SECONDS": 0.1})
+    source = SimpleNamespace(has_document_plugins=False, locate=lambda key: ("sources/demo.toml", key))
+    manager = StageManager(crawler=crawler)
+    crawler.spider = SimpleNamespace(run=SimpleNamespace(source=source))
+    manager._add_middleware(Mine(begin, end))
+    return manager
+
+
+def leave() -> NoReturn:
+    sys.exit(0)
+
+
+async def leave_later() -> None:
+    await asyncio.sleep(0)
+    raise asyncio.CancelledError("mine")
+
+
+async def hang() -> None:
+    await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize(
+    ("hook", "why"),
+    [
+        (leave, "SystemExit(0)"),
+        (leave_later, "CancelledError('mine')"),
+        (hang, "TimeoutError('no answer within 0.1 s')"),
+    ],
+)
+def test_stage_manager_when_a_pipeline_of_a_user_ends_the_process_or_hangs_then_it_cannot_begin_and_a_run_ends_well(
+    hook: Callable[[], object], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = f"{Mine.__module__}.Mine"
+
+    with pytest.raises(ConfigurationError) as caught:
+        asyncio.run(manage(hook).open_spider_async())
+    asyncio.run(manage(int, hook).close_spider_async())
+
+    assert str(caught.value) == f"sources/demo.toml: settings.ITEM_PIPELINES: {name} cannot begin: {why}"
+    warned = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warned == [f"pipeline {name} failed to close: {why}"]
 
 
 class Failing:

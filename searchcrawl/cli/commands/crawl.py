@@ -32,6 +32,7 @@ from searchcrawl.exceptions import ConfigurationError, LeaseLost, SearchcrawlErr
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.http.visit_end import join_lines
+from searchcrawl.own_code import show_error
 from searchcrawl.queries.status import describe_status
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.run import Run, begin
@@ -193,7 +194,7 @@ class CrawlCommand(Command):
         if isinstance(error, SearchcrawlError):
             raise error
         if error is not None and not isinstance(error, OSError) and (own := _find_own(crawler.settings)):
-            message = f"{' or '.join(own)} cannot begin: {join_lines(repr(error))}"
+            message = f"{' or '.join(own)} cannot begin: {join_lines(show_error(error))}"
             raise ConfigurationError("settings", "components", message) from error
         # In this order, because a crawler that did not begin has no engine.
         return not process.bootstrap_failed and crawler.engine is not None

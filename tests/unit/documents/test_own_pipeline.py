@@ -103,6 +103,9 @@ def test_document_when_dropped_then_is_refused_with_the_name_and_no_further_plug
         (lambda shown: 1 / 0, "ZeroDivisionError: division by zero"),
         (lambda shown: sys.exit(3), "SystemExit: 3"),
         (lambda shown: cancelled(), "CancelledError:"),
+        (lambda shown: throw(GeneratorExit("of mine")), "GeneratorExit: of mine"),
+        (lambda shown: panic(), "PanicException: index out of bounds"),
+        (lambda shown: throw(Unreadable()), "Unreadable: <Unreadable without a text: ZeroDivisionError>"),
         (lambda shown: asyncio.sleep(60), "TimeoutError: no answer within 0.2 s"),
         (lambda shown: timed_out(), "TimeoutError: of its own"),
     ],
@@ -120,12 +123,61 @@ def test_document_when_a_plugin_fails_at_it_then_its_visit_ends_with_one_line(
     assert [record.getMessage() for record in warned] == [f"{found.error} ({found.claim.url})"]
 
 
+class PanicException(BaseException):
+    """As an extension module in Rust raises it."""
+
+
+class Unreadable(Exception):
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+    __repr__ = __str__
+
+
+def throw(error: BaseException) -> plugins.Document:
+    raise error
+
+
+async def panic() -> None:
+    await asyncio.sleep(0)
+    raise PanicException("index out of bounds")
+
+
 async def cancelled() -> None:
     raise asyncio.CancelledError
 
 
 async def timed_out() -> None:
     raise TimeoutError("of its own")
+
+
+def test_document_when_it_is_interrupted_or_the_loop_is_gone_then_no_plugin_is_blamed() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        applied(read_document(), PipelineStep("mine.P", lambda shown: throw(KeyboardInterrupt())))
+
+    counts = Counter[str]()
+    errors = PluginErrors(Shutdown(), PluginLimits(0, 0), count=lambda name: counts.update([name]))
+    answers: list[Any] = []
+
+    async def begin() -> None:
+        step = PipelineStep("mine.P", lambda shown: asyncio.sleep(60))
+        found: Any = OwnPipeline([step], errors).process_item(read_document())
+        answers.append(found)
+        found.send(None)
+
+    asyncio.run(begin())
+    answers[0].close()
+
+    assert counts == {}
+
+
+def test_document_when_the_reason_of_a_drop_cannot_be_read_then_it_is_refused_nevertheless() -> None:
+    class Unsaid(Unreadable, DropItem):
+        pass
+
+    found, _, _ = applied(read_document(), PipelineStep("mine.P", lambda shown: throw(Unsaid("no"))))
+
+    assert found.refusal == "settings.ITEM_PIPELINES: mine.P: <Unsaid without a text: ZeroDivisionError>"
 
 
 def set_on(shown: plugins.Document, **changes: Any) -> plugins.Document:

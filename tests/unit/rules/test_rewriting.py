@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -132,6 +133,7 @@ def _raise(url: str) -> object:
     [
         (_raise, f"mine:Plugin: LookupError('no\\nsuch {SITE}a')"),
         (lambda url: url, "mine:Plugin: AttributeError"),
+        (lambda url: sys.exit(3), "mine:Plugin: SystemExit(3)"),
         (lambda url: Rewritten(3), "mine:Plugin: TypeError"),  # type: ignore[arg-type]
     ],
 )

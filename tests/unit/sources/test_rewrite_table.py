@@ -8,7 +8,7 @@ import pytest
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
-from searchcrawl.sources.loading import build_display_map, build_rewriting, load_project, load_source
+from searchcrawl.sources.loading import build_display_map, build_rewriting, load_project, load_source, load_sources
 
 SITE = "http://site.test/"
 PLUGIN = """
@@ -58,6 +58,47 @@ def test_source_when_a_plugin_of_the_defaults_is_missing_then_that_file_and_key_
         load(tmp_path, "", project='[[defaults.rewrite]]\nplugin = "nothing_here:Mine"\n')
 
     assert str(caught.value).startswith("searchcrawl.toml: defaults.rewrite[0].plugin: cannot be imported: ModuleNot")
+
+
+EXITS = "cannot be imported: SystemExit: 3"
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ('spider = "exits_of_test:Mine"', f"sources/demo.toml: spider: {EXITS}"),
+        ('document_service = "exits_of_test:Mine"', f"sources/demo.toml: document_service: {EXITS}"),
+        ('settings.ITEM_PIPELINES."exits_of_test.Mine" = 50', f"sources/demo.toml: settings.ITEM_PIPELINES: {EXITS}"),
+        ('[[rewrite]]\nplugin = "exits_of_test:Mine"', f"sources/demo.toml: rewrite[0].plugin: {EXITS}"),
+    ],
+)
+def test_source_when_a_module_of_a_user_exits_as_it_is_loaded_then_file_and_key_are_named_and_others_go_on(
+    tmp_path: Path, text: str, start: str
+) -> None:
+    (tmp_path / "exits_of_test.py").write_text("import sys\nsys.exit(3)\n", "utf-8")
+    load(tmp_path, "")
+    sources = tmp_path / "sources"
+    (sources / "other.toml").write_text((sources / "demo.toml").read_text("utf-8"), "utf-8")
+    (sources / "demo.toml").write_text(text + "\n" + (sources / "other.toml").read_text("utf-8"), "utf-8")
+    if text.startswith("[["):
+        (sources / "demo.toml").write_text((sources / "other.toml").read_text("utf-8") + text, "utf-8")
+
+    found, errors = load_sources(load_project(tmp_path))
+
+    assert [*found] == ["other"]
+    assert [str(error)[: len(start)] for error in errors] == [start]
+
+
+def test_project_when_the_module_of_a_converter_exits_as_it_is_loaded_then_file_and_key_are_named(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "panics_of_test.py").write_text("raise BaseException('panic')\n", "utf-8")
+
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, "", project='[converters]\n"text/x-a" = "panics_of_test:Mine"\n')
+
+    assert "converters" in caught.value.key
+    assert caught.value.message.startswith("cannot be imported: BaseException: panic")
 
 
 def test_display_when_a_plugin_may_set_it_then_there_is_a_map(tmp_path: Path) -> None:
