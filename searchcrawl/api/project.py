@@ -44,7 +44,6 @@ from searchcrawl.store.engine.database import Database
 _SETTINGS_VARIABLE: Final = "SCRAPY_SETTINGS_MODULE"
 #: What a command that printed no answer failed with, by its exit code; StoreError for all others.
 _FAILURES: Final[Mapping[int, type[SearchcrawlError]]] = {
-    Exit.WRONG_USE: UnknownSource,
     Exit.BUSY: exceptions.SourceBusy,
     Exit.INDEX_AWAY: exceptions.DeliveryError,
 }
@@ -115,7 +114,8 @@ class Project:
         """Crawls a source in a process of its own, and waits for its end; ``limit`` ends it after so many visits.
 
         ``overrides`` are as after ``--set``, ``settings`` are those of Scrapy (``-s``). An exit code other than 0 is no
-        error, once the run has begun: ``exit_code`` has it. Raises SourceBusy while another process crawls the source.
+        error, once the run has begun: ``exit_code`` has it. Raises SourceBusy while another process crawls the source, and
+        ValueError for a ``limit``, ``overrides`` or ``settings`` that the command refuses.
 
         >>> crawl = project.crawl("demo", overrides=["fetch.retries=0"])
         >>> crawl.done, crawl.status.run.kind, crawl.status.counts["new"]
@@ -241,6 +241,9 @@ class Project:
         messages = ended.stderr.decode("utf-8", "replace").splitlines()
         if not ended.stdout:
             text = "; ".join(messages) or f"searchcrawl {command} ended with {ended.returncode}"
+            if ended.returncode == Exit.WRONG_USE:
+                # The name of the source was looked up before.
+                raise ValueError(messages[-1] if messages else text)
             if ended.returncode == Exit.CONFIGURATION:
                 raise ConfigurationError("", "", text)
             raise _FAILURES.get(ended.returncode, exceptions.StoreError)(text)

@@ -85,7 +85,11 @@ def _run_own(name: str, argv: list[str]) -> int:
     if command.requires_crawler_process:
         from searchcrawl.cli.python_spiders import make_process  # noqa: PLC0415  # heavy
 
-        command.crawler_process = make_process(command.load_settings())
+        try:
+            command.crawler_process = make_process(command.load_settings())
+        except OSError as error:  # the file of --logfile
+            print_error(error)
+            return exit_of(error)
     command.run(args, opts)
     return command.exitcode
 
