@@ -108,7 +108,7 @@ def test_errors_when_something_is_wrong_then_they_are_those_of_the_command(
         opened.crawl("demo", overrides=["scope.dept=1"])
     with pytest.raises(ValueError, match="limit"):
         opened.crawl("demo", limit=-1)
-    with pytest.raises(exceptions.StoreError, match="^searchcrawl: .*No such file.*/nothing/log'$"):
+    with pytest.raises(exceptions.StoreError, match=r"^searchcrawl: .*No such file.*/nothing/log'$"):
         opened.crawl("demo", settings={"LOG_FILE": "/nothing/log"})
     with pytest.raises(exceptions.UnknownAttribute, match="nothing"):
         opened.search("kettle", sort="nothing")
