@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, Final, NamedTuple
 
 from scrapy import Spider
 from scrapy.crawler import AsyncCrawlerProcess, Crawler
+
+from searchcrawl.own_code import ordinary_errors
 
 #: Native calls of a page let another thread run in between. This is the longest time that the other thread then runs
 #: before the reactor can go on.
@@ -28,6 +32,7 @@ def run_spider(process: AsyncCrawlerProcess, spider: type[Spider], **arguments: 
     # Everything loaded by now lives as long as the process: the garbage collector need not look at it.
     gc.disable()
     crawler = process.create_crawler(spider)
+    _guard(crawler)
     task = process.crawl(crawler, **arguments)
     gc.freeze()
     gc.set_threshold(*_COLLECTED)
@@ -35,3 +40,18 @@ def run_spider(process: AsyncCrawlerProcess, spider: type[Spider], **arguments: 
     sys.setswitchinterval(_SWITCH_SECONDS)
     process.start()
     return Ran(crawler, task.exception() if task.done() and not task.cancelled() else None)
+
+
+def _guard(crawler: Crawler) -> None:
+    """Has components of users that end the process when they are made fail as others do: Scrapy then ends its crawl."""
+    for name in ("_apply_settings", "_create_engine"):
+        setattr(crawler, name, _with_ordinary_errors(getattr(crawler, name)))
+
+
+def _with_ordinary_errors(make: Callable[[], Any]) -> Callable[[], Any]:
+    @wraps(make)
+    def made() -> Any:
+        with ordinary_errors():
+            return make()
+
+    return made

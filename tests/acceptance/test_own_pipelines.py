@@ -45,6 +45,10 @@ class CannotBegin:
     def open_spider(self):
         raise SystemExit("no licence")
 
+class Leaving:
+    def __init__(self):
+        raise SystemExit(0)
+
 class CannotEnd:
     def process_item(self, item):
         return item
@@ -254,6 +258,19 @@ def test_crawl_when_a_pipeline_of_the_command_line_cannot_be_loaded_then_exit_4(
 
     assert ended.exit_code == 4
     assert ended.errors.startswith("command line: -s ITEM_PIPELINES: cannot be imported: AttributeError: ")
+
+
+def test_crawl_when_an_extension_ends_the_process_as_it_is_made_then_exit_4_with_its_name(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    settings = {"EXTENSIONS": {"mine.Leaving": 50}}
+    project = prepared(site, tmp_path, "leaving.acme.test", ("good",), settings=settings)
+    site.clear_log()
+
+    ended = project.crawl()
+
+    assert (ended.exit_code, ended.errors) == (4, "settings: components: mine.Leaving cannot begin: SystemExit(0)\n")
+    assert site.log() == []
 
 
 SWALLOWING: Final = """
