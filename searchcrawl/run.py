@@ -236,7 +236,10 @@ class Run:
                 run_table.set_fingerprint(transaction, self.source_id, self.fingerprint)
                 recrawl_table.forget_reasons(transaction, self.source_id)
             if self.job:
-                job_table.end(transaction, self.source_id, self.job, exit_code=exit_code, now_ms=now_ms())
+                finished = reason == EndReason.FINISHED
+                job_table.end(
+                    transaction, self.source_id, self.job, exit_code=exit_code, finished=finished, now_ms=now_ms()
+                )
             leases.release(transaction, self.lease)
 
         self.write(end)

@@ -34,11 +34,13 @@ class Plan:
 class Seen:
     """What is seen of a job from outside: ``fence`` is that of the living process which has its source (0: none).
 
+    ``living`` is that of a process of this machine which holds it still, even if its heartbeat is late.
     ``lost`` says why a start that was ordered will never begin; "" where it may.
     """
 
     suspended: bool = False
     fence: int = 0
+    living: int = 0
     lost: str = ""
 
 
@@ -98,12 +100,19 @@ def find_next(job: Job | None, plan: Plan, now_ms: int) -> int | None:
 
 def _settle(job: Job, plan: Plan, seen: Seen, now_ms: int) -> Job:
     """The job after what has become of its process."""
+    if job.state is JobState.WAITING and job.token and job.fence == seen.fence:
+        # It was given up, and its process goes on.
+        job = replace(job, state=JobState.RUNNING, error=None)
     lost = seen.lost if job.state is JobState.LAUNCHING else ""
-    if job.state is JobState.RUNNING and seen.fence != job.fence:
+    if job.state is JobState.RUNNING and job.fence not in {seen.fence, seen.living}:
         lost = "its process ended in the middle of the run"
     if lost:
         pause_ms = 0 if job.resumes else find_pause_ms(job.attempt)
-        job = replace(job, state=JobState.WAITING, token="", resumes=False, error=lost, not_before_ms=now_ms + pause_ms)
+        # What has begun may be on another machine and end well: its token says which try that was.
+        token = job.token if job.state is JobState.RUNNING else ""
+        job = replace(
+            job, state=JobState.WAITING, token=token, resumes=False, error=lost, not_before_ms=now_ms + pause_ms
+        )
     if job.state is JobState.WAITING and (seen.suspended or plan.timetable is None):
         return replace(job, state=JobState.ENDED, attempt=0)
     return job
@@ -121,7 +130,8 @@ def _look_at_clock(job: Job, plan: Plan, seen: Seen, now_ms: int) -> Job:
     if seen.suspended:
         return job
     if job.is_active:
-        return replace(job, overruns=job.overruns + 1)
+        # One that only waits for its turn does not take too long.
+        return replace(job, overruns=job.overruns + bool(job.fence))
     if plan.skips_missed and now_ms - timetable.find_opening(due) > GRACE_MS:
         return replace(job, skipped=job.skipped + 1)
     return replace(
@@ -131,6 +141,7 @@ def _look_at_clock(job: Job, plan: Plan, seen: Seen, now_ms: int) -> Job:
         attempt=0,
         not_before_ms=0,
         token="",
+        fence=0,
         error=None,
         exit_code=None,
         overruns=0,

@@ -16,7 +16,8 @@ from searchcrawl.scheduling.ticking import Ticked, Ticking
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import holder, job_table, lease
-from searchcrawl.store.runs.job_table import JobState
+from searchcrawl.store.runs.job_table import Job, JobState
+from searchcrawl.store.runs.lease import Lease
 
 _POLL_SECONDS: Final = 2.0
 _STOP_POLL_SECONDS: Final = 0.2
@@ -120,7 +121,7 @@ class Service:
     def _stop(self, signals: Signals) -> None:
         """Has the crawls of this machine end cleanly; each signal that comes goes on to them."""
         passed = 0
-        while holders := self._find_crawls():
+        while holders := self.find_crawls():
             if passed < signals.count:
                 passed = signals.count
                 self._pass_on(holders)
@@ -128,7 +129,7 @@ class Service:
             for child in self._children:
                 child.poll()
 
-    def _find_crawls(self) -> list[str]:
+    def find_crawls(self) -> list[str]:
         """The processes of jobs that run here."""
         try:
             return self._database.write(_let_resume)
@@ -157,6 +158,11 @@ def _let_resume(transaction: Transaction) -> list[str]:
             text = job.child
         if text and holder.find_pid(text) is not None:
             found.append(text)
-            if not job.resumes:
+            if not job.resumes and not _is_stopped(transaction, source_id, job):
                 job_table.let_resume(transaction, source_id, job.token)
     return found
+
+
+def _is_stopped(transaction: Transaction, source_id: int, job: Job) -> bool:
+    """Whether somebody has stopped the crawl of a job: it is not to go on by itself."""
+    return job.state is JobState.RUNNING and lease.is_told_to_stop(transaction, Lease(source_id, job.fence))

@@ -128,11 +128,17 @@ def _decide(
     names = _find_ids(transaction, plans, writes=writes)
     before = job_table.load(transaction, names.values(), lock=writes)
     holders, suspended = lease.find_holders(transaction), job_table.find_suspended(transaction)
+    living = lease.find_living(transaction)
     found: dict[int, tuple[Plan, Job, Seen]] = {}
     for name, source_id in names.items():
         job, plan = before.get(source_id) or Job(), plans.get(name) or Plan(name=name)
         fence = holders[source_id][0] if source_id in holders else 0
-        seen = Seen(suspended=source_id in suspended, fence=fence, lost=_find_loss(job, remote, now_ms))
+        seen = Seen(
+            suspended=source_id in suspended,
+            fence=fence,
+            living=living.get(source_id, 0),
+            lost=_find_loss(job, remote, now_ms),
+        )
         found[source_id] = (plan, decide(job, plan, seen, now_ms), seen)
     done = _report(before, found)
     for source_id in choose(found, max_parallel=project.max_parallel, now_ms=now_ms):

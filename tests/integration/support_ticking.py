@@ -6,11 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from sqlalchemy import update
+
 from searchcrawl.clock import to_ms
+from searchcrawl.exit_codes import Exit
 from searchcrawl.scheduling.ticking import Ticked, Ticking
 from searchcrawl.sources.loading import load_project
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.run_schema import leases
 from searchcrawl.store.runs import job_table, lease, run_table
 from searchcrawl.store.runs.job_table import Job
 from tests.site.client import write_project
@@ -62,7 +66,10 @@ class World:
         """A crawl ends by itself."""
         taken, token = self.leases.pop(name)
         with self.database.write_once() as opened:
-            job_table.end(opened, taken.source_id, token, exit_code=exit_code, now_ms=self.now)
+            lease.check(opened, taken)
+            job_table.end(
+                opened, taken.source_id, token, exit_code=exit_code, finished=exit_code == Exit.DONE, now_ms=self.now
+            )
             lease.release(opened, taken)
 
     def kill(self, name: str) -> None:
@@ -70,6 +77,12 @@ class World:
         taken, _ = self.leases.pop(name)
         with self.database.write_once() as opened:
             lease.release(opened, taken)
+
+    def silence(self, name: str, holder: str | None = None) -> None:
+        """The heartbeat of a crawl is late, as if its process had slept; with ``holder`` one of another machine."""
+        values = {"renewed_ms": 1, "beat_ms": None, **({"holder": holder} if holder else {})}
+        with self.database.write_once() as opened:
+            opened.execute(update(leases).where(leases.c.source_id == self.leases[name][0].source_id).values(values))
 
     def job(self, name: str) -> Job:
         with self.database.read_once() as opened:

@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 from searchcrawl.exceptions import SourceBusy
+from searchcrawl.exit_codes import Exit
+from searchcrawl.operations.stopping import stop
 from searchcrawl.scheduling import launching
 from searchcrawl.scheduling.planner import Plan, find_next, list_plans
+from searchcrawl.scheduling.service import Service
 from searchcrawl.scheduling.ticking import Ticking
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.runs import holder
+from searchcrawl.store.runs import holder, job_table, lease, run_table
 from searchcrawl.store.runs.job_table import JobState
 from tests.integration.support_ticking import HOUR, MINUTE, MONDAY, World, cron, every
 
@@ -91,6 +94,114 @@ def test_crawl_when_it_dies_then_begins_again_after_pauses_that_grow_and_each_ol
     world.begin("a")
     world.end("a")
     assert [world.tick(60).started for _ in range(22)] == [[]] * 22
+
+
+def test_crawl_when_its_heartbeat_is_late_and_its_process_lives_then_it_goes_on_and_is_begun_once(
+    make: Callable[..., World],
+) -> None:
+    world = make(schedules={"s": every(600)})
+    world.tick()
+    world.begin("a")
+    world.silence("a")
+
+    asleep = world.tick(1)
+    world.end("a")
+
+    assert (asleep.running, asleep.failed) == (["a"], {})
+    assert [world.tick(minutes).started for minutes in (1, 60, 536, 2)] == [[], [], [], ["a"]]
+
+
+ELSEWHERE = "elsewhere machine 1 boot 1 namespace 1 process 1 started 1"
+
+
+def test_crawl_when_it_was_given_up_and_ends_well_then_is_not_begun_again(make: Callable[..., World]) -> None:
+    world = make(schedules={"s": every(600)})
+    world.tick()
+    world.begin("a")
+    world.silence("a", ELSEWHERE)
+
+    given_up = world.tick()
+    world.end("a")
+
+    assert list(given_up.failed) == ["a"]
+    assert (world.job("a").state, [world.tick(minutes).started for minutes in (1, 60)]) == (JobState.ENDED, [[], []])
+
+
+def test_crawl_when_it_was_given_up_and_goes_on_then_its_job_does_and_one_that_is_stopped_waits(
+    make: Callable[..., World],
+) -> None:
+    world = make(schedules={"s": every(600)})
+    world.tick()
+    world.begin("a")
+    taken, _ = world.leases["a"]
+    world.silence("a", ELSEWHERE)
+    world.tick()
+    with world.database.write_once() as opened:
+        lease.renew(opened, taken)
+
+    again = world.tick()
+    world.silence("a", ELSEWHERE)
+    world.tick()
+    world.end("a", Exit.ENDED_EARLY)
+
+    assert (again.running, again.waiting) == (["a"], [])
+    assert [world.tick(1).started, world.launched != []] == [["a"], True]
+
+
+@pytest.mark.parametrize(
+    ("stops", "exit_code", "state"),
+    [
+        (False, Exit.DONE, JobState.ENDED),
+        (False, Exit.ENDED_EARLY, JobState.WAITING),
+        (True, Exit.ENDED_EARLY, JobState.ENDED),
+    ],
+)
+def test_service_when_it_ends_then_what_was_cut_off_goes_on_but_not_what_finished_or_was_stopped_by_somebody(
+    make: Callable[..., World], *, stops: bool, exit_code: Exit, state: JobState
+) -> None:
+    world = make(schedules={"s": every(600)})
+    world.tick()
+    world.begin("a")
+    service = Service(lambda: world.project, world.database, tell=print, warn=print)
+
+    assert len(service.find_crawls()) == 1
+    if stops:
+        stop(world.database, "a", wait_seconds=0)
+    assert len(service.find_crawls()) == 1
+    world.end("a", exit_code)
+
+    assert world.job("a").state is state
+    assert service.find_crawls() == []
+
+
+def test_source_when_it_waits_for_its_turn_then_no_overrun_is_said_of_it(make: Callable[..., World]) -> None:
+    world = make(schedules={"s": every(10, "a", "b")}, max_parallel=1)
+    world.tick()
+    world.begin("a")
+
+    late = world.tick(11)
+
+    assert (late.overrun, late.waiting, world.job("b").overruns) == (["a"], ["b"], 0)
+
+
+def test_source_when_a_command_holds_it_for_a_moment_then_its_crawl_is_tried_again(make: Callable[..., World]) -> None:
+    world = make(schedules={"s": every(10)})
+    world.tick()
+    ((_, token),) = world.launched
+    with world.database.write_once() as opened:
+        source_id = run_table.find_or_add_source(opened, "a")
+        held = lease.take(opened, source_id, name="a")
+    with pytest.raises(SourceBusy):
+        world.begin("a", token)
+    with world.database.write_once() as opened:
+        job_table.end(opened, source_id, token, exit_code=Exit.BUSY, error="busy", now_ms=world.now)
+
+    busy = world.tick(11)
+    with world.database.write_once() as opened:
+        lease.release(opened, held)
+
+    assert (busy.started, busy.waiting, busy.overrun, busy.failed) == ([], ["a"], [], {})
+    assert world.tick().started == ["a"]
 
 
 @pytest.mark.parametrize("known", ["child", "launcher"])

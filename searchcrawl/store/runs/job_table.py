@@ -51,7 +51,8 @@ class Job:
     """The row of a source. ``anchor_ms`` is the last moment of its schedule that was dealt with.
 
     ``spec`` is the schedule that it belongs to: its text changes with an edit. ``place`` is where its crawl is: a scrapyd,
-    or "" for a process of the machine of ``launcher``. ``resumes``: it goes on waiting once its crawl has ended.
+    or "" for a process of the machine of ``launcher``. ``resumes``: it goes on waiting once its crawl has ended. ``fence`` is
+    that of the lease of its crawl, 0 before one began. While it waits, ``token`` is that of a crawl that was given up.
     """
 
     spec: str = ""
@@ -155,16 +156,32 @@ def claim(transaction: Transaction, source_id: int, token: str, *, name: str, fe
 
 
 def end(
-    transaction: Transaction, source_id: int, token: str, *, exit_code: int, error: str | None = None, now_ms: int
+    transaction: Transaction,
+    source_id: int,
+    token: str,
+    *,
+    exit_code: int,
+    finished: bool = False,
+    error: str | None = None,
+    now_ms: int,
 ) -> None:
-    """Notes how the crawl of a try ended; does nothing where the try is over already."""
+    """Notes how the crawl of a try ended; does nothing where the try is over already.
+
+    A run that ``finished`` is not begun again: neither where somebody was about to end it, nor where it was given up.
+    """
     query = select(jobs).where(jobs.c.source_id == source_id).with_for_update()
     row = transaction.execute(query).one_or_none()
-    if row is None or row.token != token or row.state not in {JobState.LAUNCHING.value, JobState.RUNNING.value}:
+    if row is None or row.token != token:
+        return
+    resumes = bool(row.resumes) and not finished
+    again = resumes or exit_code in _AGAIN
+    is_over = row.state not in {JobState.LAUNCHING.value, JobState.RUNNING.value}
+    settles = row.state == JobState.WAITING.value and finished and not again
+    if is_over and not settles:
         return
     values: dict[str, Any] = {"state": JobState.ENDED.value, "attempt": 0}
-    if row.resumes or exit_code in _AGAIN:
-        pause_ms = 0 if row.resumes else find_pause_ms(row.attempt)
+    if again:
+        pause_ms = 0 if resumes else find_pause_ms(row.attempt)
         values = {"state": JobState.WAITING.value, "not_before_ms": now_ms + pause_ms}
     values |= {"exit_code": exit_code, "error": error, "resumes": 0, "token": ""}
     transaction.execute(update(jobs).where(jobs.c.source_id == source_id).values(values))

@@ -91,6 +91,15 @@ def find_holders(transaction: Transaction) -> dict[int, tuple[int, str]]:
     return {row.source_id: (int(row.fence), row.holder) for row in rows if _is_valid(transaction, row)}
 
 
+def find_living(transaction: Transaction) -> dict[int, int]:
+    """The fences of holders that live on this machine for certain, by source, however late their heartbeat is.
+
+    A process that was stopped, or slept with its machine, goes on where no other one has taken its source.
+    """
+    rows = transaction.execute(select(leases).where(leases.c.renewed_ms.is_not(None)))
+    return {row.source_id: int(row.fence) for row in rows if holder.find_pid(row.holder) is not None}
+
+
 def order_stop(transaction: Transaction, source_id: int) -> None:
     """Tells the holder of a lease to end its run; those that come after it are not told."""
     transaction.execute(update(leases).where(leases.c.source_id == source_id).values(stop_fence=leases.c.fence))
