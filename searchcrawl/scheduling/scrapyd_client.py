@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import requests
+from urllib3.exceptions import HTTPError, LocationValueError
 
 from searchcrawl import clock
 from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.terminal import to_one_line
 
 #: The project of scrapyd: the name in scrapy.cfg.
 _PROJECT: Final = "default"
 _CONNECT_SECONDS: Final = 5.0
 #: The first order of a scrapyd waits for a process that lists the sources.
 ANSWER_SECONDS: Final = 60.0
+#: What became of an order it knows at once.
+_STATE_SECONDS: Final = 10.0
+_POLL_SECONDS: Final = 0.2
 _MAX_BYTES: Final = 1 << 20
 _CHUNK: Final = 1 << 16
+_MAX_MESSAGE: Final = 300
 _STATES: Final = frozenset({"pending", "running", "finished"})
 
 
@@ -25,14 +34,22 @@ class ScrapydRefused(SearchcrawlError):
     """A scrapyd did not take an order: it cannot be reached, or says no, or is none."""
 
 
+class ScrapydAway(ScrapydRefused):
+    """A scrapyd cannot be reached: it took nothing."""
+
+
 class AnswerLost(SearchcrawlError):
     """A scrapyd was asked, and did not answer in time: it may have taken the order."""
 
 
 class ScrapydClient:
-    """One scrapyd, at a URL with or without user and password. No message shows the password."""
+    """One scrapyd, at a URL with or without user and password. No message shows the password.
 
-    def __init__(self, url: str) -> None:
+    ``is_stopped`` ends the waiting for an answer, which is lost then.
+    """
+
+    def __init__(self, url: str, *, is_stopped: Callable[[], bool] = lambda: False) -> None:
+        self._is_stopped = is_stopped
         parts = urlsplit(url)
         self.name = name_of(url)
         self._session = requests.Session()
@@ -50,7 +67,7 @@ class ScrapydClient:
     def find_state(self, token: str) -> str:
         """``pending``, ``running``, ``finished``, or "" for one that it does not know; raises as ``schedule``."""
         state = self._ask("GET", "status.json", project=_PROJECT, job=token).get("currstate")
-        if state is not None and state not in _STATES:
+        if state is not None and (not isinstance(state, str) or state not in _STATES):
             raise ScrapydRefused(f"scrapyd {self.name}: its answer is not that of a scrapyd")
         return state or ""
 
@@ -63,34 +80,61 @@ class ScrapydClient:
         self._session.close()
 
     def _ask(self, method: str, service: str, **fields: str) -> dict[str, Any]:
-        """The answer of a service, which says that it is well."""
+        """The answer of a service, which says that it is well. No server and no resolver keeps it for longer."""
+        seconds = ANSWER_SECONDS if method == "POST" else min(ANSWER_SECONDS, _STATE_SECONDS)
+        deadline = clock.monotonic() + seconds
+        answer: Future[tuple[int, bytes]] = Future()
+        arguments = (answer, deadline, method, f"{self.name}/{service}", fields)
+        # Headers that come byte by byte have no other limit, and the caller hears of a stop meanwhile.
+        threading.Thread(target=self._answer, args=arguments, name="scrapyd", daemon=True).start()
+        while clock.monotonic() < deadline and not self._is_stopped():
+            if wait([answer], timeout=_POLL_SECONDS).done:
+                return self._judge(*answer.result())
+        raise AnswerLost(f"scrapyd {self.name}: did not answer in {seconds:.0f} seconds")
+
+    def _answer(
+        self, answer: Future[tuple[int, bytes]], deadline: float, method: str, url: str, fields: dict[str, str]
+    ) -> None:
+        try:
+            answer.set_result(self._fetch(deadline, method, url, fields))
+        except Exception as error:  # noqa: BLE001  # it is raised in the thread that waits
+            answer.set_exception(error)
+
+    def _fetch(self, deadline: float, method: str, url: str, fields: dict[str, str]) -> tuple[int, bytes]:
+        """Status and body of an answer."""
         given = {"data" if method == "POST" else "params": fields}
-        deadline = clock.monotonic() + ANSWER_SECONDS
         try:
             with self._session.request(
                 method,
-                f"{self.name}/{service}",
+                url,
                 timeout=(_CONNECT_SECONDS, ANSWER_SECONDS),
+                headers={"Accept-Encoding": "identity"},
                 allow_redirects=False,
                 stream=True,
                 **given,  # type: ignore[arg-type]
             ) as response:
-                body = b""
-                for chunk in response.iter_content(_CHUNK):
-                    body += chunk
-                    if clock.monotonic() > deadline:
-                        raise AnswerLost(f"scrapyd {self.name}: did not answer in {ANSWER_SECONDS:.0f} seconds")
-                    if len(body) > _MAX_BYTES:
-                        raise ScrapydRefused(f"scrapyd {self.name}: its answer is not that of a scrapyd")
+                return response.status_code, self._read(response, deadline)
         except (requests.ConnectTimeout, requests.exceptions.SSLError) as error:
-            raise ScrapydRefused(f"scrapyd {self.name}: cannot be reached") from error
+            raise ScrapydAway(f"scrapyd {self.name}: cannot be reached") from error
+        except (requests.exceptions.InvalidURL, LocationValueError, UnicodeError) as error:
+            raise ScrapydAway(f"scrapyd {self.name}: cannot be reached: this is no address") from error
         except requests.ConnectionError as error:
-            if "NewConnectionError" in repr(error):
-                raise ScrapydRefused(f"scrapyd {self.name}: cannot be reached") from error
+            if "NewConnectionError" in repr(error) or "NameResolutionError" in repr(error):
+                raise ScrapydAway(f"scrapyd {self.name}: cannot be reached") from error
             raise AnswerLost(f"scrapyd {self.name}: broke the connection") from error
-        except requests.RequestException as error:
+        except (requests.RequestException, HTTPError, OSError) as error:
             raise AnswerLost(f"scrapyd {self.name}: did not answer") from error
-        return self._judge(response.status_code, body)
+
+    def _read(self, response: requests.Response, deadline: float) -> bytes:
+        body = bytearray()
+        # A piece is what has come: it is not waited for until it is full.
+        while chunk := response.raw.read1(_CHUNK):
+            body += chunk
+            if clock.monotonic() > deadline:
+                raise AnswerLost(f"scrapyd {self.name}: did not answer in time")
+            if len(body) > _MAX_BYTES:
+                raise ScrapydRefused(f"scrapyd {self.name}: its answer is not that of a scrapyd")
+        return bytes(body)
 
     def _judge(self, status: int, body: bytes) -> dict[str, Any]:
         if status in {401, 403}:
@@ -101,10 +145,10 @@ class ScrapydClient:
             answer = json.loads(body)
         except (ValueError, RecursionError):
             answer = None
-        if not isinstance(answer, dict) or answer.get("status") not in {"ok", "error"}:
+        if not isinstance(answer, dict) or answer.get("status") not in ("ok", "error"):
             raise ScrapydRefused(f"scrapyd {self.name}: its answer is not that of a scrapyd")
         if answer["status"] == "error":
-            raise ScrapydRefused(f"scrapyd {self.name}: {answer.get('message') or 'says no'}")
+            raise ScrapydRefused(f"scrapyd {self.name}: {_shorten(answer.get('message')) or 'says no'}")
         return answer
 
 
@@ -112,3 +156,7 @@ def name_of(url: str) -> str:
     """The URL of a scrapyd without user and password, as the store keeps it."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def _shorten(message: object) -> str:
+    return to_one_line(str(message or ""))[:_MAX_MESSAGE]

@@ -91,24 +91,27 @@ class Service:
         project = self._load_project()
         with signals.catch():
             while not signals.count:
-                project = self._tick(project)
+                project = self._tick(project, signals)
                 signals.wait(_POLL_SECONDS)
                 # Those that have ended would stay as zombies.
                 self._children = [child for child in self._children if child.poll() is None]
             self._stop(signals)
 
-    def _tick(self, project: Project) -> Project:
+    def _tick(self, project: Project, signals: Signals) -> Project:
         """One tick; an error of it may be gone with the next one."""
         try:
             project = self._load_project()
         except ConfigurationError as error:
             self._warn_once(error)
         try:
-            done = Ticking(project, self._database).tick()
+            done = Ticking(project, self._database, is_stopped=lambda: signals.count > 0).tick()
         except StoreError as error:
             self._warn_once(error)
             return project
-        self._warned = ""
+        if done.error is None:
+            self._warned = ""
+        else:
+            self._warn_once(done.error)
         self._children += done.children
         self._tell(done)
         return project

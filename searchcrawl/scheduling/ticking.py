@@ -7,14 +7,15 @@ finds what the first one did. Processes are started after it, each for a try tha
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from searchcrawl import clock
+from searchcrawl.exceptions import StoreError
 from searchcrawl.failpoints import reach
 from searchcrawl.scheduling import launching
 from searchcrawl.scheduling.planner import LAUNCH_MS, Plan, Seen, choose, decide, list_plans
-from searchcrawl.scheduling.scrapyd_client import AnswerLost, ScrapydClient, ScrapydRefused, name_of
+from searchcrawl.scheduling.scrapyd_client import AnswerLost, ScrapydAway, ScrapydClient, ScrapydRefused, name_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import holder, job_table, lease, run_table
@@ -33,6 +34,8 @@ class Ticked:
     failed: dict[str, str] = field(default_factory=dict)
     #: the processes of those that were started here
     children: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    #: the store failed when crawls were started already; the others were started as well
+    error: StoreError | None = None
 
 
 #: What the scrapyds say of tries that no crawl has claimed yet, by token; one that is not there was not asked.
@@ -42,13 +45,17 @@ RemoteStates = Mapping[str, str]
 class Ticking:
     """Ticks of one project."""
 
-    def __init__(self, project: Project, database: Database) -> None:
+    def __init__(self, project: Project, database: Database, *, is_stopped: Callable[[], bool] = lambda: False) -> None:
         self._project = project
         self._database = database
+        self._is_stopped = is_stopped
+        #: the scrapyds that did not answer in this tick: none is waited for twice
+        self._away: set[str] = set()
 
     def tick(self, *, now_ms: int | None = None) -> Ticked:
         """Decides and starts; raises StoreError. ``now_ms`` is another present than that of the clock."""
         now_ms = clock.now_ms() if now_ms is None else now_ms
+        self._away.clear()
         plans = list_plans(self._project.schedules)
         remote = self._ask_scrapyds(plans)
         done, changed = self._database.read(lambda opened: _decide(opened, self._project, plans, remote, now_ms))
@@ -57,9 +64,13 @@ class Ticking:
                 lambda opened: _decide(opened, self._project, plans, remote, now_ms, writes=True)
             )
         reach("job.chosen")
-        for source_id, (plan, job) in changed.items():
+        # Those of this machine first: a scrapyd may take its time.
+        for source_id, (plan, job) in sorted(changed.items(), key=lambda each: bool(each[1][1].place)):
             if job.state is JobState.LAUNCHING and plan.name in done.started:
-                self._start(source_id, plan, job, done, now_ms)
+                try:
+                    self._start(source_id, plan, job, done, now_ms)
+                except StoreError as error:
+                    done.error = error
         return done
 
     def _start(self, source_id: int, plan: Plan, job: Job, done: Ticked, now_ms: int) -> None:
@@ -85,12 +96,17 @@ class Ticking:
 
     def _order(self, plan: Plan, job: Job) -> None:
         """Has a scrapyd run a crawl; where its answer is lost, the next tick asks what became of it."""
+        if job.place in self._away or self._is_stopped():
+            raise ScrapydRefused(f"scrapyd {job.place}: is asked later: it did not answer, or this process was stopped")
         url = next(each for each in plan.scrapyds if name_of(each) == job.place)
-        client = ScrapydClient(url)
+        client = ScrapydClient(url, is_stopped=self._is_stopped)
         try:
             client.schedule(plan.name, job.token)
         except AnswerLost:
-            return
+            self._away.add(job.place)
+        except ScrapydAway:
+            self._away.add(job.place)
+            raise
         finally:
             client.close()
 
@@ -101,15 +117,16 @@ class Ticking:
             return {}
         jobs = self._database.read(lambda opened: job_table.load(opened, job_table.find_started(opened)))
         found: dict[str, str] = {}
-        away: set[str] = set()
         for job in jobs.values():
-            if job.state is not JobState.LAUNCHING or job.place in away or job.place not in urls:
+            if job.state is not JobState.LAUNCHING or job.place in self._away or job.place not in urls:
                 continue
-            client = ScrapydClient(urls[job.place])
+            if self._is_stopped():
+                break
+            client = ScrapydClient(urls[job.place], is_stopped=self._is_stopped)
             try:
                 found[job.token] = client.find_state(job.token)
             except (ScrapydRefused, AnswerLost):
-                away.add(job.place)
+                self._away.add(job.place)
             finally:
                 client.close()
         return found

@@ -64,6 +64,13 @@ def _check_scrapyd(text: str) -> str:
     parts = urlsplit(text)
     if parts.path not in {"", "/"} or parts.query or parts.fragment:
         refuse("must be the address of a scrapyd, as http://USER:PASSWORD@127.0.0.1:6800")
+    try:
+        # As it is asked for: it raises for a label that is empty or too long.
+        host = (parts.hostname or "").removesuffix(".").encode("idna")
+    except UnicodeError:
+        host = b""
+    if not host:
+        refuse("not the name of a host")
     return text.rstrip("/")
 
 

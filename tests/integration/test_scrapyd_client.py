@@ -12,8 +12,10 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from searchcrawl import clock
 from searchcrawl.scheduling import scrapyd_client
 from searchcrawl.scheduling.scrapyd_client import AnswerLost, ScrapydClient, ScrapydRefused, name_of
+from searchcrawl.sources.schedule import Schedule
 from searchcrawl.store.runs import job_table
 from searchcrawl.store.runs.job_table import JobState
 from tests.integration.support_ticking import World, every
@@ -92,6 +94,21 @@ def drip(handler: BaseHTTPRequestHandler, fields: dict[str, str]) -> None:
         threading.Event().wait(0.1)
 
 
+def drip_bytes(handler: BaseHTTPRequestHandler, fields: dict[str, str]) -> None:
+    handler.send_response(200)
+    handler.end_headers()
+    for _ in range(30):
+        handler.wfile.write(b" ")
+        threading.Event().wait(0.1)
+
+
+def drip_headers(handler: BaseHTTPRequestHandler, fields: dict[str, str]) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+    for _ in range(30):
+        handler.wfile.write(b"x")
+        threading.Event().wait(0.1)
+
+
 @pytest.fixture
 def scrapyd() -> Iterator[Scrapyd]:
     with Scrapyd() as server:
@@ -115,6 +132,13 @@ def scrapyd() -> Iterator[Scrapyd]:
         (answer(b"", 302), ScrapydRefused, "answers with status 302"),
         (answer(b"[" * 200_000), ScrapydRefused, "its answer is not that of a scrapyd"),
         (answer(b" " * 2_000_000), ScrapydRefused, "its answer is not that of a scrapyd"),
+        (answer(b'{"status": []}'), ScrapydRefused, "its answer is not that of a scrapyd"),
+        (answer(b'{"status": {}}'), ScrapydRefused, "its answer is not that of a scrapyd"),
+        (answer(b'{"status": "error", "message": "\\u001b[31mred\\nline"}'), ScrapydRefused, r"\x1b[31mred\nline"),
+        (answer(b'{"status": "error", "message": {"a": 1}}'), ScrapydRefused, "{'a': 1}"),
+        (answer(b'{"status": "error", "message": "' + b"y" * 9000 + b'"}'), ScrapydRefused, ": yyy"),
+        (drip_bytes, AnswerLost, "did not answer in"),
+        (drip_headers, AnswerLost, "did not answer in"),
         (hang_up, AnswerLost, "broke the connection"),
         (hang, AnswerLost, ""),
         (drip, AnswerLost, ""),
@@ -127,11 +151,15 @@ def test_order_when_the_answer_is_not_that_of_a_scrapyd_then_it_is_refused_or_lo
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     scrapyd.answer = told
     client = ScrapydClient(scrapyd.url)
+    begin = clock.monotonic()
 
     with pytest.raises(error) as caught:
         client.schedule("a", "searchcrawl-1")
     client.close()
 
+    assert clock.monotonic() - begin < 2
+    assert len(str(caught.value)) < 400
+    assert str(caught.value).isprintable()
     assert text in str(caught.value)
     assert f"scrapyd http://127.0.0.1:{scrapyd.server_port}: " in str(caught.value)
     assert PASSWORD not in repr(caught.value)
@@ -144,6 +172,48 @@ def test_order_when_nobody_listens_then_refused() -> None:
 
         with pytest.raises(ScrapydRefused, match="cannot be reached"):
             client.schedule("a", "searchcrawl-1")
+
+
+@pytest.mark.parametrize("state", ['["x"]', "{}", "0", "true"])
+def test_state_when_it_is_none_then_refused(scrapyd: Scrapyd, state: str) -> None:
+    scrapyd.answer = answer(f'{{"status": "ok", "currstate": {state}}}'.encode())
+
+    with pytest.raises(ScrapydRefused, match="its answer is not that of a scrapyd"):
+        ScrapydClient(scrapyd.url).find_state("searchcrawl-1")
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 70 + ".de", "."])
+def test_host_when_it_is_none_then_the_file_is_refused_and_the_client_says_so(host: str) -> None:
+    url = f"http://{host}:6800"
+
+    with pytest.raises(ValueError, match="not the name of a host"):
+        Schedule.model_validate({"sources": ("a",), "every_minutes": 1, "scrapyd": (url,)})
+    with pytest.raises(ScrapydRefused, match="cannot be reached"):
+        ScrapydClient(url).find_state("searchcrawl-1")
+
+
+def test_wait_when_a_stop_comes_then_it_ends(scrapyd: Scrapyd) -> None:
+    scrapyd.answer = hang
+    begin = clock.monotonic()
+
+    with pytest.raises(AnswerLost):
+        ScrapydClient(scrapyd.url, is_stopped=lambda: clock.monotonic() > begin + 0.3).schedule("a", "searchcrawl-1")
+
+    assert clock.monotonic() - begin < 2
+
+
+def test_tick_when_a_scrapyd_hangs_then_it_is_waited_for_once_and_the_others_wait(
+    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch, scrapyd: Scrapyd
+) -> None:
+    monkeypatch.setattr(scrapyd_client, "ANSWER_SECONDS", 0.5)
+    world = make(schedules={**remote([scrapyd], "a", "b", "c"), "t": every(6000, "z")}, max_parallel=9)
+    scrapyd.answer = hang
+
+    done = world.tick()
+
+    assert [service for service, _ in scrapyd.asked] == ["/schedule.json"]
+    assert (done.started, list(done.failed)) == (["a", "z"], ["b", "c"])
+    assert [name for name, _ in world.launched] == ["z"]
 
 
 def remote(scrapyds: list[Scrapyd], *sources: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.exceptions import SourceBusy
+from searchcrawl.exceptions import SourceBusy, StoreError
 from searchcrawl.exit_codes import Exit
 from searchcrawl.operations.stopping import stop
 from searchcrawl.scheduling import launching
@@ -241,6 +241,21 @@ def test_start_when_nothing_can_be_started_then_waits_and_says_so_once(
 
     assert [each.failed for each in done] == [{"a": "[Errno 12] no memory"}, *[{}] * 7]
     assert [name for name, _ in world.launched] == ["a"]
+
+
+def test_start_when_the_store_fails_after_it_then_the_others_are_started_and_the_children_are_known(
+    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make(schedules={"s": every(600, "a", "b", "c")}, max_parallel=9)
+
+    def fail(*args: Any) -> None:
+        raise StoreError("the store is away")
+
+    monkeypatch.setattr(job_table, "note_child", fail)
+    done = world.tick()
+
+    assert sorted(name for name, _ in world.launched) == ["a", "b", "c"]
+    assert (len(done.children), sorted(done.started), str(done.error)) == (3, ["a", "b", "c"], "the store is away")
 
 
 @pytest.mark.parametrize(("misfire", "started"), [("run_once", ["a"]), ("skip", [])])

@@ -40,6 +40,8 @@ class Command(BaseCommand):
             print_object(describe_tick(done))
         else:
             show_tick(done)
+        if done.error is not None:
+            raise done.error
 
 
 def describe_tick(done: Ticked) -> dict[str, Any]:
