@@ -138,7 +138,7 @@ def test_searchcrawl_when_called_without_a_command_then_ours_are_listed(tmp_path
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        (("submit", "demo"), "searchcrawl submit: not available yet"),
+        (("optimize", "demo"), "searchcrawl optimize: not available yet"),
         (("sources", "show"), "searchcrawl sources: error: missing argument: searchcrawl sources show NAME"),
         (("sources", "show", "other"), "searchcrawl: unknown source: other"),
         (("lst",), 'searchcrawl: unknown command, did you mean list? (got "lst")'),
