@@ -28,8 +28,10 @@ _STEERING: Final = (
 #: The flag of a region, as that of Scotland: a black flag, tags that spell its code, and the tag that ends it.
 _FLAG: Final = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
 _ONE_LINE: Final = re.compile(f"({_FLAG})|[{_STEERING}]")
-_USUAL_WIDTH: Final = 80
 _SEVERAL_LINES: Final = re.compile(rf"({_FLAG})|(?![\n\t])[{_STEERING}]")
+#: Begins at no second blank: blanks at the end of a text would be tried from each of them on.
+_WORD: Final = re.compile(r"(?<! ) *+[^ ]+")
+_USUAL_WIDTH: Final = 80
 
 
 def to_one_line(text: str) -> str:
@@ -129,7 +131,7 @@ def wrap_line(text: str, width: int, *, hang: int | None = None) -> list[str]:
     measure = len if text.isascii() else _find_measure()
     margin = " " * (len(text) - len(text.lstrip(" ")) + 2 if hang is None else hang)
     lines, line, at = [], "", 0
-    for found in re.finditer(r" *[^ ]+", text):
+    for found in _WORD.finditer(text):
         if line and at + measure(found[0]) > width:
             lines.append(line)
             word = found[0].lstrip(" ")

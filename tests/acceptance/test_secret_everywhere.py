@@ -44,6 +44,9 @@ WORDS: Final[Mapping[str, tuple[str, ...] | None]] = {
     "quick": None,
     "recrawl": ("demo", "--failed"),
     "resend": ("demo",),
+    "resume": ("demo",),
+    # It ends when it is stopped.
+    "run": None,
     "runs": ("demo",),
     "search": ("*",),
     # It has a project of its own.
@@ -51,7 +54,11 @@ WORDS: Final[Mapping[str, tuple[str, ...] | None]] = {
     "solr": None,
     "sources": ("show", "demo"),
     "status": ("demo",),
+    "stop": ("demo",),
+    "submit": ("{url}one.html", "--source", "demo"),
+    "suspend": ("demo",),
     "test": ("{url}one.html", "--source", "demo"),
+    "tick": (),
     "undelete": ("demo", "1"),
     "urls": ("demo",),
     "verify": ("demo",),

@@ -141,7 +141,7 @@ def query(given: bytes) -> None:
     find_other_prefixes(text)
 
 
-@declare(*_WORDS, most=BODY)
+@declare(*_WORDS, " ", most=BODY)
 def terminal(given: bytes) -> None:
     text = given.decode("utf-8", "replace")
     wrap_line(to_one_line(text), 80)

@@ -17,7 +17,8 @@ def add(transaction: Transaction, source_id: int, url: str) -> bool:
     """Notes a URL; returns False where it is noted already."""
     statement = dialect_of(transaction).upsert(submitted, ["source_id", "key"])
     values = {"source_id": source_id, "key": identity.key(url), "url": url}
-    return bool(transaction.execute(statement.values(values)).rowcount)
+    # No count of rows: not each database gives one for an INSERT.
+    return transaction.execute(statement.values(values).returning(submitted.c.key)).first() is not None
 
 
 def load(transaction: Transaction, source_id: int) -> list[str]:
