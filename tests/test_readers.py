@@ -40,10 +40,10 @@ _NAMES: Final = frozenset(
 )
 _PACKAGES: Final = (
     *("html", "http", "robots", "sitemaps", "login", "convert", "urls", "rules", "soft404", "documents", "politeness"),
-    *("index", "terminal"),
+    *("index", "terminal", "scheduling"),
 )
 #: There text is what the owner wrote, or the index has.
-_OWN_TEXT: Final = ("http", "index", "politeness", "documents")
+_OWN_TEXT: Final = ("http", "index", "politeness", "documents", "scheduling")
 _EXPRESSIONS: Final = frozenset(
     {"compile", "match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
 )

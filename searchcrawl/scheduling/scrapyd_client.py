@@ -24,7 +24,8 @@ ANSWER_SECONDS: Final = 60.0
 #: What became of an order it knows at once.
 _STATE_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.2
-_MAX_BYTES: Final = 1 << 20
+#: The longest answer that is read.
+MAX_BYTES: Final = 1 << 20
 _CHUNK: Final = 1 << 16
 _MAX_MESSAGE: Final = 300
 _STATES: Final = frozenset({"pending", "running", "finished"})
@@ -89,7 +90,7 @@ class ScrapydClient:
         threading.Thread(target=self._answer, args=arguments, name="scrapyd", daemon=True).start()
         while clock.monotonic() < deadline and not self._is_stopped():
             if wait([answer], timeout=_POLL_SECONDS).done:
-                return self._judge(*answer.result())
+                return read_answer(self.name, *answer.result())
         raise AnswerLost(f"scrapyd {self.name}: did not answer in {seconds:.0f} seconds")
 
     def _answer(
@@ -132,31 +133,34 @@ class ScrapydClient:
             body += chunk
             if clock.monotonic() > deadline:
                 raise AnswerLost(f"scrapyd {self.name}: did not answer in time")
-            if len(body) > _MAX_BYTES:
+            if len(body) > MAX_BYTES:
                 raise ScrapydRefused(f"scrapyd {self.name}: its answer is not that of a scrapyd")
         return bytes(body)
 
-    def _judge(self, status: int, body: bytes) -> dict[str, Any]:
-        if status in {401, 403}:
-            raise ScrapydRefused(f"scrapyd {self.name}: refuses user or password, or this host ({status})")
-        if status != requests.codes.ok:
-            raise ScrapydRefused(f"scrapyd {self.name}: answers with status {status}")
-        try:
-            answer = json.loads(body)
-        except (ValueError, RecursionError):
-            answer = None
-        if not isinstance(answer, dict) or answer.get("status") not in ("ok", "error"):
-            raise ScrapydRefused(f"scrapyd {self.name}: its answer is not that of a scrapyd")
-        if answer["status"] == "error":
-            raise ScrapydRefused(f"scrapyd {self.name}: {_shorten(answer.get('message')) or 'says no'}")
-        return answer
+
+def read_answer(name: str, status: int, body: bytes) -> dict[str, Any]:
+    """The answer of a scrapyd that says that all is well; raises ScrapydRefused for any other."""
+    if status in {401, 403}:
+        raise ScrapydRefused(f"scrapyd {name}: refuses user or password, or this host ({status})")
+    if status != requests.codes.ok:
+        raise ScrapydRefused(f"scrapyd {name}: answers with status {status}")
+    answer, message = None, ""
+    try:
+        answer = json.loads(body)
+        if isinstance(answer, dict):
+            message = str(answer.get("message") or "")
+    except (ValueError, RecursionError):
+        # It may be nested too deep to be read, or to be shown.
+        answer = None
+    if not isinstance(answer, dict) or answer.get("status") not in ("ok", "error"):
+        raise ScrapydRefused(f"scrapyd {name}: its answer is not that of a scrapyd")
+    if answer["status"] == "error":
+        # Cut first: the answer of a stranger may be long, and what cannot be printed takes more room.
+        raise ScrapydRefused(f"scrapyd {name}: {to_one_line(message[:_MAX_MESSAGE])[:_MAX_MESSAGE] or 'says no'}")
+    return answer
 
 
 def name_of(url: str) -> str:
     """The URL of a scrapyd without user and password, as the store keeps it."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-
-
-def _shorten(message: object) -> str:
-    return to_one_line(str(message or ""))[:_MAX_MESSAGE]

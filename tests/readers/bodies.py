@@ -1,4 +1,4 @@
-"""Readers of other bodies: robots files, sitemaps, answers of an index; and of their codings."""
+"""Readers of other bodies: robots files, sitemaps, answers of an index or a scrapyd; and of their codings."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from searchcrawl.http.content_coding import (
 from searchcrawl.index.solr.transport import Refused, check_answer, read_errors
 from searchcrawl.robots.parser import MAX_BYTES as MAX_ROBOTS
 from searchcrawl.robots.parser import RobotsFile
+from searchcrawl.scheduling.scrapyd_client import MAX_BYTES as MAX_SCRAPYD
+from searchcrawl.scheduling.scrapyd_client import ScrapydRefused, read_answer
 from searchcrawl.sitemaps.formats import MAX_BYTES as MAX_SITEMAP
 from searchcrawl.sitemaps.formats import NotASitemap, SitemapParser
 from tests.readers.declaring import BODY, ODD_BYTES, declare
@@ -187,3 +189,38 @@ def index_answer(body: bytes) -> None:
         check_answer("http://solr.test", status, body[:20].decode("latin-1"), body)
         # Only what passed is looked at.
         list(read_errors(orjson.loads(body)))
+
+
+@declare(
+    *('{"status":', '"ok"', '"error"', ',"message":', ',"jobid":', ',"currstate":', '"x{n}"', "}", "[", "]", "{", ","),
+    *(
+        "<html>",
+        "null",
+        "1e999",
+        "1{n}",
+        '"\\u001b"',
+        '"\\ud800"',
+        "\n",
+        '{"status":"error","message":"é{n}"}',
+        *ODD_BYTES,
+    ),
+    most=MAX_SCRAPYD,
+    raises=(ScrapydRefused,),
+    grown=[
+        lambda n: '{"status":"error","message":' + "[" * n + "]" * n + "}",
+        lambda n: '{"status":"error","message":"' + "\\u001b" * n + '"}',
+        lambda n: '{"status":"ok","jobid":' + "1" * n + "}",
+        lambda n: '{"status":"ok",' + ",".join(f'"{number}":0' for number in range(n // 8)) + "}",
+    ],
+)
+def scrapyd_answer(body: bytes) -> None:
+    failed = None
+    try:
+        assert read_answer("http://127.0.0.1:6800", 200, body)["status"] == "ok"
+    except ScrapydRefused as error:
+        failed = error
+    if failed is not None:
+        # It is printed as it is.
+        assert len(str(failed)) < 400
+        assert str(failed).isprintable()
+        raise failed
