@@ -34,7 +34,7 @@ from searchcrawl.http.proxy_middleware import build_proxy_route
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.visit_log import VisitLog
-from searchcrawl.items import Document, Outcome, SitemapPart
+from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
 from searchcrawl.operations.handing_over import hand_over
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
 from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
@@ -60,7 +60,7 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     stages = Stages()
     traps, waiting, revisits = _build_traps(run), WriterQueue(), threading.Event()
     hosts = _build_hosts(run.source.fetch)
-    delivery = _add_delivery(stages, crawler, run)
+    delivery = _add_delivery(stages, crawler, run, admit=lambda urls: waiting.submit(SubmittedUrls(urls)))
     frontier = stages.add(
         Frontier(
             run,
@@ -171,10 +171,13 @@ def add_fetching(stages: Stages, crawler: Crawler, run: Run, rate_limiter: RateL
         stages.add(files)
 
 
-def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> DeliveryExtension:
+def _add_delivery(
+    stages: Stages, crawler: Crawler, run: Run, *, admit: Callable[[tuple[str, ...]], bool] = lambda urls: False
+) -> DeliveryExtension:
     """Adds the delivery and its followers: the heartbeat, then RunEndExtension, which gives the lease back."""
     get = crawler.settings.getfloat
-    heartbeat = stages.add(HeartbeatExtension(run, min_free_bytes=round(get("SEARCHCRAWL_MIN_FREE_MB") * (1 << 20))))
+    min_free_bytes = round(get("SEARCHCRAWL_MIN_FREE_MB") * (1 << 20))
+    heartbeat = stages.add(HeartbeatExtension(run, min_free_bytes=min_free_bytes, admit=admit))
     stall = stages.add(StallExtension(run, seconds=get("SEARCHCRAWL_STALL_SECONDS")))
     progress = stages.add(ProgressExtension(run))
     at_end = [heartbeat.stop, stall.stop, progress.stop, stages.add(RunEndExtension(run)).write]

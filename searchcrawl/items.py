@@ -294,6 +294,13 @@ class SitemapEnd:
     whole: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SubmittedUrls:
+    """URLs that somebody submitted while their source is crawled, as they were given (H9)."""
+
+    urls: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitemapPart:
     """Some of the entries of one sitemap, which the writer takes at once; the last part of a sitemap has the ``end``.

@@ -12,7 +12,7 @@ from scrapy.crawler import Crawler
 
 from searchcrawl.admission.admit import Admission
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.admission.url_normalisation import normalise_starts
+from searchcrawl.admission.url_normalisation import normalise_starts, normalise_submitted
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import REFUSED
 from searchcrawl.commit.group_commit import GroupCommit, Listeners, WriterQueue
@@ -136,10 +136,8 @@ class CachePipeline:
             admission.note_rollback()
             if run.display is not None and run.rewriting.displays:
                 write_start_displays(transaction, run.source_id, found, run.display)
-            # They widen nothing, and are as far from the start as what a sitemap lists (H9).
             submitted = submitted_table.load(transaction, run.source_id)
-            _, added = normalise_starts(submitted, run.rewriting)
-            admission.admit(transaction, [found, added._replace(depth=1)])
+            admission.admit(transaction, [found, *normalise_submitted(submitted, run.rewriting)])
             submitted_table.remove(transaction, run.source_id, submitted)
 
         run.write(admit)

@@ -31,6 +31,7 @@ class Group:
     now or did before, None: the rows' own, and ``recovered`` are rows that came back. ``with_evidence`` are rows with
     evidence against their document, ``hidden`` those that failed in too many runs, with what is held against them.
     ``unread`` are rows whose visit brought no text. ``released`` are claims that were given back without a visit.
+    ``submitted`` are URLs that were submitted, as they were given.
     ``back`` are rows whose documents are put back as they were before this run, ``readable`` those of them whose old
     record is there, and ``restored`` what became of them. ``proofs`` are what visits showed of the dates of sitemaps.
     """
@@ -52,6 +53,7 @@ class Group:
     readable: set[int] = field(default_factory=set)
     restored: list[Restored] = field(default_factory=list)
     found: list[FoundLinks] = field(default_factory=list)
+    submitted: list[str] = field(default_factory=list)
     proofs: list[Proof] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     horizon_ms: int = 0

@@ -18,7 +18,7 @@ from typing import Final
 from searchcrawl import clock
 from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.admission.url_normalisation import normalise_found, normalise_parts
+from searchcrawl.admission.url_normalisation import normalise_found, normalise_parts, normalise_submitted
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, SegmentWriter
 from searchcrawl.commit import decide, document_rows, link_rows
@@ -27,14 +27,14 @@ from searchcrawl.commit.link_rows import DisplayChanges, SitemapRows
 from searchcrawl.commit.turned_pages import TurnedPages
 from searchcrawl.exceptions import DamagedRecord, SearchcrawlError, SegmentInUse
 from searchcrawl.failpoints import reach
-from searchcrawl.items import Document, Outcome, SitemapPart
+from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.documents import document_table, duplicate_key_table, segment_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.sitemaps import proof_table
-from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls import submitted_table, url_table
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ _MOST_BYTES: Final = 16 << 20
 
 
 #: The items that the writer takes.
-Item = Document | Outcome | SitemapPart
+Item = Document | Outcome | SitemapPart | SubmittedUrls
 
 
 class WriterQueue:
@@ -68,10 +68,11 @@ class WriterQueue:
         return self._items.qsize() > self.group_pages or self._submitted - self._taken > _MOST_BYTES
 
     def submit(self, item: Item) -> bool:
-        """Adds the end of a visit, or a part of a sitemap; False before ``open`` and after ``close``."""
+        """Adds the end of a visit, or URLs to admit; False before ``open`` and after ``close``."""
         if self._is_open:
-            # Sitemaps are added by the reactor, too: one thread counts here, and the writer counts what it takes.
-            self._submitted += _count_held(item)
+            if held := _count_held(item):
+                # Pages come from the reactor alone: one thread counts here, and the writer counts what it takes.
+                self._submitted += held
             self._items.put(item)
         return self._is_open
 
@@ -222,7 +223,7 @@ class GroupCommit:
     def _commit(self, group: Sequence[Item]) -> None:
         run = self._run
         parts = [item for item in group if isinstance(item, SitemapPart)]
-        items: Sequence[Document | Outcome] = [item for item in group if not isinstance(item, SitemapPart)]
+        items: Sequence[Document | Outcome] = [item for item in group if isinstance(item, Document | Outcome)]
         if any(map(link_rows.is_redirect, items)):
             items = self._cut_redirect_chains(items)
         decided = self._decide(items)
@@ -234,6 +235,8 @@ class GroupCommit:
         pages = {item.claim.url_id: item.claim.url for item in items}
         decided.found[:] = normalise_found(decided.found, run.rewriting, pages)
         parts, listed = normalise_parts(parts, run.rewriting)
+        decided.submitted = [url for item in group if isinstance(item, SubmittedUrls) for url in item.urls]
+        listed += normalise_submitted(decided.submitted, run.rewriting)
         self._canonicals |= any(document.canonical for document in decided.stored) or any(decided.canonicals.values())
         if self._traps is not None:
             self._traps.observe(items)
@@ -295,6 +298,7 @@ class GroupCommit:
         reach("row.updated")
         found = link_rows.update_depths(transaction, items, group.found)
         self._admission.admit(transaction, [*found, *listed])
+        submitted_table.remove(transaction, run.source_id, group.submitted)
         self._sitemaps.write(transaction, parts, self._admission.find_row)
         proof_table.note(transaction, group.proofs)
         url_table.settle(transaction, group.settled)

@@ -1,10 +1,14 @@
-"""Watches what a run needs: the lease of its source, space on disks, memory. Ends the run without it (X-S3, X-D18)."""
+"""Watches what a run needs: the lease of its source, space on disks, memory. Ends the run without it (X-S3, X-D18).
+
+The heartbeat looks at what other processes ask of the run as well, which are stops and submitted URLs (H4, H9).
+"""
 
 from __future__ import annotations
 
 import logging
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -16,12 +20,16 @@ from searchcrawl.cache.disk_space import refuse_low
 from searchcrawl.exceptions import DiskFull, LeaseLost, StoreError
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
+from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs.lease import BEAT_SECONDS, is_told_to_stop
 from searchcrawl.store.states import EndReason
+from searchcrawl.store.urls import submitted_table
 
 logger = logging.getLogger(__name__)
 
 _STATUS: Final = Path("/proc/self/status")
+#: Submitted URLs that are taken at once.
+_MOST_SUBMITTED: Final = 1000
 _PEAK: Final = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
@@ -29,11 +37,16 @@ class HeartbeatExtension:
     """Renews the lease and checks the disks, in its own thread: a busy reactor must not lose the lease.
 
     Ends the run if the lease is lost, or if a disk has less than ``min_free_bytes`` left: what was fetched can then
-    still be stored.
+    still be stored. ``admit`` takes URLs that were submitted, and returns whether it did; without it they wait.
     """
 
-    def __init__(self, run: Run, *, min_free_bytes: int) -> None:
+    def __init__(
+        self, run: Run, *, min_free_bytes: int, admit: Callable[[tuple[str, ...]], bool] = lambda urls: False
+    ) -> None:
         self._run = run
+        self._admit = admit
+        #: those that are being admitted
+        self._submitted: frozenset[str] = frozenset()
         self._min_free_bytes = min_free_bytes
         self._started = threading.Event()
         self._stopped = threading.Event()
@@ -74,12 +87,23 @@ class HeartbeatExtension:
             self._run.shutdown.fail(error)
 
     def _follow_orders(self) -> None:
-        """Ends the run where somebody, on whatever machine, stopped or suspended the source (H4)."""
+        """Ends the run where somebody, on whatever machine, stopped the source; else takes in submitted URLs."""
         run = self._run
-        if self._started.is_set() and not self._told and run.read(lambda opened: is_told_to_stop(opened, run.lease)):
-            self._told = True
+        if not self._started.is_set() or self._told:
+            return
+        self._told, submitted = run.read(self._read_orders)
+        if self._told:
             logger.info("the run ends: it was stopped by a command")
             run.shutdown.stop(EndReason.STOPPED)
+            return
+        added = tuple(url for url in submitted if url not in self._submitted)
+        if not added or self._admit(added):
+            self._submitted = frozenset(submitted)
+
+    def _read_orders(self, transaction: Transaction) -> tuple[bool, list[str]]:
+        lease = self._run.lease
+        submitted = submitted_table.load(transaction, lease.source_id, most=_MOST_SUBMITTED)
+        return is_told_to_stop(transaction, lease), submitted
 
     def _check_disks(self) -> None:
         if self._min_free_bytes:

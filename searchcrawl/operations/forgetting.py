@@ -44,7 +44,7 @@ from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import DocumentState
-from searchcrawl.store.urls import forget_table
+from searchcrawl.store.urls import forget_table, submitted_table
 from searchcrawl.store.urls.forget_table import NamedRow, RedirectingRow
 
 _RETRY_SECONDS: Final = 60.0
@@ -183,11 +183,25 @@ def _find_past(transaction: Transaction, *, known: Known) -> PastLimit | None:
 
 
 def is_concerned(project: Project, database: Database, known: Known) -> bool:
-    """Whether a source knows anything of forgotten URLs, or its cache has a record of one; raises CacheError."""
-    if known.named or known.matched or known.led:
+    """Whether a source knows anything of forgotten URLs, or waits for one, or its cache has a record of one.
+
+    Raises StoreError, CacheError.
+    """
+    if known.named or known.matched or known.led or database.read(partial(_find_submitted, known=known)):
         return True
     with closing(DocumentCache(project.cache_dir / known.source.name)) as cache:
         return any(find_segments(database.read, cache, known.source_id, partial(_is_meant, known)))
+
+
+def _find_submitted(transaction: Transaction, *, known: Known) -> list[str]:
+    """Forgotten URLs that were submitted, and that no run has admitted yet."""
+    identity = Identity(known.source.scope.strip_parameters)
+    waiting = submitted_table.load(transaction, known.source_id)
+    return [url for url in waiting if _is_meant(known, url) or _is_meant(known, identity.strip(url))]
+
+
+def _drop_submitted(transaction: Transaction, *, known: Known) -> None:
+    submitted_table.remove(transaction, known.source_id, _find_submitted(transaction, known=known))
 
 
 def _is_meant(known: Known, url: str) -> bool:
@@ -218,6 +232,7 @@ def forget_in(
         if run is None:
             return build_receipt(source.name), None
         _add_later_rows(run, known, last_id)
+        run.write(partial(_drop_submitted, known=known))
         ids = [*known.named, *known.matched, *known.led]
         documents = sum(_empty_rows(run, known, counted=not approved))
         try:

@@ -1,4 +1,4 @@
-"""Submits one URL to a source: its next run visits it, if the source may (H9)."""
+"""Submits one URL to a source: the run that is under way, or the next one, visits it, if the source may (H9)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from searchcrawl.store.urls import submitted_table, url_table
 class Result(StrEnum):
     """What becomes of a URL that is submitted."""
 
-    #: the next run visits it
+    #: it is visited by the run that is under way, or the next one
     OK = "ok"
     #: the source knows it, or it was submitted already
     DUPLICATE = "duplicate"

@@ -1,4 +1,4 @@
-"""A URL is submitted: the answer says what becomes of it, and the next run visits it (H9)."""
+"""A URL is submitted: the answer says what becomes of it, and the run that is under way, or the next, visits it (H9)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Final
 import pytest
 
 from tests.acceptance.support_project import new_project
-from tests.crawl_forks import COMMANDS
+from tests.crawl_forks import COMMANDS, Forks, started
+from tests.final_state import settled
 from tests.site.client import SiteProcess
 from tests.stored_rows import query
 
@@ -53,3 +54,25 @@ def test_submit_when_urls_are_given_then_the_four_answers_and_the_next_run_visit
     assert not any("/n/4/" in url for url in indexed)
     assert query(tmp_path, f"SELECT depth FROM urls WHERE url = '{new}'") == [(1,)]
     assert query(tmp_path, "SELECT count(*) FROM submitted") == [(0,)]
+
+
+def test_submit_when_the_source_is_crawled_then_that_run_visits_it_and_forget_takes_back_what_waits(
+    tmp_path: Path,
+) -> None:
+    with SiteProcess() as site, Forks(1) as forks:
+        start, new, taken_back = (site.url(HOST, path) for path in ("/n/10,delay=1/", "/n/3/", "/n/4/"))
+        # A page a second.
+        project = new_project(tmp_path, site, start={"urls": [start]}, fetch={"host_concurrency": 1})
+        with started(forks.start(tmp_path, "crawl", "demo")) as running:
+            running.until(lambda: len(settled(tmp_path)) >= 2)
+            answer = project.command("submit", new, "--source", "demo")
+            running.until(lambda: "/n/3/" in str(site.requested()))
+            code = running.wait()
+        runs = query(tmp_path, "SELECT end_reason, exit_code FROM runs")
+        waiting = project.command("submit", taken_back, "--source", "demo").stdout
+        forgotten = project.command("forget", taken_back)
+        left = query(tmp_path, "SELECT url FROM submitted")
+
+    assert (answer.stdout, code, runs) == (f"{new}: ok\n", 0, [("finished", 0)])
+    assert {f"{HOST}/n/3/"} <= {*project.indexed()}
+    assert (waiting, forgotten.returncode, left) == (f"{taken_back}: ok\n", 0, [])

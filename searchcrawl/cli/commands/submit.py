@@ -1,4 +1,4 @@
-"""Put one URL into the queue of a source: its next run visits it."""
+"""Put one URL into the queue of a source, also while it is crawled."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ class Command(BaseCommand):
 
     def long_desc(self) -> str:
         return (
-            "The rules of the source decide as for a link: nothing is widened by it. A source that is being crawled visits the "
-            "URL in its next run. recrawl --url has a known URL visited again. Ends with 2 for one that is not taken."
+            "The rules of the source decide as for a link: nothing is widened by it. A crawl that is under way takes the URL "
+            "in within seconds, else the next one does. recrawl --url has a known URL visited again. Ends with 2 for one that "
+            "is not taken."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""URLs that were submitted to a source and are admitted when its next run begins (H9)."""
+"""URLs that were submitted to a source, until its run admits them: the one that is under way, or the next (H9)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def add(transaction: Transaction, source_id: int, url: str) -> bool:
     return transaction.execute(statement.values(values).returning(submitted.c.key)).first() is not None
 
 
-def load(transaction: Transaction, source_id: int) -> list[str]:
-    """The URLs that wait for the next run of a source."""
+def load(transaction: Transaction, source_id: int, *, most: int | None = None) -> list[str]:
+    """The URLs that no run of a source has admitted yet, or the first of them."""
     query = select(submitted.c.url).where(submitted.c.source_id == source_id).order_by(submitted.c.key)
-    return list(transaction.execute(query).scalars())
+    return list(transaction.execute(query.limit(most)).scalars())
 
 
 def remove(transaction: Transaction, source_id: int, found: Sequence[str]) -> None:
-    """Forgets URLs that were admitted, and no others."""
+    """Removes URLs that were admitted, or are not to be, and no others."""
     for part in split([identity.key(url) for url in found]):
         transaction.execute(delete(submitted).where(submitted.c.source_id == source_id, submitted.c.key.in_(part)))
