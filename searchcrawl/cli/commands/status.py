@@ -108,18 +108,22 @@ def _show_all(found: list[dict[str, Any]]) -> None:
     if not found:
         print_line("no sources: put one into sources/NAME.toml")
         return
-    columns = ("source", "state", "last run", "to fetch", "documents", "waiting")
+    columns = ["source", "state", "last run", "to fetch", "documents", "waiting"]
     rows = [
-        (
+        [
             status["source"],
             status["state"],
             None if status["run"] is None else _minute(status["run"]["ended"] or status["run"]["started"]),
             status["counts"]["to_fetch"],
             count_documents(status, doubt="?"),
             status["waiting"],
-        )
+        ]
         for status in found
     ]
+    if any(status["next_run"] for status in found):
+        columns.insert(3, "next run")
+        for row, status in zip(rows, found, strict=True):
+            row.insert(3, _minute(status["next_run"]) if status["next_run"] else None)
     print_table(columns, rows)
     for status in found:
         if status["force_recrawl"]:
