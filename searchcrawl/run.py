@@ -45,7 +45,6 @@ from searchcrawl.store.urls.suspect_table import Recovered
 from searchcrawl.store.urls.url_classes import Tally, UrlClass
 
 T = TypeVar("T")
-
 logger = logging.getLogger(__name__)
 
 _MOST_SUSPECTS_SHOWN: Final = 10
@@ -236,9 +235,14 @@ class Run:
                 run_table.set_fingerprint(transaction, self.source_id, self.fingerprint)
                 recrawl_table.forget_reasons(transaction, self.source_id)
             if self.job:
-                finished = reason == EndReason.FINISHED
                 job_table.end(
-                    transaction, self.source_id, self.job, exit_code=exit_code, finished=finished, now_ms=now_ms()
+                    transaction,
+                    self.source_id,
+                    self.job,
+                    exit_code=exit_code,
+                    finished=reason == EndReason.FINISHED,
+                    interrupted=reason == EndReason.STOPPED and not leases.is_told_to_stop(transaction, self.lease),
+                    now_ms=now_ms(),
                 )
             leases.release(transaction, self.lease)
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
+from searchcrawl import clock
 from searchcrawl.exceptions import ConfigurationError, StoreError
 from searchcrawl.scheduling.ticking import Ticked, Ticking
 from searchcrawl.sources.project import Project
@@ -21,6 +22,8 @@ from searchcrawl.store.runs.lease import Lease
 
 _POLL_SECONDS: Final = 2.0
 _STOP_POLL_SECONDS: Final = 0.2
+#: How often a crawl is told to end: one that has just begun may not have heard of it.
+_TELL_SECONDS: Final = 1.0
 _STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -85,7 +88,8 @@ class Service:
     def run(self) -> None:
         """Ticks until a signal, then has the crawls of this machine end, and waits for them.
 
-        They go on when it runs again. A second signal ends them at once, as it does with a crawl.
+        They go on when it runs again. A second signal ends them at once, as it does with a crawl. It does not matter
+        whether they get the first one as well, as all processes of a unit of systemd do.
         """
         signals = Signals()
         project = self._load_project()
@@ -122,12 +126,15 @@ class Service:
             self._warn(error)
 
     def _stop(self, signals: Signals) -> None:
-        """Has the crawls of this machine end cleanly; each signal that comes goes on to them."""
-        passed = 0
+        """Has the crawls of this machine end, cleanly where no second signal comes."""
+        next_telling = 0.0
         while holders := self.find_crawls():
-            if passed < signals.count:
-                passed = signals.count
-                self._pass_on(holders)
+            if signals.count > 1:
+                # Until they have ended: the second one that a crawl gets ends it at once.
+                self._send(holders, signal.SIGTERM)
+            elif clock.monotonic() >= next_telling:
+                next_telling = clock.monotonic() + _TELL_SECONDS
+                self._send(holders, job_table.END_CLEANLY)
             signals.wait(_STOP_POLL_SECONDS)
             for child in self._children:
                 child.poll()
@@ -140,12 +147,12 @@ class Service:
             self._warn_once(error)
             return [holder.describe_process(child.pid) for child in self._children if child.poll() is None]
 
-    def _pass_on(self, holders: list[str]) -> None:
+    def _send(self, holders: list[str], number: int) -> None:
         for text in holders:
             pid = holder.find_pid(text)
             if pid is not None:
                 with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGTERM)
+                    os.kill(pid, number)
 
 
 def _let_resume(transaction: Transaction) -> list[str]:

@@ -99,6 +99,7 @@ def test_tick_when_two_sources_are_due_and_one_may_run_then_one_after_the_other_
     schedule(folder, max_parallel=1)
     one, two = (CrawlProject(folder=folder, site=site, name=name) for name in SOURCES)
     before = status(one)
+    shown = one.command("status").stdout
 
     first = json.loads(one.command("tick", "--json").stdout)
     wait_until(lambda: status(one)["state"] == "executing")
@@ -112,6 +113,9 @@ def test_tick_when_two_sources_are_due_and_one_may_run_then_one_after_the_other_
     after = status(one)
 
     assert (before["state"], bool(before["next_run"]), before["log"]) == ("scheduled", True, after["log"])
+    # Next to the state of each source there is when it runs next.
+    assert "next run" in shown
+    assert f"{before['next_run'][:10]} {before['next_run'][11:16]}Z" in shown
     assert (first["started"], first["waiting"], first["failed"]) == (["one"], ["two"], [])
     assert (again.stdout, again.stderr, again.returncode) == ("", "", 0)
     assert (meanwhile["state"], by_hand.returncode) == ("waiting_for_start", 5)
@@ -128,7 +132,19 @@ def test_run_when_its_crawls_and_itself_are_killed_then_all_go_on_and_nothing_is
 ) -> None:
     schedule(folder)
 
-    for kill_itself in (False, True, False):
+    with started(forks.start(folder, "run", **{PAUSE: "0.1"})) as service:
+        service.until(lambda: len(runs(folder)) == 2 and len(settled(folder)) >= 8)
+        # As systemd does it: all processes of the service get the signal.
+        for pid in processes(folder):
+            os.kill(pid, signal.SIGTERM)
+        assert service.wait() == 0
+    wait_until(lambda: processes(folder) == [])
+    # No crawl was cut off, and what was fetched is in the index.
+    stopped = sorted(runs(folder))
+    unsent = query(folder, "SELECT count(*) FROM documents WHERE state IN (1, 2)")
+    waiting = query(folder, "SELECT state FROM jobs")
+
+    for kill_itself in (True, False):
         with started(forks.start(folder, "run", **{PAUSE: "0.1"})) as service:
             known = len(settled(folder))
             service.until(lambda known=known: len(settled(folder)) >= min(known + 8, PAGES))
@@ -151,6 +167,8 @@ def test_run_when_its_crawls_and_itself_are_killed_then_all_go_on_and_nothing_is
         assert service.wait() == 0
 
     requested = site.requested()
+    assert (stopped, unsent) == ([("one", "stopped", 3), ("two", "stopped", 3)], [(0,)])
+    assert waiting == [("waiting",), ("waiting",)]
     check_complete(site, folder)
     assert {(name, reason) for name, reason, _ in runs(folder)} >= {(name, "finished") for name in SOURCES}
     # A kill costs what was under way, and nothing else is asked for again.

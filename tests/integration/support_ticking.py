@@ -62,13 +62,19 @@ class World:
             job_table.claim(opened, source_id, token, name=name, fence=taken.fence)
         self.leases[name] = (taken, token)
 
-    def end(self, name: str, exit_code: int = 0) -> None:
-        """A crawl ends by itself."""
+    def end(self, name: str, exit_code: int = 0, *, interrupted: bool = False) -> None:
+        """A crawl ends by itself, or by a signal."""
         taken, token = self.leases.pop(name)
         with self.database.write_once() as opened:
             lease.check(opened, taken)
             job_table.end(
-                opened, taken.source_id, token, exit_code=exit_code, finished=exit_code == Exit.DONE, now_ms=self.now
+                opened,
+                taken.source_id,
+                token,
+                exit_code=exit_code,
+                finished=exit_code == Exit.DONE,
+                interrupted=interrupted,
+                now_ms=self.now,
             )
             lease.release(opened, taken)
 

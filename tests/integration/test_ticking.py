@@ -174,6 +174,23 @@ def test_service_when_it_ends_then_what_was_cut_off_goes_on_but_not_what_finishe
     assert service.find_crawls() == []
 
 
+def test_crawl_when_a_signal_ends_it_then_goes_on_after_a_pause_but_a_cancelled_one_of_a_scrapyd_does_not(
+    make: Callable[..., World],
+) -> None:
+    world = make(schedules={"s": every(600, "a", "b")})
+    world.tick()
+    for name in ("a", "b"):
+        world.begin(name)
+    world.change("b", place="http://127.0.0.1:6800")
+
+    for name in ("a", "b"):
+        world.end(name, Exit.ENDED_EARLY, interrupted=True)
+    soon, later = world.tick(0.1), world.tick(0.2)
+
+    assert (soon.waiting, soon.started, later.started) == (["a"], [], ["a"])
+    assert world.job("b").state is JobState.ENDED
+
+
 def test_source_when_it_waits_for_its_turn_then_no_overrun_is_said_of_it(make: Callable[..., World]) -> None:
     world = make(schedules={"s": every(10, "a", "b")}, max_parallel=1)
     world.tick()

@@ -29,7 +29,7 @@ def read(name: str) -> configparser.ConfigParser:
 def test_service_when_read_then_it_leaves_no_process_is_limited_and_runs_as_a_user_of_its_own(name: str) -> None:
     service = read(name)["Service"]
 
-    assert service["KillMode"] in {"control-group", "mixed"}
+    assert service["KillMode"] == "control-group"
     assert re.fullmatch(r"\d+[MG]", service["MemoryMax"])
     assert (service["User"], service["NoNewPrivileges"], service["ProtectSystem"]) == ("searchcrawl", "yes", "strict")
     assert service["ReadWritePaths"] == "/srv/searchcrawl/var"

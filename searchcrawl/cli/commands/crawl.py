@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import signal
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -50,6 +51,8 @@ from searchcrawl.spiders.base_spider import SourceSpider
 from searchcrawl.spiders.running import run_spider
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.runs.job_table import END_CLEANLY
+from searchcrawl.store.states import EndReason
 
 _STARTS_SHOWN: Final = 3
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -130,6 +133,8 @@ class CrawlCommand(Command):
         run = begin(spider.project, spider.source, database, VERSIONS, job=job)
         for log in logs:
             log.on_failure(run.shutdown.fail)
+        if job:
+            signal.signal(END_CLEANLY, lambda *_: run.shutdown.stop(EndReason.STOPPED))
         if not self._crawl(spider, {**arguments, "run": run}):
             raise StoreError(f"the crawl of {name} could not begin: see its log in {spider.project.logs_dir}")
         return self._print_result(run, exports, as_json=opts.json)

@@ -6,6 +6,7 @@ nothing: whatever a process, a scrapyd or a network has lost or delayed, one cra
 
 from __future__ import annotations
 
+import signal
 import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, fields
@@ -26,6 +27,8 @@ from searchcrawl.store.statements import split
 _PREFIX: Final = "searchcrawl-"
 #: Exit codes of crawls that are begun again: the process had stopped turning, another one had the source, the store failed.
 _AGAIN: Final = frozenset({Exit.DIFFERENT, Exit.BUSY, Exit.STORE_FAILED})
+#: Ends the crawl of a job cleanly however often it comes, and whatever other signal came before.
+END_CLEANLY: Final = signal.SIGUSR1
 _FIRST_PAUSE_MS: Final = 10_000
 #: The longest pause between two tries.
 MAX_PAUSE_MS: Final = 3_600_000
@@ -162,19 +165,22 @@ def end(
     *,
     exit_code: int,
     finished: bool = False,
+    interrupted: bool = False,
     error: str | None = None,
     now_ms: int,
 ) -> None:
     """Notes how the crawl of a try ended; does nothing where the try is over already.
 
     A run that ``finished`` is not begun again: neither where somebody was about to end it, nor where it was given up.
+    One that a signal ``interrupted``, as when a machine or a service ends, goes on later, but not where a scrapyd ran it:
+    there a signal is how people cancel.
     """
     query = select(jobs).where(jobs.c.source_id == source_id).with_for_update()
     row = transaction.execute(query).one_or_none()
     if row is None or row.token != token:
         return
     resumes = bool(row.resumes) and not finished
-    again = resumes or exit_code in _AGAIN
+    again = resumes or exit_code in _AGAIN or (interrupted and not row.place)
     is_over = row.state not in {JobState.LAUNCHING.value, JobState.RUNNING.value}
     settles = row.state == JobState.WAITING.value and finished and not again
     if is_over and not settles:
