@@ -127,22 +127,24 @@ def test_tick_when_two_sources_are_due_and_one_may_run_then_one_after_the_other_
     check_complete(site, folder)
 
 
+def end_by_system(forks: Forks, folder: Path) -> tuple[list[Any], list[Any], list[Any]]:
+    """Runs the service and ends it as systemd does, with a signal to all its processes; runs, unsent documents, jobs."""
+    with started(forks.start(folder, "run", **{PAUSE: "0.1"})) as service:
+        service.until(lambda: len(runs(folder)) == 2 and len(settled(folder)) >= 8)
+        for pid in processes(folder):
+            os.kill(pid, signal.SIGTERM)
+        assert service.wait() == 0
+    wait_until(lambda: processes(folder) == [])
+    unsent = query(folder, "SELECT count(*) FROM documents WHERE state IN (1, 2)")
+    return sorted(runs(folder)), unsent, query(folder, "SELECT state FROM jobs")
+
+
 def test_run_when_its_crawls_and_itself_are_killed_then_all_go_on_and_nothing_is_left(
     forks: Forks, site: SiteProcess, folder: Path
 ) -> None:
     schedule(folder)
 
-    with started(forks.start(folder, "run", **{PAUSE: "0.1"})) as service:
-        service.until(lambda: len(runs(folder)) == 2 and len(settled(folder)) >= 8)
-        # As systemd does it: all processes of the service get the signal.
-        for pid in processes(folder):
-            os.kill(pid, signal.SIGTERM)
-        assert service.wait() == 0
-    wait_until(lambda: processes(folder) == [])
-    # No crawl was cut off, and what was fetched is in the index.
-    stopped = sorted(runs(folder))
-    unsent = query(folder, "SELECT count(*) FROM documents WHERE state IN (1, 2)")
-    waiting = query(folder, "SELECT state FROM jobs")
+    stopped = end_by_system(forks, folder)
 
     for kill_itself in (True, False):
         with started(forks.start(folder, "run", **{PAUSE: "0.1"})) as service:
@@ -167,8 +169,8 @@ def test_run_when_its_crawls_and_itself_are_killed_then_all_go_on_and_nothing_is
         assert service.wait() == 0
 
     requested = site.requested()
-    assert (stopped, unsent) == ([("one", "stopped", 3), ("two", "stopped", 3)], [(0,)])
-    assert waiting == [("waiting",), ("waiting",)]
+    # No crawl was cut off, what was fetched is in the index, and both were to go on.
+    assert stopped == ([("one", "stopped", 3), ("two", "stopped", 3)], [(0,)], [("waiting",), ("waiting",)])
     check_complete(site, folder)
     assert {(name, reason) for name, reason, _ in runs(folder)} >= {(name, "finished") for name in SOURCES}
     # A kill costs what was under way, and nothing else is asked for again.
