@@ -39,8 +39,9 @@ from searchcrawl.store.urls import submitted_table, url_table
 logger = logging.getLogger(__name__)
 
 #: The most pages of a group: so many pages, and those in flight, may be fetched again after a crash.
-GROUP_PAGES: Final = 64
-GROUP_SECONDS: Final = 0.2
+GROUP_PAGES: Final = 128
+#: Each group costs some twenty statements, however small it is.
+GROUP_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 0.01
 #: So many bytes of bodies and texts may be in a group, and wait for the next one, or one item that is larger.
 _MOST_BYTES: Final = 16 << 20

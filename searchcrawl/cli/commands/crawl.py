@@ -21,7 +21,6 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 from searchcrawl.cli.after_run import follow_run
 from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.urls import url_line
-from searchcrawl.cli.crawl_all import crawl_all
 from searchcrawl.cli.jobs import JOB, find_job, list_overrides, note_failed_job
 from searchcrawl.cli.output import flush_output, print_error, print_note, print_object
 from searchcrawl.cli.python_spiders import restore_log, run_python_spider
@@ -101,6 +100,8 @@ class CrawlCommand(Command):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
         if opts.all:
+            from searchcrawl.cli.crawl_all import crawl_all  # noqa: PLC0415  # it loads what starts crawls, an HTTP client too
+
             return crawl_all(self.load_project(), opts)
         job = find_job(opts.arguments)
         with note_failed_job(self.load_project, args[0], job):
