@@ -30,8 +30,10 @@ from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.replaying import CACHE, ReplayClaiming, announce_edit, find_end_reason
 from searchcrawl.frontier.window import Window
 from searchcrawl.http.address_guard import build_guard, build_public_guard
+from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.proxy_middleware import build_proxy_route
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware
+from searchcrawl.http.shared_names import SharedNames
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.visit_log import VisitLog
 from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
@@ -76,7 +78,8 @@ def compose(crawler: Crawler, run: Run) -> Stages:
         )
     )
     rate_limiter = SharedRateLimiter(run.database, hosts, changed=frontier.wake)
-    add_fetching(stages, crawler, run, rate_limiter, traps)
+    names = SharedNames(run.database, per_second=run.source.fetch.dns_per_second)
+    add_fetching(stages, crawler, run, rate_limiter, traps, names=names)
     sitemaps = SitemapReading(
         run,
         stages.get(SideRequests),
@@ -143,13 +146,22 @@ def compose_dry_run(crawler: Crawler, run: Run) -> Stages:
     return stages
 
 
-def add_fetching(stages: Stages, crawler: Crawler, run: Run, rate_limiter: RateLimiter, traps: TrapWatch) -> None:
-    """Adds what the download handler and the downloader middlewares need."""
+def add_fetching(
+    stages: Stages,
+    crawler: Crawler,
+    run: Run,
+    rate_limiter: RateLimiter,
+    traps: TrapWatch,
+    *,
+    names: SharedNames | None = None,
+) -> None:
+    """Adds what the download handler and the downloader middlewares need; with ``names`` lookups are shared."""
     stages.add(run, Run)
     stages.add(traps)
     stages.add(rate_limiter, RateLimiter)
     stages.add(build_guard(run.source.fetch))
     stages.add(build_public_guard(run.source.fetch))
+    stages.add(NameLookups(names, per_second=run.source.fetch.dns_per_second))
     starts = list_start_urls(run)
     stages.add(OwnOrigins(starts, run.source.fetch.headers_to))
     targets = stages.add(_build_targets(run, starts))

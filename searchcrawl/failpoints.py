@@ -26,6 +26,8 @@ OF_PLANS = ("plan.written", "apply.begun", "apply.processed")
 OF_REPAIRS = ("repair.adopted", "repair.sealed", "repair.removed")
 #: The steps of ``tick``, ``run``, ``stop`` and ``submit``, which no crawl takes.
 OF_TICKS = ("job.chosen", "job.launched", "job.stopped", "url.submitted")
+#: The steps of looking up a host name, which a crawl takes where the source file does not name the address.
+OF_NAMES = ("name.claimed", "name.told")
 #: Every step that makes something durable; a test checks that each is reached.
 NAMES = (
     "lease.taken",
@@ -72,6 +74,7 @@ NAMES = (
     *OF_REPAIRS,
     *OF_PLANS,
     *OF_TICKS,
+    *OF_NAMES,
 )
 
 

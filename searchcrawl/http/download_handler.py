@@ -32,6 +32,7 @@ from searchcrawl import clock
 from searchcrawl.failpoints import reach
 from searchcrawl.http.address_guard import AddressGuard, PublicGuard
 from searchcrawl.http.connector import AddressForbidden, GuardedConnector
+from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.proxy_middleware import ProxyRoute
 from searchcrawl.http.visit_end import PUBLIC_ONLY, BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -88,6 +89,7 @@ class GuardedHandler(BaseDownloadHandler):
         verify: bool,
         tls_files: TlsFiles,
         own_origins: OwnOrigins,
+        lookups: NameLookups,
         route: ProxyRoute | None = None,
     ) -> None:
         super().__init__(crawler)
@@ -99,6 +101,7 @@ class GuardedHandler(BaseDownloadHandler):
         self._verify = verify
         self._tls_files = tls_files
         self._own_origins = own_origins
+        self._lookups = lookups
         self._proxy = yarl.URL(route.url) if route is not None else None
         self._proxy_authorization = route.authorization if route is not None else None
         self._tls: dict[TlsFiles, ssl.SSLContext] = {}
@@ -121,6 +124,7 @@ class GuardedHandler(BaseDownloadHandler):
             verify=fetch.verify_certificates,
             tls_files=fetch.tls_files(run.project.root),
             own_origins=stages.get(OwnOrigins),
+            lookups=stages.get(NameLookups),
             route=stages.find(ProxyRoute),
         )
 
@@ -134,6 +138,9 @@ class GuardedHandler(BaseDownloadHandler):
         is_tls = request.url.startswith("https:")
         if authorization is not None and not is_tls:
             headers.append((_FOR_PROXY, authorization))
+        if self._lookups.is_limited and proxy is None:
+            # Its turn may come late, and the host has the whole time to answer.
+            await self._lookups.prepare(request.url, self._guard)
         started = clock.monotonic()
         reach("fetch.sent")
         try:
@@ -163,6 +170,7 @@ class GuardedHandler(BaseDownloadHandler):
                 await session.close()
                 # One turn of the loop, so that the transports are closed before it is.
                 await asyncio.sleep(0)
+        await self._lookups.close()
 
     def _choose_session(self, public_only: bool) -> aiohttp.ClientSession:
         """The session for a request; those that may reach public addresses only have connections of their own."""
@@ -176,7 +184,7 @@ class GuardedHandler(BaseDownloadHandler):
 
     def _open(self, guard: AddressGuard) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            connector=GuardedConnector(guard, limit=self._concurrency),
+            connector=GuardedConnector(guard, self._lookups, limit=self._concurrency),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
@@ -281,6 +289,7 @@ class PythonSpiderHandler(GuardedHandler):
             verify=settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"),
             tls_files=TlsFiles(),
             own_origins=OwnOrigins(()),
+            lookups=NameLookups(),
         )
 
     async def download_request(self, request: Request) -> Response:

@@ -391,6 +391,6 @@ class Source(SourceFile):
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
     "collection", "receiver", "cache", "tests", "feeds",
-    "fetch.dns_per_second", "login.steps",
+    "login.steps",
     "render", "file", "table", "mail", "agent",
 })  # fmt: skip

@@ -80,6 +80,11 @@ class Fetch(Table):
     delay_seconds: Amount = Field(
         1.0, description="The pause between two requests to a host; 0 only with the consent of the site's owner."
     )
+    dns_per_second: Amount = Field(
+        0.0,
+        json_schema_extra={"unit": "lookups"},
+        description="The look-ups of host names a second of all crawls of the store that have this limit; 0 is no limit.",
+    )
     windows: Annotated[tuple[FetchWindow, ...], LIST] = Field(
         (), description="Other delays by weekday and time of day."
     )

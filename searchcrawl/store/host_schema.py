@@ -40,3 +40,25 @@ robots_copies = Table(
     Column("body", LargeBinary, nullable=False),
     Column("fetched_ms", BigInteger, nullable=False),
 )
+
+# What DNS said of a host name, for all processes; without addresses and error somebody is looking it up.
+name_answers = Table(
+    "name_answers",
+    metadata,
+    Column("name", Text, primary_key=True),
+    # With blanks between them.
+    Column("addresses", Text),
+    Column("error", Text),
+    # Until when that holds.
+    Column("until_ms", BigInteger, nullable=False, server_default="0"),
+    Index("ix_name_answers_until_ms", "until_ms"),
+)
+
+# When the next lookup may be (fetch.dns_per_second), and when that was noted: one row.
+name_turns = Table(
+    "name_turns",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("next_ms", BigInteger, nullable=False, server_default="0"),
+    Column("noted_ms", BigInteger, nullable=False, server_default="0"),
+)

@@ -1,12 +1,24 @@
-"""C12: a host's address is looked up once, however many connections are made to it."""
+"""C12: a host's address is looked up once, however many connections are made to it, and by whichever crawl."""
 
 from __future__ import annotations
 
 import json
+import signal
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+import pytest
+from sqlalchemy import update
+
+from searchcrawl.failpoints import OF_NAMES
+from searchcrawl.sources.loading import load_project
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.host_schema import name_answers
 from tests.crawl_forks import COMMANDS
 from tests.hostile_server import HostileServer
+from tests.site.client import write_project
+from tests.stored_rows import query
 
 
 def test_c12_dns_when_many_pages_of_hosts_are_fetched_then_each_host_is_looked_up_once() -> None:
@@ -32,3 +44,40 @@ def test_c12_dns_when_many_pages_of_hosts_are_fetched_then_each_host_is_looked_u
     # And a robots.txt for each host and port.
     assert connections == len(urls) + 4
     assert {host: answer["lookups"].get(host) for host in ("a.test", "b.test")} == {"a.test": 1, "b.test": 1}
+
+
+def keep_for_minutes(folder: Path) -> None:
+    """Has answers hold for longer than the rest of a test may take on a busy machine."""
+    with closing(Database(load_project(folder).database_url, folder)) as database, database.write_once() as opened:
+        opened.execute(update(name_answers).values(until_ms=name_answers.c.until_ms + 300_000))
+
+
+@pytest.mark.matrix
+def test_c12_dns_when_two_sources_have_a_host_then_the_second_one_takes_the_answer_of_the_first(tmp_path: Path) -> None:
+    with HostileServer() as server:
+        start = f"http://localhost:{server.port}/ok"
+        for name in ("one", "two"):
+            write_project(
+                tmp_path,
+                server.port,
+                name,
+                start={"urls": [start]},
+                scope={"include_hosts": ["localhost"]},
+                fetch={"dns_per_second": 2},
+            )
+        statement = "SELECT name, addresses, error, until_ms FROM name_answers"
+        # One dies as it is about to ask DNS, the next one once it has told the others.
+        killed = [COMMANDS.run(tmp_path, "crawl", "one", SEARCHCRAWL_FAILPOINT=point).returncode for point in OF_NAMES]
+        keep_for_minutes(tmp_path)
+        told = query(tmp_path, statement)
+        one = COMMANDS.run(tmp_path, "crawl", "one")
+        after_one = query(tmp_path, statement)
+        two = COMMANDS.run(tmp_path, "crawl", "two")
+        after_two = query(tmp_path, statement)
+
+    assert (one.returncode, two.returncode) == (0, 0), one.stderr + two.stderr
+    ((name, addresses, error, _),) = after_one
+    assert (name, "127.0.0.1" in addresses.split(" "), error) == ("localhost", True, None)
+    # It was not looked up again, which would have been noted.
+    assert (killed, told, after_two) == ([-signal.SIGKILL] * 2, after_one, after_one)
+    assert query(tmp_path, "SELECT count(*) FROM name_turns") == [(1,)]

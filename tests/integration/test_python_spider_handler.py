@@ -15,6 +15,7 @@ from scrapy.settings import Settings
 
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.download_handler import PythonSpiderHandler
+from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.sources.fetch_table import TlsFiles
@@ -43,6 +44,7 @@ def fetched(request: Request, *networks: str) -> Response:
                 verify=True,
                 tls_files=TlsFiles(),
                 own_origins=OwnOrigins(()),
+                lookups=NameLookups(),
             )
         try:
             return await handler.download_request(request)

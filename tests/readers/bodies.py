@@ -18,6 +18,7 @@ from searchcrawl.scheduling.scrapyd_client import MAX_BYTES as MAX_SCRAPYD
 from searchcrawl.scheduling.scrapyd_client import ScrapydRefused, read_answer
 from searchcrawl.sitemaps.formats import MAX_BYTES as MAX_SITEMAP
 from searchcrawl.sitemaps.formats import NotASitemap, SitemapParser
+from searchcrawl.terminal import to_one_line
 from tests.readers.declaring import BODY, ODD_BYTES, declare
 
 
@@ -222,5 +223,5 @@ def scrapyd_answer(body: bytes) -> None:
     if failed is not None:
         # It is printed as it is.
         assert len(str(failed)) < 400
-        assert str(failed).isprintable()
+        assert to_one_line(str(failed)) == str(failed)
         raise failed

@@ -23,7 +23,9 @@ from searchcrawl.rules.rewriting import PatternRewriter, Rewriting
 from searchcrawl.rules.targets import TargetRules
 from searchcrawl.rules.traps import build_values_pattern, find_cut, find_patterns
 from searchcrawl.soft404.signature import probe_url
-from tests.readers.declaring import URL, declare
+from searchcrawl.store.hosts.name_table import is_shared, read_row
+from searchcrawl.terminal import to_one_line
+from tests.readers.declaring import BODY, URL, declare
 
 #: The parts of a URL that a parser treats in its own way.
 PARTS: Final = (
@@ -217,3 +219,13 @@ def login_page(given: bytes) -> None:
 @declare(*PARTS, raises=(InvalidUrl,))
 def new_content(given: bytes) -> None:
     NewContent().measure(KnownLines().add_page(_read(given), given.decode("utf-8", "replace"), b""))
+
+
+@declare("a", ".", "-", "_", "A", " ", "1.2.3.4", "::1", "fe80::1%", ":", "%", "\0", "\n", "é", "{n}", most=BODY)
+def host_name(given: bytes) -> None:
+    text = given.decode("utf-8", "replace")
+    is_shared(text)
+    for answer in (read_row(text, None, 1), read_row(None, text, 1)):
+        assert answer is not None
+        assert len(answer.addresses) <= 64
+        assert answer.error is None or to_one_line(answer.error) == answer.error
