@@ -9,9 +9,10 @@ import signal
 import socket
 import struct
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Final
 
@@ -31,6 +32,8 @@ _END_SECONDS: Final = 3.0
 _KEPT_BYTES: Final = 8 << 20
 #: Addresses for the code of libraries, and for what they reserve and never write to.
 _RESERVED_BYTES: Final = 1 << 30
+#: Both are often sent to all processes of a terminal or a service: the owner ends what it has begun first.
+_OF_OWNER: Final = (signal.SIGINT, signal.SIGTERM)
 _SPAWN: Final = multiprocessing.get_context("spawn")
 
 
@@ -83,7 +86,10 @@ class WorkerProcess:
         self._socket, theirs = socket.socketpair()
         try:
             self._process = _SPAWN.Process(target=_serve, args=(theirs, max_memory_bytes), daemon=True)
-            self._process.start()
+            # It lets signals through once it is started: before, and not in between.
+            resource_tracker.ensure_running()
+            with _blocking(*_OF_OWNER):
+                self._process.start()
         except BaseException:
             self._socket.close()
             raise
@@ -120,6 +126,16 @@ class WorkerProcess:
         return self._process.exitcode
 
 
+@contextmanager
+def _blocking(*signals: signal.Signals) -> Iterator[None]:
+    """Has processes that this thread starts wait with these signals: while they load they would end with a traceback."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def pack(value: Any) -> memoryview:
     """A task or a result as bytes; raises what its pickling does."""
     return ForkingPickler.dumps(value)
@@ -148,9 +164,9 @@ def build_memory_error(max_memory_bytes: int) -> WorkerLost:
 
 def _serve(connection: socket.socket, max_memory_bytes: int) -> None:
     """Runs in the process: does tasks until the owner closes the socket."""
-    # Both are often sent to all processes of a terminal or a service: the owner ends what it has begun first.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in _OF_OWNER:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _OF_OWNER)
     # What is written to counts; on systems that do not count it, addresses do.
     _limit(resource.RLIMIT_DATA, max_memory_bytes)
     _limit(resource.RLIMIT_AS, max_memory_bytes + _RESERVED_BYTES)

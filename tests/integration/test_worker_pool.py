@@ -75,6 +75,18 @@ def results(futures: list[Future[int]]) -> list[int]:
     return [future.result(60) for future in futures]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_worker_when_signals_come_while_it_loads_then_it_says_nothing_and_does_its_task(
+    pool: WorkerPool, capfd: pytest.CaptureFixture[str], number: int
+) -> None:
+    future = pool.submit(len, "abc")
+    struck = strike(number)
+
+    assert future.result(timeout=60) == 3
+    assert list_workers() == [struck]
+    assert capfd.readouterr().err == ""
+
+
 def test_tasks_when_the_worker_is_killed_while_it_starts_then_all_are_done(pool: WorkerPool) -> None:
     tasks = submit_large(pool, 4)
     strike()
