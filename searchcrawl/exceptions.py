@@ -52,6 +52,11 @@ class ConfigurationError(SearchcrawlError):
     def __str__(self) -> str:
         return ": ".join(part for part in (self.file, self.key, self.message) if part)
 
+    @property
+    def errors(self) -> tuple[ConfigurationError, ...]:
+        """This error, or all that it stands for."""
+        return (self,)
+
 
 class NotAvailableYet(ConfigurationError):
     """A key, value or command of a later release was used."""
@@ -61,8 +66,12 @@ class InvalidFile(ConfigurationError):
     """A file with several errors; shown as the first, ``errors`` has all."""
 
     def __init__(self, errors: Sequence[ConfigurationError]) -> None:
-        self.errors = tuple(errors)
+        self._errors = tuple(errors)
         super().__init__(errors[0].file, errors[0].key, errors[0].message)
+
+    @property
+    def errors(self) -> tuple[ConfigurationError, ...]:
+        return self._errors
 
 
 class UnknownSource(SearchcrawlError):

@@ -19,7 +19,7 @@ import orjson
 from searchcrawl import exceptions
 from searchcrawl.api.values import Answer, Crawl, Difference, Explanation, Plan, Source, Status, Verification, build
 from searchcrawl.comparison.look import look_at_index
-from searchcrawl.exceptions import ConfigurationError, InvalidFile, SearchcrawlError, UnknownSource
+from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import SearchQuery
@@ -97,10 +97,8 @@ class Project:
         """Every error of ``searchcrawl.toml`` and of the source files; each has ``file``, ``key`` and ``message``."""
         try:
             project = self._load()
-        except InvalidFile as several:
-            return list(several.errors)
         except ConfigurationError as error:
-            return [error]
+            return list(error.errors)
         return load_sources(project)[1]
 
     def crawl(

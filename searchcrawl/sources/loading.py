@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -37,7 +38,7 @@ from searchcrawl.sources.effective import find_references, hide_plain_secrets, l
 from searchcrawl.sources.fetch_table import TlsFiles
 from searchcrawl.sources.forgotten_list import read_list
 from searchcrawl.sources.login import find_login_errors
-from searchcrawl.sources.overrides import OPTION
+from searchcrawl.sources.overrides import OPTION, name_option
 from searchcrawl.sources.plugin_classes import import_class
 from searchcrawl.sources.plugin_errors import find_plugin_errors
 from searchcrawl.sources.project import FILE, SOURCES_DIR, Project, ProjectFile
@@ -141,7 +142,13 @@ def load_source(project: Project, name: str, *, overrides: Mapping[str, Any] | N
     ``overrides`` are tables of a command line, which go before the file. If the source has attributes, all other sources
     are read as well: an attribute has the same type in all of them.
     """
-    source = _load_source(project, name, overrides or {})
+    try:
+        source = _load_source(project, name, overrides or {})
+    except ConfigurationError as error:
+        if not overrides:
+            raise
+        alone = partial(_load_source, project, name, {})
+        return _require_no_errors(None, name_option(error, alone, file=f"sources/{name}.toml"))
     if source.attributes.types_in_use():
         others, _ = _load_all(project)
         others[name] = source
@@ -162,7 +169,6 @@ def _load_source(project: Project, name: str, overrides: Mapping[str, Any]) -> S
     extra = {"name": name, "file": file, "origins": origins, "references": find_references(values)}
     extra |= {"forgotten": project.forgotten, "own_converters": dict(project.converters)}
     loaded, more = validate(Source, values, file=file, extra=extra)
-    more = [_name_option(error, origins) for error in more]
     errors = join_errors([*errors, *wrong, *unknown], more)
     if loaded is not None and not errors:
         secrets = list(find_secrets(values))
@@ -181,15 +187,6 @@ def _read_tables(
     """The known tables of a source file or of ``--set``, with every error that a table shows by itself."""
     tables, errors = read_known_keys(Source, raw, file=file, root=project.root, later=config.LATER_KEYS, hidden=_HIDDEN)
     return tables, join_errors(errors, list_refused_settings(tables.get("settings"), file=file))
-
-
-def _name_option(error: ConfigurationError, origins: Mapping[str, Origin]) -> ConfigurationError:
-    """The error of a value with ``--set`` as its file, where it was written there."""
-    parts = error.key.partition("[")[0].split(".")
-    origin = origins.get(".".join(parts[:2])) or origins.get(parts[0])
-    if origin is None or origin.file != OPTION:
-        return error
-    return type(error)(OPTION, error.key, error.message)
 
 
 def _choose_set(project: Project, own: Mapping[str, Any], file: str) -> tuple[str, list[ConfigurationError]]:
@@ -258,10 +255,8 @@ def _load_all(project: Project) -> tuple[dict[str, Source], list[ConfigurationEr
                     to_one_line(f"sources/{path.name}"), "name", "the file's name must be made of a-z 0-9 _ -"
                 )
             sources[path.stem] = _load_source(project, path.stem, {})
-        except InvalidFile as several:
-            errors.extend(several.errors)
         except ConfigurationError as error:
-            errors.append(error)
+            errors.extend(error.errors)
     return sources, errors
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from searchcrawl.exceptions import ConfigurationError
@@ -33,6 +33,24 @@ def read_overrides(pairs: Iterable[str]) -> dict[str, Any]:
                 raise ConfigurationError(OPTION, ".".join(names[:number]), "is set as a value and as a table")
         table[names[-1]] = _read_value(text)
     return tables
+
+
+def name_option(found: ConfigurationError, load_alone: Callable[[], object], *, file: str) -> list[ConfigurationError]:
+    """The errors of a source with ``--set`` as the file of those that its ``file`` alone does not have.
+
+    An error may be about a key that is missing beside one that was set, and has no origin of its own.
+    """
+    known: set[tuple[str, str]] = set()
+    try:
+        load_alone()
+    except ConfigurationError as alone:
+        known = {(error.key, error.message) for error in alone.errors}
+    return [
+        type(error)(OPTION, error.key, error.message)
+        if error.file == file and (error.key, error.message) not in known
+        else error
+        for error in found.errors
+    ]
 
 
 def _read_key(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from scrapy.settings import BaseSettings
 from scrapy.spiderloader import SpiderLoader
 from scrapy.utils.misc import load_object
 
-from searchcrawl.exceptions import ConfigurationError, InvalidFile, UnknownSource
+from searchcrawl.exceptions import ConfigurationError, UnknownSource
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import find_project, list_source_names, load_project, load_source, load_sources
 from searchcrawl.sources.plugin_classes import import_spider
@@ -40,7 +40,7 @@ class SourceSpiderLoader(SpiderLoader):
             self._project = load_project(find_project())
         except ConfigurationError as error:
             self.project_error = error
-            self._errors = tuple(error.errors) if isinstance(error, InvalidFile) else (error,)
+            self._errors = error.errors
 
     @property
     def errors(self) -> tuple[ConfigurationError, ...]:

@@ -140,6 +140,8 @@ def test_crawl_when_keys_are_set_for_a_run_then_they_are_checked_like_the_file(c
         "settings.LOG_LEVEL=1",
     )
     pair = COMMANDS.run(crawled, "crawl", "demo", "--set", "secret")
+    # What is missing beside a key is the fault of who set that key.
+    beside = COMMANDS.run(crawled, "crawl", "demo", "--set", "login.password=secret", "--set", "start.urls=[]")
 
     assert good.returncode == 0, good.stderr
     assert wrong.returncode == 4
@@ -148,4 +150,8 @@ def test_crawl_when_keys_are_set_for_a_run_then_they_are_checked_like_the_file(c
         "--set: settings.LOG_LEVEL: not for a source: each source has one log: use logs in searchcrawl.toml (got 1)",
         "--set: fetch.delay_seconds: must not be negative (got -1)",
     ]
+    assert (beside.returncode, beside.stderr.splitlines()) == (
+        4,
+        ["--set: start.urls: is required, or start.files", "--set: login.type: is required with password"],
+    )
     assert (pair.returncode, pair.stderr) == (4, "--set: must be KEY=VALUE, as fetch.delay_seconds=5\n")

@@ -12,7 +12,7 @@ from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import error_lines, print_line, print_note, print_object, print_table, print_warnings
 from searchcrawl.cli.settings_module import find_name_clashes
-from searchcrawl.exceptions import ConfigurationError, InvalidFile, StoreError, UnknownSource
+from searchcrawl.exceptions import ConfigurationError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.gone_sources import GoneSource, list_gone_sources
 from searchcrawl.queries.source_findings import find_doubts, find_in_source
@@ -84,10 +84,8 @@ def _check() -> tuple[int, Sequence[ConfigurationError], Sequence[ConfigurationE
     root = find_project()
     try:
         project = load_project(root)
-    except InvalidFile as several:
-        return 0, several.errors, ()
     except ConfigurationError as error:
-        return 0, [error], ()
+        return 0, error.errors, ()
     sources, errors = load_sources(project)
     for source in sources.values():
         try:
