@@ -182,7 +182,8 @@ class Code(IntEnum):
     NOT_INDEXED = _excluded(
         952,
         "fetched, and not to be indexed",
-        "The page was fetched, and noindex, a rule of [keep] or a plugin keeps it out of the index.",
+        "The page was fetched, and noindex, a rule of [keep] or a plugin keeps it out of the index; or a middleware of "
+        "the source's own raised IgnoreRequest for it.",
         removes=True,
     )
     META_REFRESH = _redirect(

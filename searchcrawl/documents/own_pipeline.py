@@ -74,7 +74,7 @@ class OwnPipeline:
         return document
 
     async def _fail(self, step: Step, document: Document, page: Page, error: Exception) -> Outcome:
-        outcome = self._errors.note_error(step.name, document, error)
+        outcome = self._errors.note_error(step.name, document.claim, error, redirects=document.redirects)
         await self._send(step, document, page, signals.item_error, failure=Failure(error))  # type: ignore[no-untyped-call]
         return outcome
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from searchcrawl.codes import Code
 from searchcrawl.http.visit_end import join_lines
-from searchcrawl.items import Document, Outcome
+from searchcrawl.items import Claim, Hop, Outcome
 from searchcrawl.own_code import name_error
 from searchcrawl.run import Shutdown
 from searchcrawl.sources.plugin_limits import PluginLimits
@@ -33,21 +33,21 @@ class PluginErrors:
         self._in_a_row: Counter[str] = Counter()
         self._ended = False
 
-    def note_good(self, name: str) -> None:
-        """Notes a document that a plug-in did not fail at."""
-        self._documents[name] += 1
+    def note_good(self, name: str, documents: int = 1) -> None:
+        """Notes a document, or several, that a plug-in did not fail at."""
+        self._documents[name] += documents
         self._in_a_row[name] = 0
 
-    def note_error(self, name: str, document: Document, error: BaseException) -> Outcome:
-        """Notes a document that a plug-in failed at; the end of its visit. A document that the store knows stays."""
+    def note_error(self, name: str, claim: Claim, error: BaseException, *, redirects: tuple[Hop, ...]) -> Outcome:
+        """Notes a visit that a plug-in failed at; the end of it. A document that the store knows stays."""
         self._documents[name] += 1
         self._errors[name] += 1
         self._in_a_row[name] += 1
         text = join_lines(f"{name}: {name_error(error)}")
-        self._log(name, document.claim.url, text)
+        self._log(name, claim.url, text)
         self._count(f"searchcrawl/plugin_errors/{name}")
         self._end_past_limits(name)
-        return Outcome(claim=document.claim, code=Code.CONVERSION_FAILED, error=text, redirects=document.redirects)
+        return Outcome(claim=claim, code=Code.CONVERSION_FAILED, error=text, redirects=redirects)
 
     def _log(self, name: str, url: str, text: str) -> None:
         errors = self._errors[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider
 from scrapy.crawler import Crawler
@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_failure, find_redirects, join_lines
-from searchcrawl.items import Answer, Document, Outcome
+from searchcrawl.items import Answer, Claim, Document, Hop, Outcome
 from searchcrawl.own_code import ordinary_errors, show_error
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
@@ -21,6 +21,9 @@ from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.project import Project
 from searchcrawl.stages import Stages
 from searchcrawl.store.engine.database import Database
+
+if TYPE_CHECKING:
+    from searchcrawl.spiders.own_middleware import OwnMiddlewares
 
 
 class SourceSpider(Spider):
@@ -35,6 +38,9 @@ class SourceSpider(Spider):
     run: Run
     #: set by the add-on
     stages: Stages
+    #: how many answers came to the spider
+    answers = 0
+    _own_middlewares: OwnMiddlewares | None = None
 
     @classmethod
     def from_crawler(
@@ -89,6 +95,8 @@ class SourceSpider(Spider):
         if claim is None:
             return []
         found = find_failure(error) if isinstance(error, Exception) else None
+        if found is None and (end := self._ask_own_middlewares(error, claim, find_redirects(request))) is not None:
+            return [end]
         if found is None:
             self.logger.error("unexpected failure of %s", request, exc_info=error)
         return [
@@ -100,3 +108,15 @@ class SourceSpider(Spider):
                 redirects=find_redirects(request),
             )
         ]
+
+    def _ask_own_middlewares(
+        self, error: BaseException | None, claim: Claim, redirects: tuple[Hop, ...]
+    ) -> Outcome | None:
+        # Loaded where it is used: most sources have none of it.
+        from searchcrawl.spiders.own_middleware import OwnMiddlewares  # noqa: PLC0415
+
+        if error is None:
+            return None
+        if self._own_middlewares is None:
+            self._own_middlewares = OwnMiddlewares(self.crawler, self.run)
+        return self._own_middlewares.end_visit(error, claim, answers=self.answers, redirects=redirects)

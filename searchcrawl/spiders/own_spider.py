@@ -12,7 +12,6 @@ from scrapy.exceptions import DropItem
 from searchcrawl import plugins, urls
 from searchcrawl.changed_copy import copy_with
 from searchcrawl.documents.own_pipeline import OwnPipeline, PipelineStep, ServiceStep, Step
-from searchcrawl.documents.plugin_errors import PluginErrors
 from searchcrawl.documents.shown_document import TEXTS, change, show
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.html.links import MAX_LINKS
@@ -20,9 +19,9 @@ from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Document, Link, Page
 from searchcrawl.own_code import ordinary_errors, show_error
 from searchcrawl.run import Run
-from searchcrawl.sources import plugin_limits
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.plugin_classes import import_class
+from searchcrawl.spiders.own_middleware import plugin_errors_of
 from searchcrawl.spiders.web_spider import WebSpider
 
 
@@ -104,13 +103,9 @@ def build_own_stage(
     steps += [PipelineStep(name, process_item) for name, process_item in pipelines]
     if source.document_service is not None:
         steps.append(ServiceStep(source.document_service, _make_service(run, source.document_service)))
-    try:
-        limits = plugin_limits.parse_limits(crawler.settings[plugin_limits.NAME])
-    except ValueError as error:
-        raise ConfigurationError("settings module", plugin_limits.NAME, str(error)) from error
     return OwnPipeline(
         steps,
-        PluginErrors(run.shutdown, limits, count=crawler.stats.inc_value),
+        plugin_errors_of(crawler, run.shutdown),
         seconds=crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS") or None,
         tell=partial(crawler.signals.send_catch_log_async, spider=spider),
     )

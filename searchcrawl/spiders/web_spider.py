@@ -54,6 +54,7 @@ class WebSpider(SourceSpider):
 
     def handle_response(self, response: Response) -> list[Document]:
         """The response as the one document that the item pipelines take."""
+        self.answers += 1
         headers = tuple((name, value) for name, values in response.headers.items() for value in values)
         answer = Answer(
             claim=response.meta["claim"],

@@ -221,7 +221,7 @@ def test_run_when_a_plugin_fails_again_and_again_then_it_ends_once(
         if outcome == "g":
             errors.note_good("pipeline mine.P")
         else:
-            errors.note_error("pipeline mine.P", read_document(), ValueError("no"))
+            errors.note_error("pipeline mine.P", read_document().claim, ValueError("no"), redirects=())
 
     assert ended == ([] if ends_after is None else [ends_after])
     # One line each for the first twenty, and one for the end.
