@@ -28,6 +28,14 @@ PluginName = Annotated[PublicText, Check(_check_name, "`module:Class`")]
 
 #: Of which a spider of a source is a subclass; not imported here, because it loads Scrapy.
 _WEB_SPIDER: Final = "searchcrawl.spiders.web_spider.WebSpider"
+_HAS: Final = "a source has list_start_urls, choose_links, read_fields and find_refusal for that"
+#: Methods of Scrapy's spiders that would have no effect in a source, or not the one that they have with Scrapy.
+_NOT_OVERRIDDEN: Final = {
+    "parse": _HAS,
+    "start": _HAS,
+    "start_requests": _HAS,
+    "update_settings": "use [settings]",
+}
 
 
 def find_class(plugin: str, root: Path) -> Any:
@@ -65,6 +73,12 @@ def import_spider(plugin: str, *, file: str, key: str, root: Path) -> Any:
         raise ConfigurationError(file, key, f'is no subclass of {_WEB_SPIDER} (got "{plugin}")')
     if getattr(found, "custom_settings", None):
         raise ConfigurationError(file, key, f'must have no custom_settings: use [settings] (got "{plugin}")')
+    for base in found.__mro__:
+        if f"{base.__module__}.{base.__qualname__}" == _WEB_SPIDER:
+            return found
+        for name in vars(base).keys() & _NOT_OVERRIDDEN.keys():
+            message = f'must not override {name}: {_NOT_OVERRIDDEN[name]} (got "{plugin}")'
+            raise ConfigurationError(file, key, message)
     return found
 
 

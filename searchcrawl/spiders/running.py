@@ -44,14 +44,14 @@ def run_spider(process: AsyncCrawlerProcess, spider: type[Spider], **arguments: 
 
 def _guard(crawler: Crawler) -> None:
     """Has components of users that end the process when they are made fail as others do: Scrapy then ends its crawl."""
-    for name in ("_apply_settings", "_create_engine"):
+    for name in ("_create_spider", "_apply_settings", "_create_engine"):
         setattr(crawler, name, _with_ordinary_errors(getattr(crawler, name)))
 
 
-def _with_ordinary_errors(make: Callable[[], Any]) -> Callable[[], Any]:
+def _with_ordinary_errors(make: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(make)
-    def made() -> Any:
+    def made(*args: Any, **kwargs: Any) -> Any:
         with ordinary_errors():
-            return make()
+            return make(*args, **kwargs)
 
     return made

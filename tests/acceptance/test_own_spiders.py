@@ -14,6 +14,7 @@ from tests.acceptance.support_stories import page, pages, source
 from tests.site.client import SiteProcess
 
 NAMES: Final = ("a", "b", "c", "printed")
+HAS: Final = "a source has list_start_urls, choose_links, read_fields and find_refusal for that"
 MINE: Final = """
 from searchcrawl.spiders.web_spider import WebSpider
 
@@ -70,6 +71,23 @@ class Broken(WebSpider):
 class Cannot(WebSpider):
     def __init__(self, *args, **kwargs):
         raise SystemExit("no spider")
+
+
+class Unmade(WebSpider):
+    @classmethod
+    def from_crawler(cls, crawler, *args, **kwargs):
+        raise SystemExit("no crawler")
+
+
+class Parsing(WebSpider):
+    async def parse(self, response):
+        yield {}
+
+
+class Setting(WebSpider):
+    @classmethod
+    def update_settings(cls, settings):
+        settings.set("DOWNLOAD_DELAY", 0)
 
 
 class Tuned(WebSpider):
@@ -166,6 +184,9 @@ def test_crawl_when_a_method_of_a_spider_fails_then_it_costs_that_page_alone(
         ("mine:Plain", 'is no subclass of searchcrawl.spiders.web_spider.WebSpider (got "mine:Plain")'),
         ("mine:WebSpider", 'is no subclass of searchcrawl.spiders.web_spider.WebSpider (got "mine:WebSpider")'),
         ("mine:Tuned", 'must have no custom_settings: use [settings] (got "mine:Tuned")'),
+        ("mine:Unmade", "mine:Unmade cannot begin: SystemExit('no crawler')"),
+        ("mine:Parsing", f'must not override parse: {HAS} (got "mine:Parsing")'),
+        ("mine:Setting", 'must not override update_settings: use [settings] (got "mine:Setting")'),
         ("mine", 'must be "module:Class" (got "mine")'),
         ("mine:Starts", "mine:Starts.list_start_urls: not an http or https URL: 'mailto:us@acme.test'"),
         ("mine:Broken", "mine:Broken.list_start_urls failed: RuntimeError('no list')"),

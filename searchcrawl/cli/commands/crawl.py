@@ -191,7 +191,7 @@ class CrawlCommand(Command):
         except ScrapyUsageError as error:
             raise UsageError(str(error)) from error
 
-    def _crawl(self, spider: type[Spider], arguments: dict[str, Any]) -> bool:
+    def _crawl(self, spider: type[SourceSpider], arguments: dict[str, Any]) -> bool:
         """Runs the reactor until the spider is closed; whether the crawl began at all."""
         process = self.crawler_process
         if not isinstance(process, AsyncCrawlerProcess):
@@ -199,6 +199,9 @@ class CrawlCommand(Command):
         crawler, error = run_spider(process, spider, **arguments)
         if isinstance(error, SearchcrawlError):
             raise error
+        if error is not None and crawler.spider is None and spider.source.spider is not None:
+            message = f"{spider.source.spider} cannot begin: {join_lines(show_error(error))}"
+            raise ConfigurationError(*spider.source.locate("spider"), message) from error
         if error is not None and not isinstance(error, OSError) and (own := _find_own(crawler.settings)):
             message = f"{' or '.join(own)} cannot begin: {join_lines(show_error(error))}"
             raise ConfigurationError("settings", "components", message) from error
