@@ -21,6 +21,8 @@ from searchcrawl.http.shared_names import SharedNames
 from searchcrawl.store.hosts.name_table import FAILED_MS, Answer, Turn
 
 _MOST_NAMES: Final = 10_000
+#: So long an answer holds that DNS itself did not answer: a visit is repeated after a second.
+_TRY_AGAIN_MS: Final = 500
 
 
 class NameCache:
@@ -127,7 +129,8 @@ class NameLookups:
         try:
             found = await self._dns.resolve(name, 0, socket.AF_UNSPEC)
         except OSError as error:
-            return Answer((), error.strerror or str(error) or "no address", FAILED_MS)
+            kept_ms = _TRY_AGAIN_MS if error.errno == socket.EAI_AGAIN else FAILED_MS
+            return Answer((), error.strerror or str(error) or "no address", kept_ms)
         addresses = tuple(dict.fromkeys(result["host"] for result in found))
         return Answer(addresses) if addresses else Answer((), "no address", FAILED_MS)
 

@@ -95,6 +95,10 @@ class SharedNames:
             except StoreError as error:
                 self._pause(str(error))
                 found = dict.fromkeys(waiting)
+            except Exception as error:  # the edge of the thread: who waits would wait for ever
+                logger.exception("host names are looked up without other processes")
+                self._pause(repr(error))
+                found = dict.fromkeys(waiting)
             finally:
                 self._called_at = 0.0
             told.clear()

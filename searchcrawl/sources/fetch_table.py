@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
@@ -35,6 +35,7 @@ from searchcrawl.sources.values import (
     refuse,
 )
 
+_LEAST_LOOKUPS: Final = 0.1
 _PROXY_FORM: Final = "must be http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"
 
 
@@ -60,6 +61,13 @@ def _check_proxy(text: str) -> str:
     return text
 
 
+def _check_lookups(per_second: float) -> float:
+    """Refuses limits with which a crawl would wait for minutes before it could go on, or end."""
+    if 0 < per_second < _LEAST_LOOKUPS:
+        refuse(f"must be 0, or at least {_LEAST_LOOKUPS:g}")
+    return per_second
+
+
 class Fetch(Table):
     """How pages are requested."""
 
@@ -80,10 +88,11 @@ class Fetch(Table):
     delay_seconds: Amount = Field(
         1.0, description="The pause between two requests to a host; 0 only with the consent of the site's owner."
     )
-    dns_per_second: Amount = Field(
+    dns_per_second: Annotated[Amount, AfterValidator(_check_lookups)] = Field(
         0.0,
         json_schema_extra={"unit": "lookups"},
-        description="The look-ups of host names a second of all crawls of the store that have this limit; 0 is no limit.",
+        description="The look-ups of host names a second of all crawls of the store that have this limit, 0.1 at least; 0 is "
+        "no limit.",
     )
     windows: Annotated[tuple[FetchWindow, ...], LIST] = Field(
         (), description="Other delays by weekday and time of day."

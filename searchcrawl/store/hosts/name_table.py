@@ -130,7 +130,7 @@ def tell(transaction: Transaction, answers: Mapping[str, Answer]) -> None:
             "name": name,
             "addresses": " ".join(answer.addresses[:_MOST_ADDRESSES]),
             "error": None if answer.error is None else to_one_line(answer.error[:_MOST_ERROR]),
-            "until_ms": now_ms + (KEPT_MS if answer.error is None else FAILED_MS),
+            "until_ms": now_ms + min(answer.kept_ms, KEPT_MS if answer.error is None else FAILED_MS),
         }
         for name, answer in sorted(answers.items())
     ]

@@ -322,6 +322,35 @@ def test_lookups_when_the_store_is_away_or_slow_then_they_go_on_alone(
     assert dns.asked == ["a.test", "a.test", "b.test", "b.test"]
 
 
+def test_lookups_when_something_of_ours_fails_then_nobody_waits_for_ever(
+    databases: list[Database], dns: Dns, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(name_table, "find", lambda *arguments: 1 / 0)
+
+    found = looking_up(lambda lookups: lookups.find("a.test"), NameLookups(SharedNames(databases[0])))
+
+    assert found == ("8.8.8.1",)
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_lookups_when_dns_does_not_answer_then_it_is_asked_again_before_a_visit_is_repeated(
+    now: list[float], dns: Dns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def steps(lookups: NameLookups) -> tuple[str, ...]:
+        answer = socket.getaddrinfo
+        monkeypatch.setattr(socket, "getaddrinfo", silent)
+        with pytest.raises(OSError, match="Temporary"):
+            await lookups.find("a.test")
+        monkeypatch.setattr(socket, "getaddrinfo", answer)
+        now[0] += 1.0
+        return await lookups.find("a.test")
+
+    def silent(*arguments: Any, **more: Any) -> Any:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    assert looking_up(steps, NameLookups()) == ("8.8.8.1",)
+
+
 def test_lookups_when_a_name_cannot_be_stored_then_it_is_looked_up_without_the_others(
     databases: list[Database], dns: Dns
 ) -> None:

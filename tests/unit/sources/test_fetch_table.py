@@ -55,6 +55,8 @@ def lines_of(root: Path, addition: str) -> list[str]:
         ('[fetch]\ntimezone = "Europe/Atlantis"', 'fetch.timezone: not a time zone of IANA, as "Europe/Berlin" (got '),
         ('[fetch]\ntimezone = "../UTC"', 'fetch.timezone: not a time zone of IANA, as "Europe/Berlin" (got '),
         ('[fetch]\nwindows = [{from = "08:00", to = "18:00"}]', "fetch.windows[0].delay_seconds: is required"),
+        ("[fetch]\ndns_per_second = 0.001", "fetch.dns_per_second: must be 0, or at least 0.1 (got 0.001)"),
+        ("[fetch]\ndns_per_second = -1", "fetch.dns_per_second: must "),
         ('[fetch]\nwindows = [{to = "18:00", delay_seconds = 1}]', "fetch.windows[0].from: is required"),
         ('[fetch]\nwindows = [{from = "8:00", to = "18:00", delay_seconds = 1}]', "fetch.windows[0].from: not a time of day"),
         ('[fetch]\nwindows = [{from = "08:00", to = "24:00", delay_seconds = 1}]', "fetch.windows[0].to: not a time of day"),
