@@ -21,6 +21,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.commit.group_commit import Listeners, WriterQueue
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
+from searchcrawl.delivery.feeds import write_files
 from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.run_end_extension import RunEndExtension
 from searchcrawl.extensions.stall_extension import StallExtension
@@ -192,7 +193,14 @@ def _add_delivery(
     heartbeat = stages.add(HeartbeatExtension(run, min_free_bytes=min_free_bytes, admit=admit))
     stall = stages.add(StallExtension(run, seconds=get("SEARCHCRAWL_STALL_SECONDS")))
     progress = stages.add(ProgressExtension(run))
-    at_end = [heartbeat.stop, stall.stop, progress.stop, stages.add(RunEndExtension(run)).write]
+    at_end = [
+        # Under the lease, which the heartbeat renews.
+        lambda reason: write_files(run),
+        heartbeat.stop,
+        stall.stop,
+        progress.stop,
+        stages.add(RunEndExtension(run)).write,
+    ]
     retry_seconds = get("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
     others = partial(hand_over, run.project, run.database, retry_seconds=retry_seconds, without=run.source_id)
     return stages.add(DeliveryExtension(run, at_end=at_end, retry_seconds=retry_seconds, hand_over=others))

@@ -28,6 +28,8 @@ OF_REPAIRS = ("repair.adopted", "repair.sealed", "repair.removed")
 OF_TICKS = ("job.chosen", "job.launched", "job.stopped", "url.submitted")
 #: The steps of looking up a host name, which a crawl takes where the source file does not name the address.
 OF_NAMES = ("name.claimed", "name.told")
+#: The steps of feeds, which only sources with ``[feeds]`` take.
+OF_FEEDS = ("feed.staged", "feed.written", "feed.noted", "feed.named", "feed.settled")
 #: Every step that makes something durable; a test checks that each is reached.
 NAMES = (
     "lease.taken",
@@ -75,6 +77,7 @@ NAMES = (
     *OF_PLANS,
     *OF_TICKS,
     *OF_NAMES,
+    *OF_FEEDS,
 )
 
 

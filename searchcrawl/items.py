@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 #: Names and values of an answer's headers, in their order.
@@ -262,6 +263,18 @@ class IndexedDocument:
 
     id: str
     fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Files:
+    """The files that a run writes at its end: those that a command line asks for (path and format), and what came of all.
+
+    ``notes`` are sentences for who asked; ``failure`` is the first error because of which a file was not written.
+    """
+
+    asked: Sequence[tuple[Path, str]] = ()
+    notes: list[str] = field(default_factory=list)
+    failure: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

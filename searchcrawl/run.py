@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, TypeVar
 
 from searchcrawl import clock
@@ -15,6 +16,7 @@ from searchcrawl.codes import Code
 from searchcrawl.counters import DISCOVERED, select_kept, sum_up
 from searchcrawl.exceptions import ConfigurationError, LogError
 from searchcrawl.failpoints import reach
+from searchcrawl.items import Files
 from searchcrawl.memory import return_large_blocks
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
@@ -110,6 +112,7 @@ class Run:
     #: what ``tick`` or ``run`` started it for (store.runs.job_table); "": it was started by hand
     job: str = ""
     pages: int = 0
+    files: Files = field(default_factory=Files)
     exit_code: int | None = None
     counts: Counter[str] = field(default_factory=Counter)
     #: URLs of the run whose rows were deleted, by class
@@ -235,15 +238,9 @@ class Run:
                 run_table.set_fingerprint(transaction, self.source_id, self.fingerprint)
                 recrawl_table.forget_reasons(transaction, self.source_id)
             if self.job:
-                job_table.end(
-                    transaction,
-                    self.source_id,
-                    self.job,
-                    exit_code=exit_code,
-                    finished=reason == EndReason.FINISHED,
-                    interrupted=reason == EndReason.STOPPED and not leases.is_told_to_stop(transaction, self.lease),
-                    now_ms=now_ms(),
-                )
+                interrupted = reason == EndReason.STOPPED and not leases.is_told_to_stop(transaction, self.lease)
+                at_end = partial(job_table.end, exit_code=exit_code, interrupted=interrupted, now_ms=now_ms())
+                at_end(transaction, self.source_id, self.job, finished=reason == EndReason.FINISHED)
             leases.release(transaction, self.lease)
 
         self.write(end)

@@ -75,14 +75,15 @@ def read_parts(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPa
             yield part
 
 
-def read_indexed(run: Run, cache: DocumentCache) -> Generator[BatchPart, None, None]:
+def read_indexed(run: Run, cache: DocumentCache, *, feed_id: int | None = None) -> Generator[BatchPart, None, None]:
     """The documents of a source that the index has, by rising id of the URL, each with its ``crawl_version``.
 
-    Raises CacheError, StoreError.
+    With a feed only those that its deltas do not have like this. Raises CacheError, StoreError.
     """
     after, of_hosts, foreign = 0, OfHosts(load_blocks(run), load_languages(run)), ForeignUrls(run)
     while True:
-        found, others = run.read(partial(_next_indexed, source_id=run.source_id, after=after))
+        find = partial(_next_indexed, source_id=run.source_id, after=after, feed_id=feed_id)
+        found, others = run.read(find)
         if not found:
             return
         after = found[-1].row.url_id
@@ -195,8 +196,10 @@ def _next_rows(transaction: Transaction, *, number: int, after: int) -> tuple[li
     return rows, _OfOthers(duplicate_key_table.find_duplicates(transaction, ids), anchor_table.load(transaction, ids))
 
 
-def _next_indexed(transaction: Transaction, *, source_id: int, after: int) -> tuple[list[IndexedRow], _OfOthers]:
-    found = export_table.find_indexed(transaction, source_id, after=after, limit=_ROWS)
+def _next_indexed(
+    transaction: Transaction, *, source_id: int, after: int, feed_id: int | None
+) -> tuple[list[IndexedRow], _OfOthers]:
+    found = export_table.find_indexed(transaction, source_id, after=after, limit=_ROWS, feed_id=feed_id)
     ids = [each.row.url_id for each in found]
     return found, _OfOthers(duplicate_key_table.find_duplicates(transaction, ids), anchor_table.load(transaction, ids))
 

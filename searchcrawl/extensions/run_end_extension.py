@@ -11,7 +11,7 @@ from searchcrawl import urls
 from searchcrawl.codes import ANSWERED, REFUSED
 from searchcrawl.counters import MISCOUNTED, NO_START, has_mostly_failed_logins
 from searchcrawl.exceptions import LeaseLost, StoreError
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 from searchcrawl.store.documents import document_table
@@ -42,7 +42,10 @@ class RunEndExtension:
         ended = find_end_reason(reason, failed=run.shutdown.failure is not None)
         try:
             _check_counters(run)
-            run.exit_code = find_exit_code(run, ended)
+            # A file that was not written is the least of what may have gone wrong.
+            run.exit_code = find_exit_code(run, ended) or (
+                exit_of(run.files.failure) if run.files.failure else Exit.DONE
+            )
             run.end(ended, run.exit_code)
         except (StoreError, LeaseLost) as error:
             run.exit_code = Exit.STORE_FAILED

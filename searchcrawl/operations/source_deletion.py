@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, Final
 
 from searchcrawl import clock
+from searchcrawl.delivery.feeds import write_feeds
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.durable import sync_folder
 from searchcrawl.exceptions import CacheError, UnsupportedByIndex
@@ -61,7 +62,8 @@ def delete(
 
     Returns ``{"source", "documents", "removed", "failed", "to_fetch"}``; while the index refuses removals (``failed``),
     cache and rows stay. Raises SourceBusy while the source is crawled, and DeliveryError where the index cannot be
-    reached: then the documents, the cache and the rows are still there, and the same call deletes them later.
+    reached: then the documents, the cache and the rows are still there, and the same call deletes them later. Feeds are
+    written last; of one that cannot be written the error is raised, and the same call writes it.
     """
     with lease_source(project, source, database) as run:
         if run is not None:
@@ -138,6 +140,10 @@ def _delete_cache(project: Project, name: str) -> None:
 def _delete_rows(run: Run) -> None:
     while run.write(partial(source_deletion.delete_urls, source_id=run.source_id)):
         reach("source.rows")
+    # Feeds say the same as the index: nothing is there any more.
+    write_feeds(run)
+    if run.files.failure is not None:
+        raise run.files.failure
     # Not by the run, which would renew a lease that is gone.
     run.database.write(partial(source_deletion.delete_source, own=run.lease))
 

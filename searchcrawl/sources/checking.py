@@ -310,6 +310,13 @@ def _walk(model: type[BaseModel], at: Iterable[str | int]) -> Iterator[tuple[str
         current, named = below, _is_mapping(annotation)
 
 
+def _list_entry_keys(model: type[BaseModel], name: str | int) -> frozenset[str]:
+    """The keys of the tables in a top-level table whose names a user chooses; none where it is no such table."""
+    field = _keys(model).get(str(name))
+    below = _table_of(field.annotation) if field is not None and _is_mapping(field.annotation) else None
+    return frozenset(_keys(below)) if below is not None else frozenset()
+
+
 def _find_privacy(model: type[BaseModel], at: Iterable[str | int]) -> Privacy:
     found = Privacy.PUBLIC
     for part, privacy, _ in _walk(model, at):
@@ -319,10 +326,14 @@ def _find_privacy(model: type[BaseModel], at: Iterable[str | int]) -> Privacy:
 
 def _show_names(model: type[BaseModel], at: Iterable[str | int], value: Any) -> Iterator[str | int]:
     """The parts of a place; stars for the name of an entry that may be a credential. Names of tables are none."""
-    above = Privacy.PUBLIC
+    above, entries = Privacy.PUBLIC, frozenset[str]()
     for part, privacy, of_table in _walk(model, at):
         above = above if privacy is None else Privacy.PUBLIC if of_table else privacy
-        yield show_name(part, value, above) if privacy is None and isinstance(part, str) else part
+        is_name = privacy is None and isinstance(part, str)
+        # In the place of a table its key: the two were swapped.
+        is_swapped = is_name and isinstance(value, str) and value in entries
+        yield HIDDEN if is_swapped else show_name(str(part), value, above) if is_name else part
+        entries = _list_entry_keys(model, part) if privacy is not None else frozenset()
 
 
 def _message(kind: str, context: Mapping[str, Any], otherwise: str) -> str:

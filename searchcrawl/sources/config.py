@@ -18,6 +18,7 @@ from searchcrawl.sources.attribute_table import Attributes
 from searchcrawl.sources.change_table import Change
 from searchcrawl.sources.content_table import Content
 from searchcrawl.sources.copies_table import Copies
+from searchcrawl.sources.feeds_table import Feeds
 from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.sources.login import Login
 from searchcrawl.sources.plugin_classes import PluginName
@@ -302,6 +303,9 @@ class Tables(Table):
         (), description="URLs that are shown differently from how they are fetched."
     )
     rewrite: Rewrites = Field((), description="What becomes of links, in this order, before any rule is asked.")
+    feeds: Feeds = Field(
+        default_factory=dict, description="Files of the documents of the index that each run writes, by their paths."
+    )
     settings: Annotated[Mapping[str, Any], AfterValidator(_check_settings), Privacy.BY_NAME] = Field(
         default_factory=dict, description="Settings of Scrapy for this source; those that break a promise are refused."
     )
@@ -390,7 +394,7 @@ class Source(SourceFile):
 
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
-    "collection", "receiver", "cache", "tests", "feeds",
+    "collection", "receiver", "cache", "tests",
     "login.steps",
     "render", "file", "table", "mail", "agent",
 })  # fmt: skip

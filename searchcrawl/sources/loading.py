@@ -35,6 +35,7 @@ from searchcrawl.sources.checking import (
 )
 from searchcrawl.sources.config import STANDARD, Origin, Source, SourceFile
 from searchcrawl.sources.effective import find_references, hide_plain_secrets, list_layers, merge_layers
+from searchcrawl.sources.feed_files import find_feed_errors, find_shared_files
 from searchcrawl.sources.fetch_table import TlsFiles
 from searchcrawl.sources.forgotten_list import read_list
 from searchcrawl.sources.login import find_login_errors
@@ -139,8 +140,8 @@ def _find_unknown_sources(project: Project) -> list[ConfigurationError]:
 def load_source(project: Project, name: str, *, overrides: Mapping[str, Any] | None = None) -> Source:
     """One source of the project; raises UnknownSource, ConfigurationError, or InvalidFile with every error of the file.
 
-    ``overrides`` are tables of a command line, which go before the file. If the source has attributes, all other sources
-    are read as well: an attribute has the same type in all of them.
+    ``overrides`` are tables of a command line, which go before the file. If the source has attributes or feeds, all other
+    sources are read as well: an attribute has the same type in all of them, and each feed a file of its own.
     """
     try:
         source = _load_source(project, name, overrides or {})
@@ -149,10 +150,11 @@ def load_source(project: Project, name: str, *, overrides: Mapping[str, Any] | N
             raise
         alone = partial(_load_source, project, name, {})
         return _require_no_errors(None, name_option(error, alone, file=f"sources/{name}.toml"))
-    if source.attributes.types_in_use():
+    if source.attributes.types_in_use() or source.feeds:
         others, _ = _load_all(project)
         others[name] = source
-        _require_no_errors(source, [error for error in _find_clashes(others) if error.file == source.file])
+        clashing = _find_clashes(project, others)
+        _require_no_errors(source, [error for of_source, error in clashing if of_source == source.name])
     return source
 
 
@@ -212,14 +214,17 @@ def stand_in_for(project: Project, name: str) -> Source:
 def load_sources(project: Project) -> tuple[dict[str, Source], list[ConfigurationError]]:
     """The good sources by name, in order of their names, and every error of the broken files."""
     sources, errors = _load_all(project)
-    if clashing := _find_clashes(sources):
-        files = {error.file for error in clashing}
-        sources = {name: source for name, source in sources.items() if source.file not in files}
-    return sources, [*errors, *clashing]
+    clashing = _find_clashes(project, sources)
+    names = {name for name, _ in clashing}
+    sources = {name: source for name, source in sources.items() if name not in names}
+    return sources, [*errors, *(error for _, error in clashing)]
 
 
-def _find_clashes(sources: Mapping[str, Source]) -> list[ConfigurationError]:
-    return find_clashes({source.file: source.attributes for source in sources.values()})
+def _find_clashes(project: Project, sources: Mapping[str, Source]) -> list[tuple[str, ConfigurationError]]:
+    """What sources say differently of the same attribute or file, with the name of the source."""
+    names = {source.file: name for name, source in sources.items()}
+    clashing = find_clashes({source.file: source.attributes for source in sources.values()})
+    return [(names[error.file], error) for error in clashing] + find_shared_files(project, sources.values())
 
 
 def list_source_names(project: Project) -> list[str]:
@@ -367,7 +372,7 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
         ConfigurationError(*source.locate(f"login.{key}"), message) for key, message in find_login_errors(source.login)
     ]
     errors += _find_unmapped(source)
-    errors += find_plugin_errors(project, source)
+    errors += [*find_plugin_errors(project, source), *find_feed_errors(project, source)]
     scope = source.scope
     if not scope.allow_all and not scope.include_hosts and not scope.include_urls:
         message = "nothing is included: name hosts or URLs, or set scope.allow_all = true"

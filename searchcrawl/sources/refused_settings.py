@@ -70,7 +70,7 @@ _REASONS_BY_PREFIX: Final[Mapping[str, str]] = {
     "DEPTH_": "use scope.depth",
     "DNS": "the address guard resolves names: use fetch.resolve and fetch.private_networks",
     "DUPEFILTER_": _BY_TABLE,
-    "FEED": "documents go to the index, and its feeds are not available yet",
+    "FEED": "use [feeds], whose files have what the index has",
     "HTTPAUTH_": "use fetch.headers with a value of {env = …} or {file = …}",
     "HTTPCACHE_": "pages are kept in the cache of the project, and asked for conditionally",
     "HTTPERROR_": "each status has its meaning for the documents: use lifecycle.remove_on",

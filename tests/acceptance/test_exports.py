@@ -71,8 +71,7 @@ def test_crawl_when_a_file_is_named_then_it_has_what_the_index_has_after_the_run
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("docs.parquet", "parquet: not available yet"),
-        ("docs.xml", "the name must end in .jsonl or .csv, or :KIND follows it"),
+        ("docs.xml", "the name must end in .jsonl or .csv or .parquet, or :KIND follows it"),
         ("nowhere/docs.csv", "there is no such folder"),
         ("sources:csv", "is a folder"),
     ],
@@ -108,4 +107,4 @@ def test_crawl_when_records_are_damaged_then_the_rest_is_written_and_their_numbe
     ended = project.crawl("-o", "docs.jsonl")
 
     assert ended.exit_code == 0
-    assert "are not in it: the cache has given their copies up" in ended.errors
+    assert "are not in it: the cache does not have them as the index has them" in ended.errors

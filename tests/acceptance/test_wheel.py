@@ -163,7 +163,7 @@ def test_wheel_when_it_is_opened_then_it_has_the_package_and_nothing_else(wheel:
     assert {"searchcrawl/index/solr/configset_files/schema.xml"} <= set(names)
     migrations = {path.name for path in (ROOT / "searchcrawl/store/migrations/versions").glob("*.py")}
     assert migrations == {Path(name).name for name in names if "/migrations/versions/" in name}
-    assert {"postgresql", "playwright", "scrapyd"} <= set(
+    assert {"parquet", "postgresql", "playwright", "scrapyd"} <= set(
         re.findall(r"^Provides-Extra: (\S+)$", metadata, re.MULTILINE)
     )
 

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
-from searchcrawl.failpoints import NAMES, OF_NAMES, OF_PLANS, OF_REPAIRS, OF_TICKS
+from searchcrawl.failpoints import NAMES, OF_FEEDS, OF_NAMES, OF_PLANS, OF_REPAIRS, OF_TICKS
 from tests import backends
 from tests.acceptance.support_whole_life import PRESENT, QUARANTINED, RECORD_LOST, Life
 from tests.life_changes import KINDS, Change
@@ -29,7 +29,9 @@ from tests.site.expected import short
 from tests.stored_rows import query
 from tests.whole_lives import EDITS, URLS
 
-POINTS: Final = [name for name in NAMES if name not in {"migrate.mid", *OF_PLANS, *OF_REPAIRS, *OF_TICKS, *OF_NAMES}]
+POINTS: Final = [
+    name for name in NAMES if name not in {"migrate.mid", *OF_FEEDS, *OF_PLANS, *OF_REPAIRS, *OF_TICKS, *OF_NAMES}
+]
 
 urls = st.sampled_from(URLS)
 #: What happens before a run.

@@ -27,9 +27,9 @@ from searchcrawl.cli.python_spiders import restore_log, run_python_spider
 from searchcrawl.cli.summary import show_summary
 from searchcrawl.comparison.look import look_at_index
 from searchcrawl.counters import NO_START, has_mostly_failed_logins
-from searchcrawl.delivery.export import export, find_kind
+from searchcrawl.delivery.export import find_kind
 from searchcrawl.exceptions import ConfigurationError, LeaseLost, SearchcrawlError, StoreError, UnknownSource
-from searchcrawl.exit_codes import Exit, exit_of
+from searchcrawl.exit_codes import Exit
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.own_code import show_error
@@ -37,12 +37,15 @@ from searchcrawl.queries.status import describe_status
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.checking import quote_value
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.feed_files import find_origin, find_path
+from searchcrawl.sources.feeds_table import list_files
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import find_project, read_start_urls
 from searchcrawl.sources.overrides import read_overrides
 from searchcrawl.sources.plugin_classes import find_component_errors
 from searchcrawl.sources.privacy import Privacy, is_credential
-from searchcrawl.sources.project import FILE
+from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.refused_settings import COMPONENTS, find_refusal_on_command_line
 from searchcrawl.sources.secrets import Concealed, hide
 from searchcrawl.sources.source_settings import find_obstacle
@@ -84,7 +87,7 @@ class CrawlCommand(Command):
         for options, meaning in (
             (
                 ("-o", "--output"),
-                "write the documents of the source to FILE.jsonl or FILE.csv; a spider in Python appends its items to FILE",
+                "write the documents of the source to FILE.jsonl, .csv or .parquet; a spider in Python appends its items to FILE",
             ),
             (("-O", "--overwrite-output"), "the same, and what is in FILE is lost"),
         ):
@@ -119,8 +122,7 @@ class CrawlCommand(Command):
             return self._crawl_in_python(spider, opts)
         arguments = _arguments(opts.arguments)
         exports = [_find_export(text) for text in (*opts.output, *opts.overwrite_output)]
-        if exports and not spider.project.cache.preserve:
-            raise ConfigurationError(FILE, "cache.preserve", "must be true for -o: it reads the documents of the cache")
+        _check_exports(exports, spider.project, spider.source)
         log_file, level = self._log_options(opts)
         self._check_settings(opts)
         # Ours writes these lines too; Scrapy's has no limit, and does not end the run where the disk is full.
@@ -132,13 +134,14 @@ class CrawlCommand(Command):
         patience_seconds = self.load_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
         database = Database(spider.project.database_url, spider.project.root, patience_seconds=patience_seconds)
         run = begin(spider.project, spider.source, database, VERSIONS, job=job)
+        run.files.asked = exports
         for log in logs:
             log.on_failure(run.shutdown.fail)
         if job:
             signal.signal(END_CLEANLY, lambda *_: run.shutdown.stop(EndReason.STOPPED))
         if not self._crawl(spider, {**arguments, "run": run}):
             raise StoreError(f"the crawl of {name} could not begin: see its log in {spider.project.logs_dir}")
-        return self._print_result(run, exports, as_json=opts.json)
+        return self._print_result(run, as_json=opts.json)
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         # With Scrapy --set is the long form of -s; names of settings are upper case, and keys are not.
@@ -208,7 +211,7 @@ class CrawlCommand(Command):
         # In this order, because a crawler that did not begin has no engine.
         return not process.bootstrap_failed and crawler.engine is not None
 
-    def _print_result(self, run: Run, exports: Sequence[tuple[Path, str]], *, as_json: bool) -> int:
+    def _print_result(self, run: Run, *, as_json: bool) -> int:
         # The reason why documents wait was logged when the delivery stopped.
         if isinstance(run.shutdown.failure, SearchcrawlError):
             print_error(run.shutdown.failure)
@@ -229,9 +232,10 @@ class CrawlCommand(Command):
             _leave_at_once()
         if not isinstance(run.shutdown.failure, LeaseLost):
             follow_run(run, status)
-        code = _export_all(run, exports)
+        for note in run.files.notes:
+            print_note(f"searchcrawl: {note}")
         run.database.close()
-        return code
+        return run.exit_code if run.shutdown.failure is None else Exit.STORE_FAILED
 
     def _show_status(self, run: Run, *, as_json: bool) -> dict[str, Any]:
         preserve = run.project.cache.preserve
@@ -269,29 +273,16 @@ def _find_export(text: str) -> tuple[Path, str]:
         raise UsageError(f"-o {text}: {error}") from error
 
 
-def _export_all(run: Run, exports: Sequence[tuple[Path, str]]) -> int:
-    """Writes the files that ``-o`` names; the exit code of the command."""
-    code = Exit.STORE_FAILED if run.exit_code is None or run.shutdown.failure is not None else run.exit_code
-    try:
-        for path, kind in exports:
-            _export(run, path, kind)
-    except (SearchcrawlError, OSError) as error:
-        print_error(error)
-        return code or exit_of(error)
-    return code
-
-
-def _export(run: Run, path: Path, kind: str) -> None:
-    """Writes what the index has of the source; not where it may have something else than the table says."""
-    if run.shutdown.failure is not None or run.delivery_failure is not None:
-        print_note(f"searchcrawl: {path} is not written: documents wait for the index")
-        return
-    written, lost = export(run, path, kind)
-    print_note(f"searchcrawl: {written} documents in {path}")
-    if lost:
-        print_note(
-            f"searchcrawl: {lost} are not in it: the cache has given their copies up (cache.max_gb, cache.preserve)"
-        )
+def _check_exports(exports: Sequence[tuple[Path, str]], project: Project, source: Source) -> None:
+    """Refuses files that cannot be written, or that a feed of the source writes as well."""
+    if exports and not project.cache.preserve:
+        raise ConfigurationError(FILE, "cache.preserve", "must be true for -o: it reads the documents of the cache")
+    feeds = {find_path(project, source, feed): feed.name for feed in list_files(source.feeds)}
+    for path, _ in exports:
+        name = feeds.get(path.parent.resolve() / path.name)
+        if name is not None:
+            file, key = find_origin(source, name)
+            raise UsageError(f"-o {path}: is the file of a feed, too ({file}: {key})")
 
 
 def _conceal(settings: Settings) -> None:

@@ -10,6 +10,7 @@ from searchcrawl.store.batches import removal_table
 from searchcrawl.store.documents import shared_copy_table
 from searchcrawl.store.documents.document_table import MAYBE_INDEXED
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.feed_schema import feed_documents, feeds
 from searchcrawl.store.run_schema import batches, jobs, leases, runs, segments, submitted
 from searchcrawl.store.runs import lease
 from searchcrawl.store.runs.lease import Lease
@@ -45,6 +46,8 @@ OF_SOURCE: Final = (
     runs,
     jobs,
     submitted,
+    feed_documents,
+    feeds,
 )
 #: Rows that belong to a row of ``urls``: each is deleted before it.
 OF_URL: Final = (former_documents, outlinks, unfollowed_links, anchors, documents)

@@ -29,7 +29,10 @@ def part(*titles: str, lost: int = 0) -> BatchPart:
 @pytest.fixture
 def run(tmp_path: Path) -> Any:
     return SimpleNamespace(
-        project=SimpleNamespace(cache_dir=tmp_path / "cache"), source=SimpleNamespace(name="demo"), attributes=None
+        project=SimpleNamespace(cache_dir=tmp_path / "cache"),
+        source=SimpleNamespace(name="demo"),
+        attributes=None,
+        read=lambda work: 2,
     )
 
 
@@ -41,7 +44,7 @@ def test_export_when_documents_come_in_parts_then_all_are_written_and_the_lost_o
     )
     lines, table = tmp_path / "docs.jsonl", tmp_path / "docs.csv"
 
-    assert [export(run, path, path.suffix[1:]) for path in (lines, table)] == [(3, 3), (3, 3)]
+    assert [export(run, path, path.suffix[1:]) for path in (lines, table)] == [(3, 5), (3, 5)]
 
     first = '{"id":"demo:0","title":"a","crawled_at":"2030-01-31T00:00:00Z","depth":1}'
     assert lines.read_text("utf-8").splitlines()[0] == first

@@ -38,7 +38,7 @@ from searchcrawl.sources.refused_settings import find_refusal, find_refusal_on_c
         ("USER_AGENT", "user_agent and contact"),
         ("TWISTED_REACTOR", "asyncio"),
         ("LOG_FILE", "logs in searchcrawl.toml"),
-        ("FEEDS", "not available yet"),
+        ("FEEDS", "use [feeds]"),
         ("SPIDER_LOADER_CLASS", "source files"),
         ("DOWNLOADER_MIDDLEWARES_BASE", "DOWNLOADER_MIDDLEWARES"),
         ("mine", "upper case"),

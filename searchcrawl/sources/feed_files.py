@@ -1,0 +1,89 @@
+"""Where feeds are written, and what is wrong with these places (K4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.rules.forgotten import FILE as FORGOTTEN
+from searchcrawl.sources.checking import join_key
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.feeds_table import PARQUET, FeedFile, list_files
+from searchcrawl.sources.project import FILE, Project
+
+_LIBRARY: Final = "pyarrow"
+NEEDS_LIBRARY: Final = f"parquet needs {_LIBRARY}: pip install 'searchcrawl[parquet]'"
+#: Stands for all moments and numbers, to compare the names of feeds.
+_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_HINT: Final = ": %(name)s in it is the name of the source"
+
+
+def has_library() -> bool:
+    """Whether files of the format ``parquet`` can be written."""
+    return find_spec(_LIBRARY) is not None
+
+
+def find_no_place(path: Path) -> str | None:
+    """Why there can be no file at an absolute path; None if there can be."""
+    if path.is_dir():
+        return "is a folder"
+    return None if path.parent.is_dir() else "there is no such folder"
+
+
+def find_feed_errors(project: Project, source: Source) -> Iterator[ConfigurationError]:
+    """The feeds of a source that no run could write, or that would overwrite something."""
+    own = [path.resolve() for path in (*project.stored_paths, project.sources_dir)]
+    own += [project.path(name).resolve() for name in (FILE, FORGOTTEN, "scrapy.cfg")]
+    seen: dict[Path, str] = {}
+    for feed in list_files(source.feeds):
+        path = find_path(project, source, feed)
+        message = find_no_place(path)
+        if not project.cache.preserve:
+            message = "cache.preserve must be true: documents are read from the cache"
+        elif feed.format == PARQUET and not has_library():
+            message = NEEDS_LIBRARY
+        elif any(path == each or each in path.parents for each in own):
+            message = "is a place where the crawler keeps its own files"
+        elif path in seen:
+            message = f"is the file of {seen[path]}, too"
+        seen.setdefault(path, feed.name)
+        if message is not None:
+            yield _build_error(source, feed.name, message)
+
+
+def find_shared_files(project: Project, sources: Iterable[Source]) -> list[tuple[str, ConfigurationError]]:
+    """An error for each feed whose file is that of a feed of another source, with the name of the source."""
+    uses: dict[Path, list[tuple[Source, str]]] = {}
+    for source in sources:
+        for feed in list_files(source.feeds):
+            uses.setdefault(find_path(project, source, feed), []).append((source, feed.name))
+    return [
+        (source.name, _build_error(source, name, f"is the file of a feed of {other.file}, too{_HINT}"))
+        for several in uses.values()
+        for source, name in several
+        for other in [next((each for each, _ in several if each.name != source.name), None)]
+        if other is not None
+    ]
+
+
+def find_path(project: Project, source: Source, feed: FeedFile) -> Path:
+    """The absolute path of a feed; one name for all deltas."""
+    path = project.path(feed.render(source.name, _MOMENT, 0))
+    return path.parent.resolve() / path.name
+
+
+def find_origin(source: Source, name: str) -> tuple[str, str]:
+    """The file in which a feed was written, and its key there."""
+    origin = source.origins.get(f"feeds.{name}")
+    key = join_key(("feeds", name))
+    if origin is None:
+        return source.file, key
+    return origin.file, f"{origin.table}.{key}" if origin.table else key
+
+
+def _build_error(source: Source, name: str, message: str) -> ConfigurationError:
+    return ConfigurationError(*find_origin(source, name), message)
