@@ -118,6 +118,38 @@ def validate(
         return None, [_error_of(details, file, model) for details in invalid.errors(include_url=False)]
 
 
+#: The table whose keys are settings of Scrapy.
+_INDEPENDENT: Final = "settings"
+
+
+def leave_out_broken(
+    tables: Mapping[str, Any], errors: Iterable[ConfigurationError]
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """``tables`` without the keys that errors are about, and what ``is_about`` takes.
+
+    What is left shows the errors that only sound values show.
+    """
+    sound, broken = dict(tables), set()
+    for error in errors:
+        table, _, key = error.key.partition("[")[0].partition(".")
+        key = key.partition(".")[0]
+        inside = sound.get(table)
+        if isinstance(inside, Mapping) and key in inside:
+            sound[table] = {name: value for name, value in inside.items() if name != key}
+        elif table not in broken:
+            # A key of the table is missing, or has a name in quotes.
+            sound.pop(table, None)
+        # Keys of other tables depend on each other.
+        broken.add(f"{table}.{key}" if table == _INDEPENDENT else table)
+    return sound, frozenset(broken)
+
+
+def is_about(key: str, broken: frozenset[str]) -> bool:
+    """Whether a key is one that was left out, or is in a table of which one was."""
+    table, _, below = key.partition("[")[0].partition(".")
+    return not broken.isdisjoint({table, f"{table}.{below.partition('.')[0]}"})
+
+
 def join_errors(errors: list[ConfigurationError], more: list[ConfigurationError]) -> list[ConfigurationError]:
     """Both lists as one; an error of the second is left out if the first has one for the same key."""
     said = {error.key for error in errors}

@@ -26,8 +26,10 @@ from searchcrawl.sources import config, project
 from searchcrawl.sources.attribute_table import find_clashes
 from searchcrawl.sources.checking import (
     guess,
+    is_about,
     join_errors,
     join_key,
+    leave_out_broken,
     quote_value,
     read_known_keys,
     read_toml,
@@ -172,11 +174,14 @@ def _load_source(project: Project, name: str, overrides: Mapping[str, Any]) -> S
     extra |= {"forgotten": project.forgotten, "own_converters": dict(project.converters)}
     loaded, more = validate(Source, values, file=file, extra=extra)
     errors = join_errors([*errors, *wrong, *unknown], more)
-    if loaded is not None and not errors:
+    sound, broken = leave_out_broken(values, errors)
+    rest = loaded if not more else validate(Source, sound, file=file, extra=extra)[0]
+    if rest is not None:
         secrets = list(find_secrets(values))
-        errors = [
+        errors += [
             ConfigurationError(error.file, error.key, replace_secrets(error.message, secrets))
-            for error in _find_errors(project, loaded)
+            for error in _find_errors(project, rest)
+            if not is_about(error.key, broken)
         ]
     source = _require_no_errors(loaded, errors)
     hide_plain_secrets(source, of_file=SourceFile)
