@@ -117,7 +117,7 @@ def test_errors_when_something_is_wrong_then_they_are_those_of_the_command(
     with pytest.raises(exceptions.InvalidUrl):
         opened.explain("ftp://a.test/")
     (project.folder / "sources" / "broken.toml").write_text("scope.depth = -1\n")
-    assert [error.key for error in opened.errors()] == ["scope.depth"]
+    assert [error.key for error in opened.errors()] == ["scope.depth", "start.urls"]
     (project.folder / "sources" / "broken.toml").unlink()
     assert opened.errors() == []
 

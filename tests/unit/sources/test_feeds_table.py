@@ -110,6 +110,15 @@ def test_feeds_when_two_sources_have_the_same_file_then_both_are_refused(tmp_pat
     assert (sources, len(errors)) == ({}, 2)
 
 
+def test_feeds_when_other_values_are_wrong_then_all_errors_are_named(tmp_path: Path) -> None:
+    write_project(tmp_path, 80, feeds={"a.xml": {}, "nowhere/b.csv": {}}, scope={"depth": -1})
+
+    with pytest.raises(InvalidFile) as raised:
+        load_source(load_project(tmp_path), "demo")
+
+    assert {error.key for error in raised.value.errors} >= {'feeds."a.xml"', "scope.depth"}
+
+
 def test_name_when_rendered_then_its_number_is_found_again() -> None:
     feed = FeedFile("out/a.b %(name)s %(delta)s_%(delta)s %(time)s 5%%.csv", "csv", True)
     there = Path(feed.render("demo", MOMENT, 42)).name
