@@ -164,6 +164,8 @@ class BatchSender:
         expected = len(documents) + len(removals)
         if len(receipts) != expected:
             raise RuntimeError(f"{type(self.receiver).__name__} gave {len(receipts)} receipts for {expected}")
+        if logger.isEnabledFor(logging.DEBUG):
+            _log_delivery(part, receipts)
         return receipts
 
     def _write(self, note: Callable[[Transaction], Mapping[str, int]], *, counted: bool) -> None:
@@ -174,6 +176,14 @@ class BatchSender:
 
     def _set_state(self, batch: SealedBatch, state: BatchState) -> None:
         self.run.write(lambda transaction: batch_table.set_state(transaction, batch.number, state))
+
+
+def _log_delivery(part: Batch, receipts: Sequence[Receipt]) -> None:
+    """Writes a line for each document and removal that the index took or refused (J4)."""
+    done = [("indexed", str(document.fields["url"])) for document in part.documents]
+    done += [(f"removed for {removal.code}", removal.url) for removal in part.removals]
+    for (what, url), receipt in zip(done, receipts, strict=True):
+        logger.debug("batch %d: %s: %s", part.number, url, what if receipt.accepted else "refused")
 
 
 @contextmanager

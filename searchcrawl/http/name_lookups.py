@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import socket
 from contextlib import suppress
 from typing import Final
@@ -19,6 +20,8 @@ from searchcrawl import clock
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.shared_names import SharedNames
 from searchcrawl.store.hosts.name_table import FAILED_MS, Answer, Turn
+
+logger = logging.getLogger(__name__)
 
 _MOST_NAMES: Final = 10_000
 #: So long an answer holds that DNS itself did not answer: a visit is repeated after a second.
@@ -103,7 +106,10 @@ class NameLookups:
         found = await self._shared.find(name) if self._shared is not None else None
         if not isinstance(found, Answer):
             await self._wait_for_turn(found)
+            began = clock.monotonic()
             answer = await self._ask_dns(name)
+            said = answer.error or " ".join(answer.addresses)
+            logger.debug("name look-up of %s: %s, %.0f ms", name, said, (clock.monotonic() - began) * 1000)
             if self._shared is not None:
                 self._shared.tell(name, answer)
         else:

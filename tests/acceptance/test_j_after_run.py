@@ -102,3 +102,33 @@ def test_warnings_when_crawls_run_without_a_terminal_then_each_is_printed_once_u
     assert warning in back
     assert warning in project.command("status", "demo").stdout
     assert any(warning in each["message"] for each in project.crawl().status["warnings"])
+
+
+def test_log_when_its_level_is_debug_then_it_has_look_ups_deliveries_and_headers_without_credentials(
+    site: SiteProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "a-secret-token")
+    logs = {"urls": True, "level": "DEBUG"}
+    # A name that has to be looked up.
+    host = "localhost"
+    pages(site, host, one=page("one"))
+    site.set_behaviour(host, "/one.html", headers={"Set-Cookie": "session=a-secret-session"})
+    keys = source(site, host)
+    headers = {"Authorization": {"env": "TOKEN"}, "X-Token": {"env": "TOKEN"}}
+    keys["fetch"] = {**keys.get("fetch", {}), "headers": headers}
+    project = new_project(tmp_path, site, project={"logs": logs}, **keys)
+    project.crawl()
+    site.set_page(host, "/one.html", status=404)
+    project.edit(**{**keys, "lifecycle": {"max_delete_percent": 100, "gone_confirmations": 1}})
+    project.crawl()
+
+    log = project.log()
+    assert "name look-up of localhost: " in log
+    assert f"{site.url(host, '/one.html')}: indexed" in log
+    assert f"{site.url(host, '/one.html')}: removed for 404" in log
+    assert f"{site.url(host, '/')}: asked with " in log
+    assert "X-Token: ***" in log
+    assert "Content-Type: text/html" in log
+    assert "Authorization: ***" in log
+    assert "Set-Cookie: ***" in log
+    assert "a-secret" not in log

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
+from scrapy.http import Headers
+
 from searchcrawl.convert.registry import is_binary
 from searchcrawl.documents.fields_pipeline import complete_page
 from searchcrawl.html.content_type import join_content_type, parse_content_type
@@ -13,6 +15,7 @@ from searchcrawl.html.encoding import find_codec, find_encoding
 from searchcrawl.html.file_name import build_title, parse_disposition
 from searchcrawl.html.links import find_header_canonical
 from searchcrawl.html.metas import list_robots_tags, parse_refresh, read_robots_directives
+from searchcrawl.http.visit_log_middleware import describe_headers
 from searchcrawl.items import Claim, Document, Page
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.http_auth import build_digest_header, find_challenge, find_next_nonce, list_schemes
@@ -273,3 +276,11 @@ def further_headers(value: bytes) -> None:
 def robots_tags(value: bytes) -> None:
     text = value.decode("latin-1")
     read_robots_directives(metas=[("robots", text)], headers=[text], user_agent="searchcrawl", now=_NOW)
+
+
+@declare(
+    *("a", " ", "\t", "é", ";", "=", "\x1b[2J"),
+    grown=[lambda n: "a" * n, lambda n: "a " * n, lambda n: "\t" * n, lambda n: "é" * n],
+)
+def shown_headers(value: bytes) -> None:
+    describe_headers(Headers({b"X-Mine": value, b"Set-Cookie": value, value[:100] or b"X": [value] * 3}))
