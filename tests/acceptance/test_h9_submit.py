@@ -60,7 +60,7 @@ def test_submit_when_the_source_is_crawled_then_that_run_visits_it_and_forget_ta
     tmp_path: Path,
 ) -> None:
     with SiteProcess() as site, Forks(1) as forks:
-        start, new, taken_back = (site.url(HOST, path) for path in ("/n/10,delay=1/", "/n/3/", "/n/4/"))
+        start, new, taken_back = (site.url(HOST, path) for path in ("/n/14,delay=1/", "/n/3/", "/n/4/"))
         # A page a second.
         project = new_project(tmp_path, site, start={"urls": [start]}, fetch={"host_concurrency": 1})
         with started(forks.start(tmp_path, "crawl", "demo")) as running:

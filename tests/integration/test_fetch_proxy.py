@@ -47,9 +47,11 @@ def with_password(proxy: ProxyServer, password: str = "c4n4ry%20pass") -> str:
 
 def test_c10_proxy_when_set_then_pages_and_robots_go_through_it_and_its_password_no_further(proxy: ProxyServer) -> None:
     with HostileServer() as server:
-        answer = crawl(with_password(proxy), [f"http://site.test:{server.port}/ok"])
+        answer = crawl(with_password(proxy), [f"http://site.test:{server.port}/ok"], dns_per_second=1)
 
     assert answer["codes"] == [200]
+    # The proxy looks the host up, nobody else.
+    assert answer["lookups"] == {}
     assert [line.rsplit(" ", 1)[0] for line in proxy.asked] == [
         f"GET http://site.test:{server.port}/robots.txt",
         f"GET http://site.test:{server.port}/ok",
