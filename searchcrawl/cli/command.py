@@ -129,6 +129,11 @@ class Command:
             raise UsageError(f"missing argument: searchcrawl {self.name} {self.syntax()}")
         if most is not None and len(args) > most:
             raise UsageError(f"unrecognized argument: {args[most]}")
+        for name in (pair.partition("=")[0] for pair in opts.set):
+            if "." in name:
+                raise UsageError(
+                    f"-s {name}: is no setting of Scrapy; crawl --set KEY=VALUE sets a key of a source file"
+                )
         if any((opts.set, opts.logfile, opts.loglevel, opts.nolog, opts.pidfile, opts.pdb)):
             self._apply_global_options(opts)
 
@@ -183,8 +188,10 @@ class Command:
     def _refuse(self, error: UsageError) -> None:
         if self._parser is None:
             raise error
+        print_note(self._parser.format_usage().rstrip())
         # It may quote an argument.
-        self._parser.error(to_one_line(redact(str(error))))
+        print_note(f"{self._parser.prog}: error: {to_one_line(redact(str(error)))}")
+        sys.exit(Exit.WRONG_USE)
 
 
 if (loaded := sys.modules.get("scrapy.commands")) is not None:

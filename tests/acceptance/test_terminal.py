@@ -91,6 +91,14 @@ def test_answer_when_the_terminal_has_80_columns_then_no_line_is_wider_and_no_wo
     assert find_misfits(shown, piped) == []
 
 
+def test_answer_when_a_command_is_used_wrongly_then_its_error_fits_the_terminal_too(crawled: Path) -> None:
+    shown = show(crawled, "quick", "http://127.0.0.1:1/", "--allow-private", "x")
+
+    assert shown.exit_code == 2
+    assert "not a network in CIDR form" in " ".join(shown.lines)
+    assert max(map(len, shown.lines)) <= COLUMNS
+
+
 def quick(folder: Path, *arguments: str, **variables: str) -> tuple[int, str]:
     ended = COMMANDS.run(
         folder, "quick", *arguments, "--allow-private", "127.0.0.1/32", TMPDIR=str(folder), **variables
@@ -140,6 +148,7 @@ def test_crawl_when_keys_are_set_for_a_run_then_they_are_checked_like_the_file(c
         "settings.LOG_LEVEL=1",
     )
     pair = COMMANDS.run(crawled, "crawl", "demo", "--set", "secret")
+    elsewhere = COMMANDS.run(crawled, "plan", "demo", "--set", "fetch.delay_seconds=1")
     # What is missing beside a key is the fault of who set that key.
     beside = COMMANDS.run(crawled, "crawl", "demo", "--set", "login.password=secret", "--set", "start.urls=[]")
 
@@ -150,6 +159,10 @@ def test_crawl_when_keys_are_set_for_a_run_then_they_are_checked_like_the_file(c
         "--set: settings.LOG_LEVEL: not for a source: each source has one log: use logs in searchcrawl.toml (got 1)",
         "--set: fetch.delay_seconds: must not be negative (got -1)",
     ]
+    assert elsewhere.returncode == 2
+    assert elsewhere.stderr.endswith(
+        "-s fetch.delay_seconds: is no setting of Scrapy; crawl --set KEY=VALUE sets a key of a source file\n"
+    )
     assert (beside.returncode, beside.stderr.splitlines()) == (
         4,
         ["--set: start.urls: is required, or start.files", "--set: login.type: is required with password"],
