@@ -9,9 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+
+_PACKAGE: Final = "searchcrawl."
+
+
+def is_ours(name: str) -> bool:
+    """Whether a module, or what is named by its path, is part of this package, and neither of a user nor of a library."""
+    return name.startswith(_PACKAGE)
 
 
 class OwnCodeError(Exception):

@@ -234,7 +234,7 @@ class Run:
         def end(transaction: Transaction) -> None:
             run_table.set_counts(transaction, self.id, self.copy_counts())
             run_table.end(transaction, self.id, now_ms=now_ms(), reason=reason, exit_code=exit_code)
-            if reason == "finished":
+            if reason == EndReason.FINISHED:
                 run_table.set_fingerprint(transaction, self.source_id, self.fingerprint)
                 recrawl_table.forget_reasons(transaction, self.source_id)
             if self.job:

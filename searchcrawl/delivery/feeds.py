@@ -17,17 +17,16 @@ from searchcrawl.delivery.export import export
 from searchcrawl.exceptions import CacheError, LeaseLost, StoreError
 from searchcrawl.run import Run
 from searchcrawl.sources.feeds_table import FeedFile, list_files
+from searchcrawl.sources.project import TRIAL_INDEX
 
 logger = logging.getLogger(__name__)
 
-#: The ``index.type`` of a plan.
-_TRIAL: Final[str] = "planning"
 _LOST: Final = "the cache does not have them as the index has them"
 
 
 def write_files(run: Run) -> None:
     """Writes all files of a run that has delivered; notes and a failure are in ``run.files``, and no error is raised."""
-    if run.project.index.type == _TRIAL:
+    if run.project.index.type == TRIAL_INDEX:
         return
     if run.shutdown.failure is not None or run.delivery_failure is not None or not run.delivers:
         _report_waiting(run)

@@ -9,6 +9,8 @@ from scrapy import Request
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.http import Response
 
+from searchcrawl.own_code import is_ours
+
 _Send = Callable[[Request], Awaitable[Response]]
 
 
@@ -27,7 +29,7 @@ class PlainMiddlewares:
         """The middlewares of a manager; None if one of them is a user's own."""
         methods: Any = manager.methods
         kinds = [tuple(methods[name]) for name in ("process_request", "process_response", "process_exception")]
-        ours = all(getattr(method, "__module__", "").startswith("searchcrawl.") for kind in kinds for method in kind)
+        ours = all(is_ours(getattr(method, "__module__", "")) for kind in kinds for method in kind)
         return cls(*kinds) if ours else None
 
     async def download(self, send: _Send, request: Request) -> Response | Request:

@@ -19,6 +19,7 @@ from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_redirects
 from searchcrawl.items import Answer, CachedAnswer, Claim, Hop, Outcome
+from searchcrawl.own_code import is_ours
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 from searchcrawl.store.urls.replay_table import StoredAnswer
@@ -78,7 +79,7 @@ class ReplayMiddleware:
         # Those of a user's own expect a request and an item for each page. What they made of its text is in its record:
         # they get the page as it came.
         middleware._alone = stages_of(crawler).get(Run).source.has_document_plugins or any(
-            not load_object(component).__module__.startswith("searchcrawl.")
+            not is_ours(load_object(component).__module__)
             for name in _COMPONENTS
             for component, place in crawler.settings.getdict(name).items()
             if place is not None

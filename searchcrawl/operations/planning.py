@@ -21,7 +21,7 @@ from searchcrawl.operations.plan_file import Plan, digest_configuration
 from searchcrawl.operations.source_lease import lease_source
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.project import Project
+from searchcrawl.sources.project import TRIAL_INDEX, Project
 from searchcrawl.store import side_copy
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.side_copy import Changed
@@ -67,7 +67,7 @@ def _build_project(project: Project, folder: Path) -> Project:
         "cache": project.cache.model_copy(
             update={"dir": str(folder / "cache"), "preserve": True, "max_gb": _ENDLESS_GB}
         ),
-        "index": project.index.model_copy(update={"type": "planning"}),
+        "index": project.index.model_copy(update={"type": TRIAL_INDEX}),
         "logs": project.logs.model_copy(update={"dir": str(folder)}),
     }
     return project.model_copy(update=tables)

@@ -129,18 +129,18 @@ def leave_out_broken(
 
     What is left shows the errors that only sound values show.
     """
-    sound, broken = dict(tables), set()
+    found: dict[str, set[str]] = {}
     for error in errors:
         table, _, key = error.key.partition("[")[0].partition(".")
-        key = key.partition(".")[0]
-        inside = sound.get(table)
-        if isinstance(inside, Mapping) and key in inside:
-            sound[table] = {name: value for name, value in inside.items() if name != key}
-        elif table not in broken:
-            # A key of the table is missing, or has a name in quotes.
-            sound.pop(table, None)
+        found.setdefault(table, set()).add(key.partition(".")[0])
+    sound, broken = dict(tables), set()
+    for table, keys in found.items():
+        inside = sound.pop(table, None)
+        # Else a key of the table is missing, or has a name in quotes.
+        if isinstance(inside, Mapping) and keys <= inside.keys():
+            sound[table] = {name: value for name, value in inside.items() if name not in keys}
         # Keys of other tables depend on each other.
-        broken.add(f"{table}.{key}" if table == _INDEPENDENT else table)
+        broken |= {f"{table}.{key}" for key in keys} if table == _INDEPENDENT else {table}
     return sound, frozenset(broken)
 
 

@@ -97,5 +97,7 @@ def list_files(feeds: Mapping[str, Feed]) -> Iterator[FeedFile]:
     """The feeds of a source, with their formats."""
     for name, feed in feeds.items():
         ending = Path(name).suffix.removeprefix(".")
-        for form in [each for each in FORMATS if each == (feed.format or ending)]:
+        form = feed.format or next((each for each in FORMATS if each == ending), None)
+        # Without one its name is refused (``find_wrong_name``).
+        if form is not None:
             yield FeedFile(name, form, feed.delta)

@@ -137,6 +137,10 @@ class Cache(Table):
         return round(self.max_gb * 1024**3)
 
 
+#: In the place of a type: a plan has an index that only counts (``index.planning``).
+TRIAL_INDEX: Final[str] = "planning"
+
+
 class Index(Table):
     """Where documents go."""
 

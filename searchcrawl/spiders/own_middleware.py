@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from traceback import walk_tb
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
@@ -14,12 +14,10 @@ from searchcrawl.documents.plugin_errors import PluginErrors
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Claim, Hop, Outcome
-from searchcrawl.own_code import read_text
+from searchcrawl.own_code import is_ours, read_text
 from searchcrawl.run import Run, Shutdown
 from searchcrawl.sources import plugin_limits
 from searchcrawl.stages import stages_of
-
-_OURS: Final = "searchcrawl."
 
 
 class _Own(NamedTuple):
@@ -87,7 +85,7 @@ class OwnMiddlewares:
             ("SPIDER_MIDDLEWARES", engine.scraper.spidermw),
         ):
             for middleware in manager.middlewares:
-                if not type(middleware).__module__.startswith(_OURS):
+                if not is_ours(type(middleware).__module__):
                     yield _Own(setting, middleware)
 
 

@@ -18,12 +18,11 @@ from searchcrawl.documents.fields_pipeline import FieldsPipeline
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Document, Outcome, VisitEnds
-from searchcrawl.own_code import ordinary_errors, show_error, wait_for_own
+from searchcrawl.own_code import is_ours, ordinary_errors, show_error, wait_for_own
 from searchcrawl.run import Run
 
 logger = logging.getLogger(__name__)
 
-_OURS: Final = "searchcrawl."
 _KEY: Final = "settings.ITEM_PIPELINES"
 
 
@@ -154,11 +153,11 @@ class StageManager(ItemPipelineManager):
 
 
 def _is_ours(component: object) -> bool:
-    return type(component).__module__.startswith(_OURS)
+    return is_ours(type(component).__module__)
 
 
 def _is_ours_by_name(component: Any) -> bool:
-    return _show(component).startswith(_OURS)
+    return is_ours(_show(component))
 
 
 def _show(component: Any) -> str:

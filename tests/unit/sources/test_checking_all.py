@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.checking import is_about, leave_out_broken
 from tests.unit.sources.test_loading import GOOD, lines_of, root
 
 __all__ = ["root"]
@@ -58,3 +60,14 @@ def test_load_sources_when_values_are_wrong_then_the_others_are_looked_at_as_wel
     root: Path, text: str, lines: list[str]
 ) -> None:
     assert lines_of(root, text) == [f"sources/demo.toml: {line}" for line in lines]
+
+
+def test_leave_out_broken_when_a_key_has_several_errors_then_it_alone_is_left_out() -> None:
+    tables = {"settings": {"A": 1, "B": 2}, "scope": {"depth": -1}, "login": {"type": "form"}, "spider": "x"}
+    keys = ("settings.A", "settings.A.inner", "scope.depth", "scope.missing", "spider")
+
+    sound, broken = leave_out_broken(tables, [ConfigurationError("f", key, "wrong") for key in keys])
+
+    assert sound == {"settings": {"B": 2}, "login": {"type": "form"}}
+    asked = ("settings.A", "settings.B", "scope.other", "login.type", "spider")
+    assert [is_about(key, broken) for key in asked] == [True, False, True, False, True]
