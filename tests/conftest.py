@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 import uuid
@@ -11,6 +12,7 @@ from typing import Final, NoReturn
 
 import pytest
 
+from searchcrawl.sources import secrets
 from searchcrawl.store.engine.database import Database
 from tests import backends, postgres_server
 from tests.postgres_server import RunningPostgres, start_postgres
@@ -218,6 +220,12 @@ def backends_in_use(request: pytest.FixtureRequest) -> Iterator[None]:
         _environment(request.node),
     ):
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test hides is hidden in that test alone: a process hides its secrets from all that it writes."""
+    monkeypatch.setattr(secrets, "_HIDDEN_VALUES", copy.deepcopy(secrets._HIDDEN_VALUES))
 
 
 @pytest.fixture
