@@ -75,7 +75,8 @@ def test_source_when_suspended_in_the_middle_of_a_run_then_goes_on_once_resumed_
     assert (waiting, after.exit_code, len(project.indexed())) == ("stopped", 0, PAGES)
     assert 10 <= len(before) < PAGES
     assert len(requested) == len(set(requested)) == PAGES
-    assert query(project.folder, "SELECT end_reason, exit_code FROM runs") == [("stopped", 3), ("finished", 0)]
+    ended = query(project.folder, "SELECT end_reason, exit_code FROM runs ORDER BY id")
+    assert ended == [("stopped", 3), ("finished", 0)]
 
 
 def test_stop_when_a_crawl_runs_elsewhere_then_ends_it_and_later_crawls_are_not_told(

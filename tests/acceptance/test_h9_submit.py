@@ -68,7 +68,7 @@ def test_submit_when_the_source_is_crawled_then_that_run_visits_it_and_forget_ta
             answer = project.command("submit", new, "--source", "demo")
             running.until(lambda: "/n/3/" in str(site.requested()))
             code = running.wait()
-        runs = query(tmp_path, "SELECT end_reason, exit_code FROM runs")
+        runs = query(tmp_path, "SELECT end_reason, exit_code FROM runs ORDER BY id")
         waiting = project.command("submit", taken_back, "--source", "demo").stdout
         forgotten = project.command("forget", taken_back)
         left = query(tmp_path, "SELECT url FROM submitted")
