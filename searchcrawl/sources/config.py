@@ -24,6 +24,7 @@ from searchcrawl.sources.login import Login
 from searchcrawl.sources.plugin_classes import PluginName
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.refused_settings import find_refusal
+from searchcrawl.sources.render_table import Render
 from searchcrawl.sources.rewrites import ParameterNames, Rewrites
 from searchcrawl.sources.values import (
     LIST,
@@ -288,6 +289,7 @@ class Tables(Table):
     keep: Keep = Field(
         default_factory=Keep, description="What of the fetched pages is indexed; the links of all of them are followed."
     )
+    render: Render = Field(default_factory=Render, description="Which pages a browser renders, and when they are done.")
     content: Content = Field(
         default_factory=Content, description="What of a page's text is indexed, and in which language it is."
     )
@@ -393,8 +395,6 @@ class Source(SourceFile):
 
 
 #: Keys that a later release brings, with all that is below them.
-LATER_KEYS: Final = frozenset({
-    "collection", "receiver", "cache", "tests",
-    "login.steps",
-    "render", "file", "table", "mail", "agent",
-})  # fmt: skip
+LATER_KEYS: Final = frozenset(
+    {"collection", "receiver", "cache", "tests", "login.steps", "file", "table", "mail", "agent"}
+)

@@ -27,6 +27,8 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "fetch": ("default_charset", "default_language", "headers", "headers_to"),
     # Another user may see other pages.
     "login": ("type", "url", "username"),
+    # How many pages are rendered at once changes none of them.
+    "render": ("mode", "wait_for", "quiet_ms", "max_seconds", "block", "scroll", "allow_hosts"),
     "content": (),
     "attributes": (),
     "copies": ("scope",),
@@ -52,7 +54,7 @@ VERSIONS: Final[Mapping[str, int]] = {
     "copies": 1,
 }
 #: Beginnings of the keys that decide which answer a request gets: after an edit of one the cache says nothing.
-_OF_ANSWERS: Final = ("fetch.headers", "login.", "robots.", "settings.DOWNLOADER_MIDDLEWARES")
+_OF_ANSWERS: Final = ("fetch.headers", "login.", "robots.", "render.", "settings.DOWNLOADER_MIDDLEWARES")
 #: Those of the keys that decide where a URL may lead.
 _OF_LINKS: Final = ("mode", "scope.", "rewrite", "spider")
 #: Those of the keys that decide which text and links a page has, and which of the links are followed.

@@ -164,7 +164,7 @@ def test_memory_when_pages_are_hostile_then_it_is_bounded(crawled: Crawled) -> N
             "sources/demo.toml: scope.include_hosts: nothing is included: name hosts or URLs, or set scope.allow_all = true",
         ),
         ({"start": {"urls": 7}}, "sources/demo.toml: start.urls: must be a list (got 7)"),
-        ({"render": {"mode": "auto"}}, "sources/demo.toml: render: not available yet"),
+        ({"agent": {"url": "x"}}, "sources/demo.toml: agent: not available yet"),
         (
             {"login": {"type": "basic", "username": "me"}},
             'sources/demo.toml: login.password: is required with type = "basic"',

@@ -90,12 +90,12 @@ def test_sources_check_when_files_are_broken_then_exit_4_and_a_line_each(project
 
 @pytest.mark.parametrize("module", ["searchcrawl", "scrapy"])
 def test_list_when_a_source_is_broken_then_the_others_with_a_warning_and_exit_0(project: Path, module: str) -> None:
-    (project / "sources" / "broken.toml").write_text(GOOD + "[render]\nmode = 'auto'\n")
+    (project / "sources" / "broken.toml").write_text(GOOD + "[mail]\nhost = 'x'\n")
 
     listed = run(project, "list", module=module)
 
     assert (listed.returncode, listed.stdout) == (0, "good\n")
-    assert listed.stderr == "warning: sources/broken.toml: render: not available yet\n"
+    assert listed.stderr == "warning: sources/broken.toml: mail: not available yet\n"
 
 
 @pytest.mark.few(2)

@@ -161,7 +161,7 @@ def test_load_project_when_the_url_is_wrong_then_its_password_is_not_shown(root:
         ('contact = "a@example.org"\nlogs.max_bytes = true', "logs.max_bytes: must be a whole number (got true)"),
         ('contact = "a@example.org"\nuser_agent = "two words"', "user_agent: must be one word of "),
         ('contact = "a@example.org"\n[defaults.scope]\ndepth = -1', "defaults.scope.depth: must not be negative (got -1)"),
-        ('contact = "a@example.org"\n[defaults.render]\nmode = "x"', "defaults.render: not available yet"),
+        ('contact = "a@example.org"\n[defaults.mail]\nhost = "x"', "defaults.mail: not available yet"),
         ('contact = "a@example.org"\n[defaults]\ntitle = "x"', "defaults.title: unknown key"),
     ],
 )  # fmt: skip
@@ -277,7 +277,6 @@ def test_load_source_when_there_is_no_such_source_then_unknown(root: Path, name:
         ("[lifecycle]\nmax_delete_percent = 101", "lifecycle.max_delete_percent: must be at most 100 (got 101)"),
         ('[lifecycle]\norphans = "drop"', "lifecycle.orphans: "),
         ("[keep]\nmeta_robots = 1", "keep.meta_robots: must be true or false (got 1)"),
-        ('[render]\nmode = "auto"', "render: not available yet"),
         ('[file]\nroot = "/srv"', "file: not available yet"),
         ('[robots]\nuser_agent = ""', 'robots.user_agent: must not be empty (got "")'),
     ],

@@ -92,7 +92,7 @@ def test_load_source_when_the_set_has_the_other_of_a_pair_of_ports_then_only_its
         ("[parameters.slow.scope]\ndpeth = 1", "parameters.slow.scope.dpeth: unknown key (did you mean depth?)"),
         ('[parameters.slow.fetch.headers]\nHost = "x"', "parameters.slow.fetch.headers: this header is "),
         ('[parameters.slow]\ntitle = "x"', "parameters.slow.title: unknown key"),
-        ('[parameters.slow.render]\nmode = "auto"', "parameters.slow.render: not available yet"),
+        ('[parameters.slow.mail]\nhost = "x"', "parameters.slow.mail: not available yet"),
         ("[parameters.slow.keep]\nmime_types = [1]", "parameters.slow.keep.mime_types: must be a string (got 1)"),
         ("[parameters.slow.settings]\nRETRY_ENABLED = true", "parameters.slow.settings.RETRY_ENABLED: not for a source: "),
         ("[parameters.slow.settings]\nmine = true", "parameters.slow.settings.mine: names of Scrapy settings are upper"),

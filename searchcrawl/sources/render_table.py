@@ -1,0 +1,76 @@
+"""``[render]`` of a source: which pages a browser renders, and when a page is done (C10, C11)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, Field
+
+from searchcrawl.sources.privacy import Privacy
+from searchcrawl.sources.values import (
+    LIST,
+    Check,
+    Count,
+    CssSelector,
+    HostRules,
+    PositiveAmount,
+    PositiveCount,
+    Table,
+    check_no_repeats,
+    refuse,
+)
+
+#: What a browser calls the kinds of what a page loads. The page itself, its scripts and what these ask for are not among
+#: them: a page that is rendered without is not the page.
+KINDS: Final = ("eventsource", "font", "image", "manifest", "media", "other", "stylesheet", "texttrack", "websocket")
+
+
+def _check_kind(text: str) -> str:
+    if text not in KINDS:
+        refuse(f"must be one of {', '.join(KINDS)}")
+    return text
+
+
+def _check_kinds(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    return check_no_repeats(kinds) if kinds else kinds
+
+
+class Render(Table):
+    """Which pages are rendered by a browser, and when they are done; without this table none is, and none is started."""
+
+    mode: Literal["never", "auto", "always"] = Field(
+        "never",
+        description="`auto` renders the pages that have next to no text without their scripts, `always` all HTML pages; "
+        "each is fetched plainly first.",
+    )
+    wait_for: CssSelector | None = Field(
+        None, description="A CSS selector: the page is done once it has such an element; without it, once it is quiet."
+    )
+    quiet_ms: Count = Field(
+        300,
+        json_schema_extra={"unit": "milliseconds"},
+        description="The page is quiet once its elements and text have not changed for this long.",
+    )
+    max_seconds: PositiveAmount = Field(5.0, description="After this time a page is taken as it is.")
+    pages: PositiveCount = Field(
+        2, json_schema_extra={"unit": "pages"}, description="How many pages are rendered at once."
+    )
+    block: Annotated[
+        tuple[Annotated[str, Privacy.PUBLIC, Check(_check_kind, "kind of resource")], ...],
+        LIST,
+        AfterValidator(_check_kinds),
+    ] = Field(
+        (),
+        description=f"Kinds of what a page loads that are not loaded, besides images, fonts and media: "
+        f"{', '.join(f'`{kind}`' for kind in KINDS)}.",
+    )
+    scroll: Count = Field(
+        0,
+        json_schema_extra={"unit": "times"},
+        description="How often, at most, a page is scrolled to its end, for lists that grow then; 0 is never.",
+    )
+    allow_hosts: HostRules = Field(
+        (),
+        description="Host rules: the hosts outside the boundary from which a page may load something; without it any "
+        "public host, for scripts and styles only.",
+    )
