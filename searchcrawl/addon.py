@@ -37,6 +37,8 @@ from searchcrawl.http.turn_middleware import TurnMiddleware
 from searchcrawl.http.visit_end import OutcomeMiddleware
 from searchcrawl.http.visit_log_middleware import VisitLogMiddleware
 from searchcrawl.login.login_middleware import LoginMiddleware
+from searchcrawl.render.browser_pipeline import BrowserPipeline
+from searchcrawl.render.render_middleware import RenderMiddleware
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.run import Run
 from searchcrawl.sitemaps.sitemap_extension import SitemapExtension
@@ -72,6 +74,8 @@ _MIDDLEWARES: Final[_Ordered] = (
     (ConditionalMiddleware, 600),
     # Before the outcome is decided: a redirect that is followed does not end the visit.
     (RedirectMiddleware, 700),
+    # It gets the decoded body of a page, after the login is known to hold; what it makes of it may be a redirect.
+    (RenderMiddleware, 750),
     # It gets a redirect to the login page before it is followed, and the decoded body of a page.
     (LoginMiddleware, 800),
     (DecompressionMiddleware, 900),
@@ -87,6 +91,8 @@ _MIDDLEWARES: Final[_Ordered] = (
 )
 
 _PIPELINES: Final[_Ordered] = (
+    # Opened before the first request, and before all others.
+    (BrowserPipeline, 20),
     # Decisions before the body is read: a filter that refuses it, and whether the body is the same as at the last
     # visit.
     (FetchedFilterPipeline, 40),

@@ -30,7 +30,7 @@ from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.replaying import CACHE, ReplayClaiming, announce_edit, find_end_reason
 from searchcrawl.frontier.window import Window
-from searchcrawl.http.address_guard import build_guard, build_public_guard
+from searchcrawl.http.address_guard import AddressGuard, PublicGuard, build_guard, build_public_guard
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.proxy_middleware import build_proxy_route
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware
@@ -38,11 +38,14 @@ from searchcrawl.http.shared_names import SharedNames
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.visit_log import VisitLog
 from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
+from searchcrawl.operations.dry_run import DryRun
 from searchcrawl.operations.handing_over import hand_over
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
 from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.rate_limiter import RateLimiter, SharedRateLimiter
+from searchcrawl.render.crawl_wall import CrawlWall
+from searchcrawl.render.renderer import Renderer
 from searchcrawl.robots.files import RobotsFiles, StoredRobots
 from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.rules.targets import TargetRules
@@ -182,6 +185,23 @@ def add_fetching(
             learns_delays=stages.find(DryRunRateLimiter) is not None,
         )
         stages.add(files)
+    if run.source.render.mode != "never":
+        _add_rendering(stages, run, targets)
+
+
+def _add_rendering(stages: Stages, run: Run, targets: TargetRules) -> None:
+    """Adds the browser of a source that renders; other sources have no part of it."""
+    wall = CrawlWall(
+        run.boundary,
+        allow_hosts=run.source.render.allow_hosts,
+        targets=targets,
+        rate_limiter=stages.get(RateLimiter),
+        robots=stages.find(RobotsFiles),
+        guard=stages.get(AddressGuard),
+        public_guard=stages.get(PublicGuard),
+        file=run.source.file,
+    )
+    stages.add(Renderer(run, wall, trial=run.trial if isinstance(run, DryRun) else None))
 
 
 def _add_delivery(

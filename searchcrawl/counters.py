@@ -11,6 +11,10 @@ from typing import Final
 
 #: The counter of all URLs of a run; those of their classes are named in ``store.urls.url_classes``.
 DISCOVERED: Final = "discovered"
+#: Of the browser of sources that render.
+RENDERED: Final = "rendered"
+RENDERED_MS: Final = "rendered_ms"
+RENDERED_BYTES: Final = "rendered_bytes"
 #: In the order in which they are shown, each with its meaning.
 COUNTS: Final[Mapping[str, str]] = {
     "to_fetch": "URLs that the run still has to visit: new, due, under way, to be tried again.",
@@ -27,6 +31,9 @@ COUNTS: Final[Mapping[str, str]] = {
     "non_indexable": "Pages that were fetched and are not to be indexed.",
     "conversion_failures": "Pages that could not be converted; they are in fetch_failures, too.",
     "duplicates": "Pages that are copies of another one, which is indexed in their place.",
+    "rendered": "Pages that a browser rendered, those included that were only looked at to see what it brings.",
+    "rendered_ms": "Milliseconds that this took; several pages at once count several times.",
+    "rendered_bytes": "Bytes that the browser received for it, without what it had from before.",
 }
 
 #: Kept with the counters of a run and not shown as such: pages that ended with 959, pages that were not asked for as

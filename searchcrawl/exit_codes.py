@@ -75,3 +75,8 @@ _OF_ERRORS: Final[Mapping[type[Exception], Exit]] = {
 def exit_of(error: Exception) -> Exit:
     """The exit code of an error of ``exceptions`` or of the operating system."""
     return next((code for kind, code in _OF_ERRORS.items() if isinstance(error, kind)), Exit.STORE_FAILED)
+
+
+def exit_of_failure(error: Exception) -> Exit:
+    """The exit code of a run that an error has ended: what it needs is refused, or nothing can be written any more."""
+    return Exit.CONFIGURATION if isinstance(error, ConfigurationError) else Exit.STORE_FAILED

@@ -52,7 +52,7 @@ class Claim:
     redirects led.
     ``anew``: its page is to be processed again, whatever the server says. ``visited_ms`` is the moment of the last visit,
     ``interval_ms`` how long it waits between two, ``sitemap_id`` the sitemap that lists it, ``lastmod_ms`` its date there.
-    ``in_archive``: the last good body was that of a file in an archive.
+    ``in_archive``: the last good body was that of a file in an archive. ``rendered``: why a browser rendered it.
     """
 
     url_id: int
@@ -80,6 +80,7 @@ class Claim:
     sitemap_id: int | None = None
     lastmod_ms: int | None = None
     in_archive: bool = False
+    rendered: str | None = None
 
 
 class Guess(StrEnum):
@@ -155,7 +156,10 @@ class CachedAnswer(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer that a visit brought: the URL that gave it, its headers and decoded body, and the redirects to it."""
+    """The answer that a visit brought: the URL that gave it, its headers and decoded body, and the redirects to it.
+
+    ``rendered`` is why a browser rendered it; None: the body is as it was sent.
+    """
 
     claim: Claim
     url: str
@@ -164,6 +168,7 @@ class Answer(NamedTuple):
     fetched_at: datetime
     redirects: tuple[Hop, ...] = ()
     cached: CachedAnswer | None = None
+    rendered: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +178,7 @@ class Document:
     By the spider: ``base_url`` is the URL that gave the body: the claim's, or where redirects led. ``body`` has its
     content codings undone. ``mimetype`` is the type that the header says, or that the first bytes look like.
     ``answered_url`` is the identity of that URL, None: the claim's. ``canonical`` is what a Link header names. ``cached`` is the answer where it comes from the cache, and the same text
-    would be read from it as before.
+    would be read from it as before. ``rendered`` is why a browser rendered the page: then ``body`` is what it made of it.
 
     By the index filter, before the body is read: ``refusal`` is the rule of ``[keep]`` that refuses the document by
     its type, size, age, URL or name. ``body_digest`` (sha256) is that of the body and of what decides about it.
@@ -209,6 +214,7 @@ class Document:
     cached: CachedAnswer | None = None
     etag: str | None = None
     last_modified: str | None = None
+    rendered: str | None = None
     body_digest: bytes = b""
     fields_digest: bytes = b""
     copy_digest: bytes | None = None

@@ -72,10 +72,10 @@ class Shutdown:
             self._close(reason)
 
     def fail(self, error: Exception) -> None:
-        """Ends the crawl because nothing can be written any more, or no document read."""
+        """Ends the crawl because nothing can be written any more, no document read, or what it needs is not there."""
         if self.failure is None:
             self.failure = error
-        self.stop(EndReason.STORE_FAILED)
+        self.stop(EndReason.STOPPED if isinstance(error, ConfigurationError) else EndReason.STORE_FAILED)
 
 
 @dataclass(slots=True)

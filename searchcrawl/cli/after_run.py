@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exit_codes import Exit, exit_of_failure
 from searchcrawl.queries.status import INDEX_DIFFERS
 from searchcrawl.run import Run
 from searchcrawl.sources.notify_table import EVENTS, Event
@@ -38,9 +38,10 @@ def find_events(run: Run, status: Mapping[str, Any] | None) -> dict[Event, str]:
     """What people have to see to after a run, with a sentence each."""
     name, found = run.source.name, dict[Event, str]()
     warnings = {} if status is None else {each["code"]: each["message"] for each in status["warnings"]}
-    code = Exit.STORE_FAILED if run.shutdown.failure is not None else run.exit_code
+    failure = run.shutdown.failure
+    code = run.exit_code if failure is None else exit_of_failure(failure)
     if code in _FAILED:
-        reason = run.shutdown.failure or warnings.get("no_start") or warnings.get("login") or "its log says why"
+        reason = failure or warnings.get("no_start") or warnings.get("login") or "its log says why"
         found["failed"] = f"run {run.id} of {name} failed (exit {int(code or 0)}): {reason}"
     if run.delivery_failure is not None:
         found["unreachable"] = f"documents of {name} wait for the index: {run.delivery_failure}"

@@ -65,7 +65,14 @@ def _confirm_unread(outcome: Outcome, settled: Settled, group: Group) -> None:
     """Notes a document of which the server says that it did not change."""
     claim = outcome.claim
     group.unchanged.append(settled)
-    group.confirmed.append(Confirmed(url_id=claim.url_id, etag=outcome.etag, last_modified=outcome.last_modified))
+    group.confirmed.append(
+        Confirmed(
+            url_id=claim.url_id,
+            etag=outcome.etag,
+            last_modified=outcome.last_modified,
+            rendered=claim.rendered,
+        )
+    )
     if came_back(claim):
         group.recovered.append(claim.url_id)
     group.counts["not_modified"] += 1

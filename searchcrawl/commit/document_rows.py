@@ -221,6 +221,7 @@ def _build_row(document: Document, places: Mapping[int, Place]) -> StoredDocumen
         display_key=build_key(document.display_url),
         answered_key=build_answered_key(document),
         unavailable_ms=None if document.page is None else document.page.unavailable_ms,
+        rendered=document.rendered,
         # Most pages that may not be indexed never were.
         evidence=None
         if place or not document.claim.code

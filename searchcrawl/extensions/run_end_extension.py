@@ -10,8 +10,8 @@ from scrapy.crawler import Crawler
 from searchcrawl import urls
 from searchcrawl.codes import ANSWERED, REFUSED
 from searchcrawl.counters import MISCOUNTED, NO_START, has_mostly_failed_logins
-from searchcrawl.exceptions import LeaseLost, StoreError
-from searchcrawl.exit_codes import Exit, exit_of
+from searchcrawl.exceptions import ConfigurationError, LeaseLost, StoreError
+from searchcrawl.exit_codes import Exit, exit_of, exit_of_failure
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 from searchcrawl.store.documents import document_table
@@ -39,7 +39,8 @@ class RunEndExtension:
         if run.attributes is not None:
             for attribute, count in sorted(run.attributes.unreadable.items()):
                 logger.warning("attribute %s: %d values could not be read, and were left out", attribute, count)
-        ended = find_end_reason(reason, failed=run.shutdown.failure is not None)
+        failure = run.shutdown.failure
+        ended = find_end_reason(reason, failed=failure is not None and not isinstance(failure, ConfigurationError))
         try:
             _check_counters(run)
             # A file that was not written is the least of what may have gone wrong.
@@ -78,7 +79,7 @@ def find_end_reason(reason: str, *, failed: bool) -> str:
 def find_exit_code(run: Run, reason: str) -> Exit:
     """The exit code of a run that ended for ``reason``; raises StoreError."""
     if run.shutdown.failure is not None:
-        return Exit.STORE_FAILED
+        return exit_of_failure(run.shutdown.failure)
     if run.delivery_failure is not None:
         return Exit.INDEX_AWAY
     quarantined = run.read(lambda transaction: document_table.count_totals(transaction, run.source_id)["quarantined"])

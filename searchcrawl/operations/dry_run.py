@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from searchcrawl import clock
+from searchcrawl.render.renderer import RenderTrial
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_boundary
@@ -21,7 +22,12 @@ T = TypeVar("T")
 
 
 class DryRun(Run):
-    """A run whose writes are rolled back, and that has no lease."""
+    """A run whose writes are rolled back, and that has no lease.
+
+    ``trial`` is set where its page is rendered to be looked at.
+    """
+
+    trial: RenderTrial | None = None
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Returns the result of ``work``, whose transaction is rolled back."""

@@ -23,6 +23,8 @@ from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import ENDLESS, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import PAGES
 from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.render.rendered_page import RENDERED_TYPE, RenderFailed
+from searchcrawl.render.renderer import Renderer
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.run import Run
 from searchcrawl.soft404.signature import Sample, Signature, probe_url
@@ -72,12 +74,15 @@ class PlaceholderPagePipeline:
     not obeyed.
     """
 
-    def __init__(self, run: Run, side: SideRequests, robots: RobotsFiles | None) -> None:
+    def __init__(
+        self, run: Run, side: SideRequests, robots: RobotsFiles | None, renderer: Renderer | None = None
+    ) -> None:
         self._run = run
         self._side = side
         self._robots = robots
-        #: by last use
-        self._hosts: OrderedDict[str, _Host] = OrderedDict()
+        self._renderer = renderer
+        #: by last use; pages that a browser rendered are compared with what it makes of the answer to any path
+        self._hosts: OrderedDict[tuple[str, bool], _Host] = OrderedDict()
         #: hosts of which ``_hosts`` has no place for any more, and the table is to know
         self._noted: list[str] = []
         self._starts = frozenset(read_start_urls(run.project, run.source))
@@ -85,7 +90,7 @@ class PlaceholderPagePipeline:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PlaceholderPagePipeline:
         stages = stages_of(crawler)
-        return cls(stages.get(Run), stages.get(SideRequests), stages.find(RobotsFiles))
+        return cls(stages.get(Run), stages.get(SideRequests), stages.find(RobotsFiles), stages.find(Renderer))
 
     def process_item(self, item: object) -> object:
         """Returns the item, or the end of its visit; an awaitable of it if the host has to be probed first."""
@@ -102,15 +107,15 @@ class PlaceholderPagePipeline:
 
     def _check(self, document: Document, page: Page) -> Outcome | Awaitable[Outcome | None] | None:
         """How the visit ends where ``page`` is no content, at once or after its host was probed; None where it is."""
-        origin = urls.origin_of(document.claim.url)
-        host = self._hosts.get(origin)
+        key = urls.origin_of(document.claim.url), document.rendered is not None
+        host = self._hosts.get(key)
         if host is None:
             if not self._may_be_placeholder(document):
                 return None
-            host = self._hosts[origin] = _Host()
+            host = self._hosts[key] = _Host()
             if len(self._hosts) > _MAX_HOSTS:
                 self._forget(*self._hosts.popitem(last=False))
-        self._hosts.move_to_end(origin)
+        self._hosts.move_to_end(key)
         unknown = 0 <= host.tries < _MAX_TRIES and self._may_be_placeholder(document)
         if host.probing is None and (unknown or self._repeats_last(host, document, page)):
             host.probing = asyncio.ensure_future(self._probe(host, document))
@@ -131,9 +136,9 @@ class PlaceholderPagePipeline:
         except (StoreError, LeaseLost) as error:
             self._run.shutdown.fail(error)
 
-    def _forget(self, origin: str, host: _Host) -> None:
+    def _forget(self, key: tuple[str, bool], host: _Host) -> None:
         if host.has_own_pages and not host.answers_any:
-            self._noted.append(urls.host_and_port(origin))
+            self._noted.append(urls.host_and_port(key[0]))
 
     def _may_be_placeholder(self, document: Document) -> bool:
         if "html" not in document.mimetype and not document.mimetype.startswith("text/"):
@@ -237,8 +242,22 @@ class PlaceholderPagePipeline:
             raise
         if answer.status not in PAGES:
             raise _NoAnswer
-        page = await asyncio.to_thread(self._parse, answer)
+        page = await self._read(answer, rendered=document.rendered is not None)
         return Sample.of(page, asked=asked), answer.url
+
+    async def _read(self, answer: SideAnswer, *, rendered: bool) -> Page:
+        """The page of an answer; ``rendered``: as the browser shows it, since the shells of an application are all equal."""
+        if self._renderer is None or not rendered:
+            return await asyncio.to_thread(self._parse, answer)
+        try:
+            shown = await self._renderer.render(answer.url)
+        except RenderFailed as error:
+            raise SideRequestFailed(f"not rendered: {error}", code=error.code) from error
+        if shown.status not in PAGES:
+            raise _NoAnswer
+        return await asyncio.to_thread(
+            self._parse_html, shown.html.encode("utf-8", "replace"), answer.url, RENDERED_TYPE
+        )
 
     def _parse(self, answer: SideAnswer) -> Page:
         try:
@@ -250,6 +269,10 @@ class PlaceholderPagePipeline:
         if content_type.lower().startswith("text/plain"):
             text, _ = decode(body, content_type=content_type, default_charset=charset)
             return Page(text=collapse_lines(text))
+        return self._parse_html(body, answer.url, content_type)
+
+    def _parse_html(self, body: bytes, url: str, content_type: str) -> Page:
+        charset = self._run.source.fetch.default_charset
         return parse_html(
-            body, url=answer.url, content_type=content_type, default_charset=charset, robots_headers=(), user_agent=""
+            body, url=url, content_type=content_type, default_charset=charset, robots_headers=(), user_agent=""
         )

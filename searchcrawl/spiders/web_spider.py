@@ -65,6 +65,7 @@ class WebSpider(SourceSpider):
             fetched_at=response.meta.get("fetched_at") or clock.now(),
             redirects=find_redirects(response.request) if response.request else (),
             cached=response.meta.get("cached"),
+            rendered=response.meta.get("rendered"),
         )
         return [self.build_document(answer)]
 
@@ -83,6 +84,8 @@ class WebSpider(SourceSpider):
             redirects=answer.redirects,
             answered_url=self.run.rewriting.identity.strip(answer.url) if answer.redirects else None,
             cached=answer.cached,
+            # The cache has the page as it was rendered.
+            rendered=answer.rendered if self.run.requests else answer.claim.rendered,
             canonical=self._find_canonical(answer) if b"link" in last else None,
             # Validators belong to the URL that answered.
             etag=None if answer.redirects else _decode(last.get(b"etag")),

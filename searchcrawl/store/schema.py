@@ -170,6 +170,17 @@ patterns = Table(
     UniqueConstraint("source_id", "key"),
 )
 
+# What rendering brought for sets of URLs that are alike: pages that a browser rendered although their plain answer does
+# not say that they need it, and how many of them had more text then (rules.rendering). The set is known by a hash alone.
+render_patterns = Table(
+    "render_patterns",
+    metadata,
+    Column("source_id", Integer, ForeignKey("sources.id"), primary_key=True, autoincrement=False),
+    Column("key", BigInteger, primary_key=True, autoincrement=False),
+    Column("rendered", Integer, nullable=False, server_default="0"),
+    Column("gained", Integer, nullable=False, server_default="0"),
+)
+
 documents = Table(
     "documents",
     metadata,
@@ -217,6 +228,8 @@ documents = Table(
     # When its author wants it removed from the index (unavailable_after): from then on the same bytes are processed
     # again. 0: they are in any case, since the visit after an edit of the source brought no text. Null: never.
     Column("unavailable_ms", BigInteger),
+    # Why a browser rendered its page; null: it is as the server sends it.
+    Column("rendered", Text),
     # Why the index refused it.
     Column("index_error", Text),
     # What is or was held against it: the code, and the rule that decided (rules.lifecycle.describe_evidence); null: no
@@ -320,6 +333,7 @@ former_documents = Table(
     Column("display_key", BigInteger),
     Column("answered_key", BigInteger),
     Column("unavailable_ms", BigInteger),
+    Column("rendered", Text),
     Column("copy_digest", LargeBinary),
     Column("near_digest", LargeBinary),
     Column("evidence", Text),

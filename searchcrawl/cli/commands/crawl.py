@@ -29,7 +29,7 @@ from searchcrawl.comparison.look import look_at_index
 from searchcrawl.counters import NO_START, has_mostly_failed_logins
 from searchcrawl.delivery.export import find_kind
 from searchcrawl.exceptions import ConfigurationError, LeaseLost, SearchcrawlError, StoreError, UnknownSource
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exit_codes import Exit, exit_of_failure
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.own_code import show_error
@@ -235,7 +235,7 @@ class CrawlCommand(Command):
         for note in run.files.notes:
             print_note(f"searchcrawl: {note}")
         run.database.close()
-        return run.exit_code if run.shutdown.failure is None else Exit.STORE_FAILED
+        return run.exit_code if run.shutdown.failure is None else exit_of_failure(run.shutdown.failure)
 
     def _show_status(self, run: Run, *, as_json: bool) -> dict[str, Any]:
         preserve = run.project.cache.preserve

@@ -81,6 +81,7 @@ class StoredDocument:
     display_key: int | None = None
     answered_key: int | None = None
     unavailable_ms: int | None = None
+    rendered: str | None = None
     evidence: str | None = None
 
 
@@ -152,6 +153,7 @@ _CONFIRM: Final = (
         unavailable_ms=case(
             (bindparam("read") == 1, bindparam("new_unavailable", type_=BigInteger)), else_=documents.c.unavailable_ms
         ),
+        rendered=bindparam("new_rendered"),
         state=case(
             # The page is back: the removal in quarantine is dropped.
             (and_(documents.c.state == int(DocumentState.QUARANTINED), _IS_GOOD), OUT_OF_QUARANTINE),
@@ -197,6 +199,7 @@ class Confirmed:
     unavailable_ms: int | None = None
     same_fields: bool = False
     copy_digest: bytes | None = None
+    rendered: str | None = None
 
 
 def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
@@ -214,6 +217,7 @@ def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
                 "same_fields": int(entry.same_fields),
                 "has_copy": int(entry.copy_digest is not None),
                 "new_copy": entry.copy_digest,
+                "new_rendered": entry.rendered,
             }
             for entry in confirmed
         ]

@@ -38,6 +38,7 @@ _VALUES: Final = (
     "display_key",
     "answered_key",
     "unavailable_ms",
+    "rendered",
     "copy_digest",
     "near_digest",
     "evidence",

@@ -21,6 +21,7 @@ from searchcrawl.store.schema import (
     outlinks,
     patterns,
     refused_links,
+    render_patterns,
     sitemaps,
     sources,
     unfollowed_links,
@@ -37,6 +38,7 @@ _TO_BE_SENT: Final = frozenset({DocumentState.CACHED, DocumentState.RECORD_LOST}
 OF_SOURCE: Final = (
     sitemaps,
     patterns,
+    render_patterns,
     refused_links,
     listing_dues,
     host_blocks,

@@ -276,6 +276,7 @@ class UrlFacts:
     sitemap: str | None
     lastmod_ms: int | None
     mimetype: str | None
+    rendered: str | None
     content_length: int
     place: tuple[int, int, int, int] | None
     canonical: str | None
@@ -321,6 +322,7 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
         sitemap=row.sitemap,
         lastmod_ms=row.lastmod_ms,
         mimetype=row.mimetype,
+        rendered=row.rendered,
         content_length=row.content_length or 0,
         place=_build_place(row),
         canonical=row.canonical,
@@ -362,6 +364,7 @@ _SELECTED: Final = select(
     _naming.c.canonical_key.label("referrer_canonical_key"),
     sitemaps.c.url.label("sitemap"),
     documents.c.mimetype,
+    documents.c.rendered,
     documents.c.content_length,
     documents.c.segment,
     documents.c.record_offset,

@@ -187,6 +187,7 @@ _CLAIM_COLUMNS: Final = (
     documents.c.display_key,
     documents.c.answered_key,
     documents.c.unavailable_ms,
+    documents.c.rendered,
     documents.c.code.label("document_code"),
     documents.c.indexed_version,
     documents.c.rejected_run,
@@ -270,6 +271,7 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
         interval_ms=row.interval_ms,
         sitemap_id=row.sitemap_id,
         lastmod_ms=row.lastmod_ms,
+        rendered=row.rendered,
         in_archive=row.etag is not None and row.etag.startswith(ARCHIVE_ETAG),
     )
 

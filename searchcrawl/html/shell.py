@@ -1,0 +1,98 @@
+"""Reads from the bytes of a page how much of it is there without its scripts (C10).
+
+No tree is built: all pages of a source that renders are read once more for it. Each byte is looked at a few times at most,
+and of an ordinary page only the first kilobytes are.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from searchcrawl.rules.rendering import Shell
+
+_BLANKS: Final = re.compile(rb"\s*+")
+_NAME: Final = re.compile(rb"/?[a-z][a-z0-9:_-]{0,60}")
+_SCRIPT: Final = re.compile(rb"<script", re.IGNORECASE)
+#: Elements whose content is no text that a reader sees.
+_UNSEEN: Final = frozenset({
+    b"script", b"style", b"noscript", b"template", b"title", b"textarea", b"svg", b"math", b"select", b"iframe",
+})  # fmt: skip
+#: Scripts of these types are data.
+_DATA: Final = (b"json", b"text/template", b"text/html", b"importmap", b"speculationrules")
+#: The names, as id, under which frameworks look for the element that they fill.
+_ROOT: Final = re.compile(
+    rb"\sid\s{0,9}=\s{0,9}[\"']?(root|app|__next|__nuxt|___gatsby|app-root|main-app|react-root)[\"'\s>/]"
+)
+#: Elements of their own that frameworks fill.
+_ROOT_NAME: Final = re.compile(rb"(?:app|[a-z]{1,20})-(?:root|app)")
+#: The longest tag, and the longest notice, in which something is looked for.
+_READ_BYTES: Final = 2_000
+
+
+def has_scripts(body: bytes) -> bool:
+    """Whether a page may have scripts: without any nothing more is to be read."""
+    return _SCRIPT.search(body) is not None
+
+
+def read_shell(body: bytes, *, enough: int | None = None) -> Shell:
+    """The shell of a page in UTF-8; reading ends after ``enough`` bytes of text, where the numbers end as well."""
+    # The lower case of bytes is as long as they are.
+    low, size = body.lower(), len(body)
+    text = scripts = at = 0
+    root: str | None = None
+    notice = False
+    while at < size and (enough is None or text < enough):
+        start = low.find(b"<", at)
+        text += sum(map(len, low[at : size if start < 0 else start].split()))
+        if start < 0:
+            break
+        name, end = _read_tag(low, start)
+        if end < 0:
+            break
+        tag = low[start : min(end, start + _READ_BYTES)]
+        scripts += name == b"script" and not any(kind in tag for kind in _DATA)
+        at = end
+        if name in _UNSEEN and not tag.endswith(b"/>"):
+            close = low.find(b"</" + name, end)
+            content_end = size if close < 0 else close
+            notice = notice or (name == b"noscript" and b"javascript" in low[end : min(content_end, end + _READ_BYTES)])
+            at = content_end
+        elif root is None and (found := _find_root(name, tag)) is not None and _is_empty(low, end):
+            root = found
+    return Shell(text, scripts, root, notice)
+
+
+def _read_tag(low: bytes, start: int) -> tuple[bytes, int]:
+    """The name of the tag, b"" for a comment and the like, and where it ends; -1 where it never does."""
+    if low.startswith(b"<!--", start):
+        # The dashes of a comment's beginning may be those of its end.
+        end = low.find(b"-->", start + 2)
+        return b"", end if end < 0 else end + 3
+    found = _NAME.match(low, start + 1)
+    if found is None and low[start + 1 : start + 2] not in {b"!", b"?", b"/"}:
+        # A sign in a text.
+        return b"", start + 1
+    end = low.find(b">", start)
+    return found[0] if found is not None else b"", end if end < 0 else end + 1
+
+
+def _find_root(name: bytes, tag: bytes) -> str | None:
+    """How an element is called into which a page is built; None for another one."""
+    if not name or name.startswith(b"/"):
+        return None
+    found = _ROOT.search(tag)
+    if found is not None:
+        return f"#{found[1].decode()}"
+    return f"<{name.decode()}>" if _ROOT_NAME.fullmatch(name) else None
+
+
+def _is_empty(low: bytes, at: int) -> bool:
+    """Whether the element that begins here ends before anything but blanks and one comment."""
+    at = _BLANKS.match(low, at).end()  # type: ignore[union-attr]  # it matches everywhere
+    if low.startswith(b"<!--", at):
+        end = low.find(b"-->", at + 2)
+        if end < 0:
+            return False
+        at = _BLANKS.match(low, end + 3).end()  # type: ignore[union-attr]  # as above
+    return low.startswith(b"</", at)

@@ -1,0 +1,126 @@
+"""The browser of one crawl: started before the first request, asked for pages, closed after the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from scrapy.http import Response
+from scrapy.utils.misc import load_object
+
+from searchcrawl.counters import RENDERED, RENDERED_BYTES, RENDERED_MS
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.render.crawl_wall import CrawlWall
+from searchcrawl.render.options import RenderOptions
+from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage
+from searchcrawl.render.verdicts import Verdicts
+from searchcrawl.run import Run
+from searchcrawl.sources.render_table import Render
+
+#: By its name: what drives a browser is loaded by a crawl that needs it, and by no other.
+_BROWSER: Final = "searchcrawl.render.browser.Browser"
+
+
+class PageBrowser(Protocol):
+    """What renders pages; ``render`` raises RenderFailed, ``start`` BrowserUnavailable."""
+
+    async def start(self) -> None:
+        """Begins; nothing was rendered before."""
+
+    async def render(
+        self, url: str, *, headers: Mapping[str, str] = ..., cookies: Sequence[Any] = ..., trace: Path | None = None
+    ) -> RenderedPage:
+        """The page of ``url``."""
+
+    async def close(self) -> None:
+        """Ends the browser, and all that it started."""
+
+
+@dataclass(slots=True)
+class RenderTrial:
+    """What ``test --render`` asks for, and the plain answer that it shows beside the rendered page."""
+
+    trace: Path | None = None
+    plain: Response | None = None
+
+
+class Renderer:
+    """The browser of one source, and what is known of its pages. For the event loop."""
+
+    def __init__(
+        self,
+        run: Run,
+        wall: CrawlWall,
+        *,
+        open_browser: Callable[[Run, CrawlWall], PageBrowser] | None = None,
+        trial: RenderTrial | None = None,
+    ) -> None:
+        self._run = run
+        self._wall = wall
+        self._open_browser = open_browser or open_default_browser
+        self._browser: PageBrowser | None = None
+        self.trial = trial
+        self.verdicts = Verdicts(run)
+
+    async def open(self) -> None:
+        """Starts the browser; raises ConfigurationError where there is none, and StoreError."""
+        await self.verdicts.load()
+        try:
+            browser = self._open_browser(self._run, self._wall)
+            await browser.start()
+        except BrowserUnavailable as error:
+            raise ConfigurationError(*self._run.source.locate("render.mode"), str(error)) from error
+        self._browser = browser
+
+    async def close(self) -> None:
+        """Ends the browser."""
+        browser, self._browser = self._browser, None
+        if browser is not None:
+            await browser.close()
+
+    async def render(
+        self, url: str, *, headers: Mapping[str, str] | None = None, cookies: Sequence[Mapping[str, str]] = ()
+    ) -> RenderedPage:
+        """The page of ``url``; ``headers`` and ``cookies`` go to its origin only. Raises RenderFailed."""
+        if self._browser is None:
+            raise RuntimeError("the browser is not open")
+        trace = None if self.trial is None else self.trial.trace
+        with self._wall.open_for(url):
+            page = await self._browser.render(url, headers=headers or {}, cookies=cookies, trace=trace)
+        self._run.count(**{RENDERED: 1, RENDERED_MS: round(page.seconds * 1000), RENDERED_BYTES: page.received_bytes})
+        return page
+
+
+def open_default_browser(run: Run, wall: CrawlWall) -> PageBrowser:
+    """The browser of this machine, not yet started; raises BrowserUnavailable where its driver is not installed."""
+    try:
+        kind = load_object(_BROWSER)
+    except ImportError as error:
+        raise BrowserUnavailable(
+            f"the driver of the browser is not installed: pip install 'searchcrawl[playwright]' ({error})"
+        ) from error
+    fetch = run.source.fetch
+    browser: PageBrowser = kind(
+        build_options(run.source.render),
+        wall,
+        user_agent=run.project.user_agent_header,
+        timeout_seconds=float(fetch.timeout_seconds),
+        max_bytes=fetch.max_bytes,
+        verify_certificates=fetch.verify_certificates,
+    )
+    return browser
+
+
+def build_options(table: Render) -> RenderOptions:
+    """The options of a ``[render]``."""
+    return RenderOptions(
+        wait_for=table.wait_for,
+        quiet_ms=table.quiet_ms,
+        max_seconds=table.max_seconds,
+        pages=table.pages,
+        block=table.block,
+        scroll=table.scroll,
+        allow_hosts=table.allow_hosts,
+    )

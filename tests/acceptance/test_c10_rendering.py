@@ -1,0 +1,249 @@
+"""Pages that need JavaScript, with a browser of the tests: what is rendered, when, and what becomes of it (C10, C11)."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from searchcrawl.rules.rendering import SAMPLE_ONE_IN
+from tests.acceptance.support_project import CrawlProject, environment, new_project
+from tests.site.client import SiteProcess
+
+HOST = "www.acme.test"
+SHELL = "<html><head><title>App</title></head><body><div id=root></div><script src=/app.js></script></body></html>"
+WORDS = "amber birch cedar delta ember frost grove heath inlet jetty knoll larch maple north ocean pearl quartz ridge"
+
+
+def text_of(name: str, count: int = 20) -> str:
+    return " ".join(f"{name} {WORDS}" for _ in range(count))
+
+
+def plain(name: str, *links: str) -> str:
+    anchors = "".join(f"<a href='{link}'>{link}</a> " for link in links)
+    return f"<html><head><title>{name}</title><script src=/menu.js></script></head><body><p>{text_of(name)}</p>{anchors}</body></html>"
+
+
+def app(name: str, *links: str) -> str:
+    anchors = "".join(f"<a href='{link}'>{link}</a> " for link in links)
+    return f"<html><head><title>{name}</title></head><body><div id=root><p>{text_of(name)}</p>{anchors}</div></body></html>"
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """A project whose browser is that of the tests."""
+
+    project: CrawlProject
+    folder: Path
+
+    def pages(self, **pages: Any) -> None:
+        (self.folder / "pages.json").write_text(json.dumps({f"/{path}": page for path, page in pages.items()}))
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        (self.folder / "asked.txt").write_text("")
+        command = [sys.executable, "-m", "tests.fake_browser", str(self.folder), *arguments]
+        return subprocess.run(
+            command,
+            check=False,
+            cwd=self.project.folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def crawl(self) -> dict[str, int]:
+        ended = self.run("crawl", "demo", "--json")
+        assert ended.returncode == 0, ended.stderr
+        counts: dict[str, int] = json.loads(ended.stdout)["counts"]
+        return counts
+
+    def asked(self) -> list[str]:
+        """The paths that the browser was asked for since the last command began."""
+        lines = (self.folder / "asked.txt").read_text().splitlines()
+        return [urlsplit(line).path for line in lines if line != "closed"]
+
+
+@pytest.fixture
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as running:
+        yield running
+
+
+def rendering(tmp_path: Path, site: SiteProcess, *starts: str, **overrides: Any) -> Rendering:
+    begin = [site.url(HOST, path) for path in starts or ("/begin.html",)]
+    values = {
+        "start": {"urls": begin, "sitemaps": "off"}, "render": {"mode": "auto"},
+        "scope": {"include_hosts": [f"={HOST}"], "include_urls": ["*"], "exclude_urls": ["*/excluded*"]}, **overrides,
+    }  # fmt: skip
+    folder = tmp_path / "browser"
+    folder.mkdir()
+    found = Rendering(new_project(tmp_path / "project", site, **values), folder)
+    found.pages()
+    return found
+
+
+def test_c10_mixed_site_when_it_is_crawled_twice_then_the_pages_that_need_it_and_a_sample_are_rendered(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    names = [f"plain{number}" for number in range(300)]
+    apps = [f"app{number}" for number in range(30)]
+    bodies = {f"/{name}": plain(name) for name in names} | {f"/{name}": SHELL for name in apps}
+    bodies["/begin.html"] = plain("begin", *(f"/{name}" for name in [*names, *apps]))
+    site.set_pages(HOST, bodies)
+    here = rendering(tmp_path, site)
+    here.pages(**{name: app(name) for name in apps}, **{name: plain(name) for name in names})
+
+    first, asked = here.crawl(), here.asked()
+    second, asked_again = here.crawl(), here.asked()
+
+    assert sorted(path for path in asked if "app" in path) == sorted(f"/{name}" for name in apps)
+    assert len(asked) - len(apps) <= 3 * 300 // SAMPLE_ONE_IN
+    assert (first["fetched"], first["new"], first["rendered"]) == (331, 331, len(asked))
+    assert first["rendered_ms"] == 250 * len(asked)
+    assert first["rendered_bytes"] == 1000 * len(asked)
+    # Their shells are unchanged: they are rendered all the same, and nothing of them is new.
+    assert sorted(path for path in asked_again if "app" in path) == sorted(f"/{name}" for name in apps)
+    assert (second["new"], second["changed"], second["indexed"]) == (0, 0, 0)
+    assert "/app7" in " ".join(here.project.found("app7"))
+
+
+def test_c10_page_when_its_shell_is_unchanged_and_what_is_rendered_is_not_then_it_is_sent(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    site.set_page(HOST, "/begin.html", SHELL)
+    here = rendering(tmp_path, site)
+    here.pages(**{"begin.html": app("first")})
+    here.crawl()
+    here.pages(**{"begin.html": app("second")})
+    site.clear_log()
+
+    counts = here.crawl()
+
+    assert [entry["status"] for entry in site.log(host=HOST) if entry["path"] == "/begin.html"] == [304]
+    assert (counts["changed"], counts["indexed"], counts["not_modified"]) == (1, 1, 0)
+    assert len(here.project.found("second")) == 1
+
+
+def test_c10_links_when_a_page_is_rendered_then_those_of_its_tree_and_its_routes_are_followed(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    site.set_pages(HOST, {"/begin.html": SHELL, "/listed": plain("listed"), "/route": plain("route")})
+    here = rendering(tmp_path, site)
+    here.pages(**{"begin.html": {"html": app("begin", "/listed"), "routes": ["/route", "/excluded"]}})
+
+    here.crawl()
+
+    assert sorted(here.asked()) == ["/begin.html"]
+    codes = {urlsplit(url).path.rpartition("test")[2] or url: code for url, code in here.project.codes().items()}
+    assert sum(code == 200 for code in codes.values()) == 3
+
+
+def test_c10_apply_when_texts_are_read_anew_then_the_cache_has_what_was_rendered(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    site.set_page(HOST, "/begin.html", SHELL)
+    here = rendering(tmp_path, site)
+    here.pages(**{"begin.html": app("begin").replace("</body>", "<nav>navigated</nav></body>")})
+    here.crawl()
+    source = here.project.folder / "sources" / "demo.toml"
+    source.write_text(source.read_text() + '\n[content]\nmode = "all"\n')
+
+    planned = here.run("plan", "demo", "--json")
+    applied = here.run("apply", json.loads(planned.stdout)["plan"])
+
+    assert (planned.returncode, applied.returncode) == (0, 0), planned.stderr + applied.stderr
+    assert here.asked() == []
+    assert len(here.project.found("navigated")) == 1
+
+
+@pytest.mark.parametrize(("code", "tries"), [(902, 2), (904, 1), (955, 1)])
+def test_c10_page_when_it_cannot_be_rendered_then_its_row_says_so_and_the_others_go_on(
+    tmp_path: Path, site: SiteProcess, code: int, tries: int
+) -> None:
+    site.set_pages(HOST, {"/begin.html": plain("begin", "/app"), "/app": SHELL})
+    here = rendering(tmp_path, site, fetch={"retries": 1})
+    here.pages(app={"fails": code})
+
+    counts = here.crawl()
+
+    row = next(row for url, row in here.project.rows().items() if url.endswith("/app"))
+    assert (row["code"], len(here.asked())) == (code, tries)
+    assert row["error"].startswith("not rendered: it took too long")
+    assert counts["new"] == 1
+
+
+def test_c10_redirect_when_a_script_makes_it_then_its_target_is_the_page(tmp_path: Path, site: SiteProcess) -> None:
+    site.set_pages(HOST, {"/begin.html": SHELL, "/target": plain("target")})
+    here = rendering(tmp_path, site)
+    here.pages(**{"begin.html": {"url": "/target", "redirects": [["/begin.html", 301]], "html": plain("target")}})
+
+    here.crawl()
+
+    codes = {url.rpartition("/")[2]: code for url, code in here.project.codes().items()}
+    assert codes == {"begin.html": 954, "target": 200}
+
+
+def test_c10_placeholder_when_an_application_answers_any_path_then_what_it_renders_for_it_is_no_document(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    pages = {"begin.html": app("begin", "/one", "/two", "/gone", "/old"), "one": app("one"), "two": app("two")}
+    # The same frame for each path, also for those that nobody has.
+    site.set_behaviour(HOST, status=200, body=SHELL, headers={"Content-Type": "text/html"})
+    here = rendering(tmp_path, site)
+    here.pages(**pages, **{"*": app("missing")})
+
+    here.crawl()
+
+    codes = {url.rpartition("/")[2]: code for url, code in here.project.codes().items()}
+    assert codes == {"begin.html": 200, "one": 200, "two": 200, "gone": 965, "old": 965}
+
+
+def test_c10_source_when_no_browser_can_start_then_exit_4_before_the_first_request(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    here = rendering(tmp_path, site)
+    here.pages(quits="")
+    (here.folder / "pages.json").write_text(json.dumps({"quits": True}))
+
+    ended = here.run("crawl", "demo")
+
+    assert ended.returncode == 4, ended.stderr
+    assert "sources/demo.toml: render.mode: no browser here: install one" in ended.stderr
+    assert site.log() == []
+
+
+def test_c10_source_when_it_does_not_render_then_nothing_of_a_browser_is_loaded(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    site.set_page(HOST, "/begin.html", SHELL)
+    here = rendering(tmp_path, site, render={"mode": "never"})
+    (here.folder / "pages.json").write_text(json.dumps({"quits": True}))
+    code = (
+        "import sys, atexit; atexit.register(lambda: print([name for name in sys.modules if 'playwright' in name "
+        "or name == 'searchcrawl.render.browser'], file=sys.stderr)); "
+        "sys.argv = ['searchcrawl', 'crawl', 'demo']; from searchcrawl.__main__ import main; main()"
+    )
+
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        cwd=here.project.folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.splitlines()[-1] == "[]"
+    log = here.project.log()
+    assert "RenderMiddleware" not in log
+    assert not re.search("browser", log, re.IGNORECASE)

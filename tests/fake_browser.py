@@ -1,0 +1,105 @@
+"""A browser for tests: it answers from a file, asks its wall as a real one does, and writes down what it was asked for.
+
+``python -m tests.fake_browser FOLDER ARGUMENT…`` is the command line of searchcrawl with it in place of the real one.
+FOLDER has ``pages.json``: an object by path, each the HTML of a page or an object with fields of ``RenderedPage``, or
+with ``fails`` (a code), or with ``quits`` for a browser that cannot start; ``asked.txt`` gets a line for each page.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urljoin, urlsplit
+
+from searchcrawl.render import renderer
+from searchcrawl.render.options import RenderOptions
+from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
+from searchcrawl.render.wall import Wall
+
+_FOLDER: Final = "FAKE_BROWSER_FOLDER"
+
+
+class FakeBrowser:
+    """Renders what ``pages.json`` says; a page that is not in it has no text."""
+
+    def __init__(self, options: RenderOptions, wall: Wall, **settings: Any) -> None:
+        self._wall = wall
+        self._open = False
+
+    async def start(self) -> None:
+        if "quits" in read_pages():
+            raise BrowserUnavailable("no browser here: install one")
+        self._open = True
+
+    async def close(self) -> None:
+        self._open = False
+        note("closed")
+
+    async def render(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] = {},
+        cookies: Sequence[Any] = (),
+        trace: Path | None = None,
+    ) -> RenderedPage:
+        assert self._open
+        note(url)
+        if trace is not None:
+            trace.write_text(f"trace of {url}", encoding="utf-8")
+        refusal = self._wall.check_navigation(url)
+        if refusal is not None:
+            raise RenderFailed(refusal, code=955)
+        await self._wall.take_turn(url)
+        path = urlsplit(url).path
+        pages = read_pages()
+        known = pages.get(path, pages.get("/*", "<html><body></body></html>"))
+        page = {"html": known} if isinstance(known, str) else dict(known)
+        if "fails" in page:
+            raise RenderFailed("it took too long", code=page["fails"])
+        sent = [(name, value) for name, value in page.get("headers", [["content-type", "text/html"]])]
+        return RenderedPage(
+            url=urljoin(url, page.get("url", url)),
+            status=page.get("status", 200),
+            headers=sent,
+            html=page.get("html", ""),
+            routes=tuple(urljoin(url, route) for route in page.get("routes", ())),
+            redirects=tuple((urljoin(url, hop), status) for hop, status in page.get("redirects", ())),
+            seconds=0.25,
+            received_bytes=1000,
+            refused={},
+        )
+
+
+def folder() -> Path:
+    """Where its files are."""
+    return Path(os.environ[_FOLDER])
+
+
+def read_pages() -> dict[str, Any]:
+    """What the browser answers."""
+    pages: dict[str, Any] = json.loads((folder() / "pages.json").read_text(encoding="utf-8"))
+    return pages
+
+
+def note(line: str) -> None:
+    """Writes down what happened."""
+    with (folder() / "asked.txt").open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+
+
+def main() -> None:
+    """The command line, with this browser."""
+    os.environ[_FOLDER] = sys.argv.pop(1)
+    renderer._BROWSER = "tests.fake_browser.FakeBrowser"
+    from searchcrawl.__main__ import main as searchcrawl
+
+    searchcrawl()
+
+
+if __name__ == "__main__":
+    main()
