@@ -13,16 +13,8 @@ ACTIONS: Final[Mapping[str, frozenset[str]]] = {
     "cache": frozenset({"list", "show", "check", "repair", "compact", "export", "import", "migrate"}),
     "sources": frozenset({"rename", "export", "import", "apply", "rollback"}),
 }
-OPTIONS: Final[Mapping[str, frozenset[str]]] = {
-    "test": frozenset({"--render", "--trace"}),
-}
 
 
 def find(command: str, args: Sequence[str]) -> str | None:
     """What of a command's ``args`` (those that it does not know, and no options) a later release brings."""
-    end = args.index("--") if "--" in args else len(args)
-    for arg in args[:end]:
-        option = arg.partition("=")[0]
-        if option in OPTIONS.get(command, ()):
-            return option
     return next((arg for arg in args[:1] if arg in ACTIONS.get(command, ())), None)

@@ -60,3 +60,8 @@ def build_dry_run(project: Project, source: Source, database: Database) -> DryRu
         row=RunRow(id=0, kind=RunKind.MAINTENANCE, started_ms=now_ms, horizon_ms=now_ms),
         fingerprint="",
     )
+
+
+def render_all(source: Source) -> Source:
+    """The same source, as if its file said that all of its pages are rendered."""
+    return source.model_copy(update={"render": source.render.model_copy(update={"mode": "always"})})

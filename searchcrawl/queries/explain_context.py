@@ -17,6 +17,7 @@ from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import MAX_URLS, NO_LIMITS, Boundary, is_trap_limit
 from searchcrawl.rules.decision import NO_INCLUDE, Decision
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_last_modified
+from searchcrawl.rules.rendering import Need, build_key
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 from searchcrawl.sources.config import Origin, Source
 from searchcrawl.sources.effective import BUILT_IN, list_layers
@@ -30,8 +31,9 @@ from searchcrawl.store.hosts import host_table
 from searchcrawl.store.hosts.host_table import HostBlock
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
-from searchcrawl.store.urls import redirect_chain, unfollowed_table, url_queries
+from searchcrawl.store.urls import redirect_chain, render_table, unfollowed_table, url_queries
 from searchcrawl.store.urls.redirect_chain import RedirectingUrl
+from searchcrawl.store.urls.render_table import Gains
 from searchcrawl.store.urls.unfollowed_table import Nofollow, UnfollowedLink
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.store.urls.url_state import UrlState, derive_url_state
@@ -97,7 +99,8 @@ class Context:
     ``scope.max_urls`` where it refuses new URLs; ``block`` the pause of its host that is in force now; ``led`` are the rows
     whose pages came from it, ``unfollowed`` the links to it that may not be followed, of which no other is known if
     ``unfollowed_cut`` is false; all three where it was never seen by itself, or nothing names it any more. ``canonical_chain`` are the rows that it, and
-    they in turn, name as canonical. ``anchors`` are the texts of links that are indexed with it.
+    they in turn, name as canonical. ``anchors`` are the texts of links that are indexed with it. ``gains`` are what rendering
+    brought for pages like it, each with what their plain answers said.
     """
 
     inputs: SourceInputs
@@ -117,6 +120,7 @@ class Context:
     unfollowed_cut: bool = False
     canonical_chain: Sequence[CanonicalTarget] = ()
     anchors: Sequence[str] = ()
+    gains: Sequence[tuple[str, Gains]] = ()
 
     @property
     def source(self) -> Source:
@@ -281,6 +285,7 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         full=_find_full(transaction, source, source_id) if facts is None else None,
         block=host_table.find_block(transaction, urls.host_and_port(url), clock.now_ms()),
         canonical_chain=_follow_canonicals(transaction, source_id, facts),
+        gains=_find_gains(transaction, source, source_id, url),
         anchors=[] if facts is None else anchor_table.load_of(transaction, facts.listed.url_id),
         **_find_leads(transaction, source, source_id, url)
         if source_id is not None and (facts is None or facts.is_orphan)
@@ -352,3 +357,12 @@ def _read_robots(transaction: Transaction, project: Project, source: Source, url
     body = host_table.find_robots(transaction, origin)
     agent = source.robots.user_agent or project.user_agent
     return None if body is None else RobotsFile.parse(body, agent, url=f"{origin}/robots.txt")
+
+
+def _find_gains(transaction: Transaction, source: Source, source_id: int | None, url: str) -> list[tuple[str, Gains]]:
+    """What rendering brought for pages like that of ``url``; nothing where the source does not ask for it."""
+    if source_id is None or source.render.mode != "auto":
+        return []
+    said = {Need.DOUBTFUL: "leaves a doubt", Need.NONE: "has text"}
+    found = {text: render_table.find(transaction, source_id, build_key(url, need)) for need, text in said.items()}
+    return [(text, known) for text, known in found.items() if known is not None]

@@ -17,7 +17,7 @@ from searchcrawl.documents.checksum_pipeline import compute_fields_digest
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import Document, Outcome
 from searchcrawl.politeness.backoff import explain_block
-from searchcrawl.queries import explain_canonical, explain_visit
+from searchcrawl.queries import explain_canonical, explain_rendering, explain_visit
 from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.queries.explain_presence import NAMED_BY_NOTHING
 from searchcrawl.rules.failures import Failures
@@ -64,6 +64,9 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
     yield from _describe_redirects(listed)
     if listed.code not in NEVER_REQUESTED | {Code.ROBOTS}:
         yield _describe_answer(facts)
+    rendering = explain_rendering.describe_rendering(context, facts)
+    if rendering is not None:
+        yield Step("render", *rendering)
     if listed.document_state is not None:
         yield _describe_content(context, facts)
     code_facts = facts_of(listed.code)

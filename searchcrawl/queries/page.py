@@ -9,10 +9,14 @@ from typing import Any, Final
 from searchcrawl import clock
 from searchcrawl.commit.decide import find_nofollow
 from searchcrawl.commit.document_rows import build_record
+from searchcrawl.convert.convert_pipeline import build_text_rules
+from searchcrawl.convert.converter import ConversionContext
+from searchcrawl.convert.html_converter import convert_html
 from searchcrawl.delivery.documents import build_indexed_document
 from searchcrawl.delivery.usual_languages import choose_language, load_languages
 from searchcrawl.index_fields import LANGUAGE_PREFIXES
-from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.items import Document, Headers, Outcome, Page
+from searchcrawl.operations.dry_run import DryRun
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY
 from searchcrawl.run import Run
 from searchcrawl.store.batches.batch_table import BatchDocument
@@ -23,9 +27,10 @@ _LEFT_OUT: Final = frozenset({"content", "first_seen"})
 
 
 def describe_page(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any]:
-    """What ``test --json`` prints: ``{"url", "code", "rule", "error", "redirects", "fields", "text", "links"}``.
+    """What ``test --json`` prints: ``{"url", "code", "rule", "error", "redirects", "rendered", "fields", "text", "links"}``.
 
-    ``fields`` are those of the index, without those that only a delivery sets; empty where nothing would be stored.
+    ``rendered`` is why a browser rendered it, null if none did. Where it was asked to, ``text_before`` is the text of what
+    the server sent. ``fields`` are those of the index, without those that only a delivery sets; empty where nothing would be stored.
     """
     found: dict[str, Any] = {
         "url": url,
@@ -33,10 +38,14 @@ def describe_page(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any
         "rule": seen.rule,
         "error": seen.error if isinstance(seen, Outcome) else None,
         "redirects": [{"url": hop.url, "code": hop.code} for hop in seen.redirects],
+        "rendered": seen.rendered if isinstance(seen, Document) else None,
         "fields": {},
         "text": "",
         "links": [],
     }
+    trial = run.trial if isinstance(run, DryRun) else None
+    if trial is not None and trial.plain is not None:
+        found["text_before"] = _read_plain(trial.plain, run)
     if isinstance(seen, Outcome) or seen.page is None:
         return found
     if seen.code == 200:
@@ -44,6 +53,20 @@ def describe_page(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any
     found["text"] = seen.page.text
     found["links"] = list(_decide_links(seen, seen.page, run))
     return found
+
+
+def _read_plain(plain: tuple[str, Headers, bytes], run: Run) -> str:
+    """The text of a page as it was sent."""
+    url, headers, body = plain
+    context = ConversionContext(
+        url=url,
+        headers=headers,
+        mimetype="text/html",
+        default_charset=run.source.fetch.default_charset,
+        user_agent="",
+        text_rules=build_text_rules(run.source.content),
+    )
+    return convert_html(body, context).text
 
 
 def _build_fields(document: Document, run: Run) -> dict[str, Any]:

@@ -110,7 +110,8 @@ class RenderMiddleware:
 
     async def _render(self, request: Request, response: Response, claim: Claim, plan: Plan) -> Response:
         if self._renderer.trial is not None:
-            self._renderer.trial.plain = response
+            headers = tuple((name, value) for name, values in response.headers.items() for value in values)
+            self._renderer.trial.plain = (request.url, headers, response.body)
         try:
             page = await self._renderer.render(
                 request.url, headers=_list_headers(request), cookies=_list_cookies(request)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from scrapy.http import Response
-from scrapy.utils.misc import load_object
-
 from searchcrawl.counters import RENDERED, RENDERED_BYTES, RENDERED_MS
 from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.items import Headers
 from searchcrawl.render.crawl_wall import CrawlWall
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage
@@ -40,10 +39,10 @@ class PageBrowser(Protocol):
 
 @dataclass(slots=True)
 class RenderTrial:
-    """What ``test --render`` asks for, and the plain answer that it shows beside the rendered page."""
+    """What ``test --render`` asks for, and the plain answer (URL, headers, body) that it shows beside the rendered page."""
 
     trace: Path | None = None
-    plain: Response | None = None
+    plain: tuple[str, Headers, bytes] | None = None
 
 
 class Renderer:
@@ -96,7 +95,8 @@ class Renderer:
 def open_default_browser(run: Run, wall: CrawlWall) -> PageBrowser:
     """The browser of this machine, not yet started; raises BrowserUnavailable where its driver is not installed."""
     try:
-        kind = load_object(_BROWSER)
+        module, _, name = _BROWSER.rpartition(".")
+        kind = getattr(importlib.import_module(module), name)
     except ImportError as error:
         raise BrowserUnavailable(
             f"the driver of the browser is not installed: pip install 'searchcrawl[playwright]' ({error})"

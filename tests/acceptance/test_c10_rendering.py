@@ -247,3 +247,114 @@ def test_c10_source_when_it_does_not_render_then_nothing_of_a_browser_is_loaded(
     log = here.project.log()
     assert "RenderMiddleware" not in log
     assert not re.search("browser", log, re.IGNORECASE)
+
+
+def test_l1_explain_when_pages_were_rendered_or_not_then_it_says_so_and_why(tmp_path: Path, site: SiteProcess) -> None:
+    site.set_pages(HOST, {"/begin.html": plain("begin", "/app", "/late"), "/app": SHELL, "/late": SHELL})
+    here = rendering(tmp_path, site)
+    here.pages(app=app("app"), late={"fails": 904})
+    here.crawl()
+
+    said = {
+        path: [
+            (step["outcome"], step["detail"])
+            for step in json.loads(here.run("explain", site.url(HOST, path), "--json").stdout)["steps"]
+            if step["step"] == "render"
+        ]
+        for path in ("/begin.html", "/app", "/late")
+    }
+
+    assert said["/begin.html"] == [("plain", "taken as the server sends it (render.mode: auto)")]
+    assert said["/app"] == [("rendered", "by a browser: an empty element #root, 0 bytes of text and 1 script")]
+    assert said["/late"][0][0] == "failed"
+
+
+@pytest.mark.parametrize("mode", ["never", "auto", "always"])
+def test_j2_test_when_a_page_is_to_be_rendered_then_its_text_before_and_after_is_shown(
+    tmp_path: Path, site: SiteProcess, mode: str
+) -> None:
+    site.set_page(HOST, "/page.html", plain("before"))
+    here = rendering(tmp_path, site, render={"mode": mode})
+    here.pages(**{"page.html": app("after", "/more")})
+    trace = tmp_path / "trace.zip"
+
+    shown = here.run(
+        "test", site.url(HOST, "/page.html"), "--source", "demo", "--render", "--trace", str(trace), "--json"
+    )
+    printed = here.run("test", site.url(HOST, "/page.html"), "--source", "demo", "--render")
+
+    view = json.loads(shown.stdout)
+    assert view["rendered"] == "render.mode: always"
+    assert (view["text_before"][:6], view["text"][:5]) == ("before", "after")
+    assert [link["url"].rpartition("/")[2] for link in view["links"]] == ["more"]
+    assert trace.read_text(encoding="utf-8").endswith("/page.html")
+    lines = [line.strip() for line in printed.stdout.splitlines()]
+    assert lines.index("as it was sent:") < lines.index("as it was rendered:")
+
+
+def test_j2_test_when_it_is_not_asked_to_render_then_it_does_what_a_crawl_would(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    site.set_pages(HOST, {"/plain": plain("plain"), "/app": SHELL})
+    here = rendering(tmp_path, site)
+    here.pages(app=app("app"))
+
+    views = [
+        json.loads(here.run("test", site.url(HOST, path), "--source", "demo", "--json").stdout)
+        for path in ("/plain", "/app")
+    ]
+
+    assert [view["rendered"] is not None for view in views] == [False, True]
+    assert ["text_before" in view for view in views] == [False, False]
+    refused = here.run("test", site.url(HOST, "/app"), "--source", "demo", "--trace", "x")
+    assert (refused.returncode, "--trace needs --render" in refused.stderr) == (2, True)
+
+
+def test_c10_always_when_pages_have_text_then_they_are_rendered_all_the_same_and_files_are_not(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    site.set_pages(HOST, {"/begin.html": plain("begin", "/notes.txt")})
+    site.set_page(HOST, "/notes.txt", text_of("notes"), content_type="text/plain")
+    here = rendering(tmp_path, site, render={"mode": "always"})
+    here.pages(**{"begin.html": app("shown", "/notes.txt")})
+
+    counts, asked = here.crawl(), here.asked()
+
+    assert (counts["new"], asked) == (2, ["/begin.html"])
+    assert here.project.found("shown") == ["www.acme.test/begin.html"]
+    assert "www.acme.test/notes.txt" in here.project.found("notes")
+
+
+def test_c10_doubtful_pages_when_rendering_brings_nothing_then_the_next_ones_like_them_are_not_rendered(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    short = "<html><body><p>number {}</p><script src=/menu.js></script></body></html>"
+    links = [f"/item/{number}" for number in range(40)]
+    site.set_pages(HOST, {"/begin.html": plain("begin", *links), **{link: short.format(link) for link in links}})
+    # One after the other: of those that are under way together each is looked at.
+    here = rendering(tmp_path, site, fetch={"concurrency": 1})
+    here.pages(**{link[1:]: short.format(link) for link in links})
+
+    first, asked = here.crawl(), here.asked()
+
+    assert first["new"] == 41
+    assert 1 <= len(asked) <= 1 + 5
+
+
+def test_c10_doubtful_pages_when_rendering_brings_their_text_then_all_like_them_are_rendered(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    short = "<html><body><p>number {}</p><script src=/menu.js></script></body></html>"
+    links = [f"/item/{number}" for number in range(20)]
+    site.set_pages(HOST, {"/begin.html": plain("begin", *links), **{link: short.format(link) for link in links}})
+    here = rendering(tmp_path, site)
+    here.pages(**{link[1:]: app(f"item{link[6:]}x") for link in links})
+
+    here.crawl()
+    asked = [path for path in here.asked() if path != "/begin.html"]
+    second = here.crawl()
+
+    assert sorted(asked) == sorted(links)
+    assert (second["new"], second["changed"]) == (0, 0)
+    assert sorted(path for path in here.asked() if path != "/begin.html") == sorted(links)
+    assert len(here.project.found("item7x")) == 1

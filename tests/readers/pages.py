@@ -16,6 +16,7 @@ from searchcrawl.html.encoding import decode
 from searchcrawl.html.password_field import has_password_field
 from searchcrawl.html.raw_refresh import find_raw_refresh
 from searchcrawl.html.regions import TextRules
+from searchcrawl.html.shell import has_scripts, read_shell
 from searchcrawl.login.form import FormSettings, LoginFailed, fill_form
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
 
@@ -217,6 +218,29 @@ def encoding(body: bytes) -> None:
 def password(body: bytes) -> None:
     has_password_field(body)
     has_password_field(body, "p")
+
+
+@declare(
+    *(
+        "<script",
+        "</script>",
+        "<noscript>",
+        "javascript",
+        "<!--",
+        "-->",
+        "<div id=root>",
+        "</div>",
+        "<app-root>",
+        "<",
+        ">",
+    ),
+    *("<svg>", "</svg", "/>", " ", "\n", "x", " id = ", "'app'", "<div id=root><!--"),
+    most=BODY,
+)
+def shell(body: bytes) -> None:
+    has_scripts(body)
+    read_shell(body)
+    read_shell(body, enough=1500)
 
 
 @declare(

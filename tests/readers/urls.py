@@ -10,6 +10,7 @@ from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.html.links import Resolver
 from searchcrawl.login.login_pages import LoginPages
+from searchcrawl.rules import rendering
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.host_rules import HostBlock
@@ -19,6 +20,7 @@ from searchcrawl.rules.new_content import KnownLines, NewContent
 from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.rules.page_words import split_url
 from searchcrawl.rules.redirects import read_target, write_target
+from searchcrawl.rules.rendering import Need
 from searchcrawl.rules.rewriting import PatternRewriter, Rewriting
 from searchcrawl.rules.targets import TargetRules
 from searchcrawl.rules.traps import build_values_pattern, find_cut, find_patterns
@@ -139,6 +141,8 @@ def pattern(given: bytes) -> None:
     found = find_patterns(url)
     assert build_values_pattern(url) in {None, found[0].text}
     find_cut(url, {"http://none.test/"}, set())
+    rendering.build_key(url, Need.NONE)
+    rendering.is_sampled(url, 1)
 
 
 @declare(

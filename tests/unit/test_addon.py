@@ -31,6 +31,7 @@ def test_components_when_listed_then_in_the_order_in_which_they_run(name: str) -
 
 def test_item_pipelines_when_listed_then_read_decide_and_digest_before_the_writer() -> None:
     assert [component.__name__ for component, _ in COMPONENTS["ITEM_PIPELINES"]] == [
+        "BrowserPipeline",
         "FetchedFilterPipeline",
         "BodyDigestPipeline",
         "ConvertPipeline",

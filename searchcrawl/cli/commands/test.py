@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from scrapy.crawler import AsyncCrawlerProcess
@@ -16,9 +17,10 @@ from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.codes import describe_code
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.operations.dry_run import build_dry_run
+from searchcrawl.operations.dry_run import build_dry_run, render_all
 from searchcrawl.operations.stall_watch import watch_stalls
 from searchcrawl.queries.page import describe_page
+from searchcrawl.render.renderer import RenderTrial
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
 
@@ -36,11 +38,24 @@ class Command(BaseCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--source", metavar="NAME", help="by the rules of this source")
+        parser.add_argument(
+            "--render",
+            action="store_true",
+            help="render it, whatever render.mode says, and show its text before that as well",
+        )
+        parser.add_argument(
+            "--trace",
+            metavar="FILE",
+            type=Path,
+            help="with --render: write what the browser did, for Playwright's viewer",
+        )
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)
         if opts.source is None:
             raise UsageError("missing option: --source NAME")
+        if opts.trace is not None and not opts.render:
+            raise UsageError("--trace needs --render")
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         # Imported here, because it loads everything that fetches and reads.
@@ -48,11 +63,15 @@ class Command(BaseCommand):
 
         project = self.load_project()
         source = load_source(project, opts.source)
+        if opts.render:
+            source = render_all(source)
         url = urls.resolve_typed(args[0])
         if not isinstance(self.crawler_process, AsyncCrawlerProcess):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
         with closing(Database(project.database_url, project.root)) as database:
             run = build_dry_run(project, source, database)
+            if opts.render:
+                run.trial = RenderTrial(trace=opts.trace)
             run.rewriting.open(source.name)
             with closing(run.rewriting):
                 url = run.rewriting.normalise(url).url
@@ -75,13 +94,21 @@ def _lines(view: Mapping[str, Any]) -> Iterator[str]:
         yield f"  redirected from {hop['url']} ({hop['code']})"
     for name, value in view["fields"].items():
         yield f"  {name:<14}  {value}"
-    if view["text"]:
-        text = view["text"]
+    if view["rendered"] is not None:
+        yield f"  rendered by a browser: {view['rendered']}"
+    if view.get("text_before") is not None:
+        yield from ("", "  as it was sent:", *(_list_text(view["text_before"]) or ["  (no text)"]))
+        yield from ("", "  as it was rendered:")
+    elif view["text"]:
         yield ""
-        yield from (f"  {line}" for line in text[:_MAX_SHOWN_CHARACTERS].splitlines())
-        if len(text) > _MAX_SHOWN_CHARACTERS:
-            yield f"  … {len(text)} characters in all"
+    yield from _list_text(view["text"])
     if view["links"]:
         yield ""
     for link in view["links"]:
         yield f"  {link['url']}" if link["allowed"] else f"  refused: {link['url']}  ({link['rule']})"
+
+
+def _list_text(text: str) -> list[str]:
+    """The beginning of a text, in lines."""
+    lines = [f"  {line}" for line in text[:_MAX_SHOWN_CHARACTERS].splitlines()]
+    return [*lines, f"  … {len(text)} characters in all"] if len(text) > _MAX_SHOWN_CHARACTERS else lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Final
 
@@ -146,11 +145,3 @@ def test_command_line_when_promised_then_it_is_known_or_said_to_come(
 
 def test_commands_of_a_later_release_when_listed_then_none_is_built() -> None:
     assert later.COMMANDS.isdisjoint(commands.list_names())
-
-
-@pytest.mark.parametrize("command", sorted(later.OPTIONS))
-def test_options_of_a_later_release_when_listed_then_none_is_built(command: str) -> None:
-    parser = argparse.ArgumentParser(conflict_handler="resolve")
-    dispatch.make_command(command).add_options(parser)
-
-    assert later.OPTIONS[command].isdisjoint(option for action in parser._actions for option in action.option_strings)
