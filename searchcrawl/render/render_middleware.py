@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import logging
 from collections.abc import Awaitable, Iterator
@@ -44,6 +45,8 @@ _NOT_SENT: Final = frozenset({
     b"Accept", b"Accept-Encoding", b"Cookie", b"Host", b"If-Modified-Since", b"If-None-Match", b"Proxy-Authorization",
     b"User-Agent",
 })  # fmt: skip
+#: Larger bodies are read in a thread.
+_THREAD_FROM_BYTES: Final = 256 * 1024
 #: The status of a move by a script.
 _MOVED: Final = 302
 
@@ -95,8 +98,15 @@ class RenderMiddleware:
             return self._render(request, response, claim, Plan(Need.CERTAIN, claim.rendered, True))
         if response.status not in PAGES or not isinstance(response, HtmlResponse):
             return response
+        if not self._always and len(response.body) >= _THREAD_FROM_BYTES:
+            return self._render_if_needed(request, response, claim)
         plan = _ALWAYS if self._always else self._decide(claim, response)
         return response if plan is None else self._render(request, response, claim, plan)
+
+    async def _render_if_needed(self, request: Request, response: Response, claim: Claim) -> Response:
+        """Decides about a large page, which takes a while to read."""
+        plan = await asyncio.to_thread(self._decide, claim, response)
+        return response if plan is None else await self._render(request, response, claim, plan)
 
     def _decide(self, claim: Claim, response: Response) -> Plan | None:
         if not has_scripts(response.body):
@@ -122,7 +132,8 @@ class RenderMiddleware:
                 return response
             raise _build_end(request, claim, error) from error
         if plan.need is not Need.CERTAIN:
-            gain = _find_target(request, page) is not None or self._has_gained(response, page)
+            moved = _find_target(request, page) is not None
+            gain = moved or await asyncio.to_thread(self._has_gained, response, page)
             await self._renderer.verdicts.note(claim.url, plan.need, gain=gain)
             if not gain and not plan.is_known:
                 return response

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from searchcrawl.rules.rendering import SAMPLE_ONE_IN
+from searchcrawl.rules.rendering import SAMPLE_ONE_IN, is_sampled
 from tests.acceptance.support_project import CrawlProject, environment, new_project
 from tests.site.client import SiteProcess
 
@@ -110,6 +110,9 @@ def test_c10_mixed_site_when_it_is_crawled_twice_then_the_pages_that_need_it_and
     assert (first["fetched"], first["new"], first["rendered"]) == (331, 331, len(asked))
     assert first["rendered_ms"] == 250 * len(asked)
     assert first["rendered_bytes"] == 1000 * len(asked)
+    sample = {path for name in names if is_sampled(site.url(HOST, path := f"/{name}"), 2)}
+    assert {path for path in asked_again if "app" not in path} <= sample | {"/begin.html"}
+    assert sample <= set(asked_again)
     # Their shells are unchanged: they are rendered all the same, and nothing of them is new.
     assert sorted(path for path in asked_again if "app" in path) == sorted(f"/{name}" for name in apps)
     assert (second["new"], second["changed"], second["indexed"]) == (0, 0, 0)
@@ -163,6 +166,8 @@ def test_c10_apply_when_texts_are_read_anew_then_the_cache_has_what_was_rendered
     assert (planned.returncode, applied.returncode) == (0, 0), planned.stderr + applied.stderr
     assert here.asked() == []
     assert len(here.project.found("navigated")) == 1
+    steps = json.loads(here.run("explain", site.url(HOST, "/begin.html"), "--json").stdout)["steps"]
+    assert [step["outcome"] for step in steps if step["step"] == "render"] == ["rendered"]
 
 
 @pytest.mark.parametrize(("code", "tries"), [(902, 2), (904, 1), (955, 1)])
