@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from searchcrawl import urls
-from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.exceptions import HostBlocked, InvalidUrl
 from searchcrawl.http.address_guard import AddressGuard, PublicGuard
 from searchcrawl.http.side_requests import SideRequestFailed
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -52,13 +52,14 @@ class CrawlWall:
     @contextmanager
     def open_for(self, url: str) -> Iterator[None]:
         """While the page of ``url`` is rendered the browser may go there: a redirect may have led outside (C6)."""
-        self._under_way[url] += 1
+        known = _resolve(url) or url
+        self._under_way[known] += 1
         try:
             yield
         finally:
-            self._under_way[url] -= 1
-            if not self._under_way[url]:
-                del self._under_way[url]
+            self._under_way[known] -= 1
+            if not self._under_way[known]:
+                del self._under_way[known]
 
     def check_navigation(self, url: str) -> str | None:
         """The rule that forbids a page or a frame to go to ``url``; None if none does."""
@@ -85,7 +86,8 @@ class CrawlWall:
     async def take_turn(self, url: str) -> None:
         """Waits until the host of ``url`` may be sent one more request; reads its robots.txt before the first one.
 
-        Raises PermissionError for what robots.txt forbids: until it is read nobody knows. A page under way holds its place
+        Raises PermissionError for what robots.txt forbids, which nobody knows until it is read, and for a host that asked for
+        a long pause. A page under way holds its place
         among the requests of its host, as for its side requests.
         """
         known = _resolve(url)
@@ -99,7 +101,10 @@ class CrawlWall:
                 raise PermissionError(f"robots.txt of {origin}: {error}") from error
             if not rules.decide(known).allowed:
                 raise PermissionError(f"robots.txt: {rules.decide(known).rule}")
-        await self._rate_limiter.wait_until_allowed(urls.host_and_port(known))
+        try:
+            await self._rate_limiter.wait_until_allowed(urls.host_and_port(known))
+        except HostBlocked as error:
+            raise PermissionError(str(error)) from error
 
     def choose_guard(self, url: str) -> AddressGuard:
         """The policy on the addresses of the host of ``url``: outside the boundary they are public ones."""

@@ -33,9 +33,11 @@ class Verdicts:
         self._gains: dict[int, Gains] = {}
 
     async def load(self) -> None:
-        """Reads what earlier runs have seen; raises StoreError."""
-        read = partial(render_table.load, source_id=self._run.source_id)
-        self._gains = await asyncio.to_thread(self._run.read, read)
+        """Reads what runs have seen since a key of ``[render]`` was edited last; raises StoreError, LeaseLost."""
+        source_id = self._run.source_id
+        if any(key.startswith("render.") for key in self._run.forced):
+            await asyncio.to_thread(self._run.write, partial(render_table.forget, source_id=source_id))
+        self._gains = await asyncio.to_thread(self._run.read, partial(render_table.load, source_id=source_id))
 
     def decide(self, url: str, shell: Shell) -> Plan | None:
         """Whether the page of ``url`` is rendered; None: it is not."""

@@ -363,3 +363,37 @@ def test_c10_doubtful_pages_when_rendering_brings_their_text_then_all_like_them_
     assert (second["new"], second["changed"]) == (0, 0)
     assert sorted(path for path in here.asked() if path != "/begin.html") == sorted(links)
     assert len(here.project.found("item7x")) == 1
+
+
+def test_d9_render_when_it_is_edited_then_status_says_so_and_the_pages_are_fetched_and_rendered_anew(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    site.set_pages(HOST, {"/begin.html": SHELL, "/other": plain("other")})
+    here = rendering(tmp_path, site, "/begin.html", "/other", render={"mode": "never"})
+    here.pages(**{"begin.html": app("shown")})
+    first, asked = here.crawl(), here.asked()
+    source = here.project.folder / "sources" / "demo.toml"
+    source.write_text(source.read_text().replace('"never"', '"auto"'))
+
+    status = json.loads(here.run("status", "demo", "--json").stdout)
+    planned = json.loads(here.run("plan", "demo", "--json").stdout)
+    site.clear_log()
+    second, asked_then = here.crawl(), here.asked()
+    third, asked_again = here.crawl(), here.asked()
+
+    assert (first["indexed"], asked) == (2, [])
+    assert "render.mode" in json.dumps(status["force_recrawl"])
+    assert (planned["reprocess"], planned["refetch"]) == (0, 2)
+    assert {entry["status"] for entry in site.log(host=HOST, robots=False)[:2]} == {200}
+    assert (second["new"] + second["changed"], asked_then) == (1, ["/begin.html"])
+    assert len(here.project.found("shown")) == 1
+    assert (third["indexed"], asked_again) == (0, ["/begin.html"])
+
+
+def test_c10_test_when_the_source_has_a_proxy_then_no_browser_goes_round_it(tmp_path: Path, site: SiteProcess) -> None:
+    here = rendering(tmp_path, site, render={"mode": "never"}, fetch={"proxy": "http://127.0.0.1:9"})
+
+    ended = here.run("test", site.url(HOST, "/begin.html"), "--source", "demo", "--render")
+
+    assert (ended.returncode, here.asked()) == (4, [])
+    assert "render.mode: not together with fetch.proxy" in ended.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, delete, select
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
@@ -33,6 +33,11 @@ def find(transaction: Transaction, source_id: int, key: int) -> Gains | None:
     )
     row = transaction.execute(query, {"source": source_id, "set_key": key}).one_or_none()
     return None if row is None else Gains(row.rendered, row.gained)
+
+
+def forget(transaction: Transaction, source_id: int) -> None:
+    """Forgets what is known of all sets of a source: its pages are rendered in another way from now on."""
+    transaction.execute(delete(render_patterns).where(render_patterns.c.source_id == source_id))
 
 
 def store(transaction: Transaction, source_id: int, gains: Mapping[int, Gains]) -> None:

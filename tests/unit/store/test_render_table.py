@@ -21,5 +21,9 @@ def test_c10_gains_when_written_again_then_the_last_ones_of_each_source_are_read
     with database.read_once() as transaction:
         loaded = render_table.load(transaction, one)
         found = [render_table.find(transaction, one, key) for key in (LOWEST, 5, 6)]
+    with database.write_once() as transaction:
+        render_table.forget(transaction, one)
+        left = [render_table.load(transaction, source) for source in (one, other)]
+    assert left == [{}, {5: Gains(9, 9)}]
     assert loaded == {LOWEST: Gains(1, 0), 5: Gains(3, 2), HIGHEST: Gains(1, 1)}
     assert found == [Gains(1, 0), Gains(3, 2), None]
