@@ -30,7 +30,7 @@ from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.replaying import CACHE, ReplayClaiming, announce_edit, find_end_reason
 from searchcrawl.frontier.window import Window
-from searchcrawl.http.address_guard import AddressGuard, PublicGuard, build_guard, build_public_guard
+from searchcrawl.http.address_guard import build_guard, build_public_guard
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.proxy_middleware import build_proxy_route
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware
@@ -195,10 +195,9 @@ def _add_rendering(stages: Stages, run: Run, targets: TargetRules) -> None:
         run.boundary,
         allow_hosts=run.source.render.allow_hosts,
         targets=targets,
-        rate_limiter=stages.get(RateLimiter),
+        side_requests=stages.get(SideRequests),
         robots=stages.find(RobotsFiles),
-        guard=stages.get(AddressGuard),
-        public_guard=stages.get(PublicGuard),
+        max_bytes=run.source.fetch.max_bytes,
         file=run.source.file,
     )
     stages.add(Renderer(run, wall, trial=run.trial if isinstance(run, DryRun) else None))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
@@ -18,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 from searchcrawl.render import renderer
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
-from searchcrawl.render.wall import Wall
+from searchcrawl.render.wall import Answer, Wall
 
 _FOLDER: Final = "FAKE_BROWSER_FOLDER"
 
@@ -43,8 +42,7 @@ class FakeBrowser:
         self,
         url: str,
         *,
-        headers: Mapping[str, str] = {},
-        cookies: Sequence[Any] = (),
+        answer: Answer | None = None,
         trace: Path | None = None,
     ) -> RenderedPage:
         assert self._open
@@ -54,7 +52,6 @@ class FakeBrowser:
         refusal = self._wall.check_navigation(url)
         if refusal is not None:
             raise RenderFailed(refusal, code=955)
-        await self._wall.take_turn(url)
         path = urlsplit(url).path
         pages = read_pages()
         known = pages.get(path, pages.get("/*", "<html><body></body></html>"))

@@ -165,13 +165,16 @@ class SideRequests:
         headers: Mapping[str, str] | None = None,
         check: Callable[[str], Awaitable[None]] | None = None,
         inside: bool = False,
+        is_public_only: Callable[[str], bool] | None = None,
     ) -> SideAnswer:
         """The answer to ``first_url`` (an identity) at the end of all redirects; raises SideRequestFailed.
 
         ``headers`` go with the first request only. ``check`` is called with each URL before it is requested,
         and raises what this method then raises. A ``form`` is sent to its own origin only. ``inside`` tells that a
-        page of that origin is inside the boundary.
+        page of that origin is inside the boundary. ``is_public_only`` tells instead of the rules whether a URL must have
+        a public address.
         """
+        must_be_public = is_public_only or self._targets.is_side_public_only
         url, from_https = first_url, False
         try:
             async with self._hold_site(policy, first_url):
@@ -181,7 +184,7 @@ class SideRequests:
                     request = _build_request(url, policy, first_url, headers, form)
                     from_https = from_https or url.startswith("https:")
                     request.meta["from_https"] = from_https
-                    request.meta[PUBLIC_ONLY] = not inside and self._targets.is_side_public_only(url)
+                    request.meta[PUBLIC_ONLY] = not inside and must_be_public(url)
                     response = await self._send(request, policy)
                     target = self._find_target(response, url, first_url, policy)
                     if target is None:

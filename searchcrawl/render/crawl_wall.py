@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from searchcrawl import urls
-from searchcrawl.exceptions import HostBlocked, InvalidUrl
-from searchcrawl.http.address_guard import AddressGuard, PublicGuard
-from searchcrawl.http.side_requests import SideRequestFailed
-from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.codes import Code
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.http.content_coding import BrokenCoding
+from searchcrawl.http.side_requests import SideAnswer, SidePolicy, SideRequestFailed, SideRequests
+from searchcrawl.render.wall import Answer, FetchFailed, Refused
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.targets import TargetRules
@@ -19,6 +21,10 @@ from searchcrawl.rules.targets import TargetRules
 #: What a page may load of any public host where ``render.allow_hosts`` names none: without these nothing is built.
 _FROM_ANYWHERE: Final = frozenset({"script", "stylesheet"})
 _KEY: Final = "render.allow_hosts"
+_KIND: Final = "render"
+_NO_URL: Final = "not an http or https URL"
+#: The limit on a body where ``fetch.max_bytes`` names none.
+_MAX_BYTES: Final = 256 << 20
 
 
 class CrawlWall:
@@ -34,19 +40,20 @@ class CrawlWall:
         *,
         allow_hosts: Sequence[str],
         targets: TargetRules,
-        rate_limiter: RateLimiter,
+        side_requests: SideRequests,
         robots: RobotsFiles | None,
-        guard: AddressGuard,
-        public_guard: PublicGuard,
+        max_bytes: int,
         file: str = "",
     ) -> None:
         self._boundary = boundary
         self._allowed = Boundary(include_hosts=allow_hosts, file=file) if allow_hosts else None
         self._targets = targets
-        self._rate_limiter = rate_limiter
+        self._side_requests = side_requests
         self._robots = robots
-        self._guard = guard
-        self._public_guard = public_guard
+        # One byte more tells a body that is too large from one that is as large as it may be.
+        limit = (max_bytes or _MAX_BYTES) + 1
+        self._page_policy = SidePolicy(kind=_KIND, max_bytes=limit, followed=frozenset())
+        self._resource_policy = SidePolicy(kind=_KIND, max_bytes=limit)
         self._under_way: Counter[str] = Counter()
 
     @contextmanager
@@ -65,7 +72,7 @@ class CrawlWall:
         """The rule that forbids a page or a frame to go to ``url``; None if none does."""
         known = _resolve(url)
         if known is None:
-            return "not an http or https URL"
+            return _NO_URL
         if known in self._under_way:
             return None
         decision = self._boundary.decide(known)
@@ -75,7 +82,7 @@ class CrawlWall:
         """The rule that forbids a page to load ``url``, a resource of this kind; None if none does."""
         known = _resolve(url)
         if known is None:
-            return "not an http or https URL"
+            return _NO_URL
         exclusions = self._boundary.list_exclusions(known)
         if exclusions:
             return exclusions[0].text
@@ -83,36 +90,51 @@ class CrawlWall:
             return self._ask_robots(known)
         return f"{_KEY}: {urls.parse(known).host} is outside the boundary"
 
-    async def take_turn(self, url: str) -> None:
-        """Waits until the host of ``url`` may be sent one more request; reads its robots.txt before the first one.
+    async def fetch(self, url: str, kind: str, headers: Mapping[str, str]) -> Answer:
+        """The answer to a GET: it is sent as robots files and sitemaps are, so turns, addresses and logins are theirs."""
 
-        Raises PermissionError for what robots.txt forbids, which nobody knows until it is read, and for a host that asked for
-        a long pause. A page under way holds its place
-        among the requests of its host, as for its side requests.
-        """
+        async def check(target: str) -> None:
+            is_page = kind == "document"
+            refusal = self.check_navigation(target) if is_page else self.check_resource(target, kind)
+            if refusal is not None:
+                raise Refused(refusal)
+            await self._check_robots(target)
+
         known = _resolve(url)
         if known is None:
-            raise PermissionError("not an http or https URL")
-        origin = urls.origin_of(known)
-        if self._robots is not None and known not in self._under_way:
-            try:
-                rules = await self._robots.get_rules(origin)
-            except SideRequestFailed as error:
-                raise PermissionError(f"robots.txt of {origin}: {error}") from error
-            if not rules.decide(known).allowed:
-                raise PermissionError(f"robots.txt: {rules.decide(known).rule}")
+            raise Refused(_NO_URL)
+        policy = self._page_policy if kind == "document" else self._resource_policy
         try:
-            await self._rate_limiter.wait_until_allowed(urls.host_and_port(known))
-        except HostBlocked as error:
-            raise PermissionError(str(error)) from error
+            found = await self._side_requests.fetch(
+                known, policy, headers=headers, check=check, is_public_only=self._is_public_only
+            )
+            body = await asyncio.to_thread(_decode, found, policy.max_bytes)
+        except SideRequestFailed as error:
+            raise FetchFailed(str(error), code=error.code) from error
+        except BrokenCoding as error:
+            raise FetchFailed(str(error), code=Code.READ_ERROR) from error
+        if len(body) >= policy.max_bytes:
+            raise FetchFailed(f"more than {policy.max_bytes - 1} bytes", code=Code.TOO_LARGE)
+        names = ((name.decode("latin-1"), values) for name, values in dict.items(found.headers))
+        pairs = tuple((name.lower(), value.decode("latin-1")) for name, values in names for value in values)
+        return Answer(found.url, found.status, pairs, body)
 
-    def choose_guard(self, url: str) -> AddressGuard:
-        """The policy on the addresses of the host of ``url``: outside the boundary they are public ones."""
-        known = _resolve(url)
-        inside = known is not None and (known in self._under_way or self._is_inside(known))
-        if known is not None and inside and not self._targets.is_public_only(known):
-            return self._guard
-        return self._public_guard
+    async def _check_robots(self, url: str) -> None:
+        """Raises Refused for what the robots.txt of ``url`` forbids; reads it before the first request to an origin."""
+        if self._robots is None or url in self._under_way:
+            return
+        try:
+            decision = (await self._robots.get_rules(urls.origin_of(url))).decide(url)
+        except SideRequestFailed as error:
+            raise Refused(f"robots.txt of {urls.origin_of(url)}: {error}") from error
+        if not decision.allowed:
+            raise Refused(f"robots.txt: {decision.rule}")
+
+    def _is_public_only(self, url: str) -> bool:
+        """Whether ``url`` is reached at a public address only: what lies outside the boundary is."""
+        if url not in self._under_way and not self._is_inside(url):
+            return True
+        return self._targets.is_public_only(url)
 
     def _is_inside(self, url: str) -> bool:
         return self._boundary.includes_origin(url) or self._boundary.decide(url).allowed
@@ -136,3 +158,7 @@ def _resolve(url: str) -> str | None:
         return urls.resolve(url)
     except InvalidUrl:
         return None
+
+
+def _decode(answer: SideAnswer, max_bytes: int) -> bytes:
+    return answer.decoded_body(max_bytes)

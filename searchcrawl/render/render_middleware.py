@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import html
 import logging
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Final
 
@@ -24,6 +24,7 @@ from searchcrawl.items import Claim, Hop
 from searchcrawl.render.rendered_page import RENDERED_TYPE, RenderedPage, RenderFailed
 from searchcrawl.render.renderer import Renderer
 from searchcrawl.render.verdicts import Plan
+from searchcrawl.render.wall import Answer
 from searchcrawl.rules.rendering import ENOUGH_BYTES, Need, has_gained
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -39,11 +40,6 @@ _VALIDATORS: Final = (b"If-None-Match", b"If-Modified-Since")
 _NOT_OF_PAGE: Final = frozenset({
     "connection", "content-encoding", "content-length", "content-type", "keep-alive", "set-cookie", "transfer-encoding",
     "etag", "last-modified",
-})  # fmt: skip
-#: A browser has its own.
-_NOT_SENT: Final = frozenset({
-    b"Accept", b"Accept-Encoding", b"Cookie", b"Host", b"If-Modified-Since", b"If-None-Match", b"Proxy-Authorization",
-    b"User-Agent",
 })  # fmt: skip
 #: Larger bodies are read in a thread.
 _THREAD_FROM_BYTES: Final = 256 * 1024
@@ -123,9 +119,7 @@ class RenderMiddleware:
             headers = tuple((name, value) for name, values in response.headers.items() for value in values)
             self._renderer.trial.plain = (request.url, headers, response.body)
         try:
-            page = await self._renderer.render(
-                request.url, headers=_list_headers(request), cookies=_list_cookies(request)
-            )
+            page = await self._renderer.render(request.url, _read_answer(response))
         except RenderFailed as error:
             if plan.need is Need.NONE and not plan.is_known:
                 logger.info("%s is taken as it was sent: it cannot be rendered: %s", request.url, error)
@@ -194,24 +188,13 @@ def _build_headers(response: Response, claim: Claim, page: RenderedPage) -> Head
     return headers
 
 
-def _list_headers(request: Request) -> dict[str, str]:
-    """The headers that a source, or a login, gave the request."""
-    return {
-        name.decode("latin-1"): b", ".join(values).decode("latin-1")
-        for name, values in dict.items(request.headers)
-        if name not in _NOT_SENT
-    }
-
-
-def _list_cookies(request: Request) -> list[dict[str, str]]:
-    return [{"name": name, "value": value, "url": request.url} for name, value in _read_cookies(request)]
-
-
-def _read_cookies(request: Request) -> Iterator[tuple[str, str]]:
-    for pair in (request.headers.get(b"Cookie") or b"").decode("latin-1").split(";"):
-        name, equals, value = pair.strip().partition("=")
-        if equals:
-            yield name, value
+def _read_answer(response: Response) -> Answer | None:
+    """The plain answer as the browser gets it; None where the server sent no body, for the page is unchanged."""
+    if response.status == 304:
+        return None
+    names = ((name.decode("latin-1"), values) for name, values in dict.items(response.headers))
+    headers = tuple((name.lower(), value.decode("latin-1")) for name, values in names for value in values)
+    return Answer(response.url, response.status, headers, response.body)
 
 
 def _build_end(request: Request, claim: Claim, error: RenderFailed) -> VisitEnded:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from searchcrawl.counters import RENDERED, RENDERED_BYTES, RENDERED_MS
 from searchcrawl.exceptions import ConfigurationError
@@ -15,6 +15,7 @@ from searchcrawl.render.crawl_wall import CrawlWall
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage
 from searchcrawl.render.verdicts import Verdicts
+from searchcrawl.render.wall import Answer
 from searchcrawl.run import Run
 from searchcrawl.sources.render_table import Render
 
@@ -28,9 +29,7 @@ class PageBrowser(Protocol):
     async def start(self) -> None:
         """Begins; nothing was rendered before."""
 
-    async def render(
-        self, url: str, *, headers: Mapping[str, str] = ..., cookies: Sequence[Any] = ..., trace: Path | None = None
-    ) -> RenderedPage:
+    async def render(self, url: str, *, answer: Answer | None = None, trace: Path | None = None) -> RenderedPage:
         """The page of ``url``."""
 
     async def close(self) -> None:
@@ -79,15 +78,13 @@ class Renderer:
         if browser is not None:
             await browser.close()
 
-    async def render(
-        self, url: str, *, headers: Mapping[str, str] | None = None, cookies: Sequence[Mapping[str, str]] = ()
-    ) -> RenderedPage:
-        """The page of ``url``; ``headers`` and ``cookies`` go to its origin only. Raises RenderFailed."""
+    async def render(self, url: str, answer: Answer | None) -> RenderedPage:
+        """The page of ``url``, whose plain ``answer`` is not asked for again; raises RenderFailed."""
         if self._browser is None:
             raise RuntimeError("the browser is not open")
         trace = None if self.trial is None else self.trial.trace
         with self._wall.open_for(url):
-            page = await self._browser.render(url, headers=headers or {}, cookies=cookies, trace=trace)
+            page = await self._browser.render(url, answer=answer, trace=trace)
         self._run.count(**{RENDERED: 1, RENDERED_MS: round(page.seconds * 1000), RENDERED_BYTES: page.received_bytes})
         return page
 
@@ -108,7 +105,6 @@ def open_default_browser(run: Run, wall: CrawlWall) -> PageBrowser:
         user_agent=run.project.user_agent_header,
         timeout_seconds=float(fetch.timeout_seconds),
         max_bytes=fetch.max_bytes,
-        verify_certificates=fetch.verify_certificates,
     )
     return browser
 

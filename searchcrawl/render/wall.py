@@ -1,12 +1,36 @@
-"""What a browser asks before each of its requests."""
+"""What a browser asks of its crawl: whether it may have a URL, and the answer of it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
+class Refused(Exception):
+    """A URL may not be requested; the message is the rule that forbids it."""
+
+
+class FetchFailed(Exception):
+    """A URL could not be fetched; ``code`` is as for a page."""
+
+    def __init__(self, message: str, *, code: int) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer without content codings; ``url`` is where its redirects ended."""
+
+    url: str
+    status: int
+    headers: Sequence[tuple[str, str]]
+    body: bytes = field(repr=False)
+
+
 class Wall(Protocol):
-    """The rules about the requests of a browser. For the event loop."""
+    """The rules about the requests of a browser, and their only way out. For the event loop."""
 
     def check_navigation(self, url: str) -> str | None:
         """The rule that forbids a page or a frame to go to ``url``; None if none does."""
@@ -14,5 +38,9 @@ class Wall(Protocol):
     def check_resource(self, url: str, kind: str) -> str | None:
         """The rule that forbids a page to load ``url``, a resource of this kind; None if none does."""
 
-    async def take_turn(self, url: str) -> None:
-        """Waits until the host of ``url`` may be sent one more request."""
+    async def fetch(self, url: str, kind: str, headers: Mapping[str, str]) -> Answer:
+        """The answer to a GET, in the turn of its host; ``kind`` is Playwright's type of the resource.
+
+        Redirects of a document are answers, those of all else are followed, each asked for as if it were the first.
+        ``headers`` go with the first request only. Raises Refused and FetchFailed.
+        """

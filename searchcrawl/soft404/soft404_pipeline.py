@@ -250,7 +250,7 @@ class PlaceholderPagePipeline:
         if self._renderer is None or not rendered:
             return await asyncio.to_thread(self._parse, answer)
         try:
-            shown = await self._renderer.render(answer.url)
+            shown = await self._renderer.render(answer.url, None)
         except RenderFailed as error:
             raise SideRequestFailed(f"not rendered: {error}", code=error.code) from error
         if shown.status not in PAGES:

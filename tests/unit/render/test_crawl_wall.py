@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from typing import Any
 
 import pytest
+from scrapy import Request
+from scrapy.http import Headers, Response
 
-from searchcrawl.http.address_guard import AddressGuard, PublicGuard
-from searchcrawl.http.side_requests import SideRequestFailed
+from searchcrawl.http.side_requests import SideRequestFailed, SideRequests
+from searchcrawl.http.visit_end import PUBLIC_ONLY
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.render.crawl_wall import CrawlWall
+from searchcrawl.render.wall import FetchFailed, Refused
 from searchcrawl.robots.files import RobotsCopy
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.targets import TargetRules
-
-GUARD = AddressGuard(private_networks=("127.0.0.1/32",), resolve={})
-PUBLIC = PublicGuard(private_networks=(), resolve={})
 
 
 class Turns(RateLimiter):
@@ -49,16 +50,42 @@ class Robots:
         return file
 
 
-def wall(*, allow_hosts: tuple[str, ...] = (), robots: Any = None, turns: RateLimiter | None = None) -> CrawlWall:
+class Site:
+    """What the downloader answers, by URL: a body, or the target of a redirect; and what it was asked for."""
+
+    def __init__(self, **pages: bytes) -> None:
+        self.pages = pages
+        self.asked: list[Request] = []
+
+    async def download(self, request: Request) -> Response:
+        self.asked.append(request)
+        found = self.pages.get(request.url.rpartition("/")[2] or "index", b"found")
+        if found.startswith(b"http"):
+            return Response(request.url, status=302, headers={"Location": found}, request=request)
+        coded = gzip.compress(found)
+        headers = Headers({"Content-Encoding": "gzip", "X-Kind": ["a", "b"]})
+        return Response(request.url, headers=headers, body=coded, request=request)
+
+
+def wall(
+    *,
+    allow_hosts: tuple[str, ...] = (),
+    robots: Any = None,
+    turns: RateLimiter | None = None,
+    site: Site | None = None,
+    max_bytes: int = 1000,
+) -> CrawlWall:
     boundary = Boundary(include_hosts=("site.test",), exclude_urls=("*/private/*",), file="f")
+    targets = TargetRules(boundary, starts=("http://site.test/",))
     return CrawlWall(
         boundary,
         allow_hosts=allow_hosts,
-        targets=TargetRules(boundary, starts=("http://site.test/",)),
-        rate_limiter=turns or RateLimiter(),
+        targets=targets,
+        side_requests=SideRequests(
+            download=(site or Site()).download, rate_limiter=turns or RateLimiter(), targets=targets
+        ),
         robots=robots,
-        guard=GUARD,
-        public_guard=PUBLIC,
+        max_bytes=max_bytes,
         file="f",
     )
 
@@ -123,8 +150,8 @@ def test_c10_resource_when_robots_forbids_it_then_it_gets_no_turn_and_is_refused
         said = []
         for url in ("http://site.test/x.js", "http://site.test/api/1", "http://cdn.test/x.js"):
             try:
-                await here.take_turn(url)
-            except PermissionError as error:
+                await here.fetch(url, "script", {})
+            except Refused as error:
                 said.append(str(error))
         return said
 
@@ -138,15 +165,54 @@ def test_c10_resource_when_robots_forbids_it_then_it_gets_no_turn_and_is_refused
 
 
 @pytest.mark.parametrize(
-    ("url", "guard"),
+    ("url", "is_public"),
     [
-        ("http://site.test/", GUARD),
-        ("http://site.test:8080/", GUARD),
-        ("http://other.test/", PUBLIC),
-        ("http://other.test:8080/", PUBLIC),
+        ("http://site.test/a.js", False),
+        ("http://site.test:8080/a.js", False),
+        ("http://other.test/a.js", True),
+        ("http://other.test:8080/a.js", True),
     ],
 )
 def test_l7_address_when_the_host_is_outside_the_boundary_then_it_has_to_be_a_public_one(
-    url: str, guard: AddressGuard
+    url: str, is_public: bool
 ) -> None:
-    assert wall().choose_guard(url) is guard
+    site = Site()
+    asyncio.run(wall(site=site).fetch(url, "script", {}))
+
+    assert [request.meta[PUBLIC_ONLY] for request in site.asked] == [is_public]
+
+
+def test_c10_answer_when_it_is_fetched_then_it_is_decoded_and_the_headers_of_the_script_went_along() -> None:
+    site = Site()
+    answer = asyncio.run(wall(site=site).fetch("http://site.test/x", "xhr", {"x-key": "1"}))
+
+    assert (answer.body, answer.status) == (b"found", 200)
+    assert ("x-kind", "a") in answer.headers
+    assert ("x-kind", "b") in answer.headers
+    assert site.asked[0].headers["X-Key"] == b"1"
+
+
+def test_c10_redirect_when_it_leads_a_resource_to_what_is_refused_then_nothing_is_requested_there() -> None:
+    for target in (b"http://other.test/x", b"http://site.test/private/x"):
+        site = Site(x=target)
+        with pytest.raises((Refused, FetchFailed)):
+            asyncio.run(wall(site=site).fetch("http://site.test/x", "xhr", {}))
+        assert [request.url for request in site.asked] == ["http://site.test/x"]
+
+
+def test_c10_redirect_when_it_is_that_of_a_page_then_it_is_an_answer() -> None:
+    site = Site(x=b"http://other.test/x")
+    answer = asyncio.run(wall(site=site).fetch("http://site.test/x", "document", {}))
+
+    assert (answer.status, dict(answer.headers)["location"]) == (302, "http://other.test/x")
+    assert len(site.asked) == 1
+
+
+@pytest.mark.parametrize(("size", "fails"), [(1000, False), (1001, True)])
+def test_l6_body_when_it_is_larger_than_max_bytes_then_it_is_refused(size: int, fails: bool) -> None:
+    here = wall(site=Site(x=b"a" * size))
+    if fails:
+        with pytest.raises(FetchFailed, match="more than 1000 bytes"):
+            asyncio.run(here.fetch("http://site.test/x", "xhr", {}))
+    else:
+        assert len(asyncio.run(here.fetch("http://site.test/x", "xhr", {})).body) == size

@@ -1,0 +1,280 @@
+"""The browser of one source: started once, renewed before it has grown too large, replaced when it died (C10, X-O7)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import BrowserContext, Error, Page, Playwright, Request, Route, async_playwright
+
+from searchcrawl.codes import Code
+from searchcrawl.render import page_scripts
+from searchcrawl.render.chromium import ChromiumFiles, RefusingProxy, explain_failure, list_flags
+from searchcrawl.render.options import RenderOptions
+from searchcrawl.render.page_visit import PageVisit
+from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
+from searchcrawl.render.wall import Answer, Wall
+
+logger = logging.getLogger(__name__)
+
+#: What a browser may have rendered, or hold of memory, before it is renewed.
+_MAX_PAGES: Final = 500
+_MAX_MEMORY_BYTES: Final = 1 << 30
+_MEASURED_EVERY: Final = 20
+_START_SECONDS: Final = 30.0
+_CLOSE_SECONDS: Final = 3.0
+#: How long a page may wait for the turns of its requests, beside the time of one answer.
+_PATIENCE: Final = 4
+
+
+@dataclass(eq=False, slots=True)
+class _Instance:
+    """One process of the browser and its only context."""
+
+    files: ChromiumFiles
+    browser: Chromium
+    context: BrowserContext
+    rendered: int = 0
+    under_way: int = 0
+    is_retired: bool = False
+    visits: dict[Page, PageVisit] = field(default_factory=dict)
+
+
+class Browser:
+    """Renders pages in Chromium, ``options.pages`` at once; for the event loop.
+
+    Each request of a page goes through ``wall`` and is sent by the crawl; the browser itself reaches a proxy that refuses
+    everything. ``max_bytes`` bounds the document; ``timeout_seconds`` is that of one answer.
+    """
+
+    def __init__(
+        self,
+        options: RenderOptions,
+        wall: Wall,
+        *,
+        user_agent: str,
+        timeout_seconds: float,
+        max_bytes: int,
+        executable: str | None = None,
+    ) -> None:
+        self._options = options
+        self._wall = wall
+        self._user_agent = user_agent
+        self._seconds = _PATIENCE * timeout_seconds + options.max_seconds
+        self._max_bytes = max_bytes
+        self._executable = executable
+        self._places = asyncio.Semaphore(options.pages)
+        self._starting = asyncio.Lock()
+        self._proxy = RefusingProxy()
+        self._proxy_port = 0
+        self._playwright: Playwright | None = None
+        self._instance: _Instance | None = None
+        self._closing: set[asyncio.Future[None]] = set()
+
+    @property
+    def refused_by_proxy(self) -> int:
+        """How many requests came past the crawl, and were refused."""
+        return self._proxy.refused
+
+    async def start(self) -> None:
+        """Starts the browser; raises BrowserUnavailable."""
+        self._proxy_port = await self._proxy.open()
+        self._instance = await self._launch()
+
+    async def close(self) -> None:
+        """Ends the browser and all that it started."""
+        instance, self._instance = self._instance, None
+        if instance is not None:
+            self._retire(instance)
+        if self._closing:
+            await asyncio.wait(self._closing)
+        await self._stop_driver()
+        await self._proxy.close()
+
+    async def render(self, url: str, *, answer: Answer | None = None, trace: Path | None = None) -> RenderedPage:
+        """The page of ``url``, an identity; raises RenderFailed.
+
+        ``answer`` is the answer of ``url``, where it is known: then it is not requested again. ``trace`` is a file for
+        Playwright's trace of all that the page did.
+        """
+        async with self._places, self._take() as instance, self._open_page(instance) as page:
+            visit = PageVisit(
+                page,
+                url,
+                wall=self._wall,
+                options=self._options,
+                max_bytes=self._max_bytes,
+                seconds=self._seconds,
+                answer=answer,
+            )
+            instance.visits[page] = visit
+            if trace is None:
+                return await visit.render()
+            await instance.context.tracing.start(screenshots=True, snapshots=True)
+            try:
+                return await visit.render()
+            finally:
+                await instance.context.tracing.stop(path=trace)
+
+    @asynccontextmanager
+    async def _take(self) -> AsyncIterator[_Instance]:
+        """The browser of today, kept until the page is done."""
+        async with self._starting:
+            instance = await self._renew_if_needed()
+        instance.under_way += 1
+        instance.rendered += 1
+        try:
+            yield instance
+        finally:
+            instance.under_way -= 1
+            if instance.is_retired and not instance.under_way:
+                self._end_later(instance)
+
+    async def _renew_if_needed(self) -> _Instance:
+        instance = self._instance
+        if instance is not None and await self._is_usable(instance):
+            return instance
+        if instance is not None:
+            self._retire(instance)
+        self._instance = None
+        try:
+            self._instance = await self._launch()
+        except BrowserUnavailable as error:
+            raise RenderFailed(str(error), code=Code.IO_ERROR) from error
+        return self._instance
+
+    async def _is_usable(self, instance: _Instance) -> bool:
+        if not instance.browser.is_connected() or instance.rendered >= _MAX_PAGES:
+            return False
+        if instance.rendered % _MEASURED_EVERY:
+            return True
+        return await asyncio.to_thread(instance.files.measure_memory) <= _MAX_MEMORY_BYTES
+
+    @asynccontextmanager
+    async def _open_page(self, instance: _Instance) -> AsyncIterator[Page]:
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                page = await instance.context.new_page()
+        except (Error, TimeoutError) as error:
+            self._give_up(instance)
+            raise RenderFailed("the browser opens no page", code=Code.IO_ERROR) from error
+        try:
+            yield page
+        finally:
+            instance.visits.pop(page, None)
+            await self._close_page(instance, page)
+
+    async def _close_page(self, instance: _Instance, page: Page) -> None:
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await page.close()
+        except (Error, TimeoutError):
+            # It does not end what it runs: its process is ended with the browser.
+            self._give_up(instance)
+
+    def _give_up(self, instance: _Instance) -> None:
+        """Takes another browser for the next page; those under way in this one may end."""
+        if self._instance is instance:
+            self._instance = None
+        self._retire(instance)
+
+    def _retire(self, instance: _Instance) -> None:
+        if not instance.is_retired:
+            instance.is_retired = True
+            if not instance.under_way:
+                self._end_later(instance)
+
+    def _end_later(self, instance: _Instance) -> None:
+        ending = asyncio.ensure_future(_end(instance))
+        self._closing.add(ending)
+        ending.add_done_callback(self._closing.discard)
+
+    async def _launch(self) -> _Instance:
+        files = ChromiumFiles(self._executable)
+        try:
+            playwright = await self._get_driver()
+            async with asyncio.timeout(_START_SECONDS):
+                browser = await playwright.chromium.launch(
+                    executable_path=files.script,
+                    args=list_flags(self._proxy_port, self._user_agent),
+                    chromium_sandbox=True,
+                    handle_sigint=False,
+                    handle_sigterm=False,
+                    handle_sighup=False,
+                    timeout=_START_SECONDS * 1000,
+                )
+                return await self._prepare(files, browser)
+        except (Error, TimeoutError, OSError) as error:
+            await asyncio.to_thread(_kill, files)
+            await self._stop_driver()
+            raise BrowserUnavailable(explain_failure(str(error) or type(error).__name__)) from error
+
+    async def _prepare(self, files: ChromiumFiles, browser: Chromium) -> _Instance:
+        context = await browser.new_context(
+            accept_downloads=False, service_workers="block", user_agent=self._user_agent, bypass_csp=False
+        )
+        instance = _Instance(files, browser, context)
+
+        async def handle(route: Route, request: Request) -> None:
+            await _answer(instance, route, request)
+
+        await context.route("**/*", handle)
+        await context.add_init_script(page_scripts.HIDE)
+        context.on("page", lambda page: asyncio.ensure_future(_close_stranger(instance, page)))
+        return instance
+
+    async def _get_driver(self) -> Playwright:
+        if self._playwright is None:
+            self._playwright = await async_playwright().start()
+        return self._playwright
+
+    async def _stop_driver(self) -> None:
+        driver, self._playwright = self._playwright, None
+        if driver is not None:
+            with suppress(Error, TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await driver.stop()
+
+
+async def _answer(instance: _Instance, route: Route, request: Request) -> None:
+    """Answers a request of any page of the browser; what belongs to no page of ours is refused."""
+    try:
+        visit = instance.visits.get(request.frame.page)
+        if visit is None:
+            await route.abort("blockedbyclient")
+        else:
+            await visit.handle(route, request)
+    except Error as error:
+        # The page is closed, or went elsewhere, while its answer was on its way.
+        logger.debug("a request of a page has no more page: %s", error.message)
+
+
+async def _close_stranger(instance: _Instance, page: Page) -> None:
+    """Closes a page that a page has opened."""
+    if await page.opener() is not None:
+        with suppress(Error):
+            await page.close()
+
+
+async def _end(instance: _Instance) -> None:
+    with suppress(Error, TimeoutError):
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await instance.browser.close()
+    await asyncio.to_thread(_kill, instance.files)
+
+
+def _kill(files: ChromiumFiles) -> None:
+    """Ends what is left of a browser, and deletes its files."""
+    pid = files.find_pid()
+    if pid is not None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+    files.remove()

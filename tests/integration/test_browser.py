@@ -1,0 +1,248 @@
+"""A real browser: what it shows of a page, and what a page that misbehaves costs (C10, X-O7)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from searchcrawl.render.options import RenderOptions
+from searchcrawl.render.rendered_page import RenderFailed
+from searchcrawl.render.wall import Answer
+from tests.page_wall import SCRIPTS, SITE, RunningBrowser, need_browser
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[RunningBrowser]:
+    need_browser()
+    with RunningBrowser() as browser:
+        yield browser
+
+
+@pytest.fixture(autouse=True)
+def _forget(running: RunningBrowser) -> None:
+    running.wall.asked.clear()
+
+
+def _script(code: str) -> str:
+    return f"<!DOCTYPE html><title>t</title><div id=app></div><script>const app = document.getElementById('app');{code}</script>"
+
+
+def test_text_that_a_script_writes_is_in_the_page(running: RunningBrowser) -> None:
+    page = running.render("/text", _script("app.textContent = 'written ' + (1 + 1)"))
+
+    assert "written 2" in page.html
+    assert page.html.startswith("<!DOCTYPE html>")
+    assert (page.url, page.status, page.redirects) == (f"{SITE}/text", 200, ())
+
+
+def test_scripts_and_data_are_loaded_and_pictures_are_not(running: RunningBrowser) -> None:
+    running.wall.pages[f"{SITE}/app.js"] = "fetch('/data.json').then(r => r.json()).then(d => app.textContent = d.text)"
+    running.wall.pages[f"{SITE}/data.json"] = '{"text": "from the data"}'
+    running.wall.pages[f"{SCRIPTS}/library.js"] = "globalThis.library = 1"
+    body = "<img src=/a.png><link rel=stylesheet href=/a.css><video src=/v.mp4></video><script src=/app.js></script>"
+
+    page = running.render("/data", _script("") + body + f"<script src={SCRIPTS}/library.js></script>")
+
+    assert "from the data" in page.html
+    assert running.wall.paths() == {"/data", "/app.js", "/data.json", "/a.css"}
+    assert ("script", f"{SCRIPTS}/library.js") in running.wall.asked
+    assert page.refused["kind image"] == 1
+    assert page.received_bytes > 100
+
+
+def test_answer_that_is_known_is_not_asked_for_again(running: RunningBrowser) -> None:
+    body = _script("app.textContent = 'known'").encode()
+    answer = Answer(f"{SITE}/known", 200, (("content-type", "text/html"),), body)
+
+    page = running.run(running.browser.render(f"{SITE}/known", answer=answer))
+
+    assert "known</div>" in page.html
+    assert running.wall.asked == []
+
+
+def test_slow_data_is_waited_for(running: RunningBrowser) -> None:
+    running.wall.pages[f"{SITE}/slow.json"] = (1.0, '{"text": "late"}')
+
+    page = running.render(
+        "/slow", _script("fetch('/slow.json').then(r => r.json()).then(d => app.textContent = d.text)")
+    )
+
+    assert "late" in page.html
+
+
+def test_page_that_never_is_quiet_is_taken_as_it_is_after_max_seconds(running: RunningBrowser) -> None:
+    page = running.render("/busy", _script("setInterval(() => app.textContent = 'tick ' + Date.now(), 20)"))
+
+    assert "tick " in page.html
+    assert 1.5 < page.seconds < 10
+
+
+def test_shadow_roots_and_frames_of_the_same_origin_stand_in_the_page(running: RunningBrowser) -> None:
+    running.wall.pages[f"{SITE}/inner"] = "<p>text of the frame</p>"
+    code = (
+        "const root = app.attachShadow({mode: 'open'}); root.innerHTML = '<p>shadow <slot></slot></p>';"
+        "app.innerHTML = '<b>given</b>'"
+    )
+
+    page = running.render("/shadow", _script(code) + "<iframe src=/inner></iframe>")
+
+    assert "<p>shadow <b>given</b></p>" in page.html
+    assert "text of the frame" in page.html
+
+
+def test_routes_of_the_history_are_told(running: RunningBrowser) -> None:
+    page = running.render("/routes", _script("history.pushState({}, '', '/routes/a'); history.pushState({}, '', 'b')"))
+
+    assert set(page.routes) == {f"{SITE}/routes/a", f"{SITE}/routes/b"}
+    assert page.redirects == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "html", "target", "status"),
+    [
+        ("/by-script", _script("location.href = '/elsewhere?a=1'"), f"{SITE}/elsewhere?a=1", 302),
+        ("/by-meta", "<meta http-equiv=refresh content='0; url=/m'>x", f"{SITE}/m", 302),
+        ("/outside", _script("location.replace('http://other.test/x')"), "http://other.test/x", 302),
+        ("/form", "<form action=/sent><input name=q value=1></form><script>document.forms[0].submit()</script>",
+         f"{SITE}/sent?q=1", 302),
+    ],
+)  # fmt: skip
+def test_move_of_a_page_is_told_and_not_made(
+    running: RunningBrowser, path: str, html: str, target: str, status: int
+) -> None:
+    page = running.render(path, html)
+
+    assert (page.url, page.redirects) == (target, ((f"{SITE}{path}", status),))
+    assert running.wall.paths() == {path}
+
+
+def test_redirect_of_a_server_is_told_and_not_followed(running: RunningBrowser) -> None:
+    answer = Answer(f"{SITE}/moved", 301, (("location", "/new"),), b"")
+    running.wall.pages[f"{SITE}/moved"] = answer
+
+    page = running.run(running.browser.render(f"{SITE}/moved"))
+
+    assert (page.url, page.redirects) == (f"{SITE}/new", ((f"{SITE}/moved", 301),))
+    assert running.wall.paths() == {"/moved"}
+
+
+def test_list_that_grows_when_it_is_scrolled_is_read_to_the_asked_length() -> None:
+    need_browser()
+    code = (
+        "let n = 0; const add = () => { for (let i = 0; i < 20; i++) app.insertAdjacentHTML('beforeend', "
+        "`<p style='height:200px'>item ${n++}</p>`); }; add();"
+        "addEventListener('scroll', () => { if (n < 80) add(); })"
+    )
+    with RunningBrowser(RenderOptions(quiet_ms=150, max_seconds=5, scroll=2)) as running:
+        page = running.render("/list", _script(code))
+
+    assert "item 59" in page.html
+    assert "item 79" not in page.html
+
+
+def test_selector_that_is_waited_for_ends_the_wait() -> None:
+    need_browser()
+    with RunningBrowser(RenderOptions(wait_for="#done", max_seconds=8)) as running:
+        page = running.render("/done", _script("setTimeout(() => app.innerHTML = '<i id=done>here</i>', 1500)"))
+
+    assert "here" in page.html
+    assert 1.4 < page.seconds < 7
+
+
+_MISBEHAVING = [
+    ("endless script", _script("for (;;) {}"), 902),
+    ("endless script later", _script("setTimeout(() => { for (;;) {} }, 50)"), 902),
+    ("300,000 nodes of much text", _script("app.innerHTML = '<p>0123456789</p>'.repeat(300000)"), 904),
+]
+
+
+@pytest.mark.parametrize(("html", "code"), [case[1:] for case in _MISBEHAVING], ids=[case[0] for case in _MISBEHAVING])
+def test_page_that_misbehaves_costs_itself_only(running: RunningBrowser, html: str, code: int) -> None:
+    running.wall.pages[f"{SITE}/bad"] = html
+    running.wall.pages[f"{SITE}/good"] = _script("app.textContent = 'good'")
+
+    async def both() -> tuple[object, object]:
+        bad = asyncio.ensure_future(running.browser.render(f"{SITE}/bad"))
+        good = asyncio.ensure_future(running.browser.render(f"{SITE}/good"))
+        results = await asyncio.gather(bad, good, return_exceptions=True)
+        return results[0], results[1]
+
+    failed, page = running.run(both())
+
+    assert isinstance(failed, RenderFailed)
+    assert int(failed.code) == code
+    assert "good" in page.html
+    assert "good" in running.render("/good", _script("app.textContent = 'good'")).html
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "for (let i = 0; i < 50; i++) alert(i); app.textContent = 'after'",
+        "for (let i = 0; i < 20; i++) window.open('/popup' + i); app.textContent = 'after'",
+        (
+            "for (let i = 0; i < 20; i++) { const a = document.createElement('a'); a.href = '/popup' + i;"
+            "a.target = '_blank'; a.click(); } app.textContent = 'after'"
+        ),
+        "onbeforeunload = () => 'stay'; app.textContent = 'after'",
+        "window.print(); app.textContent = 'after'",
+    ],
+)
+def test_page_that_wants_attention_is_read_as_it_is(running: RunningBrowser, code: str) -> None:
+    page = running.render("/attention", _script(code))
+
+    assert "after" in page.html
+    assert running.wall.paths() == {"/attention"}
+
+
+def test_answer_that_never_ends_costs_its_page(running: RunningBrowser) -> None:
+    running.wall.pages[f"{SITE}/endless"] = (300.0, "x")
+
+    with pytest.raises(RenderFailed) as failed:
+        running.run(running.browser.render(f"{SITE}/endless"))
+
+    assert int(failed.value.code) == 902
+
+
+def test_browser_that_is_killed_is_replaced(running: RunningBrowser) -> None:
+    instance = running.browser._instance
+    assert instance is not None
+    pid = instance.files.find_pid()
+    assert pid is not None
+    running.wall.pages[f"{SITE}/hangs"] = (1.0, "x")
+
+    async def kill() -> object:
+        rendering = asyncio.ensure_future(running.browser.render(f"{SITE}/hangs"))
+        await asyncio.sleep(0.3)
+        os.killpg(pid, signal.SIGKILL)
+        return (await asyncio.gather(rendering, return_exceptions=True))[0]
+
+    failed = running.run(kill())
+
+    assert isinstance(failed, RenderFailed)
+    assert int(failed.code) in {904, 905}
+    assert "again" in running.render("/again", _script("app.textContent = 'again'")).html
+
+
+def test_browser_leaves_no_process_and_no_file() -> None:
+    need_browser()
+    with RunningBrowser() as running:
+        running.render("/x", _script(""))
+        instance = running.browser._instance
+        assert instance is not None
+        pid, folder = instance.files.find_pid(), instance.files.folder
+        assert pid is not None
+        assert instance.files.measure_memory() > 1_000_000
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+
+    assert b"HOME=" in environment
+    assert b"PYTHON" not in environment
+    assert f"Uid:\t{os.geteuid() or 65534}" in status
+    assert not folder.exists()
+    assert not Path(f"/proc/{pid}").exists()

@@ -1,0 +1,122 @@
+"""Pages for a real browser, from memory: a wall that answers what a test gives it, and writes down what was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import threading
+from collections.abc import Coroutine, Mapping
+from pathlib import PurePosixPath
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+import pytest
+
+from searchcrawl.codes import Code
+from searchcrawl.render.browser import Browser
+from searchcrawl.render.options import RenderOptions
+from searchcrawl.render.rendered_page import RenderedPage
+from searchcrawl.render.wall import Answer, FetchFailed, Refused
+
+SITE: Final = "http://site.test"
+#: Scripts may be loaded from here.
+SCRIPTS: Final = "http://scripts.test"
+_SECONDS: Final = 60
+_TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
+
+
+class PageWall:
+    """``pages`` by URL: a body, or an ``Answer``, or a list of seconds to wait and a body."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, str | Answer | tuple[float, str]] = {}
+        self.asked: list[tuple[str, str]] = []
+        self.headers: dict[str, Mapping[str, str]] = {}
+
+    def check_navigation(self, url: str) -> str | None:
+        return None if url.startswith(f"{SITE}/") and "/private/" not in url else "outside"
+
+    def check_resource(self, url: str, kind: str) -> str | None:
+        if url.startswith(f"{SCRIPTS}/") and kind == "script":
+            return None
+        return self.check_navigation(url)
+
+    async def fetch(self, url: str, kind: str, headers: Mapping[str, str]) -> Answer:
+        self.asked.append((kind, url))
+        self.headers[url] = headers
+        page = self.pages.get(url)
+        if page is None:
+            return Answer(url, 404, (("content-type", "text/plain"),), b"not here")
+        if isinstance(page, tuple):
+            await asyncio.sleep(page[0])
+            page = page[1]
+        if isinstance(page, Answer):
+            return await self._follow(page, kind)
+        suffix = PurePosixPath(urlsplit(url).path).suffix
+        kind_of_body = _TYPES.get(suffix, "text/html; charset=utf-8")
+        return Answer(url, 200, (("content-type", kind_of_body),), page.encode())
+
+    async def _follow(self, answer: Answer, kind: str) -> Answer:
+        location = dict(answer.headers).get("location")
+        if kind == "document" or location is None:
+            return answer
+        refusal = self.check_resource(location, kind)
+        if refusal is not None:
+            raise Refused(refusal)
+        if location not in self.pages:
+            raise FetchFailed("not here", code=Code.IO_ERROR)
+        return await self.fetch(location, kind, {})
+
+    def paths(self) -> set[str]:
+        """The paths of the site that were asked for."""
+        return {url.removeprefix(SITE) for _, url in self.asked if url.startswith(SITE)}
+
+
+class RunningBrowser:
+    """A browser on an event loop of its own, for tests that are not asynchronous."""
+
+    def __init__(
+        self, options: RenderOptions | None = None, *, max_bytes: int = 4_000_000, seconds: float = 3.0
+    ) -> None:
+        self.wall = PageWall()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self.browser = Browser(
+            options or RenderOptions(quiet_ms=150, max_seconds=2.0, pages=4),
+            self.wall,
+            user_agent="searchcrawl-test",
+            timeout_seconds=seconds,
+            max_bytes=max_bytes,
+        )
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self.run(self.browser.start())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.run(self.browser.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """What a coroutine returns or raises."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS)
+
+    def render(self, path: str, html: str, **settings: Any) -> RenderedPage:
+        """The page of a path of the site, with this answer."""
+        self.wall.pages[SITE + path] = html
+        page: RenderedPage = self.run(self.browser.render(SITE + path, **settings))
+        return page
+
+
+def need_browser() -> None:
+    """Skips where there is no browser; fails in CI."""
+    if shutil.which("chromium-headless-shell") is None:
+        assert os.environ.get("CI") != "true", "chromium-headless-shell is not installed"
+        pytest.skip("chromium-headless-shell is not installed")
