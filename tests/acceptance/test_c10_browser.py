@@ -1,0 +1,163 @@
+"""Sites that need JavaScript, crawled with a real browser: every page is found, none rendered without need (C10, C11)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.crawl_forks import Forks, started
+from tests.page_wall import need_browser
+from tests.site.client import SiteProcess
+
+HOST = "www.acme.test"
+TEXTS = {
+    "": "begin of the shop",
+    "lamps": "a lamp of brass and green glass",
+    "chairs": "chairs of beech without arms",
+    "chairs/9": "the ninth chair has a broken leg",
+}
+#: A router of its own, a shell without text, data by fetch: what frameworks make, without one.
+_ROUTER = """
+const routes = %s;
+const show = async () => {
+  const name = location.pathname.replace('/shop/', '');
+  const data = await (await fetch('/data/' + (name || 'begin').replace('/', '-'))).json();
+  document.title = data.title;
+  const links = Object.keys(routes).map(path => `<a href="/shop/${path}">${path || 'begin'}</a>`).join(' ');
+  document.getElementById('root').innerHTML = `<nav>${links}</nav><main><p>${data.text}</p></main>`;
+};
+addEventListener('popstate', show); show();
+"""
+SHELL = "<!DOCTYPE html><html><head><title>Shop</title></head><body><div id=root></div><script src=/app.js></script></body></html>"
+
+
+def set_shop(site: SiteProcess, **changes: str) -> None:
+    texts = TEXTS | changes
+    pages: dict[str, Any] = {f"/shop/{name}": SHELL for name in texts}
+    pages["/app.js"] = {"body": _ROUTER % json.dumps(dict.fromkeys(texts, 1)), "type": "text/javascript"}
+    for name, text in texts.items():
+        data = json.dumps({"title": f"Shop {name}", "text": text})
+        pages[f"/data/{(name or 'begin').replace('/', '-')}"] = {"body": data, "type": "application/json"}
+    site.set_pages(HOST, pages)
+
+
+@pytest.fixture
+def site() -> Iterator[SiteProcess]:
+    need_browser()
+    with SiteProcess() as running:
+        yield running
+
+
+def shop(folder: Path, site: SiteProcess, *starts: str, **overrides: Any) -> CrawlProject:
+    values = {
+        "start": {"urls": [site.url(HOST, path) for path in starts or ("/shop/",)], "sitemaps": "off"},
+        "scope": {"include_hosts": [f"={HOST}"], "include_urls": ["*"]},
+        "render": {"mode": "auto", "quiet_ms": 150},
+        "fetch": {"delay_seconds": 0},
+        **overrides,
+    }
+    return new_project(folder, site, **values)
+
+
+def counts(project: CrawlProject) -> dict[str, int]:
+    ended = project.command("crawl", "demo", "--json")
+    assert ended.returncode == 0, ended.stderr
+    found: dict[str, int] = json.loads(ended.stdout)["counts"]
+    return found
+
+
+def test_c10_application_when_it_is_crawled_again_then_unchanged_pages_send_nothing_and_a_changed_one_is_sent(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    set_shop(site)
+    project = shop(tmp_path, site)
+
+    first = counts(project)
+    second = counts(project)
+    set_shop(site, lamps="a lamp of steel and blue glass")
+    third = counts(project)
+
+    assert (first["new"], first["rendered"]) == (len(TEXTS), len(TEXTS))
+    assert (second["new"], second["changed"], second["indexed"]) == (0, 0, 0)
+    assert (third["changed"], third["indexed"]) == (1, 1)
+    assert [hit["url"] for hit in json.loads(project.command("search", "broken leg", "--json").stdout)["hits"]] == [
+        site.url(HOST, "/shop/chairs/9")
+    ]
+    assert "blue" in project.command("search", "steel").stdout
+    explained = project.command("explain", site.url(HOST, "/shop/lamps")).stdout
+    assert "rendered" in explained
+
+
+def test_c10_plain_site_when_it_may_be_rendered_then_no_page_is(tmp_path: Path, site: SiteProcess) -> None:
+    words = "much text that is there without any script " * 20
+    pages = {f"/p{n}": f"<title>{n}</title><p>{n} {words}</p><script src=/x.js></script>" for n in range(10)}
+    links = "".join(f"<a href={path}>{path}</a>" for path in pages)
+    site.set_pages(HOST, pages | {"/begin": f"<title>b</title><p>{words}</p>{links}<script src=/x.js></script>"})
+
+    found = counts(shop(tmp_path, site, "/begin"))
+
+    assert found["new"] == 11
+    assert found["rendered"] <= 2
+    assert not [entry for entry in site.log() if entry["path"] == "/x.js" and found["rendered"] == 0]
+
+
+def test_c10_test_when_a_page_is_rendered_then_the_text_before_and_after_is_shown_and_a_trace_written(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    set_shop(site)
+    project = shop(tmp_path, site, render={"mode": "never"})
+    trace = tmp_path / "trace.zip"
+
+    shown = project.command(
+        "test", site.url(HOST, "/shop/lamps"), "--source", "demo", "--render", "--trace", str(trace)
+    )
+
+    assert shown.returncode == 0, shown.stderr
+    assert "brass and green glass" in shown.stdout
+    assert trace.stat().st_size > 1000
+
+
+def test_c10_crawl_when_it_is_killed_then_no_browser_is_left_and_the_next_one_ends_as_if_nothing_was(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    set_shop(site)
+    project = shop(tmp_path, site)
+    with Forks(1) as forks, started(forks.start(tmp_path, "crawl", "demo")) as running:
+        running.until(lambda: bool(browsers()))
+        for pid in browsers() if os.environ.get("KILL_BROWSER_FIRST") else ():
+            os.kill(pid, signal.SIGKILL)
+        running.kill()
+    deadline = time.monotonic() + 20
+    while browsers() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    left = browsers()
+
+    found = counts(project)
+
+    assert left == []
+    assert found["discovered"] == len(TEXTS)
+    assert sorted(project.indexed()) == sorted(site.url(HOST, f"/shop/{name}") for name in TEXTS)
+
+
+def browsers() -> list[int]:
+    """The processes of browsers that crawls of tests have started and that are not dead."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes()
+                state = re.search(rb"State:\t(\w)", (entry / "status").read_bytes())
+            except OSError:
+                continue
+            if b"chromium" in line and b"searchcrawl-browser-" in line and state and state[1] != b"Z":
+                found.append(int(entry.name))
+    return found
