@@ -2,7 +2,8 @@
 
 ``python -m tests.fake_browser FOLDER ARGUMENT…`` is the command line of searchcrawl with it in place of the real one.
 FOLDER has ``pages.json``: an object by path, each the HTML of a page or an object with fields of ``RenderedPage``, or
-with ``fails`` (a code), or with ``quits`` for a browser that cannot start; ``asked.txt`` gets a line for each page.
+with ``fails`` (a code), or with ``lost`` (the browser is gone); ``quits`` beside them: it cannot start. ``asked.txt``
+gets a line for each page.
 """
 
 from __future__ import annotations
@@ -51,13 +52,15 @@ class FakeBrowser:
             trace.write_text(f"trace of {url}", encoding="utf-8")
         refusal = self._wall.check_navigation(url)
         if refusal is not None:
-            raise RenderFailed(refusal, code=955)
+            raise RenderFailed(955, refusal)
         path = urlsplit(url).path
         pages = read_pages()
         known = pages.get(path, pages.get("/*", "<html><body></body></html>"))
         page = {"html": known} if isinstance(known, str) else dict(known)
+        if "lost" in page:
+            raise BrowserUnavailable("it cannot be started again")
         if "fails" in page:
-            raise RenderFailed("it took too long", code=page["fails"])
+            raise RenderFailed(page["fails"], "it took too long")
         sent = [(name, value) for name, value in page.get("headers", [["content-type", "text/html"]])]
         return RenderedPage(
             url=urljoin(url, page.get("url", url)),

@@ -100,7 +100,7 @@ class Browser:
         await self._proxy.close()
 
     async def render(self, url: str, *, answer: Answer | None = None, trace: Path | None = None) -> RenderedPage:
-        """The page of ``url``, an identity; raises RenderFailed.
+        """The page of ``url``, an identity; raises RenderFailed, and BrowserUnavailable where no other browser can be started.
 
         ``answer`` is the answer of ``url``, where it is known: then it is not requested again. ``trace`` is a file for
         Playwright's trace of all that the page did.
@@ -145,10 +145,7 @@ class Browser:
         if instance is not None:
             self._retire(instance)
         self._instance = None
-        try:
-            self._instance = await self._launch()
-        except BrowserUnavailable as error:
-            raise RenderFailed(str(error), code=Code.IO_ERROR) from error
+        self._instance = await self._launch()
         return self._instance
 
     async def _is_usable(self, instance: _Instance) -> bool:
@@ -165,7 +162,7 @@ class Browser:
                 page = await instance.context.new_page()
         except (Error, TimeoutError) as error:
             self._give_up(instance)
-            raise RenderFailed("the browser opens no page", code=Code.IO_ERROR) from error
+            raise RenderFailed(Code.IO_ERROR, "the browser opens no page") from error
         try:
             yield page
         finally:

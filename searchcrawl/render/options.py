@@ -1,4 +1,4 @@
-"""How a browser renders the pages of a source."""
+"""How a page is rendered (C10)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """When a page is done, and what it may load; ``block`` are kinds of resource by Playwright's names."""
+    """The table ``[render]`` of a source as the browser needs it.
+
+    A page is done once its DOM was quiet for ``quiet_ms``, or has an element of ``wait_for``, after ``max_seconds`` at
+    most. ``block`` are kinds of resource in Playwright's words, besides images, fonts and media. ``scroll`` is how many
+    times the page is scrolled to its end. ``allow_hosts`` are the hosts of sub-resources of every kind.
+    """
 
     wait_for: str | None = None
     quiet_ms: int = 300

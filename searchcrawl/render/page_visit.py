@@ -87,9 +87,9 @@ class PageVisit:
                 await self._open()
                 text = "" if self._target is not None else await self._read_when_done()
         except TimeoutError as error:
-            raise RenderFailed(f"not done within {self._seconds:g} s", code=Code.TIMEOUT) from error
+            raise RenderFailed(Code.TIMEOUT, f"not done within {self._seconds:g} s") from error
         except Error as error:
-            failure = self._failure or RenderFailed(_first_line(error), code=Code.CONVERSION_LIMIT)
+            failure = self._failure or RenderFailed(Code.CONVERSION_LIMIT, _first_line(error))
             raise failure from error
         if self._failure is not None:
             raise self._failure
@@ -121,7 +121,7 @@ class PageVisit:
 
     def _fail(self, message: str, code: int) -> None:
         if self._failure is None:
-            self._failure = RenderFailed(message, code=code)
+            self._failure = RenderFailed(code, message)
         self._ended.set()
 
     def _note_route(self, url: str) -> None:
@@ -242,7 +242,7 @@ class PageVisit:
             return ""
         text = await self._ask(page_scripts.READ, self._max_bytes)
         if not isinstance(text, str):
-            raise RenderFailed(f"more than {self._max_bytes} characters rendered", code=Code.CONVERSION_LIMIT)
+            raise RenderFailed(Code.CONVERSION_LIMIT, f"more than {self._max_bytes} characters rendered")
         return text
 
     async def _wait_until_done(self) -> None:
@@ -280,7 +280,7 @@ class PageVisit:
             async with asyncio.timeout(seconds):
                 return await self._page.evaluate(script, argument)
         except TimeoutError as error:
-            raise RenderFailed(f"its scripts held the browser for {seconds:g} s", code=Code.TIMEOUT) from error
+            raise RenderFailed(Code.TIMEOUT, f"its scripts held the browser for {seconds:g} s") from error
 
     def _build(self, text: str, seconds: float) -> RenderedPage:
         answer = self._answer

@@ -20,9 +20,9 @@ from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.shell import has_scripts, read_shell
 from searchcrawl.http.visit_end import PAGES, VisitEnded, build_visit_end, find_claim, find_redirects
-from searchcrawl.items import Claim, Hop
-from searchcrawl.render.rendered_page import RENDERED_TYPE, RenderedPage, RenderFailed
-from searchcrawl.render.renderer import Renderer
+from searchcrawl.items import Claim, Hop, Outcome
+from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
+from searchcrawl.render.renderer import RENDERED_TYPE, Renderer
 from searchcrawl.render.verdicts import Plan
 from searchcrawl.render.wall import Answer
 from searchcrawl.rules.rendering import ENOUGH_BYTES, Need, has_gained
@@ -77,6 +77,8 @@ class RenderMiddleware:
     def process_request(self, request: Request) -> None:
         """Asks for the whole page where it is not known whether it needs a browser now; it comes after the validators."""
         claim = find_claim(request)
+        if claim is not None and not self._renderer.is_open:
+            raise _release(claim, "no page can be rendered")
         if claim is None or self._always:
             return
         verdicts = self._renderer.verdicts
@@ -125,6 +127,8 @@ class RenderMiddleware:
                 logger.info("%s is taken as it was sent: it cannot be rendered: %s", request.url, error)
                 return response
             raise _build_end(request, claim, error) from error
+        except BrowserUnavailable as error:
+            raise _release(claim, str(error)) from error
         if plan.need is not Need.CERTAIN:
             moved = _find_target(request, page) is not None
             gain = moved or await asyncio.to_thread(self._has_gained, response, page)
@@ -195,6 +199,11 @@ def _read_answer(response: Response) -> Answer | None:
     names = ((name.decode("latin-1"), values) for name, values in dict.items(response.headers))
     headers = tuple((name.lower(), value.decode("latin-1")) for name, values in names for value in values)
     return Answer(response.url, response.status, headers, response.body)
+
+
+def _release(claim: Claim, error: str) -> VisitEnded:
+    """Gives a row back as it is: the browser is to blame, and the run ends."""
+    return VisitEnded(Outcome(claim=claim, code=Code.NOT_FETCHED, error=error, released=True))
 
 
 def _build_end(request: Request, claim: Claim, error: RenderFailed) -> VisitEnded:

@@ -1,21 +1,19 @@
-"""What a browser made of a page, and why it made nothing of one."""
+"""What a browser made of a page, or why it made nothing (C10)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
-
-#: The type of the text that is made of a tree.
-RENDERED_TYPE: Final = "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedPage:
-    """A page as it stands in the browser: ``html`` is its tree as text, ``headers`` are those of the answer that it came with.
+    """A page once its scripts have run.
 
-    ``routes`` are absolute URLs that its scripts gave to the history. ``redirects`` are the URLs that led on, each with its
-    status, before ``url`` answered. ``refused`` counts what it asked for and did not get, by reason.
+    ``url`` is the last one, after redirects and navigations by script; ``status`` and ``headers`` are of the answer to
+    the request for that document. ``html`` has open shadow roots and frames of the same origin in it. ``routes`` are the
+    absolute URLs that scripts gave to the history. ``redirects`` has the URL and the code of each redirect that was
+    followed. ``refused`` counts the requests that the wall refused, by reason.
     """
 
     url: str
@@ -30,12 +28,13 @@ class RenderedPage:
 
 
 class RenderFailed(Exception):
-    """A page could not be rendered; ``code`` goes into its row."""
+    """One page could not be rendered; ``code`` is that of its row: 902 time, 904 crash or limit, 905, 955 outside."""
 
-    def __init__(self, message: str, *, code: int) -> None:
-        self.code = code
+    def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
+        self.code = code
+        self.message = message
 
 
 class BrowserUnavailable(Exception):
-    """No browser can be started; the message says what to do."""
+    """No page can be rendered on this machine; the message says what to do (exit 4 of a crawl)."""

@@ -19,6 +19,8 @@ from searchcrawl.render.wall import Answer
 from searchcrawl.run import Run
 from searchcrawl.sources.render_table import Render
 
+#: The type of the text that is made of a tree.
+RENDERED_TYPE: Final = "text/html; charset=utf-8"
 #: By its name: what drives a browser is loaded by a crawl that needs it, and by no other.
 _BROWSER: Final = "searchcrawl.render.browser.Browser"
 
@@ -62,6 +64,11 @@ class Renderer:
         self.trial = trial
         self.verdicts = Verdicts(run)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether pages can be rendered."""
+        return self._browser is not None
+
     async def open(self) -> None:
         """Starts the browser; raises ConfigurationError where there is none, and StoreError."""
         await self.verdicts.load()
@@ -69,8 +76,11 @@ class Renderer:
             browser = self._open_browser(self._run, self._wall)
             await browser.start()
         except BrowserUnavailable as error:
-            raise ConfigurationError(*self._run.source.locate("render.mode"), str(error)) from error
+            raise self._build_error(error) from error
         self._browser = browser
+
+    def _build_error(self, error: BrowserUnavailable) -> ConfigurationError:
+        return ConfigurationError(*self._run.source.locate("render.mode"), str(error))
 
     async def close(self) -> None:
         """Ends the browser."""
@@ -79,12 +89,19 @@ class Renderer:
             await browser.close()
 
     async def render(self, url: str, answer: Answer | None) -> RenderedPage:
-        """The page of ``url``, whose plain ``answer`` is not asked for again; raises RenderFailed."""
+        """The page of ``url``, whose plain ``answer`` is not asked for again.
+
+        Raises RenderFailed, and BrowserUnavailable after it has ended the run: no page is to blame for that.
+        """
         if self._browser is None:
-            raise RuntimeError("the browser is not open")
+            raise BrowserUnavailable("the browser is not open")
         trace = None if self.trial is None else self.trial.trace
-        with self._wall.open_for(url):
-            page = await self._browser.render(url, answer=answer, trace=trace)
+        try:
+            with self._wall.open_for(url):
+                page = await self._browser.render(url, answer=answer, trace=trace)
+        except BrowserUnavailable as error:
+            self._run.shutdown.fail(self._build_error(error))
+            raise
         self._run.count(**{RENDERED: 1, RENDERED_MS: round(page.seconds * 1000), RENDERED_BYTES: page.received_bytes})
         return page
 

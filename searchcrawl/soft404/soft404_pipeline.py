@@ -23,8 +23,8 @@ from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import ENDLESS, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import PAGES
 from searchcrawl.items import Document, Outcome, Page
-from searchcrawl.render.rendered_page import RENDERED_TYPE, RenderFailed
-from searchcrawl.render.renderer import Renderer
+from searchcrawl.render.rendered_page import RenderFailed
+from searchcrawl.render.renderer import RENDERED_TYPE, Renderer
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.run import Run
 from searchcrawl.soft404.signature import Sample, Signature, probe_url

@@ -218,7 +218,6 @@ def test_c10_source_when_no_browser_can_start_then_exit_4_before_the_first_reque
     tmp_path: Path, site: SiteProcess
 ) -> None:
     here = rendering(tmp_path, site)
-    here.pages(quits="")
     (here.folder / "pages.json").write_text(json.dumps({"quits": True}))
 
     ended = here.run("crawl", "demo")
@@ -399,3 +398,35 @@ def test_c10_test_when_the_source_has_a_proxy_then_no_browser_goes_round_it(tmp_
 
     assert (ended.returncode, here.asked()) == (4, [])
     assert "render.mode: not together with fetch.proxy" in ended.stderr
+
+
+def test_c10_browser_when_it_is_lost_for_good_then_the_run_ends_no_page_is_blamed_and_the_next_run_goes_on(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    site.set_pages(HOST, {"/begin.html": plain("begin", "/app"), "/app": SHELL})
+    here = rendering(tmp_path, site)
+    here.pages(app={"lost": True})
+
+    ended = here.run("crawl", "demo")
+    row = next(row for url, row in here.project.rows().items() if url.endswith("/app"))
+    here.pages(app=app("app"))
+    counts = here.crawl()
+
+    assert ended.returncode == 4
+    assert "sources/demo.toml: render.mode: it cannot be started again" in ended.stderr
+    assert (row["code"], row["attempts"], row["error"]) == (0, 0, None)
+    assert counts["fetch_failures"] == 0
+    assert "www.acme.test/app" in here.project.found("app")
+
+
+def test_c10_test_when_no_browser_can_start_then_exit_4_and_no_page_is_requested(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    here = rendering(tmp_path, site)
+    (here.folder / "pages.json").write_text(json.dumps({"quits": True}))
+
+    ended = here.run("test", site.url(HOST, "/begin.html"), "--source", "demo")
+
+    assert (ended.returncode, site.requested()) == (4, [])
+    assert "no browser here: install one" in ended.stderr
+    assert "Traceback" not in ended.stderr
