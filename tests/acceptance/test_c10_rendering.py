@@ -7,90 +7,21 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from searchcrawl.rules.rendering import SAMPLE_ONE_IN, is_sampled
-from tests.acceptance.support_project import CrawlProject, environment, new_project
+from tests.acceptance.support_project import environment
+from tests.acceptance.support_rendering import HOST, SHELL, app, plain, rendering, text_of
 from tests.site.client import SiteProcess
-
-HOST = "www.acme.test"
-SHELL = "<html><head><title>App</title></head><body><div id=root></div><script src=/app.js></script></body></html>"
-WORDS = "amber birch cedar delta ember frost grove heath inlet jetty knoll larch maple north ocean pearl quartz ridge"
-
-
-def text_of(name: str, count: int = 20) -> str:
-    return " ".join(f"{name} {WORDS}" for _ in range(count))
-
-
-def plain(name: str, *links: str) -> str:
-    anchors = "".join(f"<a href='{link}'>{link}</a> " for link in links)
-    return f"<html><head><title>{name}</title><script src=/menu.js></script></head><body><p>{text_of(name)}</p>{anchors}</body></html>"
-
-
-def app(name: str, *links: str) -> str:
-    anchors = "".join(f"<a href='{link}'>{link}</a> " for link in links)
-    return f"<html><head><title>{name}</title></head><body><div id=root><p>{text_of(name)}</p>{anchors}</div></body></html>"
-
-
-@dataclass(frozen=True, slots=True)
-class Rendering:
-    """A project whose browser is that of the tests."""
-
-    project: CrawlProject
-    folder: Path
-
-    def pages(self, **pages: Any) -> None:
-        (self.folder / "pages.json").write_text(json.dumps({f"/{path}": page for path, page in pages.items()}))
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        (self.folder / "asked.txt").write_text("")
-        command = [sys.executable, "-m", "tests.fake_browser", str(self.folder), *arguments]
-        return subprocess.run(
-            command,
-            check=False,
-            cwd=self.project.folder,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-
-    def crawl(self) -> dict[str, int]:
-        ended = self.run("crawl", "demo", "--json")
-        assert ended.returncode == 0, ended.stderr
-        counts: dict[str, int] = json.loads(ended.stdout)["counts"]
-        return counts
-
-    def asked(self) -> list[str]:
-        """The paths that the browser was asked for since the last command began."""
-        lines = (self.folder / "asked.txt").read_text().splitlines()
-        return [urlsplit(line).path for line in lines if line != "closed"]
 
 
 @pytest.fixture
 def site() -> Iterator[SiteProcess]:
     with SiteProcess() as running:
         yield running
-
-
-def rendering(tmp_path: Path, site: SiteProcess, *starts: str, **overrides: Any) -> Rendering:
-    begin = [site.url(HOST, path) for path in starts or ("/begin.html",)]
-    values = {
-        "start": {"urls": begin, "sitemaps": "off"}, "render": {"mode": "auto"},
-        "scope": {"include_hosts": [f"={HOST}"], "include_urls": ["*"], "exclude_urls": ["*/excluded*"],
-                  # The pages of a test are all alike.
-                  "trap_after": 0}, **overrides,
-    }  # fmt: skip
-    folder = tmp_path / "browser"
-    folder.mkdir()
-    found = Rendering(new_project(tmp_path / "project", site, **values), folder)
-    found.pages()
-    return found
 
 
 def test_c10_mixed_site_when_it_is_crawled_twice_then_the_pages_that_need_it_and_a_sample_are_rendered(
@@ -255,67 +186,6 @@ def test_c10_source_when_it_does_not_render_then_nothing_of_a_browser_is_loaded(
     assert not re.search("browser", log, re.IGNORECASE)
 
 
-def test_l1_explain_when_pages_were_rendered_or_not_then_it_says_so_and_why(tmp_path: Path, site: SiteProcess) -> None:
-    site.set_pages(HOST, {"/begin.html": plain("begin", "/app", "/late"), "/app": SHELL, "/late": SHELL})
-    here = rendering(tmp_path, site)
-    here.pages(app=app("app"), late={"fails": 904})
-    here.crawl()
-
-    said = {
-        path: [
-            (step["outcome"], step["detail"])
-            for step in json.loads(here.run("explain", site.url(HOST, path), "--json").stdout)["steps"]
-            if step["step"] == "render"
-        ]
-        for path in ("/begin.html", "/app", "/late")
-    }
-
-    assert said["/begin.html"] == [("plain", "taken as the server sends it (render.mode: auto)")]
-    assert said["/app"] == [("rendered", "by a browser: an empty element #root, 0 bytes of text and 1 script")]
-    assert said["/late"][0][0] == "failed"
-
-
-@pytest.mark.parametrize("mode", ["never", "auto", "always"])
-def test_j2_test_when_a_page_is_to_be_rendered_then_its_text_before_and_after_is_shown(
-    tmp_path: Path, site: SiteProcess, mode: str
-) -> None:
-    site.set_page(HOST, "/page.html", plain("before"))
-    here = rendering(tmp_path, site, render={"mode": mode})
-    here.pages(**{"page.html": app("after", "/more")})
-    trace = tmp_path / "trace.zip"
-
-    shown = here.run(
-        "test", site.url(HOST, "/page.html"), "--source", "demo", "--render", "--trace", str(trace), "--json"
-    )
-    printed = here.run("test", site.url(HOST, "/page.html"), "--source", "demo", "--render")
-
-    view = json.loads(shown.stdout)
-    assert view["rendered"] == "render.mode: always"
-    assert (view["text_before"][:6], view["text"][:5]) == ("before", "after")
-    assert [link["url"].rpartition("/")[2] for link in view["links"]] == ["more"]
-    assert trace.read_text(encoding="utf-8").endswith("/page.html")
-    lines = [line.strip() for line in printed.stdout.splitlines()]
-    assert lines.index("as it was sent:") < lines.index("as it was rendered:")
-
-
-def test_j2_test_when_it_is_not_asked_to_render_then_it_does_what_a_crawl_would(
-    tmp_path: Path, site: SiteProcess
-) -> None:
-    site.set_pages(HOST, {"/plain": plain("plain"), "/app": SHELL})
-    here = rendering(tmp_path, site)
-    here.pages(app=app("app"))
-
-    views = [
-        json.loads(here.run("test", site.url(HOST, path), "--source", "demo", "--json").stdout)
-        for path in ("/plain", "/app")
-    ]
-
-    assert [view["rendered"] is not None for view in views] == [False, True]
-    assert ["text_before" in view for view in views] == [False, False]
-    refused = here.run("test", site.url(HOST, "/app"), "--source", "demo", "--trace", "x")
-    assert (refused.returncode, "--trace needs --render" in refused.stderr) == (2, True)
-
-
 def test_c10_always_when_pages_have_text_then_they_are_rendered_all_the_same_and_files_are_not(
     tmp_path: Path, site: SiteProcess
 ) -> None:
@@ -366,40 +236,6 @@ def test_c10_doubtful_pages_when_rendering_brings_their_text_then_all_like_them_
     assert len(here.project.found("item7x")) == 1
 
 
-def test_d9_render_when_it_is_edited_then_status_says_so_and_the_pages_are_fetched_and_rendered_anew(
-    tmp_path: Path, site: SiteProcess
-) -> None:
-    site.set_pages(HOST, {"/begin.html": SHELL, "/other": plain("other")})
-    here = rendering(tmp_path, site, "/begin.html", "/other", render={"mode": "never"})
-    here.pages(**{"begin.html": app("shown")})
-    first, asked = here.crawl(), here.asked()
-    source = here.project.folder / "sources" / "demo.toml"
-    source.write_text(source.read_text().replace('"never"', '"auto"'))
-
-    status = json.loads(here.run("status", "demo", "--json").stdout)
-    planned = json.loads(here.run("plan", "demo", "--json").stdout)
-    site.clear_log()
-    second, asked_then = here.crawl(), here.asked()
-    third, asked_again = here.crawl(), here.asked()
-
-    assert (first["indexed"], asked) == (2, [])
-    assert "render.mode" in json.dumps(status["force_recrawl"])
-    assert (planned["reprocess"], planned["refetch"]) == (0, 2)
-    assert {entry["status"] for entry in site.log(host=HOST, robots=False)[:2]} == {200}
-    assert (second["new"] + second["changed"], asked_then) == (1, ["/begin.html"])
-    assert len(here.project.found("shown")) == 1
-    assert (third["indexed"], asked_again) == (0, ["/begin.html"])
-
-
-def test_c10_test_when_the_source_has_a_proxy_then_no_browser_goes_round_it(tmp_path: Path, site: SiteProcess) -> None:
-    here = rendering(tmp_path, site, render={"mode": "never"}, fetch={"proxy": "http://127.0.0.1:9"})
-
-    ended = here.run("test", site.url(HOST, "/begin.html"), "--source", "demo", "--render")
-
-    assert (ended.returncode, here.asked()) == (4, [])
-    assert "render.mode: not together with fetch.proxy" in ended.stderr
-
-
 def test_c10_browser_when_it_is_lost_for_good_then_the_run_ends_no_page_is_blamed_and_the_next_run_goes_on(
     tmp_path: Path, site: SiteProcess
 ) -> None:
@@ -417,16 +253,3 @@ def test_c10_browser_when_it_is_lost_for_good_then_the_run_ends_no_page_is_blame
     assert (row["code"], row["attempts"], row["error"]) == (0, 0, None)
     assert counts["fetch_failures"] == 0
     assert "www.acme.test/app" in here.project.found("app")
-
-
-def test_c10_test_when_no_browser_can_start_then_exit_4_and_no_page_is_requested(
-    tmp_path: Path, site: SiteProcess
-) -> None:
-    here = rendering(tmp_path, site)
-    (here.folder / "pages.json").write_text(json.dumps({"quits": True}))
-
-    ended = here.run("test", site.url(HOST, "/begin.html"), "--source", "demo")
-
-    assert (ended.returncode, site.requested()) == (4, [])
-    assert "no browser here: install one" in ended.stderr
-    assert "Traceback" not in ended.stderr
