@@ -7,13 +7,11 @@ from contextlib import suppress
 from typing import TypeVar
 
 from searchcrawl import clock
-from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.render.renderer import RenderTrial
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_boundary
 from searchcrawl.sources.project import Project
-from searchcrawl.sources.render_table import find_render_errors
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.runs.lease import Lease
@@ -65,8 +63,5 @@ def build_dry_run(project: Project, source: Source, database: Database) -> DryRu
 
 
 def render_all(source: Source) -> Source:
-    """The same source, as if its file said that all of its pages are rendered; raises ConfigurationError."""
-    table = source.render.model_copy(update={"mode": "always"})
-    for key, message in find_render_errors(table, source.fetch):
-        raise ConfigurationError(*source.locate(key), message)
-    return source.model_copy(update={"render": table})
+    """The same source, as if its file said that all of its pages are rendered."""
+    return source.model_copy(update={"render": source.render.model_copy(update={"mode": "always"})})

@@ -46,7 +46,6 @@ from searchcrawl.sources.plugin_classes import import_class
 from searchcrawl.sources.plugin_errors import find_plugin_errors
 from searchcrawl.sources.project import FILE, SOURCES_DIR, Project, ProjectFile
 from searchcrawl.sources.refused_settings import list_refused_settings
-from searchcrawl.sources.render_table import find_render_errors
 from searchcrawl.sources.rewrites import build_rewriters
 from searchcrawl.sources.rule_errors import find_rule_errors
 from searchcrawl.sources.secrets import find_secrets, replace_secrets
@@ -375,7 +374,6 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
             for key, message in source.fetch.tls_files(project.root).find_errors()
         ]
     found = [(f"login.{key}", message) for key, message in find_login_errors(source.login)]
-    found += find_render_errors(source.render, source.fetch)
     errors += [ConfigurationError(*source.locate(key), message) for key, message in found]
     errors += [*_find_unmapped(source), *find_plugin_errors(project, source), *find_feed_errors(project, source)]
     scope = source.scope

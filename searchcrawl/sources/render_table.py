@@ -6,7 +6,6 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
-from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import (
     LIST,
@@ -24,8 +23,6 @@ from searchcrawl.sources.values import (
 #: What a browser calls the kinds of what a page loads. The page itself, its scripts and what these ask for are not among
 #: them: a page that is rendered without is not the page.
 KINDS: Final = ("eventsource", "font", "image", "manifest", "media", "other", "stylesheet", "texttrack", "websocket")
-#: Keys of ``[fetch]`` for our own requests: those of a browser would go round them.
-_NOT_OF_BROWSER: Final = ("proxy", "ca_file", "client_certificate")
 
 
 def _check_kind(text: str) -> str:
@@ -77,11 +74,3 @@ class Render(Table):
         description="Host rules: the hosts outside the boundary from which a page may load something; without it any "
         "public host, for scripts and styles only.",
     )
-
-
-def find_render_errors(render: Render, fetch: Fetch) -> list[tuple[str, str]]:
-    """What of ``[fetch]`` a browser would not keep to, with the key that asks for one."""
-    if render.mode == "never":
-        return []
-    named = [key for key in _NOT_OF_BROWSER if getattr(fetch, key)]
-    return [("render.mode", f"not together with fetch.{key}: the browser does not use it") for key in named]

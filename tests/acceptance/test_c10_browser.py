@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import time
@@ -40,14 +39,18 @@ addEventListener('popstate', show); show();
 SHELL = "<!DOCTYPE html><html><head><title>Shop</title></head><body><div id=root></div><script src=/app.js></script></body></html>"
 
 
-def set_shop(site: SiteProcess, **changes: str) -> None:
-    texts = TEXTS | changes
-    pages: dict[str, Any] = {f"/shop/{name}": SHELL for name in texts}
-    pages["/app.js"] = {"body": _ROUTER % json.dumps(dict.fromkeys(texts, 1)), "type": "text/javascript"}
-    for name, text in texts.items():
-        data = json.dumps({"title": f"Shop {name}", "text": text})
-        pages[f"/data/{(name or 'begin').replace('/', '-')}"] = {"body": data, "type": "application/json"}
-    site.set_pages(HOST, pages)
+def set_shop(site: SiteProcess) -> None:
+    site.set_pages(HOST, {f"/shop/{name}": SHELL for name in TEXTS})
+    script = _ROUTER % json.dumps(dict.fromkeys(TEXTS, 1))
+    site.set_page(HOST, "/app.js", body=script, content_type="text/javascript")
+    for name, text in TEXTS.items():
+        set_data(site, name, text)
+
+
+def set_data(site: SiteProcess, name: str, text: str) -> None:
+    data = json.dumps({"title": f"Shop {name}", "text": text})
+    path = f"/data/{(name or 'begin').replace('/', '-')}"
+    site.set_page(HOST, path, body=data, content_type="application/json")
 
 
 @pytest.fixture
@@ -83,7 +86,7 @@ def test_c10_application_when_it_is_crawled_again_then_unchanged_pages_send_noth
 
     first = counts(project)
     second = counts(project)
-    set_shop(site, lamps="a lamp of steel and blue glass")
+    set_data(site, "lamps", "a lamp of steel and blue glass")
     third = counts(project)
 
     assert (first["new"], first["rendered"]) == (len(TEXTS), len(TEXTS))
@@ -133,9 +136,8 @@ def test_c10_crawl_when_it_is_killed_then_no_browser_is_left_and_the_next_one_en
     project = shop(tmp_path, site)
     with Forks(1) as forks, started(forks.start(tmp_path, "crawl", "demo")) as running:
         running.until(lambda: bool(browsers()))
-        for pid in browsers() if os.environ.get("KILL_BROWSER_FIRST") else ():
-            os.kill(pid, signal.SIGKILL)
-        running.kill()
+        running.signal(signal.SIGKILL)
+        running.wait()
     deadline = time.monotonic() + 20
     while browsers() and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -145,7 +147,7 @@ def test_c10_crawl_when_it_is_killed_then_no_browser_is_left_and_the_next_one_en
 
     assert left == []
     assert found["discovered"] == len(TEXTS)
-    assert sorted(project.indexed()) == sorted(site.url(HOST, f"/shop/{name}") for name in TEXTS)
+    assert project.indexed() == sorted(f"{HOST}/shop/{name}" for name in TEXTS)
 
 
 def browsers() -> list[int]:

@@ -104,15 +104,6 @@ def test_d9_render_when_it_is_edited_then_status_says_so_and_the_pages_are_fetch
     assert (third["indexed"], asked_again) == (0, ["/begin.html"])
 
 
-def test_c10_test_when_the_source_has_a_proxy_then_no_browser_goes_round_it(tmp_path: Path, site: SiteProcess) -> None:
-    here = rendering(tmp_path, site, render={"mode": "never"}, fetch={"proxy": "http://127.0.0.1:9"})
-
-    ended = here.run("test", site.url(HOST, "/begin.html"), "--source", "demo", "--render")
-
-    assert (ended.returncode, here.asked()) == (4, [])
-    assert "render.mode: not together with fetch.proxy" in ended.stderr
-
-
 def test_c10_test_when_no_browser_can_start_then_exit_4_and_no_page_is_requested(
     tmp_path: Path, site: SiteProcess
 ) -> None:

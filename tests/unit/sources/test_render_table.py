@@ -76,17 +76,3 @@ def test_c11_render_when_only_more_pages_are_rendered_at_once_then_nothing_is_fe
     before, after = (compute_fingerprint(loaded(tmp_path, mode="auto", pages=n), versions={}) for n in (1, 4))
 
     assert before == after
-
-
-def test_c10_render_when_requests_go_through_a_proxy_then_a_browser_that_would_go_round_it_is_refused(
-    tmp_path: Path,
-) -> None:
-    write_project(tmp_path, 80, render={"mode": "auto"}, fetch={"proxy": "http://proxy.test:3128"})
-    with pytest.raises(ConfigurationError) as raised:
-        load_source(load_project(tmp_path), "demo")
-    write_project(tmp_path, 80, render={"mode": "never"}, fetch={"proxy": "http://proxy.test:3128"})
-    plain = load_source(load_project(tmp_path), "demo")
-
-    message = "render.mode: not together with fetch.proxy: the browser does not use it"
-    assert str(raised.value) == f"sources/demo.toml: {message}"
-    assert plain.render.mode == "never"
