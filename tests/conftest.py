@@ -14,7 +14,9 @@ import pytest
 
 from searchcrawl.sources import secrets
 from searchcrawl.store.engine.database import Database
-from tests import backends, postgres_server
+from searchcrawl.store.engine.postgresql_dialect import PostgresqlDialect
+from searchcrawl.store.engine.sqlite_dialect import SqliteDialect
+from tests import backends, known_statements, postgres_server
 from tests.postgres_server import RunningPostgres, start_postgres
 from tests.scripted_solr import ScriptedSolr
 from tests.solr_server import QUICK_START, PartMissing, RunningSolr, start_solr
@@ -41,6 +43,7 @@ class PairModule(pytest.Module):
 
 def pytest_configure(config: pytest.Config) -> None:
     """Names the marks of tests that run with more than the default store and index."""
+    known_statements.share(SqliteDialect, PostgresqlDialect)
     config.addinivalue_line("markers", "matrix: `make test` runs its first case with PostgreSQL and Solr too")
     config.addinivalue_line(
         "markers", "few(n): `make test` runs so many of its cases, spread over all; the soak the others"

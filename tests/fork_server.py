@@ -140,12 +140,17 @@ def _warm_up() -> None:
     from searchcrawl.queries.status import describe_status
     from searchcrawl.sources.loading import load_project, load_source
     from searchcrawl.store.engine.database import Database
+    from searchcrawl.store.engine.sqlite_dialect import SqliteDialect
+    from tests import known_statements
+    from tests.first_crawls import learn_statements
     from tests.site.client import write_project
 
+    known_statements.share(SqliteDialect)
     with tempfile.TemporaryDirectory(prefix="warm-") as folder:
         project = load_project(write_project(Path(folder), 80))
         with contextlib.closing(Database(project.database_url, project.root)) as database:
             describe_status(load_source(project, "demo"), database, {})
+        learn_statements(Path(folder, "crawled"), lambda: _run(["crawl", "demo"]))
 
 
 def _product_modules(path: Iterable[str]) -> list[str]:
