@@ -36,6 +36,7 @@ from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.sources.config import Fetch, Keep, Robots, Start
 from searchcrawl.sources.login import Login
 from searchcrawl.sources.project import Project
+from searchcrawl.sources.render_table import Render
 from searchcrawl.stages import Stages
 
 #: Of this process; set when it runs.
@@ -114,6 +115,7 @@ class VisitingSpider(Spider):
                 robots=Robots(**JOB.get("robots", {})),
                 keep=Keep(),
                 login=Login(**JOB.get("login", {})),
+                render=Render(),
                 start=Start(urls=JOB["urls"][:1]) if "login" in JOB else Start(),
             ),
             project=Project(root=Path.cwd(), contact="crawl@example.test"),

@@ -149,7 +149,11 @@ class ReplayMiddleware:
         except DamagedRecord as error:
             return self._give_up(claim, error)
         self._note_read(claim, page)
-        return Answer(claim, claim.url, page.headers, page.body, page.fetched_at, cached=self._build_cached(page))
+        cached = self._build_cached(page)
+        # The cache has a page as it was rendered.
+        return Answer(
+            claim, claim.url, page.headers, page.body, page.fetched_at, cached=cached, rendered=claim.rendered
+        )
 
     def _give_up(self, claim: Claim, error: DamagedRecord) -> Outcome:
         logger.error("%s; %s is fetched again", error, claim.url)
@@ -168,6 +172,7 @@ class ReplayMiddleware:
         self._note_read(request.meta["claim"], page)
         request.meta["fetched_at"] = page.fetched_at
         request.meta["cached"] = self._build_cached(page)
+        request.meta["rendered"] = request.meta["claim"].rendered
         headers = Headers()
         for name, value in page.headers:
             headers.appendlist(name, value)

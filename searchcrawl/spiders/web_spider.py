@@ -84,8 +84,7 @@ class WebSpider(SourceSpider):
             redirects=answer.redirects,
             answered_url=self.run.rewriting.identity.strip(answer.url) if answer.redirects else None,
             cached=answer.cached,
-            # The cache has the page as it was rendered.
-            rendered=answer.rendered if self.run.requests else answer.claim.rendered,
+            rendered=answer.rendered,
             canonical=self._find_canonical(answer) if b"link" in last else None,
             # Validators belong to the URL that answered.
             etag=None if answer.redirects else _decode(last.get(b"etag")),
