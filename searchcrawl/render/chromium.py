@@ -19,6 +19,7 @@ from typing import Final
 from searchcrawl.render.rendered_page import BrowserUnavailable
 
 _PROGRAM: Final = "chromium-headless-shell"
+_PREFIX: Final = "searchcrawl-browser-"
 #: As whom it runs where the crawler is root: the first of them that the machine has.
 _USERS: Final = ("searchcrawl-browser", "nobody")
 _HEAD_BYTES: Final = 8 * 1024
@@ -80,7 +81,8 @@ class ChromiumFiles:
         self._user = _find_user() if os.geteuid() == 0 else None
         if shutil.which("setpriv") is None:
             raise BrowserUnavailable("setpriv is not installed; on Debian: apt-get install util-linux")
-        self.folder = Path(tempfile.mkdtemp(prefix="searchcrawl-browser-"))
+        _sweep()
+        self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._write(found)
 
     @property
@@ -90,9 +92,7 @@ class ChromiumFiles:
 
     def find_pid(self) -> int | None:
         """The process of the browser; None before it was started."""
-        with suppress(OSError, ValueError):
-            return int((self.folder / "pid").read_text(encoding="ascii"))
-        return None
+        return _read_pid(self.folder)
 
     def measure_memory(self) -> int:
         """The bytes of memory of all processes of the browser, as far as they are its alone."""
@@ -137,6 +137,20 @@ def explain_failure(message: str) -> str:
         )
     lines = [line for line in message.splitlines() if line.strip()]
     return f"the browser does not start: {' '.join(lines)[:400]}"
+
+
+def _read_pid(folder: Path) -> int | None:
+    with suppress(OSError, ValueError):
+        return int((folder / "pid").read_text(encoding="ascii"))
+    return None
+
+
+def _sweep() -> None:
+    """Deletes the folders of browsers whose crawler was killed: they ended with it."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        pid = _read_pid(folder)
+        if pid is not None and not Path("/proc", str(pid)).exists() and folder.stat().st_uid == os.geteuid():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _find_user() -> pwd.struct_passwd:
