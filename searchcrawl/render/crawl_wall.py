@@ -13,6 +13,7 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import SideAnswer, SidePolicy, SideRequestFailed, SideRequests
+from searchcrawl.render.resource_cache import ResourceCache
 from searchcrawl.render.wall import Answer, FetchFailed, Refused
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.rules.boundary import Boundary
@@ -54,6 +55,7 @@ class CrawlWall:
         limit = (max_bytes or _MAX_BYTES) + 1
         self._page_policy = SidePolicy(kind=_KIND, max_bytes=limit, followed=frozenset())
         self._resource_policy = SidePolicy(kind=_KIND, max_bytes=limit)
+        self._cache = ResourceCache()
         self._under_way: Counter[str] = Counter()
 
     @contextmanager
@@ -91,8 +93,20 @@ class CrawlWall:
         return f"{_KEY}: {urls.parse(known).host} is outside the boundary"
 
     async def fetch(self, url: str, kind: str, headers: Mapping[str, str]) -> Answer:
-        """The answer to a GET: it is sent as robots files and sitemaps are, so turns, addresses and logins are theirs."""
+        """The answer to a GET, or the one that is kept of it.
 
+        It is sent as robots files and sitemaps are, so turns, addresses and logins are theirs.
+        """
+        known = _resolve(url)
+        if known is None:
+            raise Refused(_NO_URL)
+        kept = self._cache.find(known, kind, headers)
+        if kept is None:
+            kept = await self._request(known, kind, headers)
+            self._cache.keep(known, kind, headers, kept)
+        return kept
+
+    async def _request(self, url: str, kind: str, headers: Mapping[str, str]) -> Answer:
         async def check(target: str) -> None:
             is_page = kind == "document"
             refusal = self.check_navigation(target) if is_page else self.check_resource(target, kind)
@@ -100,13 +114,10 @@ class CrawlWall:
                 raise Refused(refusal)
             await self._check_robots(target)
 
-        known = _resolve(url)
-        if known is None:
-            raise Refused(_NO_URL)
         policy = self._page_policy if kind == "document" else self._resource_policy
         try:
             found = await self._side_requests.fetch(
-                known, policy, headers=headers, check=check, is_public_only=self._is_public_only
+                url, policy, headers=headers, check=check, is_public_only=self._is_public_only
             )
             body = await asyncio.to_thread(_decode, found, policy.max_bytes)
         except SideRequestFailed as error:

@@ -216,3 +216,16 @@ def test_l6_body_when_it_is_larger_than_max_bytes_then_it_is_refused(size: int, 
             asyncio.run(here.fetch("http://site.test/x", "xhr", {}))
     else:
         assert len(asyncio.run(here.fetch("http://site.test/x", "xhr", {})).body) == size
+
+
+def test_c10_script_when_two_pages_share_it_then_it_is_requested_once_and_data_each_time() -> None:
+    site = Site()
+    here = wall(site=site)
+
+    async def ask() -> None:
+        for kind in ("script", "script", "xhr", "xhr"):
+            await here.fetch(f"http://site.test/{kind}", kind, {})
+
+    asyncio.run(ask())
+
+    assert [request.url.rpartition("/")[2] for request in site.asked] == ["script", "xhr", "xhr"]
