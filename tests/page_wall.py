@@ -33,6 +33,8 @@ class PageWall:
     def __init__(self) -> None:
         self.pages: dict[str, str | Answer | tuple[float, str]] = {}
         self.asked: list[tuple[str, str]] = []
+        #: how many answers are under way
+        self.waiting = 0
         self.headers: dict[str, Mapping[str, str]] = {}
 
     def check_navigation(self, url: str) -> str | None:
@@ -50,7 +52,11 @@ class PageWall:
         if page is None:
             return Answer(url, 404, (("content-type", "text/plain"),), b"not here")
         if isinstance(page, tuple):
-            await asyncio.sleep(page[0])
+            self.waiting += 1
+            try:
+                await asyncio.sleep(page[0])
+            finally:
+                self.waiting -= 1
             page = page[1]
         if isinstance(page, Answer):
             return await self._follow(page, kind)

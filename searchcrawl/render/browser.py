@@ -46,6 +46,8 @@ class _Instance:
     under_way: int = 0
     is_retired: bool = False
     visits: dict[Page, PageVisit] = field(default_factory=dict)
+    #: refusals under way
+    refusing: set[asyncio.Task[None] | None] = field(default_factory=set)
 
 
 class Browser:
@@ -244,14 +246,38 @@ class Browser:
 async def _answer(instance: _Instance, route: Route, request: Request) -> None:
     """Answers a request of any page of the browser; what belongs to no page of ours is refused."""
     try:
-        visit = instance.visits.get(request.frame.page)
+        visit = _find_visit(instance, request)
         if visit is None:
-            await route.abort("blockedbyclient")
+            await _refuse(instance, route)
         else:
             await visit.handle(route, request)
     except Error as error:
         # The page is closed, or went elsewhere, while its answer was on its way.
         logger.debug("a request of a page has no more page: %s", error.message)
+        # Playwright would wait for an answer for ever if this just returned.
+        raise asyncio.CancelledError from error
+
+
+def _find_visit(instance: _Instance, request: Request) -> PageVisit | None:
+    """The page of ours that a request belongs to; a page that is just being opened has no frame yet."""
+    try:
+        return instance.visits.get(request.frame.page)
+    except Error:
+        return None
+
+
+async def _refuse(instance: _Instance, route: Route) -> None:
+    """Refuses a request of a page that is being closed: nobody may be left to be told."""
+    task = asyncio.current_task()
+    instance.refusing.add(task)
+    try:
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await route.abort("blockedbyclient")
+    except TimeoutError as error:
+        # Playwright would wait for an answer for ever if this just returned.
+        raise asyncio.CancelledError from error
+    finally:
+        instance.refusing.discard(task)
 
 
 async def _close_stranger(instance: _Instance, page: Page) -> None:
@@ -262,6 +288,9 @@ async def _close_stranger(instance: _Instance, page: Page) -> None:
 
 
 async def _end(instance: _Instance) -> None:
+    for task in instance.refusing:
+        if task is not None:
+            task.cancel()
     with suppress(Error, TimeoutError):
         async with asyncio.timeout(_CLOSE_SECONDS):
             await instance.browser.close()

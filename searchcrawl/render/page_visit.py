@@ -71,6 +71,8 @@ class PageVisit:
         self._failure: RenderFailed | None = None
         self._target: tuple[str, int] | None = None
         self._ended = asyncio.Event()
+        self._is_over = False
+        self._answering: set[asyncio.Task[Any]] = set()
         self._requests = 0
         self._in_flight = 0
         self._loads = 0
@@ -91,12 +93,31 @@ class PageVisit:
         except Error as error:
             failure = self._failure or RenderFailed(Code.CONVERSION_LIMIT, _first_line(error))
             raise failure from error
+        finally:
+            self._give_up_requests()
         if self._failure is not None:
             raise self._failure
         return self._build(text, clock.monotonic() - started)
 
+    def _give_up_requests(self) -> None:
+        """Waits for no answer any more: the page is closed next, and nobody reads it."""
+        self._is_over = True
+        for task in self._answering:
+            task.cancel()
+
     async def handle(self, route: Route, request: Request) -> None:
         """Answers a request of the page, or refuses it."""
+        task = asyncio.current_task()
+        if self._is_over or task is None:
+            # Playwright would wait for an answer for ever if this just returned.
+            raise asyncio.CancelledError
+        self._answering.add(task)
+        try:
+            await self._answer_or_refuse(route, request)
+        finally:
+            self._answering.discard(task)
+
+    async def _answer_or_refuse(self, route: Route, request: Request) -> None:
         self._requests += 1
         refusal = self._find_refusal(request)
         if refusal is not None:

@@ -209,6 +209,7 @@ def test_answer_that_never_ends_costs_its_page(running: RunningBrowser) -> None:
         running.run(running.browser.render(f"{SITE}/endless"))
 
     assert int(failed.value.code) == 902
+    assert running.wall.waiting == 0
 
 
 def test_browser_that_is_killed_is_replaced(running: RunningBrowser) -> None:
