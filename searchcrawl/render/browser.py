@@ -81,11 +81,6 @@ class Browser:
         self._instance: _Instance | None = None
         self._closing: set[asyncio.Future[None]] = set()
 
-    @property
-    def refused_by_proxy(self) -> int:
-        """How many requests came past the crawl, and were refused."""
-        return self._proxy.refused
-
     async def start(self) -> None:
         """Starts the browser; raises BrowserUnavailable."""
         self._proxy_port = await self._proxy.open()

@@ -39,10 +39,9 @@ _FLAGS: Final = (
 
 
 class RefusingProxy:
-    """Listens on loopback and refuses whatever it is asked for; counts it. For the event loop."""
+    """Listens on loopback and refuses whatever it is asked for. For the event loop."""
 
     def __init__(self) -> None:
-        self.refused = 0
         self._server: asyncio.Server | None = None
 
     async def open(self) -> int:
@@ -60,7 +59,6 @@ class RefusingProxy:
         try:
             async with asyncio.timeout(_REFUSAL_SECONDS):
                 if await reader.read(_HEAD_BYTES):
-                    self.refused += 1
                     writer.write(_REFUSAL)
                     await writer.drain()
         except (TimeoutError, ConnectionError):

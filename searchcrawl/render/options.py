@@ -11,7 +11,7 @@ class RenderOptions:
 
     A page is done once its DOM was quiet for ``quiet_ms``, or has an element of ``wait_for``, after ``max_seconds`` at
     most. ``block`` are kinds of resource in Playwright's words, besides images, fonts and media. ``scroll`` is how many
-    times the page is scrolled to its end. ``allow_hosts`` are the hosts of sub-resources of every kind.
+    times the page is scrolled to its end.
     """
 
     wait_for: str | None = None
@@ -20,4 +20,3 @@ class RenderOptions:
     pages: int = 2
     block: tuple[str, ...] = ()
     scroll: int = 0
-    allow_hosts: tuple[str, ...] = ()

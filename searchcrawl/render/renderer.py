@@ -135,5 +135,4 @@ def build_options(table: Render) -> RenderOptions:
         pages=table.pages,
         block=table.block,
         scroll=table.scroll,
-        allow_hosts=table.allow_hosts,
     )

@@ -22,9 +22,10 @@ def text_of(name: str, count: int = 20) -> str:
     return " ".join(f"{name} {WORDS}" for _ in range(count))
 
 
-def plain(name: str, *links: str) -> str:
+def plain(name: str, *links: str, script: str = "") -> str:
+    """A page that is whole without a browser; with a script it may be one of the sample that is looked at again."""
     anchors = "".join(f"<a href='{link}'>{link}</a> " for link in links)
-    return f"<html><head><title>{name}</title><script src=/menu.js></script></head><body><p>{text_of(name)}</p>{anchors}</body></html>"
+    return f"<html><head><title>{name}</title>{script}</head><body><p>{text_of(name)}</p>{anchors}</body></html>"
 
 
 def app(name: str, *links: str) -> str:

@@ -24,16 +24,19 @@ def site() -> Iterator[SiteProcess]:
         yield running
 
 
+MENU = "<script src=/menu.js></script>"
+
+
 def test_c10_mixed_site_when_it_is_crawled_twice_then_the_pages_that_need_it_and_a_sample_are_rendered(
     tmp_path: Path, site: SiteProcess
 ) -> None:
     names = [f"plain{number}" for number in range(300)]
     apps = [f"app{number}" for number in range(30)]
-    bodies = {f"/{name}": plain(name) for name in names} | {f"/{name}": SHELL for name in apps}
+    bodies = {f"/{name}": plain(name, script=MENU) for name in names} | {f"/{name}": SHELL for name in apps}
     bodies["/begin.html"] = plain("begin", *(f"/{name}" for name in [*names, *apps]))
     site.set_pages(HOST, bodies)
     here = rendering(tmp_path, site)
-    here.pages(**{name: app(name) for name in apps}, **{name: plain(name) for name in names})
+    here.pages(**{name: app(name) for name in apps}, **{name: plain(name, script=MENU) for name in names})
 
     first, asked = here.crawl(), here.asked()
     second, asked_again = here.crawl(), here.asked()
