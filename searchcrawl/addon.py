@@ -36,7 +36,7 @@ from searchcrawl.http.replay_middleware import ReplayMiddleware
 from searchcrawl.http.turn_middleware import TurnMiddleware
 from searchcrawl.http.visit_end import OutcomeMiddleware
 from searchcrawl.http.visit_log_middleware import VisitLogMiddleware
-from searchcrawl.login.login_middleware import LoginMiddleware
+from searchcrawl.login.login_middleware import LoginMiddleware, RenderedLoginMiddleware
 from searchcrawl.render.browser_pipeline import BrowserPipeline
 from searchcrawl.render.render_middleware import RenderMiddleware
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
@@ -74,6 +74,8 @@ _MIDDLEWARES: Final[_Ordered] = (
     (ConditionalMiddleware, 600),
     # Before the outcome is decided: a redirect that is followed does not end the visit.
     (RedirectMiddleware, 700),
+    # It gets what the browser shows of a page: the plain answer may be the same for all.
+    (RenderedLoginMiddleware, 740),
     # It gets the decoded body of a page, after the login is known to hold; what it makes of it may be a redirect.
     (RenderMiddleware, 750),
     # It gets a redirect to the login page before it is followed, and the decoded body of a page.
@@ -123,8 +125,8 @@ _STORING: Final = frozenset(
 
 #: Components of a crawl that a replay does without: nothing is requested, and no answer is judged by the network.
 _REQUESTING: Final = frozenset({
-    RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, LoginMiddleware, DecompressionMiddleware,
-    ProxyMiddleware, ArchiveMiddleware, TurnMiddleware, VisitLogMiddleware, PlaceholderPagePipeline, SitemapExtension,
+    RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, LoginMiddleware, RenderedLoginMiddleware,
+    DecompressionMiddleware, ProxyMiddleware, ArchiveMiddleware, TurnMiddleware, VisitLogMiddleware, PlaceholderPagePipeline, SitemapExtension,
 })  # fmt: skip
 
 #: The component nearest to the engine, after all others.

@@ -185,12 +185,12 @@ def add_fetching(
             learns_delays=stages.find(DryRunRateLimiter) is not None,
         )
         stages.add(files)
-    if run.source.render.mode != "never":
-        _add_rendering(stages, run, targets)
+    if run.source.render.mode != "never" or run.source.login.type == "browser":
+        _add_browser(stages, run, targets)
 
 
-def _add_rendering(stages: Stages, run: Run, targets: TargetRules) -> None:
-    """Adds the browser of a source that renders; other sources have no part of it."""
+def _add_browser(stages: Stages, run: Run, targets: TargetRules) -> None:
+    """Adds the browser of a source that renders or logs in by it; other sources have no part of it."""
     wall = CrawlWall(
         run.boundary,
         allow_hosts=run.source.render.allow_hosts,
@@ -200,6 +200,7 @@ def _add_rendering(stages: Stages, run: Run, targets: TargetRules) -> None:
         max_bytes=run.source.fetch.max_bytes,
         file=run.source.file,
     )
+    stages.add(wall)
     stages.add(Renderer(run, wall, trial=run.trial if isinstance(run, DryRun) else None))
 
 

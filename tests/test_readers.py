@@ -40,7 +40,7 @@ _NAMES: Final = frozenset(
 )
 _PACKAGES: Final = (
     *("html", "http", "robots", "sitemaps", "login", "convert", "urls", "rules", "soft404", "documents", "politeness"),
-    *("index", "terminal", "scheduling"),
+    *("index", "terminal", "scheduling", "render"),
 )
 #: There text is what the owner wrote, or the index has.
 _OWN_TEXT: Final = ("http", "index", "politeness", "documents", "scheduling")
@@ -70,6 +70,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.cache.document_cache:_SEGMENT_NAME": "reads names of its own files",
     "searchcrawl.http.*_middleware:*.process_response": "hands headers and bodies on to readers",
     "searchcrawl.login.*_middleware:*.process_response": "hands headers and bodies on to readers",
+    "searchcrawl.login.session_login_middleware:SessionLogin.process_rendered": "hands headers and bodies on to readers",
     "searchcrawl.http.visit_end:OutcomeMiddleware.process_response": "hands headers on to readers",
     "searchcrawl.http.replay_middleware:find_further": "hands answers of the cache on",
     "searchcrawl.login.session:LoginSession.*": "hands URLs and pages on to readers",
@@ -77,6 +78,13 @@ EXCEPTIONS: Final = {
     "searchcrawl.convert.archive_shelf:ArchiveShelf.*": "hands bodies and headers on to a worker process",
     "searchcrawl.convert.archive_fetching:ArchiveFetching.fetch": "hands bodies and headers on to the shelf",
     "searchcrawl.convert.archive_middleware:ArchiveMiddleware.process_response": "hands bodies on to the shelf",
+    "searchcrawl.render.*wall:*": "hands URLs and headers on to readers",
+    "searchcrawl.render.browser:Browser.render": "hands an answer on to the browser",
+    "searchcrawl.render.renderer:Renderer.render": "hands an answer on to the browser",
+    "searchcrawl.render.renderer:PageBrowser.render": "hands an answer on to the browser",
+    "searchcrawl.render.verdicts:Verdicts.*": "hands URLs on to the rules",
+    "searchcrawl.render.open_page:*": "hands URLs on to readers",
+    "searchcrawl.render.render_middleware:RenderMiddleware.process_response": "hands bodies on to readers",
     "searchcrawl.robots.files:*": "hands bodies on to the parser",
     "searchcrawl.sitemaps.fetching:fetch_sitemap": "hands URLs on to the requests",
     "searchcrawl.sitemaps.queue:build_child": "hands URLs on",

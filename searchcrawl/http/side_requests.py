@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, Self
 
@@ -35,6 +35,8 @@ ENDLESS: Final = frozenset({Code.REDIRECT_LOOP, Code.NO_LOCATION})
 _KEEP_METHOD: Final = frozenset({307, 308})
 #: The key of ``Request.meta`` that names the kind of a side request.
 META_KEY: Final = "side_request"
+#: A flag of a response: nobody was logged in.
+LOST_LOGIN: Final = "lost_login"
 
 
 class Limits(Enum):
@@ -93,6 +95,8 @@ class SideAnswer:
     headers: Headers
     body: bytes = field(repr=False)
     redirected: bool
+    #: that nobody was logged in, of what a page loads: to the page this may be an answer as any other
+    lost_login: bool = False
 
     def header(self, name: str) -> str:
         """The last value of a header, empty where there is none."""
@@ -119,6 +123,7 @@ class Form:
 
     body: bytes = field(repr=False)
     page_url: str
+    content_type: str = "application/x-www-form-urlencoded"
 
 
 class SideRequests:
@@ -261,9 +266,10 @@ def _build_request(
         return Request(url, headers=headers, meta=meta, dont_filter=True)
     # A browser sends these, and frameworks look at them to refuse forged forms.
     sent = {
-        "Content-Type": "application/x-www-form-urlencoded",
+        "Content-Type": form.content_type,
         "Origin": urls.origin_of(url),
         "Referer": form.page_url,
+        **{name.title(): value for name, value in (headers or {}).items()},
     }
     return Request(url, method="POST", headers=sent, body=form.body, meta=meta, dont_filter=True)
 
@@ -275,6 +281,7 @@ def _build_answer(response: Response, *, redirected: bool) -> SideAnswer:
         headers=response.headers,
         body=response.body,
         redirected=redirected,
+        lost_login=LOST_LOGIN in response.flags,
     )
 
 
@@ -298,7 +305,7 @@ def _form_after(status: int, form: Form, url: str, target: str) -> Form | None:
             f"the form is sent on to another origin: {_shown(target)}; nothing was sent there",
             code=Code.OUTSIDE_BOUNDARY,
         )
-    return Form(form.body, url)
+    return replace(form, page_url=url)
 
 
 def _shown(url: str) -> str:

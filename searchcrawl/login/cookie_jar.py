@@ -15,6 +15,7 @@ from itertools import count
 from typing import Final
 
 from searchcrawl import clock, urls
+from searchcrawl.render.login_steps import BrowserCookie
 from searchcrawl.urls import DEFAULT_PORTS, Url
 
 MAX_COOKIE_BYTES: Final = 4096
@@ -107,6 +108,15 @@ class CookieJar:
                 self._store(cookie, of_login=of_login)
                 added += not is_known
 
+    def take(self, cookies: Iterable[BrowserCookie]) -> None:
+        """Stores what a login in a browser has set; a host that may have a cookie has it for each of its origins here."""
+        for cookie in cookies:
+            header = _write_cookie(cookie)
+            for origin in sorted(self._origins):
+                host = urls.parse(origin).host
+                if host == cookie.domain or (cookie.domain.startswith(".") and _is_below(host, cookie.domain[1:])):
+                    self._store(_parse_cookie(urls.parse(f"{origin}/"), header), of_login=True)
+
     def header(self, url: str) -> str:
         """The value of the Cookie header for a request of ``url``; empty if there is no cookie to send."""
         parsed = urls.parse(url)
@@ -171,6 +181,16 @@ class CookieJar:
         del self._of_origin[cookie.origin][cookie.key]
         del self._of_domain[cookie.domain][cookie.origin, *cookie.key]
         self._not_of_login -= not cookie.of_login
+
+
+def _write_cookie(cookie: BrowserCookie) -> str:
+    """A cookie of a browser as the header that would set it."""
+    parts = [f"{cookie.name}={cookie.value}", f"Path={cookie.path}"]
+    if cookie.domain.startswith("."):
+        parts.append(f"Domain={cookie.domain[1:]}")
+    if cookie.expires is not None:
+        parts.append(f"Max-Age={round(cookie.expires - clock.now().timestamp())}")
+    return "; ".join([*parts, *["Secure"] * cookie.https, *["HttpOnly"] * cookie.http_only])
 
 
 def _parse_cookie(url: Url, header: str) -> Cookie | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
@@ -14,9 +15,13 @@ from searchcrawl.login.form import FormSettings
 from searchcrawl.login.http_login_middleware import BasicLogin, DigestLogin
 from searchcrawl.login.session import LoginSession, Plan
 from searchcrawl.login.session_login_middleware import SessionLogin
+from searchcrawl.render.crawl_wall import CrawlWall
+from searchcrawl.render.login_steps import LoginStep, LoginSteps
+from searchcrawl.render.login_wall import LoginWall
+from searchcrawl.render.renderer import Renderer
 from searchcrawl.run import Run, list_start_urls
 from searchcrawl.sources.login import Login
-from searchcrawl.stages import stages_of
+from searchcrawl.stages import Stages, stages_of
 
 
 class LoginMiddleware:
@@ -40,28 +45,61 @@ class LoginMiddleware:
         login = run.source.login
         if login.type is None:
             raise NotConfigured
-        starts = list_start_urls(run)
-        at_start = [urls.origin_of(url) for url in starts]
-        at_login = [urls.parse(login.url).origin] if login.url else at_start
-        if login.type == "basic":
-            return cls(BasicLogin(frozenset(at_login), login))
-        if login.type == "digest":
-            return cls(DigestLogin(frozenset(at_login), login))
-        origins = frozenset([*at_login, *at_start])
-        jar = CookieJar(origins)
-        plan = replace(
-            _build_plan(login),
-            cookie_origins=tuple(dict.fromkeys(at_login)),
-            start=starts[0] if starts else None,
-            fronts=frozenset(urls.without_query(url) for url in starts),
-            default_charset=run.source.fetch.default_charset,
-        )
-        return cls(SessionLogin(origins, LoginSession(plan, jar, stages.get(SideRequests)), jar))
+        if login.type in {"basic", "digest"}:
+            at_start = [urls.origin_of(url) for url in list_start_urls(run)]
+            origins = frozenset([urls.parse(login.url).origin] if login.url else at_start)
+            return cls(BasicLogin(origins, login) if login.type == "basic" else DigestLogin(origins, login))
+        return cls(find_session_login(stages, login))
 
 
-def _build_plan(login: Login) -> Plan:
-    """Builds the plan of a ``[login]`` of type form or cookies."""
-    form = None
+class RenderedLoginMiddleware:
+    """Sees that a login is lost by what a browser shows of a page, for sources that render."""
+
+    def __init__(self, login: SessionLogin) -> None:
+        self.process_response = login.process_rendered
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> RenderedLoginMiddleware:
+        stages = stages_of(crawler)
+        source = stages.get(Run).source
+        if source.render.mode == "never" or source.login.type in {None, "basic", "digest"}:
+            raise NotConfigured
+        return cls(find_session_login(stages, source.login))
+
+
+def find_session_login(stages: Stages, login: Login) -> SessionLogin:
+    """The login of a crawl by a form, cookies or a browser, made once."""
+    known = stages.find(SessionLogin)
+    if known is not None:
+        return known
+    run, side = stages.get(Run), stages.get(SideRequests)
+    starts = list_start_urls(run)
+    at_start = [urls.origin_of(url) for url in starts]
+    at_login = [urls.parse(login.url).origin] if login.url else at_start
+    origins = frozenset([*at_login, *at_start])
+    jar = CookieJar(origins)
+    start = starts[0] if starts else None
+    plan = replace(
+        _build_plan(login, start),
+        cookie_origins=tuple(dict.fromkeys(at_login)),
+        start=start,
+        fronts=frozenset(urls.without_query(url) for url in starts),
+        default_charset=run.source.fetch.default_charset,
+    )
+    browser = None
+    if login.type == "browser":
+        wall = LoginWall(stages.get(CrawlWall), side, origins=origins)
+        browser = partial(stages.get(Renderer).log_in, wall=wall)
+    session = LoginSession(plan, jar, side, log_in=browser)
+    return stages.add(SessionLogin(origins, session, jar, renders=run.source.render.mode != "never"))
+
+
+def _build_plan(login: Login, start: str | None) -> Plan:
+    """Builds the plan of a ``[login]`` of type form, cookies or browser."""
+    form = steps = None
+    if login.type == "browser":
+        taken = tuple(LoginStep(step.action, step.selector, step.value or "") for step in login.steps)
+        steps = LoginSteps(urls.resolve(login.url or ""), taken, check=login.check, start=start)
     if login.type == "form":
         form = FormSettings(
             password=login.password or "",
@@ -74,6 +112,7 @@ def _build_plan(login: Login) -> Plan:
     return Plan(
         url=urls.resolve(login.url) if login.url else None,
         form=form,
+        steps=steps,
         cookies=() if form else tuple(login.fields.items()),
         check=login.check,
     )

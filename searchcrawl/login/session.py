@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
 from searchcrawl import clock, urls
-from searchcrawl.codes import is_retried
+from searchcrawl.codes import facts_of, is_retried
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.password_field import has_password_field
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import Form, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.login.cookie_jar import CookieJar
-from searchcrawl.login.form import FilledForm, FormSettings, LoginFailed, fill_form
+from searchcrawl.login.form import FormSettings, LoginFailed, fill_form
 from searchcrawl.login.login_pages import LoginPages
 from searchcrawl.login.renewals import Renewals
+from searchcrawl.render.login_steps import LoginEnd, LoginSteps, StepFailed
+from searchcrawl.render.rendered_page import BrowserUnavailable, RenderFailed
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +46,7 @@ class Plan:
     """What a login has to do: ``url`` and ``form`` as in ``[login]``, ``cookies`` to begin with.
 
     ``start`` is a page that is another one for users who are logged in; it is requested where the login page does
-    not show ``check``. ``fronts`` are the start URLs without their queries: a redirect to one of them does not mean by
+    not show ``check``. With ``steps`` a browser logs in. ``fronts`` are the start URLs without their queries: a redirect to one of them does not mean by
     itself that the login is lost.
     """
 
@@ -54,8 +56,13 @@ class Plan:
     cookie_origins: Collection[str] = ()
     check: str | None = None
     start: str | None = None
+    steps: LoginSteps | None = None
     fronts: Collection[str] = ()
     default_charset: str = "utf-8"
+
+
+#: What carries out the steps of a login; it raises StepFailed, RenderFailed and BrowserUnavailable.
+LogIn = Callable[[LoginSteps], Awaitable[LoginEnd]]
 
 
 class LoginSession:
@@ -66,9 +73,16 @@ class LoginSession:
     """
 
     def __init__(
-        self, plan: Plan, jar: CookieJar, side: SideRequests, *, now: Callable[[], float] = clock.monotonic
+        self,
+        plan: Plan,
+        jar: CookieJar,
+        side: SideRequests,
+        *,
+        log_in: LogIn | None = None,
+        now: Callable[[], float] = clock.monotonic,
     ) -> None:
         self._plan = plan
+        self._log_in_by_browser = log_in
         self._jar = jar
         self._side = side
         self._policy = SidePolicy(
@@ -86,7 +100,9 @@ class LoginSession:
         self.renewals = Renewals()
         self._logins = 0
         self._login_pages = LoginPages(plan.url, plan.fronts)
-        self._form: FilledForm | None = None
+        #: whether the login had a password field, and the name of it, where it has one
+        self._has_form = False
+        self._password_field: str | None = None
         check = plan.check or ""
         self._check_was_shown = False
         self._checks = {check.encode(), check.encode("windows-1252", "xmlcharrefreplace")}
@@ -168,9 +184,9 @@ class LoginSession:
     def looks_like_login(self, body: bytes) -> bool:
         """Whether a page asks for the password again: it has the form, and does not show ``check``."""
         check = self._plan.check
-        if self._form is None and check is None:
+        if not self._has_form and check is None:
             return False
-        if not has_password_field(body, self._form.password_field if self._form is not None else None):
+        if not has_password_field(body, self._password_field):
             return False
         return check is None or not self._shows_check(body)
 
@@ -211,6 +227,9 @@ class LoginSession:
             for origin in plan.cookie_origins:
                 self._jar.set(f"{origin}/", name, value)
         page = None
+        if plan.steps is not None:
+            await self._take_steps(plan.steps)
+            return
         if plan.url is not None:
             page = await self._fetch(plan.url)
             if plan.form is not None:
@@ -231,9 +250,28 @@ class LoginSession:
             raise LoginFailed(
                 f"the form leads to another origin: {urls.without_query(form.url)[:200]}; nothing was sent"
             )
-        self._form = form
+        self._has_form, self._password_field = True, form.password_field
         self._login_pages.note(page.url, form.url)
         return await self._fetch(form.url, Form(form.body, page.url))
+
+    async def _take_steps(self, steps: LoginSteps) -> None:
+        if self._log_in_by_browser is None:
+            raise LoginFailed("there is no browser")
+        try:
+            end = await self._log_in_by_browser(steps)
+        except StepFailed as error:
+            raise LoginFailed(
+                f"{error} (the page answered {error.status})", transient=is_retried(error.status)
+            ) from error
+        except RenderFailed as error:
+            raise LoginFailed(str(error), transient=facts_of(error.code).retried) from error
+        except BrowserUnavailable as error:
+            raise LoginFailed(str(error)) from error
+        if end.form_url is not None:
+            self._has_form, self._password_field = True, end.password_field
+            self._login_pages.note(end.form_url, end.form_url)
+        _check_end(steps, end)
+        self._jar.take(end.cookies)
 
     async def _fetch(self, url: str, form: Form | None = None) -> LoginPage:
         try:
@@ -263,7 +301,7 @@ class LoginSession:
                 if page is not None and page.status >= 500:
                     raise _refusal("the start page answered", page)
                 raise LoginFailed("login.check is on no page after the login: wrong user name or password?")
-        elif page is not None and self._form is not None:
+        elif page is not None and self._has_form:
             if page.status >= 400:
                 raise _refusal("the login was answered with", page)
             if self.looks_like_login(page.body):
@@ -272,3 +310,13 @@ class LoginSession:
 
 def _refusal(what: str, page: LoginPage) -> LoginFailed:
     return LoginFailed(f"{what} {page.status}", transient=is_retried(page.status))
+
+
+def _check_end(steps: LoginSteps, end: LoginEnd) -> None:
+    """Raises LoginFailed if the last page of a login in the browser does not look logged in."""
+    if steps.check is not None and not end.shows_check:
+        raise LoginFailed("login.check is on no page after the login: wrong user name or password?")
+    if end.status >= 400:
+        raise LoginFailed(f"the login was answered with {end.status}", transient=is_retried(end.status))
+    if steps.check is None and end.asks_again:
+        raise LoginFailed("the form is shown again: wrong user name or password?")

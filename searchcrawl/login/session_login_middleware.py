@@ -13,7 +13,7 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.raw_refresh import find_raw_refresh
 from searchcrawl.http.redirect_middleware import repeat_request
-from searchcrawl.http.side_requests import META_KEY, REDIRECTS
+from searchcrawl.http.side_requests import LOST_LOGIN, META_KEY, REDIRECTS
 from searchcrawl.http.visit_end import (
     PAGES,
     VisitEnded,
@@ -27,6 +27,8 @@ from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import LoginFailed
 from searchcrawl.login.session import LoginSession
 from searchcrawl.login.under_way import NEXT_SECONDS, UnderWay
+from searchcrawl.render.crawl_wall import OF_PAGE
+from searchcrawl.render.login_wall import BROWSER_LOGIN
 
 _PERMANENT: Final = frozenset({301, 308})
 #: A page that was refused waits for no more requests than these.
@@ -36,18 +38,29 @@ _KNOWN_TO_USER: Final = frozenset({403, 404, 410})
 
 
 class SessionLogin:
-    """Logs in by a form or cookies before the first request to ``origins``, and again when the login is lost."""
+    """Logs in by a form, cookies or a browser before the first request to ``origins``, and again when the login is lost.
+
+    With ``renders`` the answers to pages are judged once more by ``process_rendered``: a plain answer may be the same
+    whether or not somebody is logged in.
+    """
 
     def __init__(
-        self, origins: frozenset[str], session: LoginSession, jar: CookieJar, *, next_seconds: float = NEXT_SECONDS
+        self,
+        origins: frozenset[str],
+        session: LoginSession,
+        jar: CookieJar,
+        *,
+        renders: bool = False,
+        next_seconds: float = NEXT_SECONDS,
     ) -> None:
         self._origins = origins
+        self._renders = renders
         self._session = session
         self._jar = jar
         self._under_way = UnderWay(next_seconds)
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
-        if urls.origin_of(request.url) not in self._origins:
+        if urls.origin_of(request.url) not in self._origins or _is_of_browser(request):
             return None
         if not _is_of_login(request) and not self._session.generation:
             return self._add_cookies_once_logged_in(request)
@@ -55,7 +68,7 @@ class SessionLogin:
         return None
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response | Request]:
-        if urls.origin_of(request.url) not in self._origins:
+        if urls.origin_of(request.url) not in self._origins or _is_of_browser(request):
             return response
         lost = not _is_of_login(request) and self._shows_lost_login(request, response)
         if b"Set-Cookie" in response.headers:
@@ -66,9 +79,27 @@ class SessionLogin:
                 self._jar.store(response.url, cookies, of_login=_is_of_login(request))
             # Cookies are credentials: the cache and later stages must not see them.
             del response.headers[b"Set-Cookie"]
+        if lost and request.meta.get(META_KEY) == OF_PAGE:
+            # Sent again, it would lack what the script of its page said: the page asks once more.
+            response.flags.append(LOST_LOGIN)
+            return response
         if lost:
             self._under_way.end(id(request))
             return self._renew(request, response)
+        if not self._renders or find_claim(request) is None:
+            self._under_way.end(id(request), opened=self._note_opened(request, response))
+        return response
+
+    def process_rendered(self, request: Request, response: Response) -> Response | Awaitable[Response | Request]:
+        """What ``process_response`` has left to be judged, once a browser has shown the page where it had to."""
+        if urls.origin_of(request.url) not in self._origins or find_claim(request) is None:
+            return response
+        if self._shows_lost_login(request, response):
+            self._under_way.end(id(request))
+            return self._renew(request, response)
+        if request.meta.pop(LOST_LOGIN, False):
+            self._under_way.end(id(request))
+            return self._render_again(request, response)
         self._under_way.end(id(request), opened=self._note_opened(request, response))
         return response
 
@@ -159,6 +190,16 @@ class SessionLogin:
             request, claim, Code.LOGIN_FAILED, error=f"login failed: not logged in ({describe_status(response.status)})"
         )
 
+    async def _render_again(self, request: Request, response: Response) -> Response | Request:
+        """A page of which a part was closed, once more after a newer login; else it is what it is."""
+        claim = find_claim(request)
+        if claim is None or request.meta.get("login_again"):
+            self._session.note_closed(request.meta.get("login_generation", 0))
+            return response
+        if not await self._has_newer_login(request):
+            return response
+        return repeat_request(request, claim.url, login_again=True, redirects=())
+
     async def _has_newer_login(self, request: Request) -> bool:
         """Whether a request that was not logged in may be sent again.
 
@@ -189,3 +230,8 @@ class SessionLogin:
 
 def _is_of_login(request: Request) -> bool:
     return request.meta.get(META_KEY) == "login"
+
+
+def _is_of_browser(request: Request) -> bool:
+    """Whether a browser that logs in asks, which has cookies of its own."""
+    return request.meta.get(META_KEY) == BROWSER_LOGIN

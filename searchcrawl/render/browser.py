@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Final
 
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import BrowserContext, Error, Page, Playwright, Request, Route, async_playwright
+from playwright.async_api import BrowserContext, Error, Page, Playwright, Request, Route, StorageState, async_playwright
 
 from searchcrawl.codes import Code
 from searchcrawl.render import page_scripts
 from searchcrawl.render.chromium import ChromiumFiles, RefusingProxy, explain_failure, list_flags
+from searchcrawl.render.login_steps import LoginEnd, LoginSteps
+from searchcrawl.render.login_visit import LoginVisit
+from searchcrawl.render.login_wall import LoginWall
+from searchcrawl.render.open_page import OpenPage
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.page_visit import PageVisit
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
@@ -45,7 +49,7 @@ class _Instance:
     rendered: int = 0
     under_way: int = 0
     is_retired: bool = False
-    visits: dict[Page, PageVisit] = field(default_factory=dict)
+    visits: dict[Page, OpenPage] = field(default_factory=dict)
     #: refusals under way
     refusing: set[asyncio.Task[None] | None] = field(default_factory=set)
 
@@ -76,14 +80,15 @@ class Browser:
         self._places = asyncio.Semaphore(options.pages)
         self._starting = asyncio.Lock()
         self._proxy = RefusingProxy()
-        self._proxy_port = 0
+        self._proxy_port: int | None = None
+        #: what the last login left: cookies that scripts see, and local storage
+        self._state: StorageState | None = None
         self._playwright: Playwright | None = None
         self._instance: _Instance | None = None
         self._closing: set[asyncio.Future[None]] = set()
 
     async def start(self) -> None:
         """Starts the browser; raises BrowserUnavailable."""
-        self._proxy_port = await self._proxy.open()
         self._instance = await self._launch()
 
     async def close(self) -> None:
@@ -95,6 +100,7 @@ class Browser:
             await asyncio.wait(self._closing)
         await self._stop_driver()
         await self._proxy.close()
+        self._proxy_port = None
 
     async def render(self, url: str, *, answer: Answer | None = None, trace: Path | None = None) -> RenderedPage:
         """The page of ``url``, an identity; raises RenderFailed, and BrowserUnavailable where no other browser can be started.
@@ -120,6 +126,36 @@ class Browser:
                 return await visit.render()
             finally:
                 await instance.context.tracing.stop(path=trace)
+
+    async def log_in(self, login: LoginSteps, wall: LoginWall) -> LoginEnd:
+        """Carries out a login in a browser that has seen no page; all later pages have what it left.
+
+        Raises StepFailed, RenderFailed and BrowserUnavailable.
+        """
+        async with self._starting:
+            instance = await self._take_unused()
+            try:
+                async with self._open_page(instance) as page:
+                    seconds = self._seconds * (1 + len(login.steps))
+                    visit = LoginVisit(page, wall=wall, options=self._options, seconds=seconds)
+                    instance.visits[page] = visit
+                    end = await visit.carry_out(login)
+                self._state = await instance.context.storage_state()
+            except BaseException:
+                self._retire(instance)
+                raise
+            self._instance = instance
+            return end
+
+    async def _take_unused(self) -> _Instance:
+        """A browser without anything of a login before; the one of today is retired unless it is that."""
+        instance, self._instance = self._instance, None
+        if instance is not None:
+            if self._state is None and not instance.rendered and instance.browser.is_connected():
+                return instance
+            self._retire(instance)
+        self._state = None
+        return await self._launch()
 
     @asynccontextmanager
     async def _take(self) -> AsyncIterator[_Instance]:
@@ -195,6 +231,8 @@ class Browser:
         files = ChromiumFiles(self._executable)
         try:
             playwright = await self._get_driver()
+            if self._proxy_port is None:
+                self._proxy_port = await self._proxy.open()
             async with asyncio.timeout(_START_SECONDS):
                 browser = await playwright.chromium.launch(
                     executable_path=files.script,
@@ -213,7 +251,11 @@ class Browser:
 
     async def _prepare(self, files: ChromiumFiles, browser: Chromium) -> _Instance:
         context = await browser.new_context(
-            accept_downloads=False, service_workers="block", user_agent=self._user_agent, bypass_csp=False
+            accept_downloads=False,
+            service_workers="block",
+            user_agent=self._user_agent,
+            bypass_csp=False,
+            storage_state=self._state,
         )
         instance = _Instance(files, browser, context)
 
@@ -253,7 +295,7 @@ async def _answer(instance: _Instance, route: Route, request: Request) -> None:
         raise asyncio.CancelledError from error
 
 
-def _find_visit(instance: _Instance, request: Request) -> PageVisit | None:
+def _find_visit(instance: _Instance, request: Request) -> OpenPage | None:
     """The page of ours that a request belongs to; a page that is just being opened has no frame yet."""
     try:
         return instance.visits.get(request.frame.page)

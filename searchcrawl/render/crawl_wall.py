@@ -22,7 +22,8 @@ from searchcrawl.rules.targets import TargetRules
 #: What a page may load of any public host where ``render.allow_hosts`` names none: without these nothing is built.
 _FROM_ANYWHERE: Final = frozenset({"script", "stylesheet"})
 _KEY: Final = "render.allow_hosts"
-_KIND: Final = "render"
+#: The kind of the requests of pages.
+OF_PAGE: Final = "render"
 _NO_URL: Final = "not an http or https URL"
 #: The limit on a body where ``fetch.max_bytes`` names none.
 _MAX_BYTES: Final = 256 << 20
@@ -53,8 +54,8 @@ class CrawlWall:
         self._robots = robots
         # One byte more tells a body that is too large from one that is as large as it may be.
         limit = (max_bytes or _MAX_BYTES) + 1
-        self._page_policy = SidePolicy(kind=_KIND, max_bytes=limit, followed=frozenset())
-        self._resource_policy = SidePolicy(kind=_KIND, max_bytes=limit)
+        self._page_policy = SidePolicy(kind=OF_PAGE, max_bytes=limit, followed=frozenset())
+        self._resource_policy = SidePolicy(kind=OF_PAGE, max_bytes=limit)
         self._cache = ResourceCache()
         self._under_way: Counter[str] = Counter()
 
@@ -119,16 +120,14 @@ class CrawlWall:
             found = await self._side_requests.fetch(
                 url, policy, headers=headers, check=check, is_public_only=self._is_public_only
             )
-            body = await asyncio.to_thread(_decode, found, policy.max_bytes)
+            answer = await asyncio.to_thread(read_answer, found, policy.max_bytes)
         except SideRequestFailed as error:
             raise FetchFailed(str(error), code=error.code) from error
         except BrokenCoding as error:
             raise FetchFailed(str(error), code=Code.READ_ERROR) from error
-        if len(body) >= policy.max_bytes:
+        if len(answer.body) >= policy.max_bytes:
             raise FetchFailed(f"more than {policy.max_bytes - 1} bytes", code=Code.TOO_LARGE)
-        names = ((name.decode("latin-1"), values) for name, values in dict.items(found.headers))
-        pairs = tuple((name.lower(), value.decode("latin-1")) for name, values in names for value in values)
-        return Answer(found.url, found.status, pairs, body)
+        return answer
 
     async def _check_robots(self, url: str) -> None:
         """Raises Refused for what the robots.txt of ``url`` forbids; reads it before the first request to an origin."""
@@ -149,6 +148,12 @@ class CrawlWall:
 
     def _is_inside(self, url: str) -> bool:
         return self._boundary.includes_origin(url) or self._boundary.decide(url).allowed
+
+    def is_named(self, url: str) -> bool:
+        """Whether ``render.allow_hosts`` names the host of ``url``, an identity, and no rule excludes it."""
+        return (
+            self._allowed is not None and self._allowed.decide(url).allowed and not self._boundary.list_exclusions(url)
+        )
 
     def _is_allowed(self, url: str, kind: str) -> bool:
         if self._allowed is None:
@@ -171,5 +176,9 @@ def _resolve(url: str) -> str | None:
         return None
 
 
-def _decode(answer: SideAnswer, max_bytes: int) -> bytes:
-    return answer.decoded_body(max_bytes)
+def read_answer(answer: SideAnswer, max_bytes: int) -> Answer:
+    """An answer as a browser gets it, at most ``max_bytes`` of its body; raises BrokenCoding."""
+    names = ((name.decode("latin-1"), values) for name, values in dict.items(answer.headers))
+    pairs = tuple((name.lower(), value.decode("latin-1")) for name, values in names for value in values)
+    body = answer.decoded_body(max_bytes)
+    return Answer(answer.url, answer.status, pairs, body, lost_login=answer.lost_login)

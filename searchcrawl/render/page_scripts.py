@@ -31,6 +31,19 @@ HIDE: Final = """(() => {
   globalThis.open = () => null;
 })()"""
 
+#: The name of a password field, perhaps empty; null of all other elements.
+FIELD_NAME: Final = "element => element.type === 'password' ? element.name || '' : null"
+
+#: Whether the page shows a password field.
+SHOWS_FORM: Final = """() => [...document.querySelectorAll('input[type=password]')].some(
+  field => field.checkVisibility({visibilityProperty: true}))"""
+
+#: Whether the page has a text, as it is seen or as it is written.
+SHOWS: Final = """text => {
+  const page = document.documentElement;
+  return page !== null && (page.innerText.includes(text) || page.outerHTML.includes(text));
+}"""
+
 #: The document as text, at most so many characters, else null. Open shadow roots and frames of the same origin stand in
 #: the places of their hosts.
 READ: Final = """limit => {

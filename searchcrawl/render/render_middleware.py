@@ -19,6 +19,7 @@ from searchcrawl.codes import Code, facts_of
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.shell import has_scripts, read_shell
+from searchcrawl.http.side_requests import LOST_LOGIN
 from searchcrawl.http.visit_end import PAGES, VisitEnded, build_visit_end, find_claim, find_redirects
 from searchcrawl.items import Claim, Hop, Outcome
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
@@ -65,7 +66,7 @@ class RenderMiddleware:
     def from_crawler(cls, crawler: Crawler) -> RenderMiddleware:
         stages = stages_of(crawler)
         renderer, source = stages.find(Renderer), stages.get(Run).source
-        if renderer is None:
+        if renderer is None or source.render.mode == "never":
             raise NotConfigured
         return cls(
             renderer,
@@ -154,6 +155,7 @@ class RenderMiddleware:
             error = f"{len(body)} bytes rendered, more than {self._max_bytes}"
             raise build_visit_end(request, claim, Code.TOO_LARGE, error=error)
         request.meta[RENDERED] = reason
+        request.meta[LOST_LOGIN] = page.lost_login
         rendered = HtmlResponse(request.url, status=page.status, body=body, request=request)
         rendered.headers = _build_headers(response, claim, page)
         return rendered

@@ -13,7 +13,8 @@ class RenderedPage:
     ``url`` is the last one, after redirects and navigations by script; ``status`` and ``headers`` are of the answer to
     the request for that document. ``html`` has open shadow roots and frames of the same origin in it. ``routes`` are the
     absolute URLs that scripts gave to the history. ``redirects`` has the URL and the code of each redirect that was
-    followed. ``refused`` counts the requests that the wall refused, by reason.
+    followed. ``refused`` counts the requests that the wall refused, by reason. ``lost_login``:
+    something that the page asked for was answered as if nobody was logged in.
     """
 
     url: str
@@ -25,6 +26,7 @@ class RenderedPage:
     seconds: float
     received_bytes: int
     refused: Mapping[str, int]
+    lost_login: bool = False
 
 
 class RenderFailed(Exception):

@@ -12,6 +12,8 @@ from searchcrawl.counters import RENDERED, RENDERED_BYTES, RENDERED_MS
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.items import Headers
 from searchcrawl.render.crawl_wall import CrawlWall
+from searchcrawl.render.login_steps import LoginEnd, LoginSteps
+from searchcrawl.render.login_wall import LoginWall
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage
 from searchcrawl.render.verdicts import Verdicts
@@ -33,6 +35,9 @@ class PageBrowser(Protocol):
 
     async def render(self, url: str, *, answer: Answer | None = None, trace: Path | None = None) -> RenderedPage:
         """The page of ``url``."""
+
+    async def log_in(self, login: LoginSteps, wall: LoginWall) -> LoginEnd:
+        """Carries out a login; what is rendered later has its session. It raises StepFailed as well."""
 
     async def close(self) -> None:
         """Ends the browser, and all that it started."""
@@ -61,6 +66,7 @@ class Renderer:
         self._wall = wall
         self._open_browser = open_browser or open_default_browser
         self._browser: PageBrowser | None = None
+        self._renders = run.source.render.mode != "never"
         self.trial = trial
         self.verdicts = Verdicts(run)
 
@@ -70,7 +76,9 @@ class Renderer:
         return self._browser is not None
 
     async def open(self) -> None:
-        """Starts the browser; raises ConfigurationError where there is none, and StoreError."""
+        """Starts the browser of a source that renders; raises ConfigurationError where there is none, and StoreError."""
+        if not self._renders:
+            return
         await self.verdicts.load()
         try:
             browser = self._open_browser(self._run, self._wall)
@@ -79,8 +87,26 @@ class Renderer:
             raise self._build_error(error) from error
         self._browser = browser
 
+    async def log_in(self, login: LoginSteps, wall: LoginWall) -> LoginEnd:
+        """Carries out a login; a browser that is for this alone is closed then.
+
+        Raises StepFailed and RenderFailed, and BrowserUnavailable after it has ended the run.
+        """
+        browser = self._browser
+        try:
+            if browser is None:
+                browser = self._open_browser(self._run, self._wall)
+            return await browser.log_in(login, wall)
+        except BrowserUnavailable as error:
+            self._run.shutdown.fail(self._build_error(error))
+            raise
+        finally:
+            if browser is not None and browser is not self._browser:
+                await browser.close()
+
     def _build_error(self, error: BrowserUnavailable) -> ConfigurationError:
-        return ConfigurationError(*self._run.source.locate("render.mode"), str(error))
+        key = "render.mode" if self._renders else "login.type"
+        return ConfigurationError(*self._run.source.locate(key), str(error))
 
     async def close(self) -> None:
         """Ends the browser."""

@@ -27,6 +27,8 @@ class Answer:
     status: int
     headers: Sequence[tuple[str, str]]
     body: bytes = field(repr=False)
+    #: nobody was logged in
+    lost_login: bool = False
 
 
 class Wall(Protocol):

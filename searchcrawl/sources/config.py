@@ -395,6 +395,4 @@ class Source(SourceFile):
 
 
 #: Keys that a later release brings, with all that is below them.
-LATER_KEYS: Final = frozenset(
-    {"collection", "receiver", "cache", "tests", "login.steps", "file", "table", "mail", "agent"}
-)
+LATER_KEYS: Final = frozenset({"collection", "receiver", "cache", "tests", "file", "table", "mail", "agent"})

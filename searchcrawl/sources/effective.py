@@ -127,8 +127,21 @@ def _build_entry(source: Source, key: str, value: Any) -> dict[str, Any]:
         shown = next(iter(mask({name: with_references}, Privacy.BY_NAME).values()))
     else:
         privacy = privacy_of(type(model), name) if isinstance(model, BaseModel) else privacy_of(type(source), table)
-        shown = mask(with_references, privacy)
+        tables = getattr(model, name) if isinstance(model, BaseModel) else model
+        shown = _mask_tables(tables, with_references) if _are_tables(tables) else mask(with_references, privacy)
     return {"value": shown, "origin": BUILT_IN if origin is None else str(origin)}
+
+
+def _are_tables(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(item, BaseModel) for item in value)
+
+
+def _mask_tables(tables: Iterable[BaseModel], rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A list of tables, each key as its own model says."""
+    return [
+        {key: mask(value, privacy_of(type(table), key)) for key, value in row.items()}
+        for table, row in zip(tables, rows, strict=True)
+    ]
 
 
 def hide_plain_secrets(model: BaseModel, *, of_file: type[BaseModel]) -> None:

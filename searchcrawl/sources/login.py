@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from searchcrawl.sources.privacy import Privacy
-from searchcrawl.sources.values import Check, Table, Text, WebUrl, check_selector
+from searchcrawl.sources.values import LIST, Check, CssSelector, Table, Text, WebUrl, check_selector, refuse
 
 #: For each type, the keys that it requires, and further keys that it may have.
 _KEYS: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
@@ -19,7 +19,10 @@ _KEYS: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
         frozenset({"username", "form", "username_field", "password_field", "fields", "check"}),
     ),
     "cookies": (frozenset(), frozenset({"url", "fields", "check"})),
+    "browser": (frozenset({"url", "steps"}), frozenset({"check"})),
 }
+#: What a step does with the element of its selector.
+_ACTIONS: Final = ("fill", "click", "wait")
 #: A cookie is ``name=value``, divided by semicolons (RFC 6265 §4.1.1).
 _COOKIE_BREAKS: Final = frozenset('\x7f",;\\ ')
 _NAME_BREAKS: Final = _COOKIE_BREAKS | frozenset("=()<>@:/[]?{}")
@@ -28,13 +31,53 @@ _NAME_BREAKS: Final = _COOKIE_BREAKS | frozenset("=()<>@:/[]?{}")
 ShownText = Annotated[Text, Privacy.SHOWN]
 
 
+class Step(Table):
+    """One step of a login in a browser: ``fill`` with a ``value``, ``click``, or ``wait`` for an element to be seen."""
+
+    fill: CssSelector | None = Field(None, description="The field that gets `value`.")
+    value: Annotated[Text, Privacy.SILENT] | None = Field(
+        None, description="What is typed, a password best as `{env = …}` or `{file = …}`."
+    )
+    click: CssSelector | None = Field(None, description="What is clicked.")
+    wait: CssSelector | None = Field(None, description="What has to be seen before the next step.")
+
+    @model_validator(mode="after")
+    def _check_action(self) -> Step:
+        actions = self._list_actions()
+        if not actions:
+            refuse("is required, or click or wait", key="fill")
+        if len(actions) > 1:
+            refuse(f"not together with {actions[0]}", key=actions[1])
+        if self.fill is None and self.value is not None:
+            refuse("only with fill", key="value")
+        if self.fill is not None and self.value is None:
+            refuse("is required with fill", key="value")
+        return self
+
+    def _list_actions(self) -> list[str]:
+        return [name for name in _ACTIONS if getattr(self, name) is not None]
+
+    @property
+    def action(self) -> str:
+        """``fill``, ``click`` or ``wait``."""
+        return self._list_actions()[0]
+
+    @property
+    def selector(self) -> str:
+        """The CSS selector of its element."""
+        return str(getattr(self, self.action))
+
+
 class Login(Table):
     """How the crawler logs in; ``type`` is None if there is no login."""
 
-    type: Literal["basic", "digest", "form", "cookies"] | None = Field(None, description="The kind of login.")
+    type: Literal["basic", "digest", "form", "cookies", "browser"] | None = Field(
+        None, description="The kind of login."
+    )
     url: Annotated[WebUrl, Privacy.SHOWN] | None = Field(
         None,
-        description="The page with the form, or one that sets cookies; of `basic` and `digest` only its origin counts.",
+        description="The page with the form, the one at which `steps` begin, or one that sets cookies; of `basic` and "
+        "`digest` only its origin counts.",
     )
     username: ShownText | None = Field(None, description="The name to log in with.")
     password: Annotated[Text, Privacy.SILENT] | None = Field(
@@ -51,6 +94,9 @@ class Login(Table):
         default_factory=dict, description="More values of the form, or the cookies."
     )
     check: ShownText | None = Field(None, description="A text that only pages for logged-in users have.")
+    steps: Annotated[tuple[Step, ...], LIST] = Field(
+        (), description="What is done in the browser, one after the other."
+    )
 
 
 def find_login_errors(login: Login) -> Iterator[tuple[str, str]]:

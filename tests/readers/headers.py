@@ -20,6 +20,8 @@ from searchcrawl.items import Claim, Document, Page
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.http_auth import build_digest_header, find_challenge, find_next_nonce, list_schemes
 from searchcrawl.politeness.backoff import parse_retry_after
+from searchcrawl.render.resource_cache import ResourceCache
+from searchcrawl.render.wall import Answer
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.index_filter import read_last_modified
@@ -284,3 +286,10 @@ def robots_tags(value: bytes) -> None:
 )
 def shown_headers(value: bytes) -> None:
     describe_headers(Headers({b"X-Mine": value, b"Set-Cookie": value, value[:100] or b"X": [value] * 3}))
+
+
+@declare(*("max-age=", '"', "9", "no-store", "no-cache", ",", "=", " ", "accept", "origin", "*", "x", "s-maxage"))
+def caching(value: bytes) -> None:
+    text = value.decode("latin-1")
+    for headers in ([("cache-control", text)], [("vary", text)]):
+        ResourceCache().keep(URL, "script", {}, Answer(URL, 200, headers, b""))

@@ -42,7 +42,7 @@ THEY_FOLLOW = (
             [
                 'start.urls: not an http or https URL (got "no URL")',
                 "scope.include_hosts: must be a string (got 1)",
-                'login.type: must be "basic", "digest", "form" or "cookies" (got "none of these")',
+                'login.type: must be "basic", "digest", "form", "cookies" or "browser" (got "none of these")',
                 'attributes."meta:x": must be at most 64 letters, digits and _.- (ASCII), a letter first (got "a b")',
             ],
         ),

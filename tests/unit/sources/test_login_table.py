@@ -48,7 +48,7 @@ def test_login_when_it_has_what_its_type_needs_then_is_taken(tmp_path: Path, log
     ("login", "message"),
     [
         ({"username": "me"}, "login.type: is required with username"),
-        ({"type": "ntlm"}, 'login.type: must be "basic", "digest", "form" or "cookies" (got "ntlm")'),
+        ({"type": "ntlm"}, 'login.type: must be "basic", "digest", "form", "cookies" or "browser" (got "ntlm")'),
         ({"type": "basic", "username": "me"}, 'login.password: is required with type = "basic"'),
         ({"type": "digest", "password": "x"}, 'login.username: is required with type = "digest"'),
         (BASIC | {"username": "me:too"}, "login.username: must have no colon: it ends the name (RFC 7617)"),

@@ -168,6 +168,7 @@ def test_privacy_when_keys_are_listed_then_these_are_not_public() -> None:
         "fetch.headers": Privacy.SECRET,
         "login.password": Privacy.SILENT,
         "login.fields": Privacy.SILENT,
+        "login.steps[].value": Privacy.SILENT,
         "settings": Privacy.BY_NAME,
     }
     tables = ("defaults.", "parameters.")

@@ -1,0 +1,66 @@
+"""What a browser does to log in, and what it has afterwards (C10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class LoginStep:
+    """One step: ``action`` is ``fill`` (with ``value``), ``click`` or ``wait``; ``selector`` is a CSS selector."""
+
+    action: str
+    selector: str
+    value: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LoginSteps:
+    """The steps of a login, which begin at the page of ``url``.
+
+    Where the last page does not show the text ``check``, the page of ``start`` is looked at as well.
+    """
+
+    url: str
+    steps: Sequence[LoginStep]
+    check: str | None = None
+    start: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserCookie:
+    """A cookie that a browser has; ``domain`` with a dot in front is that of all hosts below; ``expires`` in Unix seconds."""
+
+    name: str
+    value: str = field(repr=False)
+    domain: str
+    path: str
+    expires: float | None
+    https: bool
+    http_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoginEnd:
+    """Where the steps have led: the last page, and the cookies.
+
+    ``asks_again`` says that the page shows a password field; ``form_url`` and ``password_field`` are of the first one that
+    was filled, None where none was. ``shows_check`` says whether the page shows the text that was asked for.
+    """
+
+    url: str
+    status: int
+    asks_again: bool
+    shows_check: bool
+    form_url: str | None
+    password_field: str | None
+    cookies: Sequence[BrowserCookie] = field(repr=False)
+
+
+class StepFailed(Exception):
+    """A step could not be done; ``status`` is that of the page. The message has no secret."""
+
+    def __init__(self, message: str, status: int, more: str) -> None:
+        super().__init__(f"{message} (the page answered {status}{more})")
+        self.status = status

@@ -1,0 +1,245 @@
+"""A login in one page of the browser: its steps, one after the other (C10)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, Final
+from urllib.parse import urljoin
+
+from playwright.async_api import Error, Locator, Page, Request, Route
+
+from searchcrawl import clock, urls
+from searchcrawl.codes import Code
+from searchcrawl.render import page_scripts
+from searchcrawl.render.login_steps import BrowserCookie, LoginEnd, LoginStep, LoginSteps, StepFailed
+from searchcrawl.render.login_wall import LoginWall
+from searchcrawl.render.open_page import REDIRECTS, OpenPage, choose_headers, first_line, resolve
+from searchcrawl.render.options import RenderOptions
+from searchcrawl.render.rendered_page import RenderFailed
+from searchcrawl.render.wall import Answer, FetchFailed, Refused
+
+_LOOK_SECONDS: Final = 0.05
+#: The browser does not ask about the target of a redirect, and would request it itself: so a page leads there.
+_LEADING_PAGE: Final = "<!DOCTYPE html><meta charset=utf-8><script>location.replace(%s)</script>"
+#: Redirects and moves of one login.
+_MAX_PAGES: Final = 30
+
+
+class LoginVisit(OpenPage):
+    """Carries out the steps of a login; used once, on the event loop.
+
+    Unlike a page that is rendered it follows redirects and moves, sends forms, and has cookies of its own: its browser
+    keeps them, and each request gets those that the browser would send. ``seconds`` is how long all of it may take.
+    """
+
+    def __init__(self, page: Page, *, wall: LoginWall, options: RenderOptions, seconds: float) -> None:
+        super().__init__(page, options=options)
+        self._wall = wall
+        self._seconds = seconds
+        self._pages_under_way = 0
+        self._pages = 0
+        self._status = 0
+        #: where a page led that the wall refused
+        self._refused_page: str | None = None
+        self._form_url: str | None = None
+        self._password_field: str | None = None
+
+    async def carry_out(self, login: LoginSteps) -> LoginEnd:
+        """Where the steps have led; raises StepFailed, and RenderFailed where a page cannot be had."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._go_to(login.url)
+                for number, step in enumerate(login.steps, 1):
+                    await self._take(step, f"login.steps[{number - 1}] ({step.action} {step.selector})")
+                await self._wait_until_quiet()
+                return await self._build_end(login)
+        except TimeoutError as error:
+            raise RenderFailed(Code.TIMEOUT, f"not logged in within {self._seconds:g} s") from error
+        except Error as error:
+            failure = self._failure or RenderFailed(Code.CONVERSION_LIMIT, first_line(error))
+            raise failure from error
+        finally:
+            self._give_up_requests()
+
+    async def _go_to(self, url: str) -> None:
+        try:
+            await self._page.goto(url, wait_until="commit", timeout=0)
+        except Error:
+            self._check_failure()
+            raise
+
+    def _check_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    async def _take(self, step: LoginStep, name: str) -> None:
+        element = self._page.locator(f"css={step.selector}").first
+        await self._wait_for(element, name)
+        milliseconds = self._options.max_seconds * 1000
+        try:
+            if step.action == "fill":
+                await self._note_password(element)
+                await element.fill(step.value, timeout=milliseconds)
+            elif step.action == "click":
+                await element.click(timeout=milliseconds)
+        except Error as error:
+            self._check_failure()
+            covered = "intercepts pointer events" in error.message
+            # The rest of its message has the value.
+            reason = "another element covers it" if covered else first_line(error)
+            raise StepFailed(f"{name}: {reason}", self._status, self._refused_page or "") from error
+
+    async def _wait_for(self, element: Locator, name: str) -> None:
+        """Waits until an element is seen, for ``max_seconds`` from when its page was there."""
+        loaded: float | None = None
+        while not await self._is_seen(element):
+            self._check_failure()
+            if self._pages_under_way:
+                loaded = None
+            elif loaded is None and not self._in_flight:
+                loaded = clock.monotonic()
+            elif loaded is not None and clock.monotonic() - loaded > self._options.max_seconds:
+                raise StepFailed(f"{name}: no such element is seen", self._status, self._refused_page or "")
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _is_seen(self, element: Locator) -> bool:
+        try:
+            async with asyncio.timeout(self._options.max_seconds):
+                return await element.is_visible()
+        except (Error, TimeoutError):
+            # Its page is being replaced, or is held by a script.
+            return False
+
+    async def _note_password(self, element: Locator) -> None:
+        name = await element.evaluate(page_scripts.FIELD_NAME)
+        if isinstance(name, str) and self._form_url is None:
+            self._form_url, self._password_field = resolve(self._page.url), name or None
+
+    async def _wait_until_quiet(self) -> None:
+        loaded: float | None = None
+        while True:
+            self._check_failure()
+            if self._pages_under_way:
+                loaded = None
+            elif loaded is None and not self._in_flight:
+                loaded = clock.monotonic()
+            elif loaded is not None and clock.monotonic() - loaded > self._options.max_seconds:
+                return
+            quiet = await self._ask_or_none(page_scripts.QUIET_MS)
+            if quiet is None:
+                await self._ask_or_none(page_scripts.WATCH)
+            elif not self._in_flight and isinstance(quiet, int | float) and quiet >= self._options.quiet_ms:
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _ask_or_none(self, script: str, argument: Any = None) -> Any:
+        try:
+            return await self._ask(script, argument)
+        except Error:
+            # Its page was replaced.
+            return None
+
+    async def _build_end(self, login: LoginSteps) -> LoginEnd:
+        shows_check = login.check is not None and await self._shows(login.check)
+        if login.check is not None and not shows_check and login.start is not None:
+            await self._go_to(login.start)
+            await self._wait_until_quiet()
+            shows_check = await self._shows(login.check)
+        return LoginEnd(
+            url=self._page.url,
+            status=self._status,
+            asks_again=await self._ask_or_none(page_scripts.SHOWS_FORM) is True,
+            shows_check=shows_check,
+            form_url=self._form_url,
+            password_field=self._password_field,
+            cookies=await self._list_cookies(),
+        )
+
+    async def _shows(self, text: str) -> bool:
+        return await self._ask_or_none(page_scripts.SHOWS, text) is True
+
+    async def _list_cookies(self) -> list[BrowserCookie]:
+        return [
+            BrowserCookie(
+                name=cookie["name"],
+                value=cookie["value"],
+                domain=cookie["domain"],
+                path=cookie["path"],
+                expires=None if cookie["expires"] < 0 else cookie["expires"],
+                https=cookie["secure"],
+                http_only=cookie["httpOnly"],
+            )
+            for cookie in await self._page.context.cookies()
+        ]
+
+    def _find_refusal(self, request: Request) -> str | None:
+        is_page = self._is_page_itself(request)
+        is_frame = request.is_navigation_request() and not is_page
+        refusal = self._wall.check(request.url, request.resource_type, request.method, is_frame=is_frame)
+        if refusal is not None and is_page:
+            # The steps may be done by then.
+            self._refused_page = f"; it led to {urls.origin_of(urls.resolve(request.url))}, refused: {refusal}"
+        return refusal
+
+    async def _navigate(self, route: Route, request: Request) -> None:
+        self._pages_under_way += 1
+        self._pages += 1
+        try:
+            if self._pages > _MAX_PAGES:
+                raise Refused(f"more than {_MAX_PAGES} pages of one login")
+            answer = await self._fetch(request)
+        except Refused as error:
+            self._fail(str(error), Code.OUTSIDE_BOUNDARY)
+            await route.abort("blockedbyclient")
+        except FetchFailed as error:
+            self._fail(str(error), error.code)
+            await route.abort("failed")
+        else:
+            self._status = answer.status
+            await self._show(route, answer)
+        finally:
+            self._pages_under_way -= 1
+
+    async def _show(self, route: Route, answer: Answer) -> None:
+        headers = dict(answer.headers)
+        location = headers.get("location")
+        if answer.status in REDIRECTS and location is not None:
+            target = urljoin(answer.url, location)
+            if resolve(target) is None:
+                self._fail("the login redirects to what is no URL", Code.NO_LOCATION)
+            leading = _LEADING_PAGE % json.dumps(target).replace("<", "\\u003c")
+            answer = Answer(answer.url, 200, (_HTML, *_list_set_cookies(answer)), leading.encode())
+        await self._fulfil(route, answer, _join_set_cookies(answer))
+
+    async def _load(self, route: Route, request: Request) -> None:
+        try:
+            answer = await self._fetch(request)
+        except Refused as error:
+            await self._refuse(route, str(error))
+        except FetchFailed:
+            await route.abort("failed")
+        else:
+            await self._fulfil(route, answer, _join_set_cookies(answer))
+
+    async def _fetch(self, request: Request) -> Answer:
+        url = urls.resolve(request.url)
+        headers = choose_headers(request, all_of_them=self._wall.is_own(url))
+        found = await self._page.context.cookies([request.url])
+        if found:
+            headers["cookie"] = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in found)
+        body = None if request.method == "GET" else request.post_data_buffer or b""
+        return await self._wall.fetch(url, request.resource_type, headers, body=body)
+
+
+_HTML: Final = ("content-type", "text/html; charset=utf-8")
+
+
+def _list_set_cookies(answer: Answer) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in answer.headers if name == "set-cookie"]
+
+
+def _join_set_cookies(answer: Answer) -> dict[str, str]:
+    """The cookies that an answer sets, in the words of Playwright."""
+    values = [value for _, value in _list_set_cookies(answer)]
+    return {"set-cookie": "\n".join(values)} if values else {}

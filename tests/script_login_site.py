@@ -1,0 +1,233 @@
+"""A site whose login needs a browser: ``app.acme.test``, with ``sso.acme.test``. Threads, port 0, loopback only.
+
+A script builds the form, sends it as JSON with a token from a cookie, and keeps another token in the browser. Below
+``/app/`` all pages have the same shell, which shows its text to those who have that token; all others have a cookie.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from dataclasses import dataclass, field
+from http.cookies import SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import parse_qs
+
+from tests.login_site import PASSWORD, USER, Seen
+
+APP: Final = "app.acme.test"
+SSO: Final = "sso.acme.test"
+FOREIGN: Final = "foreign.acme.test"
+PLAIN: Final = ("one", "two", "three")
+RENDERED: Final = ("four", "five", "six")
+LOG_OUT: Final = "Sign out, wanda"
+
+_LOGIN: Final = """<!DOCTYPE html><title>Welcome</title><div id=app></div>
+<div id=consent style="position:fixed;inset:0"><button>Agree</button></div>
+<script src="http://%(foreign)s/counter.js"></script><script>
+consent.onclick = () => consent.remove();
+const send = async event => {
+  event.preventDefault();
+  const token = document.cookie.split('; ').find(part => part.startsWith('xsrf=')).slice(5);
+  const answer = await fetch('/api/session', {method: 'POST', body: JSON.stringify({user: user.value, pass: secret.value}),
+    headers: {'Content-Type': 'application/json', 'X-Xsrf': token}});
+  if (!answer.ok) { document.getElementById('app').append('That is wrong.'); return; }
+  localStorage.token = (await answer.json()).token;
+  document.cookie = 'chosen=yes; path=/';
+  location.href = '/welcome';
+};
+setTimeout(() => {
+  document.getElementById('app').innerHTML =
+    '<form><input id=user><input type=password id=secret name=secret><button>Sign in</button></form>';
+  document.forms[0].onsubmit = send;
+}, 200);
+</script>"""
+_SHELL: Final = """<!DOCTYPE html><html><head><title>App</title></head><body><div id=root></div><script>
+const show = async () => {
+  const headers = {Authorization: 'Bearer ' + localStorage.token};
+  const answer = await fetch('/api' + location.pathname, {headers});
+  if (answer.status === 401) { location.replace('/login'); return; }
+  document.getElementById('root').innerHTML = await answer.text();
+};
+if (localStorage.token) show(); else location.replace('/login');
+</script></body></html>"""
+_SSO_FORM: Final = (
+    "<title>Who are you?</title><form method=post action='/auth%s'><input name=user><input type=password name=pass>"
+    "<button>Go on</button></form>"
+)
+
+
+@dataclass
+class State:
+    """What the site knows; ``lasts`` is how many pages of the application a session is good for."""
+
+    lasts: int = 1_000_000
+    password: str = PASSWORD
+    seen: list[Seen] = field(default_factory=list)
+    #: token by cookie
+    sessions: dict[str, str] = field(default_factory=dict)
+    uses: dict[str, int] = field(default_factory=dict)
+    codes: set[str] = field(default_factory=set)
+    logins: int = 0
+    #: the page that answers with 503
+    broken: str = ""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class ScriptLoginSite:
+    """The site; ``state`` may be changed while it runs."""
+
+    def __init__(self) -> None:
+        self.state = state = State()
+
+        class Handler(_Handler):
+            site = state
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(10)
+
+    def url(self, path: str = "/", host: str = APP) -> str:
+        return f"http://{host}:{self.port}{path}"
+
+    def seen(self, host: str = APP) -> list[Seen]:
+        """The requests to a host."""
+        return [one for one in self.state.seen if one.host == f"{host}:{self.port}"]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    site: State
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("latin-1")
+        self.host, _, self.port = self.headers["Host"].partition(":")
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        with self.site.lock:
+            self.site.seen.append(Seen(self.command, self.headers["Host"], self.path, headers, body))
+            if self.path == self.site.broken:
+                self._answer(503, "not now")
+            elif self.host == SSO:
+                self._answer_sso(body)
+            elif self.host == APP:
+                self._answer_app(body)
+            else:
+                self._answer(404, "nothing")
+
+    do_POST = do_GET
+
+    def log_message(self, *_: Any) -> None:
+        """Says nothing."""
+
+    def _answer_app(self, body: str) -> None:
+        path = self.path.partition("?")[0]
+        if path == "/robots.txt":
+            self._answer(200, "User-agent: *\nDisallow: /login\nDisallow: /api/session\n", "text/plain")
+        elif path == "/login":
+            page = _LOGIN % {"foreign": f"{FOREIGN}:{self.port}"}
+            self._answer(200, page, **{"Set-Cookie": f"xsrf={secrets.token_hex(8)}; Path=/"})
+        elif path == "/sso":
+            self._answer(
+                302, "", Location=f"http://{SSO}:{self.port}/auth?next=app", **{"Set-Cookie": "asked=1; Path=/"}
+            )
+        elif path == "/callback":
+            self._call_back()
+        elif path == "/api/session":
+            self._open_session(body)
+        elif path == "/welcome":
+            self._answer(302, "", Location="/", **{"Set-Cookie": "welcomed=1; Path=/"})
+        elif path.startswith("/app/"):
+            self._answer(200, _SHELL)
+        elif path.startswith("/api/app/"):
+            self._answer_data(path.rpartition("/")[2])
+        else:
+            self._answer_page(path)
+
+    def _answer_page(self, path: str) -> None:
+        if self._cookie("session") not in self.site.sessions:
+            self._answer(302, "", Location="/login")
+        elif path == "/" or path[1:-5] in PLAIN:
+            links = [*(f"/{name}.html" for name in PLAIN), *(f"/app/{name}" for name in RENDERED)]
+            anchors = "".join(f'<a href="{link}">{link}</a> ' for link in links)
+            words = " ".join(f"plain words of {path} number {number}" for number in range(30))
+            self._answer(200, f"<title>{path}</title><p>{words} {LOG_OUT}</p>{anchors}")
+        else:
+            self._answer(404, "<p>There is nothing</p>")
+
+    def _answer_data(self, name: str) -> None:
+        site, session = self.site, self._cookie("session")
+        token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+        if not token or site.sessions.get(session) != token:
+            self._answer(401, "who?")
+            return
+        if name not in RENDERED:
+            self._answer(404, "<p>There is no such page.</p>")
+            return
+        site.uses[session] = site.uses.get(session, 0) + 1
+        if site.uses[session] >= site.lasts:
+            del site.sessions[session]
+        self._answer(200, f"<h1>Page {name}</h1><p>{f'inner text of {name} ' * 30}{LOG_OUT}</p>")
+
+    def _open_session(self, body: str) -> None:
+        given = json.loads(body) if self.headers.get("Content-Type") == "application/json" else {}
+        has_token = self._cookie("xsrf") and self._cookie("xsrf") == self.headers.get("X-Xsrf")
+        if not has_token or (given.get("user"), given.get("pass")) != (USER, self.site.password):
+            self._answer(403, "{}", "application/json")
+            return
+        cookie, token = self._begin()
+        self._answer(200, json.dumps({"token": token}), "application/json", **{"Set-Cookie": cookie})
+
+    def _begin(self) -> tuple[str, str]:
+        session, token = secrets.token_hex(16), secrets.token_hex(16)
+        self.site.sessions[session] = token
+        self.site.logins += 1
+        return f"session={session}; HttpOnly; Path=/", token
+
+    def _answer_sso(self, body: str) -> None:
+        if self.command == "GET":
+            query = self.path.partition("?")[2]
+            page = _SSO_FORM % (f"?{query}" if query else "")
+            self._answer(200, page, **{"Set-Cookie": "flow=of-the-sso; Path=/; HttpOnly"})
+            return
+        given = {name: values[-1] for name, values in parse_qs(body).items()}
+        if self._cookie("flow") != "of-the-sso" or (given.get("user"), given.get("pass")) != (USER, self.site.password):
+            self._answer(200, _SSO_FORM % "")
+            return
+        code = secrets.token_hex(8)
+        self.site.codes.add(code)
+        self._answer(303, "", Location=f"http://{APP}:{self.port}/callback?code={code}")
+
+    def _call_back(self) -> None:
+        code = self.path.partition("code=")[2]
+        if code not in self.site.codes or self._cookie("asked") != "1":
+            self._answer(403, "no")
+            return
+        self.site.codes.discard(code)
+        self._answer(302, "", Location="/", **{"Set-Cookie": self._begin()[0]})
+
+    def _cookie(self, name: str) -> str:
+        found = SimpleCookie(self.headers.get("Cookie") or "").get(name)
+        return found.value if found is not None else ""
+
+    def _answer(self, status: int, body: str, kind: str = "text/html; charset=utf-8", **headers: str) -> None:
+        data = body.encode()
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
