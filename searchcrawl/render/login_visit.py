@@ -129,7 +129,7 @@ class LoginVisit(OpenPage):
             quiet = await self._ask_or_none(page_scripts.QUIET_MS)
             if quiet is None:
                 await self._ask_or_none(page_scripts.WATCH)
-            elif not self._in_flight and isinstance(quiet, int | float) and quiet >= self._options.quiet_ms:
+            elif self._has_been_quiet(quiet):
                 return
             await asyncio.sleep(_LOOK_SECONDS)
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from playwright.async_api import Error, Page, Request, Route
 
-from searchcrawl import urls
+from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.render.options import RenderOptions
@@ -49,6 +49,8 @@ class OpenPage(ABC):
         self._answering: set[asyncio.Task[Any]] = set()
         self._requests = 0
         self._in_flight = 0
+        #: when the last answer was given
+        self._answered = clock.monotonic()
         self._received = 0
         self._refused: Counter[str] = Counter()
         page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.dismiss()))
@@ -93,6 +95,7 @@ class OpenPage(ABC):
                 await self._load(route, request)
         finally:
             self._in_flight -= 1
+            self._answered = clock.monotonic()
 
     def _find_refusal_of_kind(self, request: Request) -> str | None:
         kind = request.resource_type
@@ -119,6 +122,13 @@ class OpenPage(ABC):
         if self._failure is None:
             self._failure = RenderFailed(code, message)
         self._ended.set()
+
+    def _has_been_quiet(self, quiet_ms: Any) -> bool:
+        """Whether nothing is on its way, and the tree has not changed for long enough, which the page says itself."""
+        if self._in_flight or not isinstance(quiet_ms, int | float):
+            return False
+        # A page that waited for an answer was quiet all the time: it needs a moment to make something of it.
+        return min(quiet_ms, 1000 * (clock.monotonic() - self._answered)) >= self._options.quiet_ms
 
     async def _fulfil(self, route: Route, answer: Answer, more: Mapping[str, str] | None = None) -> None:
         self._received += len(answer.body)

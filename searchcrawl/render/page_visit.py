@@ -171,7 +171,7 @@ class PageVisit(OpenPage):
         return text
 
     async def _wait_until_done(self) -> None:
-        """Waits for ``wait_for``, or until the tree is quiet and nothing is on its way; no longer than ``max_seconds``.
+        """Waits for ``wait_for``, or until the tree is quiet after the last answer; no longer than ``max_seconds``.
 
         They count from when the first requests of the page were answered: before that it waits for turns.
         """
@@ -196,7 +196,7 @@ class PageVisit(OpenPage):
             return False
         if self._options.wait_for is not None:
             return await self._page.query_selector(self._options.wait_for) is not None
-        return is_idle and not self._in_flight and isinstance(quiet, int | float) and quiet >= self._options.quiet_ms
+        return is_idle and self._has_been_quiet(quiet)
 
     def _build(self, text: str, seconds: float) -> RenderedPage:
         answer = self._answer

@@ -76,6 +76,15 @@ def test_slow_data_is_waited_for(running: RunningBrowser) -> None:
     assert "late" in page.html
 
 
+def test_page_is_given_time_to_make_something_of_an_answer_that_it_waited_for() -> None:
+    need_browser()
+    with RunningBrowser(RenderOptions(quiet_ms=600, max_seconds=8)) as running:
+        running.wall.pages[f"{SITE}/slow.js"] = (0.9, "setTimeout(() => app.textContent = 'a moment later', 150)")
+        page = running.render("/moment", _script("") + "<script async src=/slow.js></script>")
+
+    assert "a moment later" in page.html
+
+
 def test_page_that_never_is_quiet_is_taken_as_it_is_after_max_seconds(running: RunningBrowser) -> None:
     page = running.render("/busy", _script("setInterval(() => app.textContent = 'tick ' + Date.now(), 20)"))
 
