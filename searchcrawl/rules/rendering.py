@@ -18,9 +18,11 @@ from searchcrawl.rules.traps import build_values_pattern
 _NEXT_TO_NOTHING: Final = 250
 #: A page with more text than this is whole, whatever scripts, empty elements and notices it has.
 ENOUGH_BYTES: Final = 1500
-#: What a page has to gain, at least, so that rendering it was worth it: half as much text again, and a paragraph.
+#: What a page has to gain, at least, so that rendering it was worth it: half as much text again, and a paragraph; of a page
+#: with a few words, such as "Loading", ten times as much is enough, and of one without text any.
 _GAIN_RATIO: Final = 1.5
 _GAIN_BYTES: Final = 200
+_GAIN_OF_FEW: Final = 10
 #: A set of URLs is rendered where at least one in so many of its pages gained.
 _ONE_IN: Final = 4
 #: So many pages of a set are counted; then half of them are forgotten, so that later ones weigh as much.
@@ -80,7 +82,8 @@ def _count(scripts: int) -> str:
 
 def has_gained(before: int, after: int) -> bool:
     """Whether a page has so many more bytes of text after it was rendered that it is another page."""
-    return after >= before + _GAIN_BYTES and after >= _GAIN_RATIO * before
+    least = min(_GAIN_BYTES, max(1, _GAIN_OF_FEW * before))
+    return after >= before + least and after >= _GAIN_RATIO * before
 
 
 def build_key(url: str, need: Need) -> int:

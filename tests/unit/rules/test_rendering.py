@@ -31,9 +31,21 @@ def test_c10_page_when_it_is_judged_then_its_need_and_the_reason_follow_from_its
 
 @pytest.mark.parametrize(
     ("before", "after", "gained"),
-    [(0, 199, False), (0, 200, True), (100, 300, True), (1000, 1499, False), (1000, 1500, True), (500, 100, False)],
+    [
+        (0, 0, False),
+        (0, 1, True),
+        (7, 76, False),
+        (7, 77, True),
+        (20, 219, False),
+        (20, 220, True),
+        (100, 299, False),
+        (100, 300, True),
+        (1000, 1499, False),
+        (1000, 1500, True),
+        (500, 100, False),
+    ],
 )
-def test_c10_text_when_it_grew_then_rendering_was_worth_it_only_for_much_of_it(
+def test_c10_text_when_it_grew_then_rendering_was_worth_it_only_for_much_of_it_or_where_there_was_next_to_none(
     before: int, after: int, gained: bool
 ) -> None:
     assert rendering.has_gained(before, after) is gained
