@@ -1,6 +1,6 @@
 # Two commands do everything for a newcomer: `make demo` and `make test`.
 # Each target installs what it needs: a virtual environment in .venv from the locked requirements,
-# and, as root on Debian, Maven, a JDK, PostgreSQL, LibreOffice, Chromium, zsh, fish, nginx and wget by apt.
+# and, as root on Debian, Maven, a JDK, PostgreSQL, LibreOffice, Chromium, Node, zsh, fish, nginx and wget by apt.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -45,7 +45,7 @@ site: $(STAMP)  ## serve the test site on port 8765 for `scrapy crawl demo` (.ve
 	$(BIN)/python -m tests.site --port $(PORT)
 
 test: $(STAMP)  ## all tests but the soak and those of check, with a real Solr and PostgreSQL; ARGS="-k robots" picks some
-	scripts/bootstrap java postgresql office shells browser
+	scripts/bootstrap java postgresql office shells browser node
 	$(if $(ARGS),$(PYTEST) $(ARGS),$(MATRIX) $(PYTEST) $(CHECKS:%=--ignore=%))
 
 docs: $(STAMP)  ## the documentation, in docs/_build; warnings are errors
@@ -82,7 +82,7 @@ fuzz: $(STAMP)  ## every reader of outside bytes with inputs as odd as can be; F
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTEST) --dist load tests/fuzz $(ARGS)
 
 soak: $(STAMP)  ## kill -9 at every passing of every failpoint, all stores with all indexes, a long fuzz; takes long
-	scripts/bootstrap java postgresql office browser
+	scripts/bootstrap java postgresql office browser node
 	$(MATRIX) $(BIN)/python -m pytest -m soak $(ARGS)
 	$(if $(ARGS),,$(MAKE) fuzz FUZZ_SECONDS=300)
 	$(if $(ARGS),,$(on_each_pair))

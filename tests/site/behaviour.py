@@ -31,7 +31,8 @@ class Behaviour:
 
     ``status`` replaces the answer's, with ``body`` as its text; ``headers`` are added; ``delay_seconds`` is waited
     before; ``mode`` is one of MODES; ``times`` is how often it still applies (null: always). ``known``: only where there
-    is a page. A body may have ``{nonce}`` and ``{moment}``: no two answers have the same there.
+    is a page, ``missing``: only where there is none. A body may have ``{nonce}`` and ``{moment}``: no two answers have
+    the same there.
     """
 
     host: str = "*"
@@ -44,6 +45,7 @@ class Behaviour:
     mode: str | None = None
     times: int | None = None
     known: bool = False
+    missing: bool = False
 
     def __post_init__(self) -> None:
         if self.mode is not None and self.mode not in MODES:
@@ -51,7 +53,7 @@ class Behaviour:
 
     def matches(self, host: str, path: str, known: bool) -> bool:
         """Whether it applies to a request for a page that there is (``known``) or not."""
-        if self.host not in {"*", host} or self.times == 0 or (self.known and not known):
+        if self.host not in {"*", host} or self.times == 0 or (self.known and not known) or (self.missing and known):
             return False
         if self.path is not None:
             return path == self.path

@@ -1,0 +1,2 @@
+// As `fallback` asks: one shell for each path.
+export const ssr = false;

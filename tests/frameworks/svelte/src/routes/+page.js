@@ -1,0 +1,3 @@
+import { loadPage } from "$lib/page.js";
+
+export const load = ({ fetch }) => loadPage(fetch, "list");
