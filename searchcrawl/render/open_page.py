@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from playwright.async_api import Error, Page, Request, Route
 
-from searchcrawl import clock
+from searchcrawl import clock, urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.render.options import RenderOptions
