@@ -53,13 +53,13 @@ logger = logging.getLogger(__name__)
 
 _WEB: Final = ("http", "https")
 #: The handler of sources.
-_HANDLERS: Final = dict.fromkeys(_WEB, "searchcrawl.http.download_handler.GuardedHandler")
+_HANDLERS: Final = dict.fromkeys(_WEB, "searchcrawl.http.late_handler.LateHandler")
 #: Those of spiders in Python: a link must not lead to a file of this machine.
 _WITHOUT_FILES: Final[Mapping[str, str | None]] = {"file": None}
 #: The same with SEARCHCRAWL_GUARD: the address guard is in our handler.
 _GUARDED: Final[Mapping[str, str | None]] = {
     **_WITHOUT_FILES,
-    **dict.fromkeys(_WEB, "searchcrawl.http.download_handler.PythonSpiderHandler"),
+    **dict.fromkeys(_WEB, "searchcrawl.http.python_spider_handler.PythonSpiderHandler"),
     **dict.fromkeys(("ftp", "s3")),
 }
 #: What listens on a port and runs what it is sent; on where a project says so.

@@ -10,7 +10,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from searchcrawl.http.address_guard import AddressGuard
-from searchcrawl.http.library_internals import LimitedConnector
+from searchcrawl.http.connection_internals import LimitedConnector
 from searchcrawl.http.name_lookups import NameLookups
 
 

@@ -26,7 +26,6 @@ from scrapy.exceptions import (
     UnsupportedURLSchemeError,
 )
 from scrapy.http import Headers, HtmlResponse, Response, TextResponse, XmlResponse
-from scrapy.responsetypes import responsetypes
 
 from searchcrawl import clock
 from searchcrawl.failpoints import reach
@@ -48,14 +47,12 @@ MAX_HEADERS: Final = 200
 _UNWANTED_BODY_BYTES: Final = 64 * 1024
 _PROXY_AUTHENTICATION: Final = 407
 #: Sent to the proxy, and never to a site.
-_FOR_PROXY: Final = "Proxy-Authorization"
-_FOR_PROXY_BYTES: Final = _FOR_PROXY.encode()
+FOR_PROXY: Final = "Proxy-Authorization"
+_FOR_PROXY_BYTES: Final = FOR_PROXY.encode()
 #: The beginning of aiohttp's message about a broken chunk; the bytes of the server follow it.
 _BROKEN_CHUNK: Final = re.compile(r"[A-Za-z ]{0,60}\bchunk\b", re.IGNORECASE)
 #: We accept no transfer coding, and aiohttp decodes only chunked (RFC 9112 §6.1).
 _TRANSFER_CODINGS: Final = frozenset({b"chunked", b"identity"})
-#: By whom spiders in Python are refused an address.
-_BY_SETTING: Final = "refused by the address guard of searchcrawl: SEARCHCRAWL_GUARD"
 _TYPES: Final[dict[bytes, type[Response]]] = {
     b"text/html": HtmlResponse,
     b"application/xhtml+xml": HtmlResponse,
@@ -137,7 +134,7 @@ class GuardedHandler(BaseDownloadHandler):
         proxy, authorization = self._choose_proxy(request)
         is_tls = request.url.startswith("https:")
         if authorization is not None and not is_tls:
-            headers.append((_FOR_PROXY, authorization))
+            headers.append((FOR_PROXY, authorization))
         if self._lookups.is_limited and proxy is None:
             # Its turn may come late, and the host has the whole time to answer.
             await self._lookups.prepare(request.url, self._guard)
@@ -153,7 +150,7 @@ class GuardedHandler(BaseDownloadHandler):
                 allow_redirects=False,
                 ssl=self._choose_tls_context(request.url) if is_tls else True,
                 proxy=proxy,
-                proxy_headers={_FOR_PROXY: authorization} if authorization is not None and is_tls else None,
+                proxy_headers={FOR_PROXY: authorization} if authorization is not None and is_tls else None,
             ) as answer:
                 meta["download_latency"] = clock.monotonic() - started
                 reach("fetch.headers")
@@ -264,51 +261,6 @@ class GuardedHandler(BaseDownloadHandler):
                     raise BodyTooLarge(f"more than {limit} bytes sent")
                 return b"".join(pieces)[:limit]
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-class PythonSpiderHandler(GuardedHandler):
-    """The handler for spiders in Python with SEARCHCRAWL_GUARD = True: they reach public addresses only.
-
-    Such spiders rely on what the handlers of Scrapy do: bodies of errors are whole, types of answers are guessed,
-    requests may name a proxy, and errors are those of Scrapy.
-    """
-
-    _wants_every_body = True
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        settings = crawler.settings
-        guard = AddressGuard(private_networks=(), resolve={}, reason=_BY_SETTING)
-        return cls(
-            crawler,
-            guard=guard,
-            public_guard=guard,
-            rate_limiter=RateLimiter(),
-            timeout_seconds=settings.getfloat("DOWNLOAD_TIMEOUT"),
-            max_bytes=settings.getint("DOWNLOAD_MAXSIZE"),
-            verify=settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"),
-            tls_files=TlsFiles(),
-            own_origins=OwnOrigins(()),
-            lookups=NameLookups(),
-        )
-
-    async def download_request(self, request: Request) -> Response:
-        try:
-            return await super().download_request(request)
-        except ForbiddenAddress as error:
-            raise CannotResolveHostError(str(error)) from error
-
-    def _choose_proxy(self, request: Request) -> tuple[yarl.URL | None, str | None]:
-        url = request.meta.get("proxy")
-        secret = request.headers.get(_FOR_PROXY)
-        return (yarl.URL(url), secret.decode("latin-1") if secret else None) if url else (None, None)
-
-    def _choose_limit(self, request: Request) -> int:
-        limit: int = request.meta.get("download_maxsize", self._max_bytes)
-        return limit
-
-    def _choose_type(self, headers: Headers, url: str, body: bytes) -> type[Response]:
-        return responsetypes.from_args(headers=headers, url=url, body=body)
 
 
 def _list_headers(headers: Headers) -> list[tuple[str, str]]:

@@ -1,74 +1,21 @@
-"""What we use of Scrapy and aiohttp that is not public: nothing else does, but for ``engine.visit_engine``.
+"""What we use of Scrapy that is not public: nothing else does, but for ``engine.visit_engine``.
 
-Made for Scrapy 2.19 and aiohttp 3.13 to 3.14; look here first when one of them is raised to a newer version.
+What we use of aiohttp is in ``connection_internals``, which is loaded with the first request only. Made for Scrapy 2.19;
+look here first when it is raised to a newer version.
 
 =========================================  ==================================  =======================
 used                                       why there is no public way          fails with it
 =========================================  ==================================  =======================
 ``ExecutionEngine._slot.closing``          no signal says that closing begins  test_r14_sitemaps
-``TCPConnector._factory``                  the class of connections is fixed   test_fetch_faults
-``ResponseHandler._payload``               a reset is no error of a body       test_fetch_faults
-``BaseConnector._release``, ``._conns``    idle connections have no limit      test_many_hosts
 =========================================  ==================================  =======================
 """
 
 from __future__ import annotations
 
-import asyncio
-import functools
-from typing import Any, Final
-
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
 from scrapy.crawler import Crawler
-
-#: Connections are kept open to so many hosts without a request: a site of thousands of hosts would take all files.
-MAX_IDLE_HOSTS: Final = 64
 
 
 def is_closing(crawler: Crawler) -> bool:
     """Whether the spider of a crawler whose engine was made is being closed, or closed."""
     slot = crawler.engine._slot
     return slot is None or slot.closing is not None
-
-
-class _Connection(ResponseHandler):
-    """Reports a body without a length as broken where a reset ended it (X-R6).
-
-    Closes itself when a server sends something without a request: that would be read as the next answer.
-    """
-
-    idle = False
-
-    def set_response_params(self, **parameters: Any) -> None:
-        self.idle = False
-        super().set_response_params(**parameters)
-
-    def data_received(self, data: bytes) -> None:
-        if self.idle and data:
-            self.abort()
-        else:
-            super().data_received(data)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        body = self._payload
-        if exc is not None and body is not None and not body.is_eof():
-            body.set_exception(aiohttp.ClientPayloadError(f"connection lost: {exc}"))
-        super().connection_lost(exc)
-
-
-class LimitedConnector(aiohttp.TCPConnector):
-    """Keeps idle connections to the last MAX_IDLE_HOSTS hosts only; takes the arguments of its base class."""
-
-    def __init__(self, **parameters: Any) -> None:
-        super().__init__(**parameters)
-        connections: functools.partial[Any] = functools.partial(_Connection, loop=asyncio.get_running_loop())
-        self._factory = connections
-
-    def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
-        if isinstance(protocol, _Connection):
-            protocol.idle = True
-        super()._release(key, protocol, should_close=should_close)
-        while len(self._conns) > MAX_IDLE_HOSTS:
-            for idle, _ in self._conns.pop(next(iter(self._conns))):
-                idle.close()

@@ -10,16 +10,16 @@ import functools
 import logging
 import socket
 from contextlib import suppress
-from typing import Final
-
-import yarl
-from aiohttp.helpers import is_ip_address
-from aiohttp.resolver import ThreadedResolver
+from typing import TYPE_CHECKING, Final
 
 from searchcrawl import clock
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.shared_names import SharedNames
 from searchcrawl.store.hosts.name_table import FAILED_MS, Answer, Turn
+
+if TYPE_CHECKING:
+    # What sends no request does without an HTTP client, which is slow to load.
+    from aiohttp.resolver import ThreadedResolver
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +79,9 @@ class NameLookups:
 
     async def prepare(self, url: str, guard: AddressGuard) -> None:
         """Looks up the host of a URL that is about to be requested; what fails is reported by the request."""
+        import yarl  # noqa: PLC0415  # it comes with the HTTP client
+        from aiohttp.helpers import is_ip_address  # noqa: PLC0415  # heavy
+
         with suppress(OSError, ValueError):
             host = yarl.URL(url, encoded=True).host
             if host and not is_ip_address(host) and not guard.addresses_for(host):
@@ -130,6 +133,8 @@ class NameLookups:
 
     async def _ask_dns(self, name: str) -> Answer:
         if self._dns is None:
+            from aiohttp.resolver import ThreadedResolver  # noqa: PLC0415  # heavy
+
             # There is no event loop before the crawl begins.
             self._dns = ThreadedResolver()
         try:

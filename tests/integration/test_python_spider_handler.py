@@ -14,8 +14,8 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 
 from searchcrawl.http.address_guard import AddressGuard
-from searchcrawl.http.download_handler import PythonSpiderHandler
 from searchcrawl.http.name_lookups import NameLookups
+from searchcrawl.http.python_spider_handler import PythonSpiderHandler
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.sources.fetch_table import TlsFiles

@@ -57,7 +57,7 @@ def test_source_when_crawled_then_no_setting_of_the_project_breaks_a_promise(run
     assert {name: settings[name] for name in FIXED} == FIXED
     handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
     assert {scheme for scheme, handler in handlers.items() if handler is not None} == {"http", "https"}
-    assert {handlers["http"], handlers["https"]} == {"searchcrawl.http.download_handler.GuardedHandler"}
+    assert {handlers["http"], handlers["https"]} == {"searchcrawl.http.late_handler.LateHandler"}
     assert not [name for name in ("ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES") if "theirs" in str(dict(settings[name]))]
     assert settings.getint("MEMUSAGE_LIMIT_MB") == 2048
 
