@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.extensions.memusage import MemoryUsage
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.utils.misc import load_object
 
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.composition import compose, compose_dry_run, compose_replay
@@ -36,18 +38,17 @@ from searchcrawl.http.replay_middleware import ReplayMiddleware
 from searchcrawl.http.turn_middleware import TurnMiddleware
 from searchcrawl.http.visit_end import OutcomeMiddleware
 from searchcrawl.http.visit_log_middleware import VisitLogMiddleware
-from searchcrawl.login.login_middleware import LoginMiddleware, RenderedLoginMiddleware
-from searchcrawl.render.browser_pipeline import BrowserPipeline
-from searchcrawl.render.render_middleware import RenderMiddleware
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.run import Run
 from searchcrawl.sitemaps.sitemap_extension import SitemapExtension
 from searchcrawl.soft404.soft404_pipeline import PlaceholderPagePipeline
+from searchcrawl.sources.config import Source
 from searchcrawl.sources.refused_settings import SETTLED_AT, conceal_credentials
 from searchcrawl.sources.source_settings import DEFAULTS, FIXED, OF_SOURCE, list_left_out, list_own_defaults
 from searchcrawl.spiders.stage_manager import QuietLogFormatter, StageManager
 
-_Ordered = Sequence[tuple[type[Any], int]]
+_Component = type[Any] | str
+_Ordered = Sequence[tuple[_Component, int]]
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +66,12 @@ _GUARDED: Final[Mapping[str, str | None]] = {
 #: What listens on a port and runs what it is sent; on where a project says so.
 _LISTENING: Final = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 
+#: By name, for a source that does not use them has nothing of them loaded.
+_LOGIN: Final = "searchcrawl.login.login_middleware.LoginMiddleware"
+_LOGIN_OF_RENDERED: Final = "searchcrawl.login.login_middleware.RenderedLoginMiddleware"
+_RENDER: Final = "searchcrawl.render.render_middleware.RenderMiddleware"
+_BROWSER: Final = "searchcrawl.render.browser_pipeline.BrowserPipeline"
+
 _MIDDLEWARES: Final[_Ordered] = (
     # Between the engine (low numbers) and the downloader (high ones).
     (BoundaryMiddleware, 100),
@@ -75,11 +82,11 @@ _MIDDLEWARES: Final[_Ordered] = (
     # Before the outcome is decided: a redirect that is followed does not end the visit.
     (RedirectMiddleware, 700),
     # It gets what the browser shows of a page: the plain answer may be the same for all.
-    (RenderedLoginMiddleware, 740),
+    (_LOGIN_OF_RENDERED, 740),
     # It gets the decoded body of a page, after the login is known to hold; what it makes of it may be a redirect.
-    (RenderMiddleware, 750),
+    (_RENDER, 750),
     # It gets a redirect to the login page before it is followed, and the decoded body of a page.
-    (LoginMiddleware, 800),
+    (_LOGIN, 800),
     (DecompressionMiddleware, 900),
     (ProxyMiddleware, 950),
     # No request is sent for a file in an archive, so it needs no turn.
@@ -94,7 +101,7 @@ _MIDDLEWARES: Final[_Ordered] = (
 
 _PIPELINES: Final[_Ordered] = (
     # Opened before the first request, and before all others.
-    (BrowserPipeline, 20),
+    (_BROWSER, 20),
     # Decisions before the body is read: a filter that refuses it, and whether the body is the same as at the last
     # visit.
     (FetchedFilterPipeline, 40),
@@ -119,14 +126,14 @@ _EXTENSIONS: Final[_Ordered] = (
 )
 
 #: Components that store or deliver; they are not used for trying one page (``test``, ``explain --live``).
-_STORING: Final = frozenset(
+_STORING: Final[AbstractSet[_Component]] = frozenset(
     {PlaceholderPagePipeline, CachePipeline, ReplayMiddleware, *(component for component, _ in _EXTENSIONS)}
 ) - {ReactorClockExtension}
 
 #: Components of a crawl that a replay does without: nothing is requested, and no answer is judged by the network.
-_REQUESTING: Final = frozenset({
-    RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, LoginMiddleware, RenderedLoginMiddleware,
-    DecompressionMiddleware, ProxyMiddleware, ArchiveMiddleware, TurnMiddleware, VisitLogMiddleware, PlaceholderPagePipeline, SitemapExtension,
+_REQUESTING: Final[AbstractSet[_Component]] = frozenset({
+    RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, _LOGIN, _LOGIN_OF_RENDERED, DecompressionMiddleware,
+    ProxyMiddleware, ArchiveMiddleware, TurnMiddleware, VisitLogMiddleware, PlaceholderPagePipeline, SitemapExtension,
 })  # fmt: skip
 
 #: The component nearest to the engine, after all others.
@@ -177,14 +184,24 @@ class SearchcrawlAddon:
         if not dry_run and settings.getdict("SPIDER_MIDDLEWARES"):
             # They may drop a page without notice.
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", SettlingMiddleware, _LAST)
-        left_out = _STORING if dry_run else _REQUESTING if replay else frozenset({ReplayMiddleware})
+        left_out = _find_unused(run.source) | (_STORING if dry_run else _REQUESTING if replay else {ReplayMiddleware})
         for name, components in COMPONENTS.items():
             for component, number in components:
                 if component not in left_out:
-                    settings.setdefault_in_component_priority_dict(name, component, number)
+                    settings.setdefault_in_component_priority_dict(name, load_object(component), number)
         # This comes last, because it reads settings.
         build = compose_dry_run if dry_run else compose_replay if replay else compose
         spider.stages = build(self._crawler, run)
+
+
+def _find_unused(source: Source) -> AbstractSet[_Component]:
+    """The components of what a source does not use."""
+    unused = set[_Component]()
+    if source.login.type is None:
+        unused |= {_LOGIN, _LOGIN_OF_RENDERED}
+    if not source.render.in_use:
+        unused |= {_RENDER, _BROWSER, _LOGIN_OF_RENDERED}
+    return unused
 
 
 def _build_values(run: Run, *, dry_run: bool) -> dict[str, Any]:

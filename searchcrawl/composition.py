@@ -44,8 +44,6 @@ from searchcrawl.politeness.delay_schedule import build_delay_schedule
 from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.rate_limiter import RateLimiter, SharedRateLimiter
-from searchcrawl.render.crawl_wall import CrawlWall
-from searchcrawl.render.renderer import Renderer
 from searchcrawl.robots.files import RobotsFiles, StoredRobots
 from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.rules.targets import TargetRules
@@ -185,12 +183,15 @@ def add_fetching(
             learns_delays=stages.find(DryRunRateLimiter) is not None,
         )
         stages.add(files)
-    if run.source.render.mode != "never" or run.source.login.type == "browser":
+    if run.source.render.in_use or run.source.login.type == "browser":
         _add_browser(stages, run, targets)
 
 
 def _add_browser(stages: Stages, run: Run, targets: TargetRules) -> None:
     """Adds the browser of a source that renders or logs in by it; other sources have no part of it."""
+    from searchcrawl.render.crawl_wall import CrawlWall  # noqa: PLC0415  # see above
+    from searchcrawl.render.renderer import Renderer  # noqa: PLC0415  # the same
+
     wall = CrawlWall(
         run.boundary,
         allow_hosts=run.source.render.allow_hosts,

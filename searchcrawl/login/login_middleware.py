@@ -62,7 +62,7 @@ class RenderedLoginMiddleware:
     def from_crawler(cls, crawler: Crawler) -> RenderedLoginMiddleware:
         stages = stages_of(crawler)
         source = stages.get(Run).source
-        if source.render.mode == "never" or source.login.type in {None, "basic", "digest"}:
+        if not source.render.in_use or source.login.type in {None, "basic", "digest"}:
             raise NotConfigured
         return cls(find_session_login(stages, source.login))
 
@@ -91,7 +91,7 @@ def find_session_login(stages: Stages, login: Login) -> SessionLogin:
         wall = LoginWall(stages.get(CrawlWall), side, origins=origins)
         browser = partial(stages.get(Renderer).log_in, wall=wall)
     session = LoginSession(plan, jar, side, log_in=browser)
-    return stages.add(SessionLogin(origins, session, jar, renders=run.source.render.mode != "never"))
+    return stages.add(SessionLogin(origins, session, jar, renders=run.source.render.in_use))
 
 
 def _build_plan(login: Login, start: str | None) -> Plan:

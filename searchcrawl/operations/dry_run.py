@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from searchcrawl import clock
-from searchcrawl.render.renderer import RenderTrial
+from searchcrawl.render.rendered_page import RenderTrial
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_boundary

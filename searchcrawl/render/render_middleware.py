@@ -22,8 +22,8 @@ from searchcrawl.html.shell import has_scripts, read_shell
 from searchcrawl.http.side_requests import LOST_LOGIN
 from searchcrawl.http.visit_end import PAGES, VisitEnded, build_visit_end, find_claim, find_redirects
 from searchcrawl.items import Claim, Hop, Outcome
-from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
-from searchcrawl.render.renderer import RENDERED_TYPE, Renderer
+from searchcrawl.render.rendered_page import RENDERED_TYPE, BrowserUnavailable, RenderedPage, RenderFailed
+from searchcrawl.render.renderer import Renderer
 from searchcrawl.render.verdicts import Plan
 from searchcrawl.render.wall import Answer
 from searchcrawl.rules.rendering import ENOUGH_BYTES, Need, has_gained
@@ -66,7 +66,7 @@ class RenderMiddleware:
     def from_crawler(cls, crawler: Crawler) -> RenderMiddleware:
         stages = stages_of(crawler)
         renderer, source = stages.find(Renderer), stages.get(Run).source
-        if renderer is None or source.render.mode == "never":
+        if renderer is None or not source.render.in_use:
             raise NotConfigured
         return cls(
             renderer,

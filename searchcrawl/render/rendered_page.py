@@ -1,9 +1,16 @@
-"""What a browser made of a page, or why it made nothing (C10)."""
+"""What a browser made of a page, or why it made nothing (C10). It loads nothing of a browser."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from searchcrawl.items import Headers
+
+#: The type of the text that is made of a tree.
+RENDERED_TYPE: Final = "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,14 @@ class RenderedPage:
     received_bytes: int
     refused: Mapping[str, int]
     lost_login: bool = False
+
+
+@dataclass(slots=True)
+class RenderTrial:
+    """What ``test --render`` asks for, and the plain answer (URL, headers, body) that it shows beside the rendered page."""
+
+    trace: Path | None = None
+    plain: tuple[str, Headers, bytes] | None = None
 
 
 class RenderFailed(Exception):

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 from searchcrawl.counters import RENDERED, RENDERED_BYTES, RENDERED_MS
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.items import Headers
 from searchcrawl.render.crawl_wall import CrawlWall
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps
 from searchcrawl.render.login_wall import LoginWall
 from searchcrawl.render.options import RenderOptions
-from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage
+from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderTrial
 from searchcrawl.render.verdicts import Verdicts
 from searchcrawl.render.wall import Answer
 from searchcrawl.run import Run
 from searchcrawl.sources.render_table import Render
 
-#: The type of the text that is made of a tree.
-RENDERED_TYPE: Final = "text/html; charset=utf-8"
 #: By its name: what drives a browser is loaded by a crawl that needs it, and by no other.
 _BROWSER: Final = "searchcrawl.render.browser.Browser"
 
@@ -43,14 +39,6 @@ class PageBrowser(Protocol):
         """Ends the browser, and all that it started."""
 
 
-@dataclass(slots=True)
-class RenderTrial:
-    """What ``test --render`` asks for, and the plain answer (URL, headers, body) that it shows beside the rendered page."""
-
-    trace: Path | None = None
-    plain: tuple[str, Headers, bytes] | None = None
-
-
 class Renderer:
     """The browser of one source, and what is known of its pages. For the event loop."""
 
@@ -66,7 +54,7 @@ class Renderer:
         self._wall = wall
         self._open_browser = open_browser or open_default_browser
         self._browser: PageBrowser | None = None
-        self._renders = run.source.render.mode != "never"
+        self._renders = run.source.render.in_use
         self.trial = trial
         self.verdicts = Verdicts(run)
 

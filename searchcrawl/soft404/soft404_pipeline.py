@@ -7,7 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from scrapy.crawler import Crawler
@@ -23,14 +23,16 @@ from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import ENDLESS, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import PAGES
 from searchcrawl.items import Document, Outcome, Page
-from searchcrawl.render.rendered_page import RenderFailed
-from searchcrawl.render.renderer import RENDERED_TYPE, Renderer
+from searchcrawl.render.rendered_page import RENDERED_TYPE, RenderFailed
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.run import Run
 from searchcrawl.soft404.signature import Sample, Signature, probe_url
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.stages import stages_of
 from searchcrawl.store.hosts import host_table
+
+if TYPE_CHECKING:
+    from searchcrawl.render.renderer import Renderer
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +92,12 @@ class PlaceholderPagePipeline:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PlaceholderPagePipeline:
         stages = stages_of(crawler)
-        return cls(stages.get(Run), stages.get(SideRequests), stages.find(RobotsFiles), stages.find(Renderer))
+        run, renderer = stages.get(Run), None
+        if run.source.render.in_use:
+            from searchcrawl.render.renderer import Renderer  # noqa: PLC0415  # other sources have no part of it
+
+            renderer = stages.find(Renderer)
+        return cls(run, stages.get(SideRequests), stages.find(RobotsFiles), renderer)
 
     def process_item(self, item: object) -> object:
         """Returns the item, or the end of its visit; an awaitable of it if the host has to be probed first."""

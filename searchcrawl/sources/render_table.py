@@ -74,3 +74,8 @@ class Render(Table):
         description="Host rules: the hosts outside the boundary from which a page may load something; without it any "
         "public host, for scripts and styles only.",
     )
+
+    @property
+    def in_use(self) -> bool:
+        """Whether any page is rendered."""
+        return self.mode != "never"

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import pytest
 from scrapy import signals
 from scrapy.exceptions import DropItem
+from scrapy.utils.misc import load_object
 from scrapy.utils.test import get_crawler
 
 from searchcrawl.addon import COMPONENTS
@@ -30,7 +31,7 @@ def test_components_when_listed_then_in_the_order_in_which_they_run(name: str) -
 
 
 def test_item_pipelines_when_listed_then_read_decide_and_digest_before_the_writer() -> None:
-    assert [component.__name__ for component, _ in COMPONENTS["ITEM_PIPELINES"]] == [
+    assert [load_object(component).__name__ for component, _ in COMPONENTS["ITEM_PIPELINES"]] == [
         "BrowserPipeline",
         "FetchedFilterPipeline",
         "BodyDigestPipeline",

@@ -20,7 +20,7 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.operations.dry_run import build_dry_run, render_all
 from searchcrawl.operations.stall_watch import watch_stalls
 from searchcrawl.queries.page import describe_page
-from searchcrawl.render.renderer import RenderTrial
+from searchcrawl.render.rendered_page import RenderTrial
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
 
