@@ -35,7 +35,7 @@ from searchcrawl.delivery.documents import build_indexed_document
 from searchcrawl.delivery.link_counts import LinkCounts
 from searchcrawl.documents.language import detect_language, find_language
 from searchcrawl.html.page import parse_html
-from searchcrawl.html.regions import TextRules
+from searchcrawl.html.text_rules import TextRules
 from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch, SearchIndex, SearchQuery
 from searchcrawl.index.solr.receiver import SolrReceiver

@@ -16,7 +16,7 @@ from searchcrawl.convert.own_converter import list_own_converters
 from searchcrawl.convert.registry import Registry
 from searchcrawl.exceptions import DocumentError, WorkerLost, WorkersUnavailable
 from searchcrawl.html.links import MAX_LINKS
-from searchcrawl.html.regions import ALL_TEXT, TextRules
+from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run, Shutdown

@@ -12,7 +12,7 @@ from typing import Final
 
 from searchcrawl.html.content_type import join_content_type
 from searchcrawl.html.metas import list_robots_tags
-from searchcrawl.html.regions import ALL_TEXT, TextRules
+from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.items import Headers, Page
 from searchcrawl.worker_pool import MAX_MEMORY_BYTES
 

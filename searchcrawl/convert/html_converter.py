@@ -7,7 +7,6 @@ from codecs import BOM_UTF8
 from typing import Any, Final
 
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
-from searchcrawl.html.page import parse_head, parse_html
 from searchcrawl.items import Page
 
 #: Bodies beyond this are parsed in a worker process.
@@ -21,11 +20,16 @@ _FIRST_TAG: Final = re.compile(rb"<(?:!doctype\s++html|(?:html|head|body|title)[
 
 def convert_html(body: bytes, context: ConversionContext) -> Page:
     """The page of an HTML body; never raises."""
+    # A run in which no page changed, or is due, does without the parser.
+    from searchcrawl.html.page import parse_html  # noqa: PLC0415
+
     return parse_html(body, text_rules=context.text_rules, **_build_arguments(context))
 
 
 def convert_html_again(body: bytes, context: ConversionContext, text: str) -> Page | None:
     """The page of an HTML body with this text, without links; None where the whole body has to be parsed."""
+    from searchcrawl.html.page import parse_head  # noqa: PLC0415  # as above
+
     return parse_head(body, known_text=text, **_build_arguments(context))
 
 

@@ -13,7 +13,6 @@ from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, ConversionConte
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.links import Resolver, extract_links
-from searchcrawl.html.page import parse_html
 from searchcrawl.html.page_text import remove_illegal
 from searchcrawl.items import Page
 
@@ -163,6 +162,8 @@ def _local(qualified: str) -> str:
 def _strip_markup(text: str, url: str) -> str:
     if "<" not in text:
         return html.unescape(text)
+    from searchcrawl.html.page import parse_html  # noqa: PLC0415  # most documents do without
+
     page = parse_html(
         text.encode("utf-8", "replace"),
         url=url,

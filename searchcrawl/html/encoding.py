@@ -6,9 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-import chardet
 import webencodings
-from chardet.enums import EncodingEra
 
 from searchcrawl.html.content_type import parse_content_type
 
@@ -17,7 +15,6 @@ from searchcrawl.html.content_type import parse_content_type
 _PRESCAN_BYTES: Final = 65_536
 _SAMPLE_BYTES: Final = 16_384
 _BYTES_BEFORE: Final = 512
-_ERAS: Final = EncodingEra.MODERN_WEB | EncodingEra.LEGACY_ISO
 #: Encodings that chardet may not answer: those that it finds in windows-1252 by mistake, and those that no pages have.
 _NEVER_GUESSED: Final = [
     "iso8859-1",
@@ -146,12 +143,17 @@ def _decode_euc_jp(body: bytes) -> str:
 
 def _detect(body: bytes) -> str | None:
     """The encoding that chardet finds for the text around the first byte that is not ASCII."""
+    # Most sites declare their encodings: its tables are loaded where one does not.
+    import chardet  # noqa: PLC0415
+    from chardet.enums import EncodingEra  # noqa: PLC0415
+
+    eras = EncodingEra.MODERN_WEB | EncodingEra.LEGACY_ISO
     match = _HIGH.search(body)
     start = max(0, match.start() - _BYTES_BEFORE) if match else 0
     sample = body[start : start + 4 * _SAMPLE_BYTES]
     sample = _MARKUP.sub(b" ", sample)[:_SAMPLE_BYTES]
     detected = chardet.detect(
-        sample, encoding_era=_ERAS, exclude_encodings=_NEVER_GUESSED, prefer_superset=True, compat_names=False
+        sample, encoding_era=eras, exclude_encodings=_NEVER_GUESSED, prefer_superset=True, compat_names=False
     )
     name = detected["encoding"]
     encoding = _find_detected(name.lower()) if name else None

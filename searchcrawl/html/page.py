@@ -25,15 +25,8 @@ from searchcrawl.html.main_text import PageTexts, choose_text
 from searchcrawl.html.metas import parse_refresh, read_robots_directives
 from searchcrawl.html.page_text import BLOCK_MARK, collapse
 from searchcrawl.html.pieces import join_pieces
-from searchcrawl.html.regions import (
-    ALL_TEXT,
-    TextRules,
-    find_chosen,
-    find_region,
-    has_switches,
-    mark_chosen,
-    surround,
-)
+from searchcrawl.html.regions import find_chosen, find_region, has_switches, mark_chosen, surround
+from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.html.tree import PageTrees, parse_trees
 from searchcrawl.items import Link, Page
 

@@ -15,20 +15,7 @@ from typing import Final, NamedTuple
 from selectolax.lexbor import LexborCSSSelector, LexborHTMLParser, LexborNode
 
 from searchcrawl.html.page_text import BLOCK_MARK
-
-
-class TextRules(NamedTuple):
-    """What of a page's text is indexed: ``main`` its main content alone.
-
-    ``keep`` and ``drop`` are CSS selectors: where ``keep`` finds something, that is the content; what ``drop`` finds is none.
-    """
-
-    main: bool = False
-    keep: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-
-
-ALL_TEXT: Final = TextRules()
+from searchcrawl.html.text_rules import TextRules
 
 
 class Marks(NamedTuple):

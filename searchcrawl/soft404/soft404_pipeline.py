@@ -16,7 +16,6 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.html.encoding import decode
-from searchcrawl.html.page import parse_html
 from searchcrawl.html.page_text import collapse_lines
 from searchcrawl.html.password_field import has_password_field
 from searchcrawl.http.content_coding import BrokenCoding
@@ -279,6 +278,8 @@ class PlaceholderPagePipeline:
         return self._parse_html(body, answer.url, content_type)
 
     def _parse_html(self, body: bytes, url: str, content_type: str) -> Page:
+        from searchcrawl.html.page import parse_html  # noqa: PLC0415  # a run without new pages does without
+
         charset = self._run.source.fetch.default_charset
         return parse_html(
             body, url=url, content_type=content_type, default_charset=charset, robots_headers=(), user_agent=""

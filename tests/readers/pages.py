@@ -15,8 +15,8 @@ from searchcrawl.exceptions import ConversionFailed, DocumentError
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.password_field import has_password_field
 from searchcrawl.html.raw_refresh import find_raw_refresh
-from searchcrawl.html.regions import TextRules
 from searchcrawl.html.shell import has_scripts, read_shell
+from searchcrawl.html.text_rules import TextRules
 from searchcrawl.login.form import FormSettings, LoginFailed, fill_form
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
 

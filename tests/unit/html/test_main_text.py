@@ -11,7 +11,7 @@ import pytest
 from searchcrawl.documents.checksum_pipeline import compute_fields_digest
 from searchcrawl.html import regions
 from searchcrawl.html.page import parse_html
-from searchcrawl.html.regions import TextRules
+from searchcrawl.html.text_rules import TextRules
 from searchcrawl.items import Page
 
 MAIN: Final = TextRules(main=True)
