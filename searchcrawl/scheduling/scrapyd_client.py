@@ -13,7 +13,7 @@ import requests
 from urllib3.exceptions import HTTPError, LocationValueError
 
 from searchcrawl import clock
-from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.scheduling.scrapyd_answers import AnswerLost, ScrapydAway, ScrapydRefused, name_of
 from searchcrawl.terminal import to_one_line
 
 #: The project of scrapyd: the name in scrapy.cfg.
@@ -29,18 +29,6 @@ MAX_BYTES: Final = 1 << 20
 _CHUNK: Final = 1 << 16
 _MAX_MESSAGE: Final = 300
 _STATES: Final = frozenset({"pending", "running", "finished"})
-
-
-class ScrapydRefused(SearchcrawlError):
-    """A scrapyd did not take an order: it cannot be reached, or says no, or is none."""
-
-
-class ScrapydAway(ScrapydRefused):
-    """A scrapyd cannot be reached: it took nothing."""
-
-
-class AnswerLost(SearchcrawlError):
-    """A scrapyd was asked, and did not answer in time: it may have taken the order."""
 
 
 class ScrapydClient:
@@ -158,9 +146,3 @@ def read_answer(name: str, status: int, body: bytes) -> dict[str, Any]:
         # Cut first: the answer of a stranger may be long, and what cannot be printed takes more room.
         raise ScrapydRefused(f"scrapyd {name}: {to_one_line(message[:_MAX_MESSAGE])[:_MAX_MESSAGE] or 'says no'}")
     return answer
-
-
-def name_of(url: str) -> str:
-    """The URL of a scrapyd without user and password, as the store keeps it."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -9,17 +9,21 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from searchcrawl import clock
 from searchcrawl.exceptions import StoreError
 from searchcrawl.failpoints import reach
 from searchcrawl.scheduling import launching
 from searchcrawl.scheduling.planner import LAUNCH_MS, Plan, Seen, choose, decide, list_plans
-from searchcrawl.scheduling.scrapyd_client import AnswerLost, ScrapydAway, ScrapydClient, ScrapydRefused, name_of
+from searchcrawl.scheduling.scrapyd_answers import AnswerLost, ScrapydAway, ScrapydRefused, name_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import holder, job_table, lease, run_table
 from searchcrawl.store.runs.job_table import Job, JobState
+
+if TYPE_CHECKING:
+    from searchcrawl.scheduling.scrapyd_client import ScrapydClient
 
 
 @dataclass(slots=True)
@@ -99,7 +103,7 @@ class Ticking:
         if job.place in self._away or self._is_stopped():
             raise ScrapydRefused(f"scrapyd {job.place}: is asked later: it did not answer, or this process was stopped")
         url = next(each for each in plan.scrapyds if name_of(each) == job.place)
-        client = ScrapydClient(url, is_stopped=self._is_stopped)
+        client = self._open_client(url)
         try:
             client.schedule(plan.name, job.token)
         except AnswerLost:
@@ -109,6 +113,12 @@ class Ticking:
             raise
         finally:
             client.close()
+
+    def _open_client(self, url: str) -> ScrapydClient:
+        # Without a scrapyd nothing is asked over HTTP.
+        from searchcrawl.scheduling.scrapyd_client import ScrapydClient  # noqa: PLC0415  # heavy
+
+        return ScrapydClient(url, is_stopped=self._is_stopped)
 
     def _ask_scrapyds(self, plans: Mapping[str, Plan]) -> RemoteStates:
         """What became of the orders that no crawl has claimed yet; one that is away is asked once."""
@@ -122,7 +132,7 @@ class Ticking:
                 continue
             if self._is_stopped():
                 break
-            client = ScrapydClient(urls[job.place], is_stopped=self._is_stopped)
+            client = self._open_client(urls[job.place])
             try:
                 found[job.token] = client.find_state(job.token)
             except (ScrapydRefused, AnswerLost):

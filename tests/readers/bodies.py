@@ -14,8 +14,9 @@ from searchcrawl.http.content_coding import (
 from searchcrawl.index.solr.transport import Refused, check_answer, read_errors
 from searchcrawl.robots.parser import MAX_BYTES as MAX_ROBOTS
 from searchcrawl.robots.parser import RobotsFile
+from searchcrawl.scheduling.scrapyd_answers import ScrapydRefused
 from searchcrawl.scheduling.scrapyd_client import MAX_BYTES as MAX_SCRAPYD
-from searchcrawl.scheduling.scrapyd_client import ScrapydRefused, read_answer
+from searchcrawl.scheduling.scrapyd_client import read_answer
 from searchcrawl.sitemaps.formats import MAX_BYTES as MAX_SITEMAP
 from searchcrawl.sitemaps.formats import NotASitemap, SitemapParser
 from searchcrawl.terminal import to_one_line
