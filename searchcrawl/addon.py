@@ -15,7 +15,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
 from searchcrawl.commit.cache_pipeline import CachePipeline
-from searchcrawl.composition import compose, compose_dry_run, compose_replay
+from searchcrawl.composition import compose, compose_dry_run, compose_replay, reads_sitemaps
 from searchcrawl.convert.archive_middleware import ArchiveMiddleware
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
@@ -40,7 +40,6 @@ from searchcrawl.http.visit_end import OutcomeMiddleware
 from searchcrawl.http.visit_log_middleware import VisitLogMiddleware
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.run import Run
-from searchcrawl.sitemaps.sitemap_extension import SitemapExtension
 from searchcrawl.soft404.soft404_pipeline import PlaceholderPagePipeline
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.refused_settings import SETTLED_AT, conceal_credentials
@@ -70,6 +69,7 @@ _LISTENING: Final = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 _LOGIN: Final = "searchcrawl.login.login_middleware.LoginMiddleware"
 _LOGIN_OF_RENDERED: Final = "searchcrawl.login.login_middleware.RenderedLoginMiddleware"
 _RENDER: Final = "searchcrawl.render.render_middleware.RenderMiddleware"
+_SITEMAPS: Final = "searchcrawl.sitemaps.sitemap_extension.SitemapExtension"
 _BROWSER: Final = "searchcrawl.render.browser_pipeline.BrowserPipeline"
 
 _MIDDLEWARES: Final[_Ordered] = (
@@ -117,7 +117,7 @@ _PIPELINES: Final[_Ordered] = (
 _EXTENSIONS: Final[_Ordered] = (
     # First: the others have the reactor wait.
     (ReactorClockExtension, 0),
-    (SitemapExtension, 50),
+    (_SITEMAPS, 50),
     (DeliveryExtension, 100),
     (HeartbeatExtension, 200),
     (StallExtension, 250),
@@ -133,7 +133,7 @@ _STORING: Final[AbstractSet[_Component]] = frozenset(
 #: Components of a crawl that a replay does without: nothing is requested, and no answer is judged by the network.
 _REQUESTING: Final[AbstractSet[_Component]] = frozenset({
     RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, _LOGIN, _LOGIN_OF_RENDERED, DecompressionMiddleware,
-    ProxyMiddleware, ArchiveMiddleware, TurnMiddleware, VisitLogMiddleware, PlaceholderPagePipeline, SitemapExtension,
+    ProxyMiddleware, ArchiveMiddleware, TurnMiddleware, VisitLogMiddleware, PlaceholderPagePipeline, _SITEMAPS,
 })  # fmt: skip
 
 #: The component nearest to the engine, after all others.
@@ -199,6 +199,8 @@ def _find_unused(source: Source) -> AbstractSet[_Component]:
     unused = set[_Component]()
     if source.login.type is None:
         unused |= {_LOGIN, _LOGIN_OF_RENDERED}
+    if not reads_sitemaps(source):
+        unused.add(_SITEMAPS)
     if not source.render.in_use:
         unused |= {_RENDER, _BROWSER, _LOGIN_OF_RENDERED}
     return unused

@@ -48,7 +48,7 @@ from searchcrawl.robots.files import RobotsFiles, StoredRobots
 from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.rules.targets import TargetRules
 from searchcrawl.run import Run, list_start_urls
-from searchcrawl.sitemaps.reading import SitemapReading
+from searchcrawl.sources.config import Source
 from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.stages import Stages
 
@@ -82,16 +82,8 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     rate_limiter = SharedRateLimiter(run.database, hosts, changed=frontier.wake)
     names = SharedNames(run.database, per_second=run.source.fetch.dns_per_second)
     add_fetching(stages, crawler, run, rate_limiter, traps, names=names)
-    sitemaps = SitemapReading(
-        run,
-        stages.get(SideRequests),
-        stages.find(RobotsFiles),
-        submit=waiting.submit,
-        hold=frontier.hold,
-        revisits=revisits,
-    )
-    _add_sitemaps(stages, run, sitemaps, revisits)
-    listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=sitemaps.on_committed)
+    on_sitemap_part = _add_sitemaps(stages, run, frontier, submit=waiting.submit, revisits=revisits)
+    listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=on_sitemap_part)
     if run.project.logs.urls:
         listeners = _log_visits(listeners, stages.add(VisitLog()))
     stages.add(CachePipeline(crawler, run, waiting, traps, listeners, in_flight=frontier.in_flight))
@@ -227,15 +219,36 @@ def _add_delivery(
     return stages.add(DeliveryExtension(run, at_end=at_end, retry_seconds=retry_seconds, hand_over=others))
 
 
-def _add_sitemaps(stages: Stages, run: Run, sitemaps: SitemapReading, revisits: threading.Event) -> None:
-    """Adds the reading of sitemaps if the source has any; sets ``revisits`` if due rows need not wait for it."""
-    mode, robots = run.source.start.sitemaps if run.source.finds_urls else "off", stages.find(RobotsFiles)
-    if mode != "off":
-        stages.add(sitemaps)
-    if mode == "auto" and robots is not None:
-        robots.listen(sitemaps.add_origin)
-    if mode == "off" or not run.source.lifecycle.trust_sitemap or run.forced:
+def reads_sitemaps(source: Source) -> bool:
+    """Whether the sitemaps of a source are looked for, or named."""
+    return source.finds_urls and source.start.sitemaps != "off"
+
+
+def _add_sitemaps(
+    stages: Stages,
+    run: Run,
+    frontier: Frontier,
+    *,
+    submit: Callable[[SitemapPart], bool],
+    revisits: threading.Event,
+) -> Callable[[SitemapPart], None]:
+    """Adds the reading of sitemaps if the source has any; sets ``revisits`` if due rows need not wait for it.
+
+    Returns what is called with each part that is in the store.
+    """
+    source, robots = run.source, stages.find(RobotsFiles)
+    if not (reads_sitemaps(source) and source.lifecycle.trust_sitemap) or run.forced:
         revisits.set()
+    if not reads_sitemaps(source):
+        return lambda part: None
+    from searchcrawl.sitemaps.reading import SitemapReading  # noqa: PLC0415  # other sources have no part of it
+
+    side = stages.get(SideRequests)
+    sitemaps = SitemapReading(run, side, robots, submit=submit, hold=frontier.hold, revisits=revisits)
+    stages.add(sitemaps)
+    if source.start.sitemaps == "auto" and robots is not None:
+        robots.listen(sitemaps.add_origin)
+    return sitemaps.on_committed
 
 
 def _build_targets(run: Run, starts: Sequence[str]) -> TargetRules:
