@@ -111,7 +111,11 @@ class CrawlCommand(Command):
             return self._execute(args[0], opts, job)
 
     def _execute(self, name: str, opts: argparse.Namespace, job: str) -> int | None:
-        loader = SourceSpiderLoader.from_settings(self.load_settings())
+        made = getattr(self.crawler_process, "spider_loader", None)
+        # A project need not be read twice; its settings may name a loader of its own.
+        loader = (
+            made if isinstance(made, SourceSpiderLoader) else SourceSpiderLoader.from_settings(self.load_settings())
+        )
         try:
             spider = loader.load(name, read_overrides([*opts.overrides, *list_overrides(job)]))
         except KeyError:
