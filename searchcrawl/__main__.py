@@ -15,7 +15,11 @@ def main() -> None:
     gc.disable()
     from searchcrawl.cli.dispatch import main as run  # noqa: PLC0415  # see above
 
-    run()
+    try:
+        run()
+    finally:
+        # What is left goes with the process: the interpreter need not look for garbage in it.
+        gc.freeze()
 
 
 if __name__ == "__main__":
