@@ -54,6 +54,14 @@ class _Instance:
     refusing: set[asyncio.Task[None] | None] = field(default_factory=set)
 
 
+class _Lost(Exception):
+    """The browser or its driver died while a page was open, which need not be to blame."""
+
+    def __init__(self, failure: RenderFailed) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
 class Browser:
     """Renders pages in Chromium, ``options.pages`` at once; for the event loop.
 
@@ -79,6 +87,7 @@ class Browser:
         self._executable = executable
         self._places = asyncio.Semaphore(options.pages)
         self._starting = asyncio.Lock()
+        self._second_tries = asyncio.Lock()
         self._proxy = RefusingProxy()
         self._proxy_port: int | None = None
         #: what the last login left: cookies that scripts see, and local storage
@@ -108,24 +117,47 @@ class Browser:
         ``answer`` is the answer of ``url``, where it is known: then it is not requested again. ``trace`` is a file for
         Playwright's trace of all that the page did.
         """
-        async with self._places, self._take() as instance, self._open_page(instance) as page:
-            visit = PageVisit(
-                page,
-                url,
-                wall=self._wall,
-                options=self._options,
-                max_bytes=self._max_bytes,
-                seconds=self._seconds,
-                answer=answer,
-            )
-            instance.visits[page] = visit
-            if trace is None:
-                return await visit.render()
-            await instance.context.tracing.start(screenshots=True, snapshots=True)
+        try:
+            return await self._render_once(url, answer, trace)
+        except _Lost:
+            # Another page may have ended the browser: each of those that were open is tried once more, one by one.
+            async with self._second_tries:
+                try:
+                    return await self._render_once(url, answer, trace)
+                except _Lost as lost:
+                    raise lost.failure from lost
+
+    async def _render_once(self, url: str, answer: Answer | None, trace: Path | None) -> RenderedPage:
+        async with self._places, self._take() as instance:
             try:
-                return await visit.render()
-            finally:
-                await instance.context.tracing.stop(path=trace)
+                async with self._open_page(instance) as page:
+                    return await self._visit(instance, page, url, answer, trace)
+            except RenderFailed as error:
+                if instance.browser.is_connected() and await self._driver_answers():
+                    raise
+                self._give_up(instance)
+                raise _Lost(error) from error
+
+    async def _visit(
+        self, instance: _Instance, page: Page, url: str, answer: Answer | None, trace: Path | None
+    ) -> RenderedPage:
+        visit = PageVisit(
+            page,
+            url,
+            wall=self._wall,
+            options=self._options,
+            max_bytes=self._max_bytes,
+            seconds=self._seconds,
+            answer=answer,
+        )
+        instance.visits[page] = visit
+        if trace is None:
+            return await visit.render()
+        await instance.context.tracing.start(screenshots=True, snapshots=True)
+        try:
+            return await visit.render()
+        finally:
+            await instance.context.tracing.stop(path=trace)
 
     async def log_in(self, login: LoginSteps, wall: LoginWall) -> LoginEnd:
         """Carries out a login in a browser that has seen no page; all later pages have what it left.
@@ -268,9 +300,23 @@ class Browser:
         return instance
 
     async def _get_driver(self) -> Playwright:
+        if self._playwright is not None and not await self._driver_answers():
+            await self._stop_driver()
         if self._playwright is None:
             self._playwright = await async_playwright().start()
         return self._playwright
+
+    async def _driver_answers(self) -> bool:
+        """Whether the process that drives the browsers is alive."""
+        if self._playwright is None:
+            return False
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                asked = await self._playwright.request.new_context()
+                await asked.dispose()
+        except (Error, TimeoutError):
+            return False
+        return True
 
     async def _stop_driver(self) -> None:
         driver, self._playwright = self._playwright, None

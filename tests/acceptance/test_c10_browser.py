@@ -13,6 +13,7 @@ import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.crawl_forks import Forks, started
+from tests.live_browsers import list_browsers
 from tests.page_wall import need_browser
 from tests.site.client import SiteProcess
 
@@ -134,41 +135,17 @@ def test_c10_crawl_when_it_is_killed_then_no_browser_is_left_and_the_next_one_en
     set_shop(site)
     project = shop(tmp_path, site)
     with Forks(1) as forks, started(forks.start(tmp_path, "crawl", "demo")) as running:
-        running.until(lambda: bool(browsers(running.pid)))
-        mine = browsers(running.pid)
+        running.until(lambda: bool(list_browsers(running.pid)))
+        mine = list_browsers(running.pid)
         running.signal(signal.SIGKILL)
         running.wait()
     deadline = time.monotonic() + 20
-    while mine & browsers() and time.monotonic() < deadline:
+    while mine & list_browsers() and time.monotonic() < deadline:
         time.sleep(0.1)
-    left = mine & browsers()
+    left = mine & list_browsers()
 
     found = counts(project)
 
     assert not left
     assert found["discovered"] == len(TEXTS)
     assert project.indexed() == sorted(f"{HOST}/shop/{name}" for name in TEXTS)
-
-
-def browsers(ancestor: int | None = None) -> set[int]:
-    """The living processes of browsers; where ``ancestor`` is given, of those that it started."""
-    parents, found = {}, set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                line = (entry / "cmdline").read_bytes()
-                status = (entry / "status").read_text(encoding="utf-8")
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(status.partition("PPid:")[2].split()[0])
-            if b"chromium" in line and b"searchcrawl-browser-" in line and "State:\tZ" not in status:
-                found.add(int(entry.name))
-    return {pid for pid in found if ancestor is None or _descends(pid, ancestor, parents)}
-
-
-def _descends(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
-    while pid > 1:
-        if pid == ancestor:
-            return True
-        pid = parents.get(pid, 0)
-    return False

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from searchcrawl.render.chromium import ChromiumFiles
 from searchcrawl.render.options import RenderOptions
-from searchcrawl.render.rendered_page import RenderFailed
+from searchcrawl.render.rendered_page import RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer
 from tests.page_wall import SCRIPTS, SITE, RunningBrowser, need_browser
 
@@ -221,20 +221,45 @@ def test_answer_that_never_ends_costs_its_page(running: RunningBrowser) -> None:
     assert running.wall.waiting == 0
 
 
-def test_browser_that_is_killed_is_replaced(running: RunningBrowser) -> None:
-    instance = running.browser._instance
-    assert instance is not None
-    pid = instance.files.find_pid()
-    assert pid is not None
-    running.wall.pages[f"{SITE}/hangs"] = (1.0, "x")
+async def _wait_until(condition: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        await asyncio.sleep(0.05)
+    raise TimeoutError
 
-    async def kill() -> object:
-        rendering = asyncio.ensure_future(running.browser.render(f"{SITE}/hangs"))
-        await asyncio.sleep(0.3)
+
+def _render_while_browsers_are_killed(running: RunningBrowser, times: int) -> object:
+    """What becomes of a page whose answer takes a second, if the browser is killed meanwhile so many times."""
+    running.wall.pages[f"{SITE}/slow"] = (1.0, "slow text")
+
+    async def kill() -> None:
+        await _wait_until(lambda: running.wall.waiting > 0 and running.browser._instance is not None)
+        instance = running.browser._instance
+        assert instance is not None
+        pid = instance.files.find_pid()
+        assert pid is not None
         os.killpg(pid, signal.SIGKILL)
+        await _wait_until(lambda: running.browser._instance is not instance and not running.wall.waiting)
+
+    async def render() -> object:
+        rendering = asyncio.ensure_future(running.browser.render(f"{SITE}/slow"))
+        for _ in range(times):
+            await kill()
         return (await asyncio.gather(rendering, return_exceptions=True))[0]
 
-    failed = running.run(kill())
+    return running.run(render())
+
+
+def test_page_when_its_browser_is_killed_once_then_another_one_renders_it(running: RunningBrowser) -> None:
+    page = _render_while_browsers_are_killed(running, 1)
+
+    assert isinstance(page, RenderedPage)
+    assert "slow text" in page.html
+
+
+def test_page_when_its_browser_dies_twice_then_it_fails_and_the_next_one_is_rendered(running: RunningBrowser) -> None:
+    failed = _render_while_browsers_are_killed(running, 2)
 
     assert isinstance(failed, RenderFailed)
     assert int(failed.code) in {904, 905}
