@@ -190,7 +190,7 @@ class Document:
     rule that says so. ``canonical`` is another URL inside the boundary that the page names as the canonical one,
     ``canonical_link`` the link to it. ``display_url`` is set where the source maps display URLs (A4).
 
-    At last: ``fields_digest`` (documents.checksum_pipeline) is that of what is indexed and of the whole text, from which a
+    At last: ``fields_digest`` (documents.digests) is that of what is indexed and of the whole text, from which a
     part may be taken. ``copy_digest`` is that of what is indexed alone, but for a title that is the name of a file, where
     copies are looked for: documents that have the same one are copies of each other.
     """

@@ -13,7 +13,7 @@ from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
-from searchcrawl.documents.checksum_pipeline import compute_fields_digest
+from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import Document, Outcome
 from searchcrawl.politeness.backoff import explain_block

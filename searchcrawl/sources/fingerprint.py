@@ -45,7 +45,7 @@ VERSIONS: Final[Mapping[str, int]] = {
     "html": 6,
     # Rises when ``convert`` would read another page out of the same bytes.
     "convert": 4,
-    # Rises when ``documents.checksum_pipeline`` cannot make digests of an earlier version any more, so that it gives the
+    # Rises when ``documents.digests`` cannot make digests of an earlier version any more, so that it gives the
     # same page another one. A new version beside the earlier ones needs no recrawl.
     "checksum": 1,
     # Rises when ``documents.language`` would find another language in the same text.

@@ -10,7 +10,7 @@ from searchcrawl.convert.html_converter import HTML, convert_html_again
 from searchcrawl.convert.pdf_converter import convert_pdf
 from searchcrawl.convert.registry import Registry
 from searchcrawl.convert.text_converter import TEXT, convert_text
-from searchcrawl.documents.checksum_pipeline import compute_body_digest, compute_fields_digest
+from searchcrawl.documents.digests import compute_body_digest, compute_fields_digest
 from searchcrawl.exceptions import ConversionFailed, DocumentError
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.password_field import has_password_field

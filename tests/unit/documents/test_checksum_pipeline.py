@@ -7,13 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from searchcrawl.documents import checksum_pipeline
-from searchcrawl.documents.checksum_pipeline import (
-    BodyDigestPipeline,
-    FieldsDigestPipeline,
-    compute_body_digest,
-    compute_fields_digest,
-)
+from searchcrawl.documents import digests
+from searchcrawl.documents.checksum_pipeline import BodyDigestPipeline, FieldsDigestPipeline
+from searchcrawl.documents.digests import compute_body_digest, compute_fields_digest
 from searchcrawl.items import Guess, Page
 from tests import factories
 
@@ -100,7 +96,7 @@ def test_fields_digest_when_the_way_it_is_made_is_new_then_a_document_keeps_its_
 ) -> None:
     page, other = Page(title="t", text="x"), Page(title="t", text="y")
     first = compute_fields_digest(page)
-    monkeypatch.setitem(checksum_pipeline._WAYS, 2, lambda page: hashlib.sha256(page.text.encode()).digest())
+    monkeypatch.setitem(digests._WAYS, 2, lambda page: hashlib.sha256(page.text.encode()).digest())
     second = compute_fields_digest(other, known=first)
 
     assert compute_fields_digest(page, known=first) == first

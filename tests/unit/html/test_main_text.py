@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl.documents.checksum_pipeline import compute_fields_digest
+from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.html import regions
 from searchcrawl.html.page import parse_html
 from searchcrawl.html.text_rules import TextRules

@@ -1,0 +1,81 @@
+"""The digests of bodies and of fields (D2): what counts as the same content."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Final
+
+import orjson
+
+from searchcrawl.items import Page
+
+_SHA256_BYTES: Final = 32
+
+
+def compute_body_digest(
+    body: bytes, *, robots_tags: str = "", canonical: str = "", attributes: str = "", refusal: str | None = None
+) -> bytes:
+    """The sha256 of a body, and of everything else that decides what is made of these bytes.
+
+    These are the X-Robots-Tag headers, the canonical link, the headers that become attributes, and the rule of the
+    index filter that refuses the document. So a page is read again when another rule refuses it, or none does any more.
+    """
+    digest = hashlib.sha256(body)
+    for label, text in ((b"\0", robots_tags), (b"\0canonical ", canonical), (b"\0attributes ", attributes)):
+        if text:
+            digest.update(label + text.encode("utf-8", "surrogateescape"))
+    if refusal is not None:
+        # Digests of earlier versions were made in this way, and are in the tables.
+        digest = hashlib.sha256(b"%b\0keep %b" % (digest.digest(), refusal.encode("utf-8", "surrogateescape")))
+    return digest.digest()
+
+
+def compute_fields_digest(page: Page, *, known: bytes | None = None) -> bytes:
+    """The digest of the text and fields that go into the index, with the version of the way in which it is made.
+
+    It is ``known`` where the page still has this digest, made in the way of its version: so a new way of making them
+    changes no document, and one that changes for another reason gets a digest of the new version.
+    """
+    version, newest = _find_version(known), max(_WAYS)
+    if version != newest and version in _WAYS and _mark(version, _WAYS[version](page)) == known:
+        return known or b""
+    return _mark(newest, _WAYS[newest](page))
+
+
+def _mark(version: int, digest: bytes) -> bytes:
+    # Digests of the first version are in the tables as they are.
+    return digest if version == 1 else bytes([version]) + digest
+
+
+def _find_version(digest: bytes | None) -> int | None:
+    if not digest:
+        return None
+    return 1 if len(digest) == _SHA256_BYTES else digest[0]
+
+
+def _digest_fields(page: Page) -> bytes:
+    """sha256 of the fields that go into the index, and of the whole text, of which a part goes there."""
+    digest = hashlib.sha256()
+    for value in (page.title, page.text, page.description, page.author, page.subject, page.language):
+        data = value.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    for field, values in page.attributes:
+        # A page without attributes has the digest that it had before there were any.
+        digest.update(orjson.dumps([field, values]))
+    if page.language_guess is not None:
+        # What a page declares counts whatever its host has: with or without it, it may be sent with another language.
+        digest.update(b"guess " + page.language_guess.encode())
+    if page.modified:
+        # Not which date: a file that is made for each request is changed only if its text is.
+        digest.update(b"dated")
+    if page.whole_digest:
+        # A page whose whole text is indexed has the digest that it had when all were.
+        digest.update(b"whole " + page.whole_digest.encode())
+    return digest.digest()
+
+
+#: How digests of fields are made, by version. A new way (as one that normalises the text more) is added, and none is
+#: taken out: documents keep the digest of their version until they change.
+_WAYS: Final[dict[int, Callable[[Page], bytes]]] = {1: _digest_fields}
