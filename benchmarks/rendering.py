@@ -2,18 +2,23 @@
 
 ``python -m benchmarks.rendering [PAGES]`` makes an application of 500 pages whose text comes by scripts, and visits it in
 turns: a loop that waits in the same way, with as many pages at once and the same browser, but with no rules, store, cache or
-index; and ``searchcrawl crawl`` into the local index. The memory is that of the browser's processes.
+index; and ``searchcrawl crawl`` into the local index. The memory is that of the browser's processes, as far as it is theirs alone:
+the median of the first and of the last hundred pages.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import sys
+import threading
 import time
 from pathlib import Path
-from typing import Final
+from statistics import median
+from types import TracebackType
+from typing import Final, Self
 
 from playwright.async_api import BrowserContext, async_playwright
 
@@ -22,6 +27,7 @@ from benchmarks.nginx_server import serving
 from benchmarks.searchcrawl_project import SOURCE, Project
 from searchcrawl.render import page_scripts
 from searchcrawl.render.chromium import ChromiumFiles, list_flags
+from tests.live_browsers import list_browsers
 
 FOLDER: Final = WORK / "rendering"
 ROUNDS: Final = 2
@@ -52,8 +58,9 @@ def main() -> None:
             urls = [f"{site.root_url}p{page}.html" for page in range(count)]
             seconds, memory = asyncio.run(loop(urls))
             print_row(number, "bare loop", count, seconds, memory)
-            seconds, rendered = crawl(site.root_url, FOLDER / f"crawl{number}")
-            print_row(number, "searchcrawl", rendered, seconds, "")
+            with MemoryWatch() as watch:
+                seconds, rendered = crawl(site.root_url, FOLDER / f"crawl{number}")
+            print_row(number, "searchcrawl", rendered, seconds, watch.describe(rendered))
 
 
 def print_row(number: int, program: str, pages: int, seconds: float, memory: str) -> None:
@@ -86,37 +93,84 @@ def crawl(start_url: str, folder: Path) -> tuple[float, int]:
     return time.monotonic() - started, counts["rendered"]
 
 
+class MemoryWatch(threading.Thread):
+    """Reads twice a second how much memory the browsers have that were not there before."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self._before = list_browsers()
+        self._over = threading.Event()
+        self._megabytes: list[float] = []
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self.join()
+
+    def run(self) -> None:
+        """Reads until it is over."""
+        while not self._over.wait(0.5):
+            own = sum(_read_own_bytes(pid) for pid in list_browsers() - self._before)
+            if own:
+                self._megabytes.append(own / 1e6)
+
+    def describe(self, pages: int) -> str:
+        """The medians of what it read while the first and the last hundred of so many pages were rendered."""
+        part = max(len(self._megabytes) * 100 // max(pages, 100), 1)
+        if not self._megabytes:
+            return ""
+        return f"{median(self._megabytes[:part]):.0f}, {median(self._megabytes[-part:]):.0f}"
+
+
+def _read_own_bytes(pid: int) -> int:
+    try:
+        fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+    except OSError:
+        return 0
+    return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
+
+
 async def loop(urls: list[str]) -> tuple[float, str]:
-    """The seconds for all pages, and the megabytes of the browser after the first and the last hundred."""
+    """The seconds for all pages, and the memory of the browser."""
     files = ChromiumFiles()
-    memory: list[int] = []
     waiting = list(reversed(urls))
-    async with async_playwright() as playwright:
-        # Without the proxy that refuses everything.
-        flags = [flag for flag in list_flags(0, "bench") if not flag.startswith(("--proxy", "--host-resolver"))]
-        browser = await playwright.chromium.launch(executable_path=files.script, args=flags, chromium_sandbox=True)
-        context = await browser.new_context()
-        started = time.monotonic()
+    with MemoryWatch() as watch:
+        async with async_playwright() as playwright:
+            # Without the proxy that refuses everything.
+            flags = [flag for flag in list_flags(0, "bench") if not flag.startswith(("--proxy", "--host-resolver"))]
+            browser = await playwright.chromium.launch(executable_path=files.script, args=flags, chromium_sandbox=True)
+            context = await browser.new_context()
+            started = time.monotonic()
 
-        async def work() -> None:
-            while waiting:
-                await render(context, waiting.pop())
-                if (len(urls) - len(waiting)) % 100 == 0:
-                    memory.append(files.measure_memory() >> 20)
+            async def work() -> None:
+                while waiting:
+                    await render(context, waiting.pop())
 
-        await asyncio.gather(*(work() for _ in range(AT_ONCE)))
-        seconds = time.monotonic() - started
-        await browser.close()
+            await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+            seconds = time.monotonic() - started
+            await browser.close()
     files.remove()
-    return seconds, f"{memory[0]}, {memory[-1]}" if memory else ""
+    return seconds, watch.describe(len(urls))
 
 
 async def render(context: BrowserContext, url: str) -> str:
-    """The text of one page once its tree was quiet."""
+    """The text of one page once its tree was quiet, and its last answer as long ago."""
     page = await context.new_page()
+    answered = time.monotonic()
+
+    def note_answer(_: object) -> None:
+        nonlocal answered
+        answered = time.monotonic()
+
+    page.on("requestfinished", note_answer)
     await page.goto(url, wait_until="commit")
     quiet = None
-    while quiet is None or quiet < QUIET_MS:
+    while quiet is None or min(quiet, 1000 * (time.monotonic() - answered)) < QUIET_MS:
         quiet = await page.evaluate(page_scripts.QUIET_MS)
         if quiet is None:
             await page.evaluate(page_scripts.WATCH)
