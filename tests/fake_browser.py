@@ -71,7 +71,7 @@ class FakeBrowser:
             redirects=tuple((urljoin(url, hop), status) for hop, status in page.get("redirects", ())),
             seconds=0.25,
             received_bytes=1000,
-            refused={},
+            refused=page.get("refused", {}),
         )
 
 

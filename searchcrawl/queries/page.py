@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
@@ -22,6 +23,7 @@ from searchcrawl.run import Run
 from searchcrawl.store.batches.batch_table import BatchDocument
 from searchcrawl.store.urls.unfollowed_table import Nofollow
 
+_MOST_REASONS: Final = 20
 #: Fields that are shown as ``text``, or that are not known before the page is stored.
 _LEFT_OUT: Final = frozenset({"content", "first_seen"})
 
@@ -30,7 +32,8 @@ def describe_page(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any
     """What ``test --json`` prints: ``{"url", "code", "rule", "error", "redirects", "rendered", "fields", "text", "links"}``.
 
     ``rendered`` is why a browser rendered it, null if none did. Where it was asked to, ``text_before`` is the text of what
-    the server sent. ``fields`` are those of the index, without those that only a delivery sets; empty where nothing would be stored.
+    the server sent, and ``refused_requests`` the reasons why the browser was refused what the page asked for, with their
+    numbers. ``fields`` are those of the index, without those that only a delivery sets; empty where nothing would be stored.
     """
     found: dict[str, Any] = {
         "url": url,
@@ -46,6 +49,9 @@ def describe_page(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any
     trial = run.trial if isinstance(run, DryRun) else None
     if trial is not None and trial.plain is not None:
         found["text_before"] = _read_plain(trial.plain, run)
+        found["refused_requests"] = [
+            {"reason": reason, "requests": count} for reason, count in Counter(trial.refused).most_common(_MOST_REASONS)
+        ]
     if isinstance(seen, Outcome) or seen.page is None:
         return found
     if seen.code == 200:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -38,10 +38,14 @@ class RenderedPage:
 
 @dataclass(slots=True)
 class RenderTrial:
-    """What ``test --render`` asks for, and the plain answer (URL, headers, body) that it shows beside the rendered page."""
+    """What ``test --render`` asks for, and what it shows beside the rendered page.
+
+    ``plain`` is the plain answer: URL, headers, body. ``refused`` counts the requests that the wall refused, by reason.
+    """
 
     trace: Path | None = None
     plain: tuple[str, Headers, bytes] | None = None
+    refused: Mapping[str, int] = field(default_factory=dict)
 
 
 class RenderFailed(Exception):

@@ -116,6 +116,8 @@ class Renderer:
         except BrowserUnavailable as error:
             self._run.shutdown.fail(self._build_error(error))
             raise
+        if self.trial is not None:
+            self.trial.refused = page.refused
         self._run.count(**{RENDERED: 1, RENDERED_MS: round(page.seconds * 1000), RENDERED_BYTES: page.received_bytes})
         return page
 

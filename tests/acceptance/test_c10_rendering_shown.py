@@ -44,7 +44,7 @@ def test_j2_test_when_a_page_is_to_be_rendered_then_its_text_before_and_after_is
 ) -> None:
     site.set_page(HOST, "/page.html", plain("before"))
     here = rendering(tmp_path, site, render={"mode": mode})
-    here.pages(**{"page.html": app("after", "/more")})
+    here.pages(**{"page.html": {"html": app("after", "/more"), "refused": {"kind image": 3}}})
     trace = tmp_path / "trace.zip"
 
     shown = here.run(
@@ -55,9 +55,11 @@ def test_j2_test_when_a_page_is_to_be_rendered_then_its_text_before_and_after_is
     view = json.loads(shown.stdout)
     assert view["rendered"] == "render.mode: always"
     assert (view["text_before"][:6], view["text"][:5]) == ("before", "after")
+    assert view["refused_requests"] == [{"reason": "kind image", "requests": 3}]
     assert [link["url"].rpartition("/")[2] for link in view["links"]] == ["more"]
     assert trace.read_text(encoding="utf-8").endswith("/page.html")
     lines = [line.strip() for line in printed.stdout.splitlines()]
+    assert "refused to the page: 3 × kind image" in lines
     assert lines.index("as it was sent:") < lines.index("as it was rendered:")
 
 

@@ -96,6 +96,8 @@ def _lines(view: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {name:<14}  {value}"
     if view["rendered"] is not None:
         yield f"  rendered by a browser: {view['rendered']}"
+    for refused in view.get("refused_requests", ()):
+        yield f"  refused to the page: {refused['requests']} × {refused['reason']}"
     if view.get("text_before") is not None:
         yield from ("", "  as it was sent:", *(_list_text(view["text_before"]) or ["  (no text)"]))
         yield from ("", "  as it was rendered:")
