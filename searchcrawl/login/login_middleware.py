@@ -16,7 +16,7 @@ from searchcrawl.login.http_login_middleware import BasicLogin, DigestLogin
 from searchcrawl.login.session import LoginSession, Plan
 from searchcrawl.login.session_login_middleware import SessionLogin
 from searchcrawl.render.crawl_wall import CrawlWall
-from searchcrawl.render.login_steps import LoginStep, LoginSteps
+from searchcrawl.render.login_steps import LoginEnd, LoginStep, LoginSteps
 from searchcrawl.render.login_wall import LoginWall
 from searchcrawl.render.renderer import Renderer
 from searchcrawl.run import Run, list_start_urls
@@ -88,10 +88,14 @@ def find_session_login(stages: Stages, login: Login) -> SessionLogin:
     )
     browser = None
     if login.type == "browser":
-        wall = LoginWall(stages.get(CrawlWall), side, origins=origins)
-        browser = partial(stages.get(Renderer).log_in, wall=wall)
+        browser = partial(_log_in, stages, origins)
     session = LoginSession(plan, jar, side, log_in=browser)
     return stages.add(SessionLogin(origins, session, jar, renders=run.source.render.in_use))
+
+
+async def _log_in(stages: Stages, origins: frozenset[str], steps: LoginSteps) -> LoginEnd:
+    wall = LoginWall(stages.get(CrawlWall), stages.get(SideRequests), origins=origins)
+    return await stages.get(Renderer).log_in(steps, wall)
 
 
 def _build_plan(login: Login, start: str | None) -> Plan:

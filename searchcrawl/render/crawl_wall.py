@@ -113,12 +113,12 @@ class CrawlWall:
             refusal = self.check_navigation(target) if is_page else self.check_resource(target, kind)
             if refusal is not None:
                 raise Refused(refusal)
-            await self._check_robots(target)
+            await self.check_robots(target)
 
         policy = self._page_policy if kind == "document" else self._resource_policy
         try:
             found = await self._side_requests.fetch(
-                url, policy, headers=headers, check=check, is_public_only=self._is_public_only
+                url, policy, headers=headers, check=check, is_public_only=self.is_public_only
             )
             answer = await asyncio.to_thread(read_answer, found, policy.max_bytes)
         except SideRequestFailed as error:
@@ -129,7 +129,7 @@ class CrawlWall:
             raise FetchFailed(f"more than {policy.max_bytes - 1} bytes", code=Code.TOO_LARGE)
         return answer
 
-    async def _check_robots(self, url: str) -> None:
+    async def check_robots(self, url: str) -> None:
         """Raises Refused for what the robots.txt of ``url`` forbids; reads it before the first request to an origin."""
         if self._robots is None or url in self._under_way:
             return
@@ -140,7 +140,7 @@ class CrawlWall:
         if not decision.allowed:
             raise Refused(f"robots.txt: {decision.rule}")
 
-    def _is_public_only(self, url: str) -> bool:
+    def is_public_only(self, url: str) -> bool:
         """Whether ``url`` is reached at a public address only: what lies outside the boundary is."""
         if url not in self._under_way and not self._is_inside(url):
             return True

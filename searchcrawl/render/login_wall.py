@@ -9,9 +9,10 @@ from typing import Final
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.http.content_coding import BrokenCoding
-from searchcrawl.http.side_requests import Form, SidePolicy, SideRequestFailed, SideRequests
+from searchcrawl.http.side_requests import Form, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.render.crawl_wall import CrawlWall, read_answer
 from searchcrawl.render.open_page import resolve
+from searchcrawl.render.resource_cache import ResourceCache
 from searchcrawl.render.wall import Answer, FetchFailed, Refused
 
 #: The kind of these requests: their cookies are those of the browser.
@@ -24,11 +25,12 @@ _NO_URL: Final = "not an http or https URL"
 
 
 class LoginWall:
-    """Asks the rules of one source. For the event loop.
+    """Asks the rules of one source, for one login. For the event loop.
 
     A login goes to ``origins`` (those of ``login.url`` and of the start URLs) and to the hosts of ``render.allow_hosts``, and
     sends forms there only; there no rule of the boundary and no robots.txt holds, as for a login by a form. For all other
-    hosts ``wall`` decides as about a page.
+    hosts ``wall`` decides as about a page until something was typed: then a script has it, and none of them is asked for
+    more than was asked for before. After a page of https there is no http any more.
     """
 
     def __init__(self, wall: CrawlWall, side_requests: SideRequests, *, origins: Collection[str]) -> None:
@@ -38,6 +40,14 @@ class LoginWall:
         self._page_policy = SidePolicy(kind=BROWSER_LOGIN, max_bytes=_MAX_BYTES + 1, followed=frozenset())
         self._form_policy = SidePolicy(kind=BROWSER_LOGIN, max_bytes=_MAX_BYTES + 1, followed=_KEEP_METHOD)
         self._resource_policy = SidePolicy(kind=BROWSER_LOGIN, max_bytes=_MAX_BYTES + 1)
+        self._has_typed = False
+        self._of_others = ResourceCache()
+        #: whether a page of the login came over https: then its cookies go there only
+        self.is_https = False
+
+    def note_typing(self) -> None:
+        """Notes that a value is typed next."""
+        self._has_typed = True
 
     def is_own(self, url: str) -> bool:
         """Whether a login may send there what it likes; ``url`` is an identity."""
@@ -50,8 +60,12 @@ class LoginWall:
             return _NO_URL
         if method not in _METHODS:
             return f"method {method[:20]}"
+        if self.is_https and known.startswith("http:"):
+            return "http after https"
         if self.is_own(known):
             return None
+        if self._has_typed and self._of_others.find(known, kind, {}) is None:
+            return f"{urls.origin_of(known)} is none of the login: {_NAME_IT}"
         if method != "GET" or is_frame:
             return f"{urls.origin_of(known)} is none of the login: {_NAME_IT}"
         if kind != "document":
@@ -64,26 +78,46 @@ class LoginWall:
 
         Raises Refused and FetchFailed.
         """
+        kept = None if body is not None or self.is_own(url) else self._of_others.find(url, kind, {})
+        if kept is not None:
+            return kept
         policy = self._choose_policy(kind, body)
+        found = await self._send(url, kind, headers, policy, body)
+        try:
+            answer = await asyncio.to_thread(read_answer, found, policy.max_bytes)
+        except BrokenCoding as error:
+            raise FetchFailed(str(error), code=Code.READ_ERROR) from error
+        if len(answer.body) >= policy.max_bytes:
+            raise FetchFailed(f"more than {policy.max_bytes - 1} bytes", code=Code.TOO_LARGE)
+        if not self.is_own(url):
+            self._of_others.keep(url, kind, {}, answer)
+        elif kind == "document" and url.startswith("https:"):
+            self.is_https = True
+        return answer
 
+    async def _send(
+        self, url: str, kind: str, headers: Mapping[str, str], policy: SidePolicy, body: bytes | None
+    ) -> SideAnswer:
         async def check(target: str) -> None:
             refusal = self.check(target, kind, "GET" if body is None else "POST", is_frame=False)
             if refusal is not None:
                 raise Refused(refusal)
+            if not self.is_own(target):
+                await self._wall.check_robots(target)
 
         form = None
         if body is not None:
             form = Form(body, headers.get("referer", url), headers.get("content-type", "text/plain"))
         try:
-            found = await self._side_requests.fetch(url, policy, form=form, headers=headers, check=check)
-            answer = await asyncio.to_thread(read_answer, found, policy.max_bytes)
+            return await self._side_requests.fetch(
+                url, policy, form=form, headers=headers, check=check, is_public_only=self._is_public_only
+            )
         except SideRequestFailed as error:
             raise FetchFailed(str(error), code=error.code) from error
-        except BrokenCoding as error:
-            raise FetchFailed(str(error), code=Code.READ_ERROR) from error
-        if len(answer.body) >= policy.max_bytes:
-            raise FetchFailed(f"more than {policy.max_bytes - 1} bytes", code=Code.TOO_LARGE)
-        return answer
+
+    def _is_public_only(self, url: str) -> bool:
+        """Whether ``url`` is reached at a public address only: what the source does not name is, as for a page."""
+        return not self.is_own(url) and self._wall.is_public_only(url)
 
     def _choose_policy(self, kind: str, body: bytes | None) -> SidePolicy:
         if kind != "document":
