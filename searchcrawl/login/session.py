@@ -260,9 +260,7 @@ class LoginSession:
         try:
             end = await self._log_in_by_browser(steps)
         except StepFailed as error:
-            raise LoginFailed(
-                f"{error} (the page answered {error.status})", transient=is_retried(error.status)
-            ) from error
+            raise LoginFailed(str(error), transient=is_retried(error.status)) from error
         except RenderFailed as error:
             raise LoginFailed(str(error), transient=facts_of(error.code).retried) from error
         except BrowserUnavailable as error:

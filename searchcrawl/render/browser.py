@@ -169,9 +169,9 @@ class Browser:
             try:
                 async with self._open_page(instance) as page:
                     seconds = self._seconds * (1 + len(login.steps))
-                    visit = LoginVisit(page, wall=wall, options=self._options, seconds=seconds)
+                    visit = LoginVisit(page, login, wall=wall, options=self._options, seconds=seconds)
                     instance.visits[page] = visit
-                    end = await visit.carry_out(login)
+                    end = await visit.carry_out()
                 self._state = await instance.context.storage_state()
             except BaseException:
                 self._retire(instance)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from urllib.parse import unquote_plus
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,12 @@ class LoginSteps:
     steps: Sequence[LoginStep]
     check: str | None = None
     start: str | None = None
+
+    def hide(self, text: str) -> str:
+        """A message about what a page did, without words that have what was typed: a URL may have it."""
+        typed = [step.value.casefold() for step in self.steps if step.value]
+        words = text.split(" ")
+        return " ".join("***" if any(one in unquote_plus(word).casefold() for one in typed) else word for word in words)
 
 
 @dataclass(frozen=True, slots=True)

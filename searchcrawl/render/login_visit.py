@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any, Final
 from urllib.parse import urljoin
 
@@ -24,6 +25,8 @@ _LOOK_SECONDS: Final = 0.05
 _LEADING_PAGE: Final = "<!DOCTYPE html><meta charset=utf-8><script>location.replace(%s)</script>"
 #: Redirects and moves of one login.
 _MAX_PAGES: Final = 30
+_MAX_NAME_CHARACTERS: Final = 200
+_URL: Final = re.compile(r"[^\s\"]*:[^\s\"]*/[^\s\"]*")
 
 
 class LoginVisit(OpenPage):
@@ -33,8 +36,11 @@ class LoginVisit(OpenPage):
     keeps them, and each request gets those that the browser would send. ``seconds`` is how long all of it may take.
     """
 
-    def __init__(self, page: Page, *, wall: LoginWall, options: RenderOptions, seconds: float) -> None:
+    def __init__(
+        self, page: Page, login: LoginSteps, *, wall: LoginWall, options: RenderOptions, seconds: float
+    ) -> None:
         super().__init__(page, options=options)
+        self._login = login
         self._wall = wall
         self._seconds = seconds
         self._pages_under_way = 0
@@ -45,19 +51,20 @@ class LoginVisit(OpenPage):
         self._form_url: str | None = None
         self._password_field: str | None = None
 
-    async def carry_out(self, login: LoginSteps) -> LoginEnd:
+    async def carry_out(self) -> LoginEnd:
         """Where the steps have led; raises StepFailed, and RenderFailed where a page cannot be had."""
+        login = self._login
         try:
             async with asyncio.timeout(self._seconds):
                 await self._go_to(login.url)
                 for number, step in enumerate(login.steps, 1):
                     await self._take(step, f"login.steps[{number - 1}] ({step.action} {step.selector})")
                 await self._wait_until_quiet()
-                return await self._build_end(login)
+                return await self._build_end()
         except TimeoutError as error:
             raise RenderFailed(Code.TIMEOUT, f"not logged in within {self._seconds:g} s") from error
         except Error as error:
-            failure = self._failure or RenderFailed(Code.CONVERSION_LIMIT, first_line(error))
+            failure = self._failure or RenderFailed(Code.CONVERSION_LIMIT, _describe(error))
             raise failure from error
         finally:
             self._give_up_requests()
@@ -79,6 +86,7 @@ class LoginVisit(OpenPage):
         milliseconds = self._options.max_seconds * 1000
         try:
             if step.action == "fill":
+                self._wall.note_typing()
                 await self._note_password(element)
                 await element.fill(step.value, timeout=milliseconds)
             elif step.action == "click":
@@ -87,8 +95,13 @@ class LoginVisit(OpenPage):
             self._check_failure()
             covered = "intercepts pointer events" in error.message
             # The rest of its message has the value.
-            reason = "another element covers it" if covered else first_line(error)
-            raise StepFailed(f"{name}: {reason}", self._status, self._refused_page or "") from error
+            reason = "another element covers it" if covered else _describe(error)
+            raise self._build_failure(name, reason) from error
+        except TimeoutError as error:
+            raise self._build_failure(name, "a script holds the page") from error
+
+    def _build_failure(self, name: str, reason: str) -> StepFailed:
+        return StepFailed(f"{name}: {reason}", self._status, self._refused_page or "")
 
     async def _wait_for(self, element: Locator, name: str) -> None:
         """Waits until an element is seen, for ``max_seconds`` from when its page was there."""
@@ -100,7 +113,7 @@ class LoginVisit(OpenPage):
             elif loaded is None and not self._in_flight:
                 loaded = clock.monotonic()
             elif loaded is not None and clock.monotonic() - loaded > self._options.max_seconds:
-                raise StepFailed(f"{name}: no such element is seen", self._status, self._refused_page or "")
+                raise self._build_failure(name, "no such element is seen")
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _is_seen(self, element: Locator) -> bool:
@@ -112,9 +125,11 @@ class LoginVisit(OpenPage):
             return False
 
     async def _note_password(self, element: Locator) -> None:
-        name = await element.evaluate(page_scripts.FIELD_NAME)
+        async with asyncio.timeout(self._options.max_seconds):
+            name = await element.evaluate(page_scripts.FIELD_NAME)
         if isinstance(name, str) and self._form_url is None:
-            self._form_url, self._password_field = resolve(self._page.url), name or None
+            is_usable = name.isprintable() and len(name) <= _MAX_NAME_CHARACTERS
+            self._form_url, self._password_field = resolve(self._page.url), (name or None) if is_usable else None
 
     async def _wait_until_quiet(self) -> None:
         loaded: float | None = None
@@ -140,7 +155,8 @@ class LoginVisit(OpenPage):
             # Its page was replaced.
             return None
 
-    async def _build_end(self, login: LoginSteps) -> LoginEnd:
+    async def _build_end(self) -> LoginEnd:
+        login = self._login
         shows_check = login.check is not None and await self._shows(login.check)
         if login.check is not None and not shows_check and login.start is not None:
             await self._go_to(login.start)
@@ -167,7 +183,7 @@ class LoginVisit(OpenPage):
                 domain=cookie["domain"],
                 path=cookie["path"],
                 expires=None if cookie["expires"] < 0 else cookie["expires"],
-                https=cookie["secure"],
+                https=cookie["secure"] or self._wall.is_https,
                 http_only=cookie["httpOnly"],
             )
             for cookie in await self._page.context.cookies()
@@ -179,7 +195,8 @@ class LoginVisit(OpenPage):
         refusal = self._wall.check(request.url, request.resource_type, request.method, is_frame=is_frame)
         if refusal is not None and is_page:
             # The steps may be done by then.
-            self._refused_page = f"; it led to {urls.origin_of(urls.resolve(request.url))}, refused: {refusal}"
+            origin = urls.origin_of(urls.resolve(request.url))
+            self._refused_page = self._login.hide(f"; it led to {origin}, refused: {refusal}")
         return refusal
 
     async def _navigate(self, route: Route, request: Request) -> None:
@@ -190,27 +207,29 @@ class LoginVisit(OpenPage):
                 raise Refused(f"more than {_MAX_PAGES} pages of one login")
             answer = await self._fetch(request)
         except Refused as error:
-            self._fail(str(error), Code.OUTSIDE_BOUNDARY)
+            self._fail(self._login.hide(str(error)), Code.OUTSIDE_BOUNDARY)
             await route.abort("blockedbyclient")
         except FetchFailed as error:
-            self._fail(str(error), error.code)
+            self._fail(self._login.hide(str(error)), error.code)
             await route.abort("failed")
         else:
             self._status = answer.status
-            await self._show(route, answer)
+            await self._show(route, request, answer)
         finally:
             self._pages_under_way -= 1
 
-    async def _show(self, route: Route, answer: Answer) -> None:
+    async def _show(self, route: Route, request: Request, answer: Answer) -> None:
         headers = dict(answer.headers)
         location = headers.get("location")
         if answer.status in REDIRECTS and location is not None:
-            target = urljoin(answer.url, location)
-            if resolve(target) is None:
+            target = _join(answer.url, location)
+            if target is None:
                 self._fail("the login redirects to what is no URL", Code.NO_LOCATION)
+                await route.abort("failed")
+                return
             leading = _LEADING_PAGE % json.dumps(target).replace("<", "\\u003c")
             answer = Answer(answer.url, 200, (_HTML, *_list_set_cookies(answer)), leading.encode())
-        await self._fulfil(route, answer, _join_set_cookies(answer))
+        await self._fulfil(route, answer, self._find_cookies(request, answer))
 
     async def _load(self, route: Route, request: Request) -> None:
         try:
@@ -220,12 +239,19 @@ class LoginVisit(OpenPage):
         except FetchFailed:
             await route.abort("failed")
         else:
-            await self._fulfil(route, answer, _join_set_cookies(answer))
+            await self._fulfil(route, answer, self._find_cookies(request, answer))
+
+    def _find_cookies(self, request: Request, answer: Answer) -> dict[str, str]:
+        """The cookies that an answer sets: others than the hosts of the login set none, nor does one for another."""
+        origin = urls.origin_of(answer.url)
+        is_own = self._wall.is_own(answer.url) and origin == urls.origin_of(urls.resolve(request.url))
+        return _join_set_cookies(answer) if is_own else {}
 
     async def _fetch(self, request: Request) -> Answer:
         url = urls.resolve(request.url)
         headers = choose_headers(request, all_of_them=self._wall.is_own(url))
-        found = await self._page.context.cookies([request.url])
+        # A cookie may be for all hosts of a domain, and is for all ports of a host.
+        found = await self._page.context.cookies([request.url]) if self._wall.is_own(url) else []
         if found:
             headers["cookie"] = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in found)
         body = None if request.method == "GET" else request.post_data_buffer or b""
@@ -233,6 +259,21 @@ class LoginVisit(OpenPage):
 
 
 _HTML: Final = ("content-type", "text/html; charset=utf-8")
+
+
+def _describe(error: Error) -> str:
+    """What the browser says of an error, without URLs: a page may have put into one what was typed."""
+    return _URL.sub("…", first_line(error))
+
+
+def _join(base: str, location: str) -> str | None:
+    """The target of a redirect, with its fragment; None where it is no URL."""
+    text = location.encode("latin-1", "replace").decode("utf-8", "replace")
+    try:
+        target = urljoin(base, text)
+    except ValueError:
+        return None
+    return None if resolve(target) is None else target
 
 
 def _list_set_cookies(answer: Answer) -> list[tuple[str, str]]:

