@@ -28,10 +28,10 @@ class LoginSteps:
     check: str | None = None
     start: str | None = None
 
-    def hide(self, text: str) -> str:
+    def hide(self, message: str) -> str:
         """A message about what a page did, without words that have what was typed: a URL may have it."""
         typed = [step.value.casefold() for step in self.steps if step.value]
-        words = text.split(" ")
+        words = message.split(" ")
         return " ".join("***" if any(one in unquote_plus(word).casefold() for one in typed) else word for word in words)
 
 

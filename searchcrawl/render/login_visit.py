@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from typing import Any, Final
 from urllib.parse import urljoin
 
@@ -26,7 +25,6 @@ _LEADING_PAGE: Final = "<!DOCTYPE html><meta charset=utf-8><script>location.repl
 #: Redirects and moves of one login.
 _MAX_PAGES: Final = 30
 _MAX_NAME_CHARACTERS: Final = 200
-_URL: Final = re.compile(r"[^\s\"]*:[^\s\"]*/[^\s\"]*")
 
 
 class LoginVisit(OpenPage):
@@ -263,7 +261,7 @@ _HTML: Final = ("content-type", "text/html; charset=utf-8")
 
 def _describe(error: Error) -> str:
     """What the browser says of an error, without URLs: a page may have put into one what was typed."""
-    return _URL.sub("…", first_line(error))
+    return " ".join("…" if "/" in word else word for word in first_line(error).split(" "))
 
 
 def _join(base: str, location: str) -> str | None:
