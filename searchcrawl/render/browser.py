@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Final
 
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import BrowserContext, Error, Page, Playwright, Request, Route, StorageState, async_playwright
+from playwright.async_api import (
+    BrowserContext,
+    Error,
+    Page,
+    Playwright,
+    Request,
+    Route,
+    StorageState,
+    async_playwright,
+)
 
 from searchcrawl.codes import Code
 from searchcrawl.render import page_scripts
@@ -172,7 +181,7 @@ class Browser:
                     visit = LoginVisit(page, login, wall=wall, options=self._options, seconds=seconds)
                     instance.visits[page] = visit
                     end = await visit.carry_out()
-                self._state = await instance.context.storage_state()
+                self._state = await _hide_session(instance.context)
             except BaseException:
                 self._retire(instance)
                 raise
@@ -339,6 +348,19 @@ async def _answer(instance: _Instance, route: Route, request: Request) -> None:
         logger.debug("a request of a page has no more page: %s", error.message)
         # Playwright would wait for an answer for ever if this just returned.
         raise asyncio.CancelledError from error
+
+
+async def _hide_session(context: BrowserContext) -> StorageState:
+    """What later pages have of a login: cookies that no script sees stay with the crawl, and out of each trace."""
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            state = await context.storage_state()
+            for cookie in [one for one in state["cookies"] if one["httpOnly"]]:
+                await context.clear_cookies(name=cookie["name"], domain=cookie["domain"], path=cookie["path"])
+    except (Error, TimeoutError) as error:
+        raise RenderFailed(Code.IO_ERROR, "the browser does not say what the login left") from error
+    state["cookies"] = [cookie for cookie in state["cookies"] if not cookie["httpOnly"]]
+    return state
 
 
 def _find_visit(instance: _Instance, request: Request) -> OpenPage | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -135,3 +136,19 @@ def test_c10_login_when_a_page_puts_the_secret_into_a_host_then_no_message_has_i
     code, error = find_error(tmp_path)
     assert (code, error.count("the page answered 200"), "it led to *** refused" in error) == (959, 1, True), error
     assert SECRET.casefold() not in read_written(tmp_path).casefold()
+
+
+def test_n7_trace_when_a_source_logs_in_then_it_has_neither_what_was_typed_nor_the_session(
+    tmp_path: Path, site: HostileLoginSite
+) -> None:
+    crawl(tmp_path, site)
+    trace = tmp_path / "trace.zip"
+
+    ended = COMMANDS.run(tmp_path, "test", site.url("/one.html"), "--source", "demo", "--render", "--trace", str(trace))
+
+    assert "words for members" in ended.stdout, ended.stdout + ended.stderr
+    with ZipFile(trace) as files:
+        written = b"".join(files.read(name) for name in files.namelist())
+    assert b"one.html" in written
+    assert site.state.session.partition("=")[2].encode() not in written
+    assert SECRET.encode() not in written
