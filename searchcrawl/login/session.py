@@ -313,8 +313,8 @@ def _refusal(what: str, page: LoginPage) -> LoginFailed:
 def _check_end(steps: LoginSteps, end: LoginEnd) -> None:
     """Raises LoginFailed if the last page of a login in the browser does not look logged in."""
     if steps.check is not None and not end.shows_check:
-        raise LoginFailed("login.check is on no page after the login: wrong user name or password?")
+        raise LoginFailed(f"login.check is on no page after the login: wrong user name or password?{end.refused}")
     if end.status >= 400:
         raise LoginFailed(f"the login was answered with {end.status}", transient=is_retried(end.status))
     if steps.check is None and end.asks_again:
-        raise LoginFailed("the form is shown again: wrong user name or password?")
+        raise LoginFailed(f"the form is shown again: wrong user name or password?{end.refused}")

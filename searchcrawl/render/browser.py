@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -27,40 +23,29 @@ from playwright.async_api import (
 from searchcrawl.codes import Code
 from searchcrawl.render import page_scripts
 from searchcrawl.render.chromium import ChromiumFiles, RefusingProxy, explain_failure, list_flags
+from searchcrawl.render.instance import (
+    CLOSE_SECONDS,
+    Instance,
+    answer_request,
+    close_stranger,
+    end_instance,
+    kill_browser,
+)
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps
 from searchcrawl.render.login_visit import LoginVisit
 from searchcrawl.render.login_wall import LoginWall
-from searchcrawl.render.open_page import OpenPage
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.page_visit import PageVisit
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer, Wall
-
-logger = logging.getLogger(__name__)
 
 #: What a browser may have rendered, or hold of memory, before it is renewed.
 _MAX_PAGES: Final = 500
 _MAX_MEMORY_BYTES: Final = 1 << 30
 _MEASURED_EVERY: Final = 20
 _START_SECONDS: Final = 30.0
-_CLOSE_SECONDS: Final = 3.0
 #: How long a page may wait for the turns of its requests, beside the time of one answer.
 _PATIENCE: Final = 4
-
-
-@dataclass(eq=False, slots=True)
-class _Instance:
-    """One process of the browser and its only context."""
-
-    files: ChromiumFiles
-    browser: Chromium
-    context: BrowserContext
-    rendered: int = 0
-    under_way: int = 0
-    is_retired: bool = False
-    visits: dict[Page, OpenPage] = field(default_factory=dict)
-    #: refusals under way
-    refusing: set[asyncio.Task[None] | None] = field(default_factory=set)
 
 
 class _Lost(Exception):
@@ -102,7 +87,7 @@ class Browser:
         #: what the last login left: cookies that scripts see, and local storage
         self._state: StorageState | None = None
         self._playwright: Playwright | None = None
-        self._instance: _Instance | None = None
+        self._instance: Instance | None = None
         self._closing: set[asyncio.Future[None]] = set()
 
     async def start(self) -> None:
@@ -148,7 +133,7 @@ class Browser:
                 raise _Lost(error) from error
 
     async def _visit(
-        self, instance: _Instance, page: Page, url: str, answer: Answer | None, trace: Path | None
+        self, instance: Instance, page: Page, url: str, answer: Answer | None, trace: Path | None
     ) -> RenderedPage:
         visit = PageVisit(
             page,
@@ -188,7 +173,7 @@ class Browser:
             self._instance = instance
             return end
 
-    async def _take_unused(self) -> _Instance:
+    async def _take_unused(self) -> Instance:
         """A browser without anything of a login before; the one of today is retired unless it is that."""
         instance, self._instance = self._instance, None
         if instance is not None:
@@ -199,7 +184,7 @@ class Browser:
         return await self._launch()
 
     @asynccontextmanager
-    async def _take(self) -> AsyncIterator[_Instance]:
+    async def _take(self) -> AsyncIterator[Instance]:
         """The browser of today, kept until the page is done."""
         async with self._starting:
             instance = await self._renew_if_needed()
@@ -212,7 +197,7 @@ class Browser:
             if instance.is_retired and not instance.under_way:
                 self._end_later(instance)
 
-    async def _renew_if_needed(self) -> _Instance:
+    async def _renew_if_needed(self) -> Instance:
         instance = self._instance
         if instance is not None and await self._is_usable(instance):
             return instance
@@ -222,7 +207,7 @@ class Browser:
         self._instance = await self._launch()
         return self._instance
 
-    async def _is_usable(self, instance: _Instance) -> bool:
+    async def _is_usable(self, instance: Instance) -> bool:
         if not instance.browser.is_connected() or instance.rendered >= _MAX_PAGES:
             return False
         if instance.rendered % _MEASURED_EVERY:
@@ -230,7 +215,7 @@ class Browser:
         return await asyncio.to_thread(instance.files.measure_memory) <= _MAX_MEMORY_BYTES
 
     @asynccontextmanager
-    async def _open_page(self, instance: _Instance) -> AsyncIterator[Page]:
+    async def _open_page(self, instance: Instance) -> AsyncIterator[Page]:
         try:
             async with asyncio.timeout(_START_SECONDS):
                 page = await instance.context.new_page()
@@ -243,32 +228,32 @@ class Browser:
             instance.visits.pop(page, None)
             await self._close_page(instance, page)
 
-    async def _close_page(self, instance: _Instance, page: Page) -> None:
+    async def _close_page(self, instance: Instance, page: Page) -> None:
         try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
+            async with asyncio.timeout(CLOSE_SECONDS):
                 await page.close()
         except (Error, TimeoutError):
             # It does not end what it runs: its process is ended with the browser.
             self._give_up(instance)
 
-    def _give_up(self, instance: _Instance) -> None:
+    def _give_up(self, instance: Instance) -> None:
         """Takes another browser for the next page; those under way in this one may end."""
         if self._instance is instance:
             self._instance = None
         self._retire(instance)
 
-    def _retire(self, instance: _Instance) -> None:
+    def _retire(self, instance: Instance) -> None:
         if not instance.is_retired:
             instance.is_retired = True
             if not instance.under_way:
                 self._end_later(instance)
 
-    def _end_later(self, instance: _Instance) -> None:
-        ending = asyncio.ensure_future(_end(instance))
+    def _end_later(self, instance: Instance) -> None:
+        ending = asyncio.ensure_future(end_instance(instance))
         self._closing.add(ending)
         ending.add_done_callback(self._closing.discard)
 
-    async def _launch(self) -> _Instance:
+    async def _launch(self) -> Instance:
         files = ChromiumFiles(self._executable)
         try:
             playwright = await self._get_driver()
@@ -286,11 +271,11 @@ class Browser:
                 )
                 return await self._prepare(files, browser)
         except (Error, TimeoutError, OSError) as error:
-            await asyncio.to_thread(_kill, files)
+            await asyncio.to_thread(kill_browser, files)
             await self._stop_driver()
             raise BrowserUnavailable(explain_failure(str(error) or type(error).__name__)) from error
 
-    async def _prepare(self, files: ChromiumFiles, browser: Chromium) -> _Instance:
+    async def _prepare(self, files: ChromiumFiles, browser: Chromium) -> Instance:
         context = await browser.new_context(
             accept_downloads=False,
             service_workers="block",
@@ -298,14 +283,14 @@ class Browser:
             bypass_csp=False,
             storage_state=self._state,
         )
-        instance = _Instance(files, browser, context)
+        instance = Instance(files, browser, context)
 
         async def handle(route: Route, request: Request) -> None:
-            await _answer(instance, route, request)
+            await answer_request(instance, route, request)
 
         await context.route("**/*", handle)
         await context.add_init_script(page_scripts.HIDE)
-        context.on("page", lambda page: asyncio.ensure_future(_close_stranger(instance, page)))
+        context.on("page", lambda page: asyncio.ensure_future(close_stranger(instance, page)))
         return instance
 
     async def _get_driver(self) -> Playwright:
@@ -320,7 +305,7 @@ class Browser:
         if self._playwright is None:
             return False
         try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
+            async with asyncio.timeout(CLOSE_SECONDS):
                 asked = await self._playwright.request.new_context()
                 await asked.dispose()
         except (Error, TimeoutError):
@@ -331,23 +316,8 @@ class Browser:
         driver, self._playwright = self._playwright, None
         if driver is not None:
             with suppress(Error, TimeoutError):
-                async with asyncio.timeout(_CLOSE_SECONDS):
+                async with asyncio.timeout(CLOSE_SECONDS):
                     await driver.stop()
-
-
-async def _answer(instance: _Instance, route: Route, request: Request) -> None:
-    """Answers a request of any page of the browser; what belongs to no page of ours is refused."""
-    try:
-        visit = _find_visit(instance, request)
-        if visit is None:
-            await _refuse(instance, route)
-        else:
-            await visit.handle(route, request)
-    except Error as error:
-        # The page is closed, or went elsewhere, while its answer was on its way.
-        logger.debug("a request of a page has no more page: %s", error.message)
-        # Playwright would wait for an answer for ever if this just returned.
-        raise asyncio.CancelledError from error
 
 
 async def _hide_session(context: BrowserContext) -> StorageState:
@@ -361,51 +331,3 @@ async def _hide_session(context: BrowserContext) -> StorageState:
         raise RenderFailed(Code.IO_ERROR, "the browser does not say what the login left") from error
     state["cookies"] = [cookie for cookie in state["cookies"] if not cookie["httpOnly"]]
     return state
-
-
-def _find_visit(instance: _Instance, request: Request) -> OpenPage | None:
-    """The page of ours that a request belongs to; a page that is just being opened has no frame yet."""
-    try:
-        return instance.visits.get(request.frame.page)
-    except Error:
-        return None
-
-
-async def _refuse(instance: _Instance, route: Route) -> None:
-    """Refuses a request of a page that is being closed: nobody may be left to be told."""
-    task = asyncio.current_task()
-    instance.refusing.add(task)
-    try:
-        async with asyncio.timeout(_CLOSE_SECONDS):
-            await route.abort("blockedbyclient")
-    except TimeoutError as error:
-        # Playwright would wait for an answer for ever if this just returned.
-        raise asyncio.CancelledError from error
-    finally:
-        instance.refusing.discard(task)
-
-
-async def _close_stranger(instance: _Instance, page: Page) -> None:
-    """Closes a page that a page has opened."""
-    if await page.opener() is not None:
-        with suppress(Error):
-            await page.close()
-
-
-async def _end(instance: _Instance) -> None:
-    for task in instance.refusing:
-        if task is not None:
-            task.cancel()
-    with suppress(Error, TimeoutError):
-        async with asyncio.timeout(_CLOSE_SECONDS):
-            await instance.browser.close()
-    await asyncio.to_thread(_kill, instance.files)
-
-
-def _kill(files: ChromiumFiles) -> None:
-    """Ends what is left of a browser, and deletes its files."""
-    pid = files.find_pid()
-    if pid is not None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-    files.remove()

@@ -9,12 +9,12 @@ from urllib.parse import urljoin
 
 from playwright.async_api import Error, Locator, Page, Request, Route
 
-from searchcrawl import clock, urls
+from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.render import page_scripts
 from searchcrawl.render.login_steps import BrowserCookie, LoginEnd, LoginStep, LoginSteps, StepFailed
 from searchcrawl.render.login_wall import LoginWall
-from searchcrawl.render.open_page import REDIRECTS, OpenPage, choose_headers, first_line, resolve
+from searchcrawl.render.open_page import REDIRECTS, OpenPage, Patience, choose_headers, first_line, resolve
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import RenderFailed
 from searchcrawl.render.wall import Answer, FetchFailed, Refused
@@ -44,8 +44,8 @@ class LoginVisit(OpenPage):
         self._pages_under_way = 0
         self._pages = 0
         self._status = 0
-        #: where a page led that the wall refused
-        self._refused_page: str | None = None
+        #: what the wall refused: where a page led last, else the first part of one
+        self._told_refusal = ""
         self._form_url: str | None = None
         self._password_field: str | None = None
 
@@ -99,20 +99,19 @@ class LoginVisit(OpenPage):
             raise self._build_failure(name, "a script holds the page") from error
 
     def _build_failure(self, name: str, reason: str) -> StepFailed:
-        return StepFailed(f"{name}: {reason}", self._status, self._refused_page or "")
+        return StepFailed(f"{name}: {reason}", self._status, self._told_refusal)
 
     async def _wait_for(self, element: Locator, name: str) -> None:
         """Waits until an element is seen, for ``max_seconds`` from when its page was there."""
-        loaded: float | None = None
+        patience = Patience(self._options.max_seconds)
         while not await self._is_seen(element):
             self._check_failure()
-            if self._pages_under_way:
-                loaded = None
-            elif loaded is None and not self._in_flight:
-                loaded = clock.monotonic()
-            elif loaded is not None and clock.monotonic() - loaded > self._options.max_seconds:
+            if self._has_run_out(patience):
                 raise self._build_failure(name, "no such element is seen")
             await asyncio.sleep(_LOOK_SECONDS)
+
+    def _has_run_out(self, patience: Patience) -> bool:
+        return patience.is_over(is_idle=not self._in_flight, is_replaced=self._pages_under_way > 0)
 
     async def _is_seen(self, element: Locator) -> bool:
         try:
@@ -130,15 +129,9 @@ class LoginVisit(OpenPage):
             self._form_url, self._password_field = resolve(self._page.url), (name or None) if is_usable else None
 
     async def _wait_until_quiet(self) -> None:
-        loaded: float | None = None
-        while True:
+        patience = Patience(self._options.max_seconds)
+        while not self._has_run_out(patience):
             self._check_failure()
-            if self._pages_under_way:
-                loaded = None
-            elif loaded is None and not self._in_flight:
-                loaded = clock.monotonic()
-            elif loaded is not None and clock.monotonic() - loaded > self._options.max_seconds:
-                return
             quiet = await self._ask_or_none(page_scripts.QUIET_MS)
             if quiet is None:
                 await self._ask_or_none(page_scripts.WATCH)
@@ -165,6 +158,7 @@ class LoginVisit(OpenPage):
             status=self._status,
             asks_again=await self._ask_or_none(page_scripts.SHOWS_FORM) is True,
             shows_check=shows_check,
+            refused=self._told_refusal,
             form_url=self._form_url,
             password_field=self._password_field,
             cookies=await self._list_cookies(),
@@ -191,10 +185,12 @@ class LoginVisit(OpenPage):
         is_page = self._is_page_itself(request)
         is_frame = request.is_navigation_request() and not is_page
         refusal = self._wall.check(request.url, request.resource_type, request.method, is_frame=is_frame)
-        if refusal is not None and is_page:
-            # The steps may be done by then.
+        if refusal is not None:
+            # Whether it was needed shows only by what fails later.
             origin = urls.origin_of(urls.resolve(request.url))
-            self._refused_page = self._login.hide(f"; it led to {origin}, refused: {refusal}")
+            what = "it led to" if is_page else "it asked for a part of"
+            text = self._login.hide(f"; {what} {origin}, refused: {refusal}")
+            self._told_refusal = text if is_page else self._told_refusal or text
         return refusal
 
     async def _navigate(self, route: Route, request: Request) -> None:

@@ -37,6 +37,22 @@ _MAX_REQUESTS: Final = 500
 _ANSWER_SECONDS: Final = 5.0
 
 
+class Patience:
+    """Runs out ``seconds`` after a page was there: before that it waits for turns of its requests."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._loaded: float | None = None
+
+    def is_over(self, *, is_idle: bool, is_replaced: bool = False) -> bool:
+        """Whether it has run out; asked again and again. With ``is_replaced`` another page is coming, and it begins anew."""
+        if is_replaced:
+            self._loaded = None
+        elif self._loaded is None and is_idle:
+            self._loaded = clock.monotonic()
+        return self._loaded is not None and clock.monotonic() - self._loaded > self._seconds
+
+
 class OpenPage(ABC):
     """One page of the browser, whose requests are answered one by one; used once, on the event loop."""
 

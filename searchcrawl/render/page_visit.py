@@ -10,7 +10,7 @@ from playwright.async_api import Error, Page, Request, Route
 from searchcrawl import clock, urls
 from searchcrawl.codes import Code
 from searchcrawl.render import page_scripts
-from searchcrawl.render.open_page import REDIRECTS, OpenPage, choose_headers, first_line, resolve
+from searchcrawl.render.open_page import REDIRECTS, OpenPage, Patience, choose_headers, first_line, resolve
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer, FetchFailed, Refused, Wall
@@ -175,13 +175,11 @@ class PageVisit(OpenPage):
 
         They count from when the first requests of the page were answered: before that it waits for turns.
         """
-        loaded: float | None = None
+        patience = Patience(self._options.max_seconds)
         scrolled = 0
         while not self._ended.is_set():
             is_idle = not self._in_flight
-            if loaded is None and is_idle:
-                loaded = clock.monotonic()
-            if loaded is not None and clock.monotonic() - loaded > self._options.max_seconds:
+            if patience.is_over(is_idle=is_idle):
                 return
             if await self._looks_done(is_idle):
                 if scrolled >= self._options.scroll or not await self._ask(page_scripts.SCROLL):

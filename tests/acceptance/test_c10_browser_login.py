@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,8 @@ import pytest
 
 from searchcrawl.index.opening import open_index
 from searchcrawl.sources.loading import load_project
-from tests.crawl_forks import COMMANDS
+from tests.crawl_forks import COMMANDS, Forks, started
+from tests.live_browsers import list_browsers
 from tests.login_site import PASSWORD, USER
 from tests.page_wall import need_browser
 from tests.script_login_site import APP, FOREIGN, LOG_OUT, PLAIN, RENDERED, SSO, ScriptLoginSite
@@ -98,11 +98,6 @@ def source(tmp_path: Path, site: ScriptLoginSite) -> Source:
     return Source(tmp_path, site)
 
 
-def _list_browsers() -> set[str]:
-    found = subprocess.run(["pgrep", "-f", "searchcrawl-browser-"], check=False, capture_output=True, text=True)
-    return set(found.stdout.split())
-
-
 def test_session_when_a_script_logged_in_then_serves_plain_and_rendered_pages(source: Source) -> None:
     source.edit(render={"mode": "auto"}, check=LOG_OUT)
 
@@ -120,16 +115,17 @@ def test_session_when_a_script_logged_in_then_serves_plain_and_rendered_pages(so
 
 
 def test_session_when_a_source_does_not_render_then_serves_its_pages_and_the_browser_is_gone(source: Source) -> None:
-    before = _list_browsers()
     source.edit(check=LOG_OUT)
-
-    exit_code = source.run()
+    with Forks(1) as forks, started(forks.start(source.folder, "crawl", "demo")) as running:
+        running.until(lambda: bool(list_browsers(running.pid)))
+        mine = list_browsers(running.pid)
+        exit_code = running.wait()
 
     assert exit_code == 0, source.written()[-3000:]
     assert set(source.texts()) >= PLAIN_PAGES
     pages = [one for one in source.site.seen() if one.path.endswith(".html")]
     assert all("session=" in one.headers["cookie"] and "chosen=yes" in one.headers["cookie"] for one in pages)
-    assert _list_browsers() <= before
+    assert not mine & list_browsers()
 
 
 def test_session_when_another_host_opens_it_then_forms_and_cookies_stay_where_they_belong(source: Source) -> None:
