@@ -99,7 +99,7 @@ def source(tmp_path: Path, site: ScriptLoginSite) -> Source:
 
 
 def test_session_when_a_script_logged_in_then_serves_plain_and_rendered_pages(source: Source) -> None:
-    source.edit(render={"mode": "auto"}, check=LOG_OUT)
+    source.edit(render={"mode": "auto", "max_seconds": 20.0}, check=LOG_OUT)
 
     exit_code = source.run()
 
@@ -157,7 +157,7 @@ def test_login_when_its_host_is_not_named_then_nothing_is_sent_there_and_the_err
 
 
 def test_session_when_it_is_lost_then_a_rendered_page_renews_it(source: Source) -> None:
-    source.edit(render={"mode": "auto"}, check=LOG_OUT)
+    source.edit(render={"mode": "auto", "max_seconds": 20.0}, check=LOG_OUT)
     source.site.state.lasts = 2
 
     exit_code = source.run()
