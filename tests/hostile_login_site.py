@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Final, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Final
 from urllib.parse import unquote_plus
 
 from tests.login_site import Seen
+from tests.threaded_site import ThreadedSite
 
 APP: Final = "app.acme.test"
 #: Another host below the same domain, and one that is not.
@@ -54,7 +54,7 @@ class State:
     ended: threading.Event = field(default_factory=threading.Event)
 
 
-class HostileLoginSite:
+class HostileLoginSite(ThreadedSite):
     """The site; ``put`` replaces pages of it."""
 
     def __init__(self) -> None:
@@ -63,22 +63,13 @@ class HostileLoginSite:
         class Handler(_Handler):
             site = state
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        state.port = self.port = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        super().__init__(Handler)
+        state.port = self.port
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
+        # Answers without an end are over now.
         self.state.ended.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
+        super().__exit__(*error)
 
     def url(self, path: str = "/", host: str = APP) -> str:
         return f"http://{host}:{self.port}{path}"

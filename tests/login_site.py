@@ -14,10 +14,11 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, quote
+
+from tests.threaded_site import ThreadedSite
 
 USER: Final = "wanda"
 PASSWORD: Final = "c4n4ry-of-the-login"
@@ -69,7 +70,7 @@ class State:
         self.changed = threading.Condition(self.lock)
 
 
-class LoginSite:
+class LoginSite(ThreadedSite):
     """The site; ``state`` may be changed while it runs."""
 
     def __init__(self) -> None:
@@ -78,21 +79,7 @@ class LoginSite:
         class Handler(_Handler):
             site = state
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
+        super().__init__(Handler)
 
     def url(self, host: str, path: str = "/") -> str:
         return f"http://{host}.acme.test:{self.port}{path}"

@@ -11,12 +11,12 @@ import secrets
 import threading
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Final, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 from tests.login_site import PASSWORD, USER, Seen
+from tests.threaded_site import ThreadedSite
 
 APP: Final = "app.acme.test"
 SSO: Final = "sso.acme.test"
@@ -77,7 +77,7 @@ class State:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-class ScriptLoginSite:
+class ScriptLoginSite(ThreadedSite):
     """The site; ``state`` may be changed while it runs."""
 
     def __init__(self) -> None:
@@ -86,21 +86,7 @@ class ScriptLoginSite:
         class Handler(_Handler):
             site = state
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
+        super().__init__(Handler)
 
     def url(self, path: str = "/", host: str = APP) -> str:
         return f"http://{host}:{self.port}{path}"
