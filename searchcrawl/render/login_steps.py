@@ -50,14 +50,13 @@ class BrowserCookie:
 
 @dataclass(frozen=True, slots=True)
 class LoginEnd:
-    """Where the steps have led: the last page, and the cookies.
+    """What the steps have led to: the status of the last page, what it shows, and the cookies.
 
     ``asks_again`` says that the page shows a password field; ``form_url`` and ``password_field`` are of the first one that
     was filled, None where none was. ``shows_check`` says whether the page shows the text that was asked for. ``refused``
     tells, for a message, what the wall refused to the pages; empty where it was nothing.
     """
 
-    url: str
     status: int
     asks_again: bool
     shows_check: bool

@@ -154,7 +154,6 @@ class LoginVisit(OpenPage):
             await self._wait_until_quiet()
             shows_check = await self._shows(login.check)
         return LoginEnd(
-            url=self._page.url,
             status=self._status,
             asks_again=await self._ask_or_none(page_scripts.SHOWS_FORM) is True,
             shows_check=shows_check,
