@@ -6,9 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, exists, func, insert, literal, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    Integer,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import is_one_of
@@ -144,31 +160,27 @@ def find_without_receipt(transaction: Transaction, number: int, *, after: int, l
     return [BatchDocument(**row._mapping) for row in transaction.execute(query)]
 
 
-def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> None:
-    """Notes receipts: the index has these documents in this version.
-
-    A document that changed meanwhile keeps its newer state. One that may not be indexed any more is marked for removal.
-    """
-    sent = and_(documents.c.state == int(DocumentState.SENDING), documents.c.batch_id == batch.number)
-    # It was put back while it was sent (965): the index has the other text, and the old one is to follow.
-    put_back = and_(
-        documents.c.state == int(DocumentState.PRESENT), documents.c.batch_id.is_distinct_from(batch.number)
-    )
-    lost = and_(put_back, documents.c.segment.is_(None))
-    held = and_(documents.c.state == int(DocumentState.QUARANTINED), documents.c.batch_id == batch.number)
-    set_documents(
-        transaction,
-        url_ids,
-        indexed_version=batch.crawl_version,
-        indexed_since=func.coalesce(documents.c.indexed_since, batch.number),
+_NUMBER: Final[BindParameter[int]] = bindparam("number", type_=Integer)
+_VERSION: Final[BindParameter[int]] = bindparam("version", type_=BigInteger)
+_SENT: Final = and_(documents.c.state == int(DocumentState.SENDING), documents.c.batch_id == _NUMBER)
+#: It was put back while it was sent (965): the index has the other text, and the old one is to follow.
+_PUT_BACK: Final = and_(documents.c.state == int(DocumentState.PRESENT), documents.c.batch_id.is_distinct_from(_NUMBER))
+_LOST: Final = and_(_PUT_BACK, documents.c.segment.is_(None))
+_HELD: Final = and_(documents.c.state == int(DocumentState.QUARANTINED), documents.c.batch_id == _NUMBER)
+_ACCEPT: Final = (
+    update(documents)
+    .where(documents.c.url_id == bindparam("row_id"))
+    .values(
+        indexed_version=_VERSION,
+        indexed_since=func.coalesce(documents.c.indexed_since, _NUMBER),
         state=case(
-            (sent, int(DocumentState.PRESENT)),
-            (and_(put_back, ~lost), int(DocumentState.CACHED)),
+            (_SENT, int(DocumentState.PRESENT)),
+            (and_(_PUT_BACK, ~_LOST), int(DocumentState.CACHED)),
             else_=documents.c.state,
         ),
         # Without its record the next visit must count as a change.
         **{
-            name: case((lost, None), else_=documents.c[name])
+            name: case((_LOST, None), else_=documents.c[name])
             for name in ("fields_digest", "body_digest", "etag", "last_modified")
         },
         leaving=case(
@@ -179,9 +191,19 @@ def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequenc
             else_=documents.c.leaving,
         ),
         # It was sent again as it is while its removal waits.
-        held_state=case((held, int(DocumentState.PRESENT)), else_=documents.c.held_state),
+        held_state=case((_HELD, int(DocumentState.PRESENT)), else_=documents.c.held_state),
         index_error=None,
     )
+)
+
+
+def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> None:
+    """Notes receipts: the index has these documents in this version.
+
+    A document that changed meanwhile keeps its newer state. One that may not be indexed any more is marked for removal.
+    """
+    rows = [{"row_id": url_id, "number": batch.number, "version": batch.crawl_version} for url_id in url_ids]
+    write_rows(transaction, _ACCEPT, rows)
 
 
 def note_refused(transaction: Transaction, batch: SealedBatch, refused: Sequence[tuple[int, str]]) -> None:

@@ -11,6 +11,7 @@ from sqlalchemy import and_, delete, func, insert, select, update
 
 from searchcrawl.codes import REDIRECTS
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.schema import documents, former_documents, outlinks, sources, urls
 from searchcrawl.store.site_schema import anchors
 from searchcrawl.store.statements import split, unindexed
@@ -182,12 +183,14 @@ def load_next(transaction: Transaction, source_id: int, *, after: int) -> list[t
     return [(row.url_id, row.texts) for row in transaction.execute(query)]
 
 
+_INSERT: Final = insert(anchors)
+
+
 def freeze(transaction: Transaction, source_id: int, texts: Mapping[int, str]) -> None:
     """Puts texts, one a line, in the place of those that were frozen of documents, by row id; empty: it has none."""
     forget(transaction, list(texts))
     rows = [{"url_id": url_id, "source_id": source_id, "texts": text} for url_id, text in texts.items() if text]
-    if rows:
-        transaction.execute(insert(anchors), rows)
+    write_rows(transaction, _INSERT, rows)
 
 
 def forget(transaction: Transaction, url_ids: Sequence[int]) -> None:

@@ -13,6 +13,7 @@ from searchcrawl.codes import COPIES, WITH_DOCUMENT
 from searchcrawl.rules.lifecycle import ORPHAN
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import Dialect, dialect_of
+from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.schema import documents
 from searchcrawl.store.statements import is_one_of, split
 from searchcrawl.store.states import AT_HAND, PENDING, DocumentState, Leaving
@@ -103,7 +104,7 @@ def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocum
         }
         for document in stored
     ]
-    transaction.execute(_build_upsert(dialect_of(transaction)), rows)
+    write_rows(transaction, _build_upsert(dialect_of(transaction)), rows)
 
 
 # Kept: building it takes longer than writing a page with it.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
-from sqlalchemy import Table, bindparam, func, select, update
+from sqlalchemy import Insert, Table, bindparam, func, select, update
 
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.engine.dialect import Dialect, dialect_of
+from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.run_schema import segments
 from searchcrawl.store.schema import documents, former_documents
 from searchcrawl.store.statements import split
@@ -62,11 +64,13 @@ def set_committed(transaction: Transaction, source_id: int, number: int, committ
 
     The writer calls it in the transaction of each group.
     """
-    values = {"source_id": source_id, "number": number, "committed_bytes": committed_bytes}
-    statement = dialect_of(transaction).upsert(
-        segments, ["source_id", "number"], lambda _new: {"committed_bytes": committed_bytes}
-    )
-    transaction.execute(statement.values(values))
+    row = {"source_id": source_id, "number": number, "committed_bytes": committed_bytes}
+    write_rows(transaction, _build_upsert(dialect_of(transaction)), [row])
+
+
+@cache
+def _build_upsert(dialect: Dialect) -> Insert:
+    return dialect.upsert(segments, ["source_id", "number"], lambda new: {"committed_bytes": new.committed_bytes})
 
 
 def find_ages(transaction: Transaction, source_id: int) -> dict[int, int]:

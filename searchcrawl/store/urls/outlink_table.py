@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 from isal import isal_zlib
-from sqlalchemy import select
+from sqlalchemy import Insert, select
 
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.engine.dialect import Dialect, dialect_of
+from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.schema import outlinks
 from searchcrawl.store.statements import split
 
@@ -71,11 +73,13 @@ def store(
     transaction: Transaction, links: Mapping[int, Sequence[int]], texts: Mapping[int, LinkTexts] | None = None
 ) -> None:
     """Replaces the links of pages, given by page id, and their texts."""
-    if links:
-        transaction.execute(
-            dialect_of(transaction).upsert(outlinks, ["url_id"], lambda new: {"links": new.links, "texts": new.texts}),
-            [row._asdict() for row in _build_rows(links, texts or {})],
-        )
+    rows = [row._asdict() for row in _build_rows(links, texts or {})]
+    write_rows(transaction, _build_upsert(dialect_of(transaction)), rows)
+
+
+@cache
+def _build_upsert(dialect: Dialect) -> Insert:
+    return dialect.upsert(outlinks, ["url_id"], lambda new: {"links": new.links, "texts": new.texts})
 
 
 def is_new(transaction: Transaction, links: Mapping[int, Sequence[int]], texts: Mapping[int, LinkTexts]) -> bool:

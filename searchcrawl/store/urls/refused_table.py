@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.schema import refused_links
 from searchcrawl.store.statements import split
 
@@ -61,6 +62,12 @@ def _load(transaction: Transaction, source_id: int) -> dict[tuple[str | None, st
     return {(row.rule, row.host): (row.id, row.links) for row in transaction.execute(query)}
 
 
+_UPDATE: Final = (
+    update(refused_links).where(refused_links.c.id == bindparam("row_id")).values(links=bindparam("new_links"))
+)
+_INSERT: Final = insert(refused_links)
+
+
 def _write(
     transaction: Transaction,
     source_id: int,
@@ -74,13 +81,10 @@ def _write(
         for pair, links in wanted.items()
         if pair in known and known[pair][1] != links
     ]
-    if changed:
-        statement = update(refused_links).where(refused_links.c.id == bindparam("row_id"))
-        transaction.execute(statement.values(links=bindparam("new_links")), changed)
+    write_rows(transaction, _UPDATE, changed)
     fresh = [
         {"source_id": source_id, "rule": pair[0], "host": pair[1], "links": links}
         for pair, links in wanted.items()
         if pair not in known
     ]
-    if fresh:
-        transaction.execute(insert(refused_links), fresh)
+    write_rows(transaction, _INSERT, fresh)

@@ -15,6 +15,7 @@ from sqlalchemy import bindparam, delete, exists, func, insert, or_, select
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.schema import documents, unfollowed_links, urls
 from searchcrawl.store.statements import split
 
@@ -86,6 +87,9 @@ def forget(transaction: Transaction, pages: Sequence[int]) -> None:
         transaction.execute(delete(unfollowed_links).where(unfollowed_links.c.url_id.in_(part)))
 
 
+_INSERT: Final = insert(unfollowed_links)
+
+
 def add(transaction: Transaction, source_id: int, found: Iterable[Unfollowed]) -> None:
     """Adds the links of pages of which nothing is known."""
     rows = [
@@ -98,8 +102,7 @@ def add(transaction: Transaction, source_id: int, found: Iterable[Unfollowed]) -
         }
         for one in found
     ]
-    if rows:
-        transaction.execute(insert(unfollowed_links), rows)
+    write_rows(transaction, _INSERT, rows)
 
 
 def find(transaction: Transaction, source_id: int, key: int, *, gone: Sequence[int]) -> list[UnfollowedLink]:

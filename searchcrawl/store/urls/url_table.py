@@ -12,6 +12,7 @@ from searchcrawl.codes import WITH_DOCUMENT
 from searchcrawl.items import ARCHIVE_ETAG, Claim
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import is_one_of, split
 from searchcrawl.store.states import AT_HAND, CLAIMED, INDEXABLE, FetchState
@@ -356,7 +357,7 @@ def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
         for visit in visits
     ]
     with url_classes.watch(transaction, [visit.url_id for visit in visits]):
-        transaction.execute(_SETTLE, parameters)
+        write_rows(transaction, _SETTLE, parameters)
 
 
 def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:
