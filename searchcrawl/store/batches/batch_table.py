@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
@@ -47,8 +46,7 @@ class SealedBatch(NamedTuple):
     removals: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchDocument:
+class BatchDocument(NamedTuple):
     """A document of a sealed batch: its record, and the values of its row that are indexed."""
 
     url_id: int
@@ -67,7 +65,7 @@ class BatchDocument:
     display_url: str | None = None
 
 
-BATCH_COLUMNS: Final = [documents.c[name] if name in documents.c else urls.c[name] for name in BatchDocument.__slots__]
+BATCH_COLUMNS: Final = [documents.c[name] if name in documents.c else urls.c[name] for name in BatchDocument._fields]
 
 
 def choose_version(transaction: Transaction, now_ms: int) -> int:
@@ -157,7 +155,7 @@ def find_without_receipt(transaction: Transaction, number: int, *, after: int, l
         .order_by(documents.c.url_id)
         .limit(limit)
     )
-    return [BatchDocument(**row._mapping) for row in transaction.execute(query)]
+    return [BatchDocument._make(row) for row in transaction.execute(query)]
 
 
 _NUMBER: Final[BindParameter[int]] = bindparam("number", type_=Integer)

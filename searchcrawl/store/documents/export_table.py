@@ -56,8 +56,9 @@ def find_indexed(
         .order_by(documents.c.url_id)
         .limit(limit)
     )
-    found = [dict(row._mapping) for row in transaction.execute(query)]
-    return [IndexedRow(version=row.pop("indexed_version"), row=BatchDocument(**row)) for row in found]
+    return [
+        IndexedRow(version=version, row=BatchDocument._make(values)) for *values, version in transaction.execute(query)
+    ]
 
 
 def count_unreadable(transaction: Transaction, source_id: int, *, feed_id: int | None = None) -> int:

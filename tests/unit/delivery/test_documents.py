@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -50,7 +49,7 @@ def test_date_when_the_server_names_none_then_is_that_of_the_file(
     header: str | None, of_file: str | None, expected: datetime | None
 ) -> None:
     record = {"title": "t"} | ({} if of_file is None else {"modified": of_file})
-    row = replace(ROW, last_modified=header)
+    row = ROW._replace(last_modified=header)
 
     made = build_indexed_document(row, record, source="site", duplicates=()).fields
 
