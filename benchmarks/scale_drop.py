@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.scale_measure import VERSIONS, peak_rss_bytes
+from benchmarks.scale_measure import VERSIONS, finish, peak_rss_bytes
 from benchmarks.scale_table import SOURCE, fill
 from searchcrawl import run
 from searchcrawl.admission.admit import Admission
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.commit.review import review
+from searchcrawl.commit.review import Review
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.delivery.removals import remove_documents
@@ -75,7 +75,8 @@ class Dropping:
         self._begin().end("finished", 0)
         edited = self._begin(scope=_DROPS_ALL)
         admission = Admission(source_id=edited.source_id, boundary=edited.boundary, max_urls=0, known_urls=0)
-        self._timed("review_seconds", lambda: review(edited, admission))
+        review = Review(edited, admission, hold=lambda: lambda: None)
+        self._timed("review_seconds", lambda: finish(review))
         self._timed("hold_seconds", lambda: remove_documents(self._sender(edited), completed=True))
         edited.end("finished", 9)
         self._check(edited, {"documents": size, "waiting": 0, "quarantined": size})

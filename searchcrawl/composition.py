@@ -86,7 +86,7 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=on_sitemap_part)
     if run.project.logs.urls:
         listeners = _log_visits(listeners, stages.add(VisitLog()))
-    stages.add(CachePipeline(crawler, run, waiting, traps, listeners, in_flight=frontier.in_flight))
+    stages.add(CachePipeline(crawler, run, waiting, traps, listeners, in_flight=frontier.in_flight, hold=frontier.hold))
     return stages
 
 
@@ -128,7 +128,7 @@ def compose_replay(crawler: Crawler, run: Run) -> Stages:
     stages.add(RateLimiter())
     stages.add(_build_targets(run, list_start_urls(run)))
     listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=lambda part: None)
-    stages.add(CachePipeline(crawler, run, waiting, traps, listeners, in_flight=frontier.in_flight))
+    stages.add(CachePipeline(crawler, run, waiting, traps, listeners, in_flight=frontier.in_flight, hold=frontier.hold))
     return stages
 
 

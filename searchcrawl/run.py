@@ -319,7 +319,7 @@ def _take(transaction: Transaction, source: Source, job: str, *, requests: bool)
 
 
 def _hasten(database: Database, lease: Lease, current: str) -> None:
-    """Makes all pages due after an edit, and those whose next visit was set by a clock that was ahead (D9, X-S7).
+    """Makes pages due whose next visit was set by a clock that was ahead; notes that an edit makes all due (D9, X-S7).
 
     It ends before the run has a row: after a crash it begins again.
     """
@@ -327,13 +327,14 @@ def _hasten(database: Database, lease: Lease, current: str) -> None:
     before, moment_ms = database.read(lambda transaction: run_table.find_last(transaction, lease.source_id)), now_ms()
     if before is None:
         return
-    edited = before.fingerprint != current
+    if before.fingerprint != current:
+        database.write(lambda transaction: run_table.set_hasten_after(transaction, lease.source_id, 0))
     after: int | None = 0
-    while after is not None and (edited or before.is_later_than(moment_ms)):
+    while after is not None and before.is_later_than(moment_ms):
 
         def hasten(transaction: Transaction, after: int = after) -> int | None:
             leases.renew(transaction, lease)
-            return review_table.hasten(transaction, lease.source_id, after=after, now_ms=moment_ms, ahead=not edited)
+            return review_table.hasten_ahead(transaction, lease.source_id, after=after, now_ms=moment_ms)
 
         after = database.write(hasten)
 

@@ -201,6 +201,8 @@ COMMANDS: Final = CommandRunner()
 CLOCK: Final = "SEARCHCRAWL_TEST_CLOCK"
 #: Another one: the first pause of a host that fails, and of a crawl that died, in seconds; each later one is twice as long.
 PAUSE: Final = "SEARCHCRAWL_TEST_PAUSE"
+#: Another one: after an edit so many rows are looked at at the start, and then at once while it crawls.
+SLICES: Final = "SEARCHCRAWL_TEST_SLICES"
 #: In place of the words of a command: a job of the fetch stage alone.
 FETCH: Final = "(fetch)"
 

@@ -22,7 +22,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from tests.crawl_forks import CLOCK, FETCH, PAUSE, ROOT
+from tests.crawl_forks import CLOCK, FETCH, PAUSE, ROOT, SLICES
 
 #: What commands load late, beside the modules of searchcrawl: loaded before the fork, since it is the same for each.
 _LATE: Final = (
@@ -183,6 +183,7 @@ def _become(order: dict[str, Any]) -> None:
     importlib.reload(failpoints)
     _set_clock(os.environ.pop(CLOCK, "0"))
     _set_pause(os.environ.pop(PAUSE, None))
+    _set_slices(os.environ.pop(SLICES, None))
     try:
         _run(order["args"])
         code = 0
@@ -232,6 +233,14 @@ def _set_clock(plan: str) -> None:
     time.time = lambda: seconds() + ahead()
     # It keeps the function that it found first.
     ReactorBase.seconds = staticmethod(time.time)
+
+
+def _set_slices(rows: str | None) -> None:
+    from searchcrawl.commit import review
+    from searchcrawl.store.urls import review_table
+
+    if rows is not None:
+        review.ROWS_AT_START = review_table.PAGE_ROWS = int(rows)  # type: ignore[misc]
 
 
 def _set_pause(seconds: str | None) -> None:

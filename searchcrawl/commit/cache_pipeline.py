@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from scrapy.crawler import Crawler
 
@@ -18,12 +17,11 @@ from searchcrawl.codes import REFUSED
 from searchcrawl.commit.group_commit import GroupCommit, Listeners, WriterQueue
 from searchcrawl.commit.link_rows import write_start_displays
 from searchcrawl.commit.orphans import release_orphans
-from searchcrawl.commit.review import review
+from searchcrawl.commit.review import Review
 from searchcrawl.commit.turned_pages import TurnedPages
 from searchcrawl.comparison.bring_together import compare_at_begin
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.items import Document, Outcome
-from searchcrawl.rules.forgotten import digest
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.stages import stages_of
@@ -49,12 +47,14 @@ class CachePipeline:
         listeners: Listeners,
         *,
         in_flight: Callable[[], int],
+        hold: Callable[[], Callable[[], None]],
     ) -> None:
         self._run = run
         self._waiting = waiting
         self._traps = traps
         self._listeners = listeners
         self._in_flight = in_flight
+        self._hold = hold
         self._crawler = crawler
         self._writer: GroupCommit | None = None
 
@@ -100,7 +100,8 @@ class CachePipeline:
         admission = Admission(
             source_id=run.source_id, boundary=run.boundary, max_urls=most, known_urls=known, traps=self._traps
         )
-        self._review(run, admission)
+        review = Review(run, admission, self._hold)
+        review.open()
         if run.source.lifecycle.orphans == "check":
             release_orphans(run)
         self._admit_start(run, admission)
@@ -114,18 +115,10 @@ class CachePipeline:
             self._waiting,
             traps=self._traps,
             turned=turned,
+            review=review,
             in_flight=self._in_flight,
             listeners=replace(self._listeners, on_commit=self._committed, on_failure=self._failed),
         )
-
-    def _review(self, run: Run, admission: Admission) -> None:
-        """Applies edited rules to all rows, and a list of forgotten URLs that changed since it was applied to them."""
-        forgotten = digest(run.source.forgotten)
-        is_applied = run.read(partial(run_table.find_forgotten, source=run.source_id)) == forgotten
-        if run.rules_edited or not is_applied:
-            review(run, admission)
-        if not is_applied:
-            run.write(partial(run_table.set_forgotten, source=run.source_id, digest=forgotten))
 
     def _admit_start(self, run: Run, admission: Admission) -> None:
         named = dict.fromkeys((*read_start_urls(run.project, run.source), *run.own_starts))

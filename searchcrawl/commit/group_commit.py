@@ -24,6 +24,7 @@ from searchcrawl.cache.segment import Place, SegmentWriter
 from searchcrawl.commit import decide, document_rows, link_rows
 from searchcrawl.commit.group import Group
 from searchcrawl.commit.link_rows import DisplayChanges, SitemapRows
+from searchcrawl.commit.review import Review
 from searchcrawl.commit.turned_pages import TurnedPages
 from searchcrawl.exceptions import DamagedRecord, SearchcrawlError, SegmentInUse
 from searchcrawl.failpoints import reach
@@ -130,6 +131,7 @@ class GroupCommit:
         *,
         traps: TrapWatch | None = None,
         turned: TurnedPages | None = None,
+        review: Review | None = None,
         in_flight: Callable[[], int],
         listeners: Listeners,
     ) -> None:
@@ -138,6 +140,7 @@ class GroupCommit:
         self._admission = admission
         self._traps = traps
         self._turned = turned or TurnedPages(run, cache)
+        self._review = review
         self._in_flight = in_flight
         self._listeners = listeners
         self._queue = waiting
@@ -175,30 +178,59 @@ class GroupCommit:
             number, committed = run.write(partial(segment_table.begin, source_id=run.source_id)), 0
 
     def _work(self) -> None:
-        while True:
-            group, last = self._next_group()
-            if group and not self._failed:
-                try:
+        last = False
+        while not last:
+            try:
+                group, last = self._next_group()
+                if group and not self._failed:
                     self._commit(group)
-                except Exception as error:
-                    # After any error nothing more is written; the rows are visited again by the next run.
-                    self._failed = True
-                    self._admission.note_rollback()
-                    if isinstance(error, SearchcrawlError):
-                        # The command itself prints the error that ended the run.
-                        logger.warning("the writer stops: %s", error)
-                    else:
-                        logger.exception("the writer stops")
-                    self._listeners.on_failure(error)
-            if last:
-                return
+                    self._look_at_rows()
+            except Exception as error:
+                # After any error nothing more is written; the rows are visited again by the next run.
+                self._failed = True
+                self._admission.note_rollback()
+                if isinstance(error, SearchcrawlError):
+                    # The command itself prints the error that ended the run.
+                    logger.warning("the writer stops: %s", error)
+                else:
+                    logger.exception("the writer stops")
+                self._listeners.on_failure(error)
+
+    def _take_first(self) -> Item | None:
+        """Waits for the first item of a group."""
+        while self._has_rows_to_look_at():
+            try:
+                return self._queue.take_nowait()
+            except queue.Empty:
+                self._pass_time()
+        return self._queue.take()
+
+    def _pass_time(self) -> None:
+        """Looks at some rows that were there before the source file was edited, and waits a moment.
+
+        It sleeps instead of being woken by each visit: that would take time from fetching and parsing.
+        """
+        if self._has_rows_to_look_at():
+            self._look_at_rows()
+        self._finishing.wait(_LOOK_SECONDS)
+
+    def _has_rows_to_look_at(self) -> bool:
+        review = self._review
+        return review is not None and not review.waits and not self._failed and not self._finishing.is_set()
+
+    def _look_at_rows(self) -> None:
+        review = self._review
+        if review is not None and not review.is_over:
+            review.step()
+            # There may be more to claim.
+            self._listeners.on_commit(0)
 
     def _next_group(self) -> tuple[list[Item], bool]:
         """Waits for a group that is full, old enough, large enough for a batch, or the last one in flight.
 
         Returns it, and whether the queue was closed.
         """
-        first = self._queue.take()
+        first = self._take_first()
         if first is None:
             return [], True
         group = [first]
@@ -211,8 +243,7 @@ class GroupCommit:
             except queue.Empty:
                 if self._in_flight() == 0 or clock.monotonic() >= deadline:
                     break
-                # It sleeps instead of being woken by each visit: that would take time from fetching and parsing.
-                self._finishing.wait(_LOOK_SECONDS)
+                self._pass_time()
                 continue
             if item is None:
                 return group, True

@@ -18,8 +18,9 @@ from searchcrawl.items import Claim
 from searchcrawl.run import Run
 from searchcrawl.sources.fingerprint import find_effect
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import EndReason
-from searchcrawl.store.urls import replay_table, url_table
+from searchcrawl.store.urls import orphan_table, replay_table, url_table
 from searchcrawl.store.urls.replay_table import StoredAnswer
 
 logger = logging.getLogger(__name__)
@@ -33,6 +34,12 @@ _REFUSED_PAGES: Final = frozenset(
 ) | {int(Code.META_REFRESH)}
 #: Visits that led to another URL.
 _LED_ON: Final = REDIRECTS | {301, 302, 303, 307, 308, int(Code.REDIRECT_LOOP), int(Code.OUTSIDE_BOUNDARY)}
+
+
+#: URLs that are counted before the first request, in about a second.
+_MOST_COUNTED: Final = 1_000_000
+#: After all times that a row may be due.
+_EVER_MS: Final = (1 << 63) - 1
 
 
 class ReplayClaiming(ClaimingThread):
@@ -151,9 +158,14 @@ def announce_edit(run: Run) -> None:
     """Says in the log of a run after an edit what it costs, and what ``plan`` and ``apply`` would save."""
     if not run.forced:
         return
-    count = partial(replay_table.count_answers, source_id=run.source_id, horizon_ms=run.row.horizon_ms)
-    stored, due = run.read(count)
     edited = ", ".join(run.forced)
+    if run.read(orphan_table.find_last_id) > _MOST_COUNTED:
+        logger.info("edited: %s: all URLs are visited without validators", edited)
+        return
+    # Those that are due later become due while it runs.
+    waits = run.read(partial(run_table.find_hasten_after, source=run.source_id)) is not None
+    horizon_ms = _EVER_MS if waits else run.row.horizon_ms
+    stored, due = run.read(partial(replay_table.count_answers, source_id=run.source_id, horizon_ms=horizon_ms))
     if find_effect(run.forced).answers:
         logger.info("edited: %s: all %d URLs are visited without validators", edited, due)
         return

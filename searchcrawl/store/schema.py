@@ -46,6 +46,8 @@ sources = Table(
     # store.states.Sharing: whether documents may be copies of those of other sources, as its last run began.
     Column("shares_copies", SmallInteger, nullable=False, server_default="0"),
     Column("suspended", SmallInteger, nullable=False, server_default="0"),  # 1: it is not to be crawled.
+    # Since the source file was edited, rows above this id are still to be made due; null: none.
+    Column("hasten_after", BigInteger),
 )
 
 urls = Table(

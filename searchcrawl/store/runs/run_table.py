@@ -94,6 +94,17 @@ def set_forgotten(transaction: Transaction, source: int, digest: str | None) -> 
     transaction.execute(update(sources).where(sources.c.id == source).values(forgotten=digest))
 
 
+def find_hasten_after(transaction: Transaction, source: int) -> int | None:
+    """The id of a row: those above it are to be made due, because the source file was edited; None if all are."""
+    found: int | None = transaction.execute(select(sources.c.hasten_after).where(sources.c.id == source)).scalar()
+    return found
+
+
+def set_hasten_after(transaction: Transaction, source: int, after: int | None) -> None:
+    """Notes up to which row all are due that an edit of the source file concerns; None: all are."""
+    transaction.execute(update(sources).where(sources.c.id == source).values(hasten_after=after))
+
+
 def find_registered(transaction: Transaction) -> dict[str, str]:
     """What the crawls of sources registered of their files, by name."""
     query = select(sources.c.name, sources.c.registered).where(sources.c.registered.is_not(None))

@@ -1,0 +1,138 @@
+"""B6, D9: what an edit does to the rows of a large source is done while the crawl runs, some rows at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import Run, page, run
+from tests.crawl_forks import SLICES
+from tests.site.client import SiteProcess
+
+HOST, OTHER, LATE = "sliced.acme.test", "other.acme.test", "late.acme.test"
+#: A start looks at two rows, and the crawl at two at a time.
+SLICED: Final = {SLICES: "2"}
+_PAGES: Final = 12
+_BEFORE: Final[dict[str, Any]] = {"include_hosts": [HOST, OTHER]}
+_AFTER: Final[dict[str, Any]] = {"include_hosts": [HOST], "strip_parameters": ["sid"]}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        numbers = range(_PAGES)
+        links = [f"/{number}" for number in numbers] + [f"/p?n={number}&sid=1" for number in numbers]
+        site.set_page(HOST, "/", page("start", *links, site.url(OTHER)))
+        site.set_page(OTHER, "/", page("the other", *(f"/{number}" for number in numbers)))
+        for number in numbers:
+            site.set_page(HOST, f"/{number}", page(f"page {number}"))
+            site.set_page(OTHER, f"/{number}", page(f"page {number} of the other"))
+            for query in (f"n={number}&sid=1", f"n={number}"):
+                site.set_page(HOST, f"/p?{query}", page(f"page with parameters {number}"))
+        site.set_page(LATE, "/", page("start", *(f"/q?n={number}&sid=1" for number in numbers)))
+        for number in numbers:
+            for query in (f"n={number}&sid=1", f"n={number}"):
+                site.set_page(LATE, f"/q?{query}", page(f"slow page {number}"))
+        site.set_behaviour(LATE, prefix="/q", delay_seconds=0.2)
+        yield site
+
+
+def edit(project: CrawlProject, host: str, scope: dict[str, Any]) -> None:
+    # Without the edit no page would be due for weeks.
+    project.edit(
+        start={"urls": [project.site.url(host)]},
+        scope=scope,
+        fetch={"retries": 0, "delay_seconds": 0},
+        lifecycle={"recrawl_every_hours": 1000, "max_delete_percent": 100},
+    )
+
+
+def crawl_edited(project: CrawlProject, host: str, scope: dict[str, Any], *options: str, **variables: str) -> Run:
+    edit(project, host, scope)
+    return run(project, *options, **variables)
+
+
+def test_edit_when_rows_are_looked_at_while_it_crawls_then_it_ends_as_if_they_were_before(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    at_once, sliced = (new_project(tmp_path / name, site) for name in ("once", "sliced"))
+    for project in (at_once, sliced):
+        crawl_edited(project, HOST, _BEFORE)
+
+    expected = crawl_edited(at_once, HOST, _AFTER)
+    found = crawl_edited(sliced, HOST, _AFTER, **SLICED)
+    again = run(sliced, **SLICED)
+    expected_back = crawl_edited(at_once, HOST, _BEFORE)
+    back = crawl_edited(sliced, HOST, _BEFORE, **SLICED)
+
+    assert "known URLs are looked at while the crawl runs" in Path(found.ended.status["log"]).read_text("utf-8")
+    assert len(expected.in_index) == 1 + 2 * _PAGES
+    assert (found.codes, found.in_index, set(found.versions)) == (
+        expected.codes,
+        expected.in_index,
+        set(expected.versions),
+    )
+    assert Counter(found.requested) == Counter(expected.requested)
+    assert found.counts["deleted"] == expected.counts["deleted"] == 1 + 2 * _PAGES
+    assert found.ended.status["force_recrawl"] is None
+    assert again.requested == []
+    assert back.in_index == set(back.versions) == expected_back.in_index
+
+
+@pytest.mark.parametrize("killed_at", ["links.mid:3", "links.mid:9", "row.updated:1", "batch.sealed"])
+def test_edit_when_the_process_is_killed_between_two_slices_then_the_next_run_ends_the_same(
+    site: SiteProcess, tmp_path: Path, killed_at: str
+) -> None:
+    project = new_project(tmp_path, site)
+    crawl_edited(project, HOST, _BEFORE)
+
+    killed = crawl_edited(project, HOST, _AFTER, **SLICED, SEARCHCRAWL_FAILPOINT=killed_at)
+    found = run(project, **SLICED)
+    again = run(project, **SLICED)
+
+    assert killed.ended.exit_code == -9
+    assert found.ended.exit_code == 0
+    assert found.in_index == set(found.versions) == {f"{HOST}/", *_list_after(HOST)}
+    assert again.requested == []
+
+
+def test_edit_when_runs_are_cut_short_between_slices_then_no_page_is_visited_twice(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = new_project(tmp_path, site)
+    crawl_edited(project, HOST, _BEFORE)
+    edit(project, HOST, _AFTER)
+
+    runs = [run(project, "-a", "limit=5", **SLICED) for _ in range(3)]
+    runs.append(run(project, **SLICED))
+
+    assert [each.ended.exit_code for each in runs] == [3, 3, 3, 0]
+    requested = Counter(url for each in runs for url in each.requested)
+    assert set(requested) >= {f"{HOST}/", *_list_after(HOST)}
+    assert [url for url, times in requested.items() if times > 1] == []
+    assert runs[-1].in_index == set(runs[-1].versions) == {f"{HOST}/", *_list_after(HOST)}
+
+
+def test_edit_when_a_row_is_being_visited_as_it_is_looked_at_then_its_old_identity_does_not_stay(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = new_project(tmp_path, site)
+    scope = {"include_hosts": [LATE]}
+    cut_short = crawl_edited(project, LATE, scope, "-a", "limit=1")
+
+    # Each of the other rows is to be visited: they are claimed before they are looked at.
+    found = crawl_edited(project, LATE, {**scope, "strip_parameters": ["sid"]}, **SLICED)
+
+    assert cut_short.ended.exit_code == 3
+    assert any("sid=1" in url for url in found.requested)
+    assert found.in_index == set(found.versions) == {f"{LATE}/", *(f"{LATE}/q?n={number}" for number in range(_PAGES))}
+    assert {found.codes[f"{LATE}/q?n={number}&sid=1"] for number in range(_PAGES)} == {955}
+
+
+def _list_after(host: str) -> list[str]:
+    return [f"{host}/{path}" for number in range(_PAGES) for path in (f"{number}", f"p?n={number}")]
