@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.machine import machine
-from benchmarks.material import prepare_site
+from benchmarks.material import CORPORA, DOCS, prepare_site
 from benchmarks.nginx_server import Site, serving
 from benchmarks.peer_programs import PEERS, PeerAbsent
 from benchmarks.runs import Bench, Run
@@ -49,8 +49,10 @@ def main() -> int:
     only = f"a plain Scrapy, b searchcrawl to Solr, c to the local index, d again after b, {letters}; e.g. abe (all)"
     parser.add_argument("--only", default="abcdefgh", help=only)
     parser.add_argument("--in-flight", type=int, default=16, help="requests at once, for all (16)")
+    corpora = "which pages: docs (about 3,850 of 25 KB), small, large, few"
+    parser.add_argument("--corpus", choices=CORPORA, default=DOCS, help=corpora)
     arguments = parser.parse_args()
-    site_root = prepare_site(WORK)
+    site_root = prepare_site(WORK, arguments.corpus)
     for folder in ("rounds", "solr"):
         shutil.rmtree(WORK / folder, ignore_errors=True)
     console = Console() if sys.stdout.isatty() else Console(width=140)
@@ -63,9 +65,15 @@ def main() -> int:
         ]
     ok = all(one["ok"] for one in rounds)
     result = {"machine": machine(), "in_flight": arguments.in_flight, "absent": absent, "rounds": rounds, "ok": ok}
-    (WORK / "result.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    console.print(f"result: {WORK / 'result.json'}")
+    written = result_file(arguments.corpus)
+    written.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    console.print(f"result: {written}")
     return 0 if ok else 1
+
+
+def result_file(corpus: str) -> Path:
+    """Where the figures of a corpus are."""
+    return WORK / ("result.json" if corpus == DOCS else f"result-{corpus}.json")
 
 
 def build_peers(wanted: str, console: Console) -> tuple[dict[str, Sequence[str]], dict[str, str]]:

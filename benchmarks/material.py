@@ -6,16 +6,26 @@ import html
 import os
 import re
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
-#: Metapackages that depend on the release's versioned package, and packages that have one name everywhere.
-METAPACKAGES = ("python3-doc", "postgresql-doc")
-PACKAGES = ("cmake-doc", "git-doc")
+#: Metapackages that depend on the release's versioned package.
+_METAPACKAGES: Final = frozenset({"python3-doc", "postgresql-doc"})
+DOCS: Final = "docs"
+#: The packages of each corpus: pages of 25 KB; small ones, of 14 KB; those of a generated API reference, of 52 KB; a site of few
+#: pages, of which the start of a crawl is a large part.
+CORPORA: Final[Mapping[str, Sequence[str]]] = {
+    DOCS: ("python3-doc", "postgresql-doc", "cmake-doc", "git-doc"),
+    "small": ("libboost1.81-doc", "sqlite3-doc", "octave-doc"),
+    "large": ("wx3.2-doc",),
+    "few": ("libgtk-3-doc",),
+}
 
 
-def package_names() -> list[str]:
+def package_names(corpus: str = DOCS) -> list[str]:
     """Names of the release's documentation packages, e.g. ``python3.11-doc``."""
-    return [_versioned(name) for name in METAPACKAGES] + list(PACKAGES)
+    return [_versioned(name) if name in _METAPACKAGES else name for name in CORPORA[corpus]]
 
 
 def _versioned(metapackage: str) -> str:
@@ -27,13 +37,13 @@ def _versioned(metapackage: str) -> str:
     return found[1]
 
 
-def prepare_site(work: Path) -> Path:
+def prepare_site(work: Path, corpus: str = DOCS) -> Path:
     """Downloads and unpacks what is missing under ``work``; returns the web root with its ``index.html``."""
-    site = work / "site"
+    site = work / ("site" if corpus == DOCS else f"site-{corpus}")
     site.mkdir(parents=True, exist_ok=True)
     if os.geteuid() == 0 and not any(work.glob("debs/*.deb")):
         subprocess.run(["apt-get", "update", "-qq"], check=True)
-    names = package_names()
+    names = package_names(corpus)
     for name in names:
         link = site / name
         if not link.exists():
@@ -59,10 +69,16 @@ def unpacked(work: Path, name: str) -> Path:
 
 
 def _html_root(folder: Path) -> Path:
-    pages = [path for path in folder.glob("usr/share/doc/**/index.html") if path.is_file()]
+    pages = [path for path in folder.glob("usr/share/**/index.html") if path.is_file()]
     if not pages:
         raise SystemExit(f"bench: {folder.name} has no index.html")
-    return min(pages, key=lambda path: (len(path.parts), path)).parent
+    least = min(len(path.parts) for path in pages)
+    # Of several manuals side by side the largest.
+    return max((path.parent for path in pages if len(path.parts) == least), key=_count_pages)
+
+
+def _count_pages(folder: Path) -> int:
+    return sum(1 for _ in folder.rglob("*.html"))
 
 
 def _write_index(site: Path, names: list[str]) -> None:

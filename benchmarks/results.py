@@ -14,6 +14,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from benchmarks.bench import result_file
+from benchmarks.material import CORPORA, DOCS
+
 HERE: Final = Path(__file__).resolve().parent
 OUT: Final = HERE / "out"
 RESULTS: Final = HERE / "RESULTS.md"
@@ -25,10 +28,11 @@ Cell = Callable[[dict[str, Any]], str]
 def main() -> int:
     """Writes RESULTS.md."""
     text = RESULTS.read_text(encoding="utf-8")
-    if (bench := OUT / "result.json").exists():
-        result = json.loads(bench.read_text(encoding="utf-8"))
-        text = _replaced(text, "crawlers", _crawlers(result))
-        text = _replaced(text, "machine", _machine(result["machine"]))
+    for corpus in CORPORA:
+        if (bench := result_file(corpus)).exists():
+            result = json.loads(bench.read_text(encoding="utf-8"))
+            text = _replaced(text, "crawlers" if corpus == DOCS else f"crawlers {corpus}", _crawlers(result))
+            text = _replaced(text, "machine", _machine(result["machine"]))
     for name, block, figures in (
         ("scale.json", "{}", _FIGURES),
         ("drop.json", "drop {}", _DROP_FIGURES),

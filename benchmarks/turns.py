@@ -23,7 +23,7 @@ from typing import Final
 
 from benchmarks.bench import WORK
 from benchmarks.machine import machine
-from benchmarks.material import prepare_site
+from benchmarks.material import CORPORA, DOCS, prepare_site
 from benchmarks.measured import ROOT
 from benchmarks.nginx_server import Site, serving
 from benchmarks.searchcrawl_project import SOURCE, Project
@@ -45,8 +45,9 @@ def main() -> int:
     parser.add_argument("revision", help="of git, to compare with: a commit, a tag, a branch")
     parser.add_argument("--rounds", type=int, default=12, help="how often both are run (12)")
     parser.add_argument("--now", default="", metavar="TOML", help="what this checkout has in its source file besides")
+    parser.add_argument("--corpus", choices=CORPORA, default=DOCS, help="which pages (docs)")
     arguments = parser.parse_args()
-    site_root = prepare_site(WORK)
+    site_root = prepare_site(WORK, arguments.corpus)
     shutil.rmtree(FOLDER, ignore_errors=True)
     checkouts = {"before": export(arguments.revision, FOLDER / "before"), "now": ROOT}
     seconds: dict[tuple[str, str], list[float]] = {(name, run): [] for name in checkouts for run in "bd"}
