@@ -42,7 +42,7 @@ from searchcrawl.store.runs import lease as leases
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import EndReason, RunKind
-from searchcrawl.store.urls import recrawl_table, refused_table, review_table, suspect_table, url_classes
+from searchcrawl.store.urls import hastening_table, recrawl_table, refused_table, suspect_table, url_classes
 from searchcrawl.store.urls.suspect_table import Recovered
 from searchcrawl.store.urls.url_classes import Tally, UrlClass
 
@@ -119,6 +119,8 @@ class Run:
     forgotten: Counter[str] = field(default_factory=Counter)
     #: by the boot clock: before it no other process takes the lease
     lease_until_ms: int = field(default_factory=lambda: clock.boot_ms() + leases.EXPIRY_MS)
+    #: rows above the first id up to the second are not to be claimed yet: edited rules were not applied to them
+    unreviewed: tuple[int, int] | None = None
     _unwritten: Counter[str] = field(default_factory=Counter)
     _counting: threading.Lock = field(default_factory=threading.Lock)
     _saving: threading.Lock = field(default_factory=threading.Lock)
@@ -328,15 +330,10 @@ def _hasten(database: Database, lease: Lease, current: str) -> None:
     if before is None:
         return
     if before.fingerprint != current:
-        database.write(lambda transaction: run_table.set_hasten_after(transaction, lease.source_id, 0))
+        database.write(partial(hastening_table.begin, lease=lease, run_id=before.id, now_ms=moment_ms))
     after: int | None = 0
     while after is not None and before.is_later_than(moment_ms):
-
-        def hasten(transaction: Transaction, after: int = after) -> int | None:
-            leases.renew(transaction, lease)
-            return review_table.hasten_ahead(transaction, lease.source_id, after=after, now_ms=moment_ms)
-
-        after = database.write(hasten)
+        after = database.write(partial(hastening_table.hasten_ahead, lease=lease, after=after, now_ms=moment_ms))
 
 
 def _recover(

@@ -15,6 +15,7 @@ from searchcrawl.admission.refused_links import RefusedLinks
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.admission.unfollowed_links import UnfollowedLinks
 from searchcrawl.admission.url_memory import UrlMemory
+from searchcrawl.admission.wanted_link import WantedLink, note_found, reopen_found
 from searchcrawl.clock import now_ms
 from searchcrawl.codes import REDIRECTS, REFUSED, Code
 from searchcrawl.failpoints import reach
@@ -26,10 +27,10 @@ from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.store.documents import anchor_table, document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
-from searchcrawl.store.urls import orphan_table, outlink_table, review_table, url_table
+from searchcrawl.store.urls import orphan_table, outlink_table, url_table
 from searchcrawl.store.urls.outlink_table import LinkTexts
 from searchcrawl.store.urls.unfollowed_table import Nofollow
-from searchcrawl.store.urls.url_table import KnownUrl, NewUrl
+from searchcrawl.store.urls.url_table import NewUrl
 
 logger = logging.getLogger(__name__)
 
@@ -58,19 +59,6 @@ class FoundLinks(NamedTuple):
 
 
 @dataclass(slots=True)
-class _WantedLink:
-    """A URL to look up; ``links`` are those that need no row, and unless ``needs_row`` there are no others."""
-
-    url: str
-    depth: int
-    referrer_id: int | None
-    found_as: str | None = None
-    display: str | None = None
-    links: int = 0
-    needs_row: bool = False
-
-
-@dataclass(slots=True)
 class _Group:
     """What one call of ``admit`` finds; it is remembered once the transaction is committed.
 
@@ -91,8 +79,6 @@ _ROWS_AT_ONCE: Final = 10_000
 _MAX_DISCARDED: Final = 100_000
 #: How many overlong URLs of a group are logged; every one has its row.
 _MAX_LOGGED: Final = 10
-#: How the rule begins in a row whose URL a rewriter discarded or changed.
-_BY_REWRITERS: Final = ("rewrite[", "rewrite:")
 
 
 class Admission:
@@ -117,6 +103,8 @@ class Admission:
         #: whether a transaction of the run has noted that texts of links may be other ones
         self._noted_change = False
         self._group = _Group()
+        #: rows above the first id up to the second are still to be looked at after an edit (commit.review)
+        self.unreviewed: tuple[int, int] | None = None
 
     def admit(self, transaction: Transaction, found: Sequence[FoundLinks]) -> None:
         """Admits the links of a group of pages."""
@@ -130,7 +118,9 @@ class Admission:
             group.depths[row.key] = row.depth
             if wanted[row.key].depth < row.depth:
                 nearer.append((row, wanted[row.key]))
-        self._reopen_found(transaction, known, wanted)
+        reopen_found(transaction, known, wanted, decide=self.decide)
+        if self.unreviewed is not None:
+            note_found(transaction, known, wanted, unreviewed=self.unreviewed)
         parked = [row.id for row in known if row.rule == ORPHAN_RULE]
         if parked:
             orphan_table.note_named(transaction, parked, due_ms=0)
@@ -177,10 +167,10 @@ class Admission:
         self._count -= self._group.discovered
         self._group = _Group()
 
-    def _collect(self, found: Sequence[FoundLinks]) -> tuple[dict[int, list[int]], dict[int, _WantedLink]]:
+    def _collect(self, found: Sequence[FoundLinks]) -> tuple[dict[int, list[int]], dict[int, WantedLink]]:
         """Collects the keys of each page's links by page id, and the links that have to be looked up by key."""
         pages: dict[int, list[int]] = {}
-        wanted: dict[int, _WantedLink] = {}
+        wanted: dict[int, WantedLink] = {}
         for one in found:
             referrer_id, refused = one.page_id or one.referrer_id, list[str]()
             needs_row = not one.only_counted
@@ -204,7 +194,7 @@ class Admission:
         referrer_id: int | None,
         depth: int,
         links: Sequence[Link],
-        wanted: dict[int, _WantedLink],
+        wanted: dict[int, WantedLink],
         *,
         needs_row: bool,
         refused: list[str],
@@ -226,7 +216,7 @@ class Admission:
                 continue
             link = wanted.get(key)
             if link is None:
-                link = wanted[key] = _WantedLink(url, depth, referrer_id, found_as, display)
+                link = wanted[key] = WantedLink(url, depth, referrer_id, found_as, display)
             elif depth < link.depth:
                 link.depth = depth
             if needs_row:
@@ -235,7 +225,7 @@ class Admission:
                 link.links += 1
         return keys
 
-    def _add(self, transaction: Transaction, fresh: dict[int, _WantedLink]) -> None:
+    def _add(self, transaction: Transaction, fresh: dict[int, WantedLink]) -> None:
         # Start URLs are requested whatever their pattern is.
         traps = self._traps if self._traps is not None and self._traps.active else None
         if traps is not None:
@@ -267,7 +257,7 @@ class Admission:
         for url in overlong[:_MAX_LOGGED]:
             logger.info("%d: refused, %d characters: %.200s…", Code.MALFORMED_URL, len(url), url)
 
-    def _count_only(self, key: int, link: _WantedLink, decision: Decision) -> bool:
+    def _count_only(self, key: int, link: WantedLink, decision: Decision) -> bool:
         """Counts the links to a URL that is refused without a row; False for any other."""
         counted = not decision.allowed and not link.needs_row and self._costs_no_row(link.url, decision)
         if counted:
@@ -310,22 +300,6 @@ class Admission:
         ]
         # These keys are not remembered with the others: another page may have a link to the same URL that is kept.
         self._group.discarded = known | url_table.add(transaction, self._source_id, rows, now_ms())
-
-    def _reopen_found(
-        self, transaction: Transaction, known: Sequence[KnownUrl], wanted: dict[int, _WantedLink]
-    ) -> None:
-        """Makes rows due that rewriters had discarded or changed, and that an allowed link now leads to."""
-        opened = {
-            row.id: (wanted[row.key].found_as, wanted[row.key].display)
-            for row in known
-            if row.rule is not None
-            and row.rule.startswith(_BY_REWRITERS)
-            and self.decide(wanted[row.key].url, wanted[row.key].depth).allowed
-        }
-        if not opened:
-            return
-        review_table.set_found_as(transaction, opened)
-        url_table.reopen(transaction, opened)
 
     def decide(self, url: str, depth: int) -> Decision:
         """Decides whether a URL may be visited, by the boundary, ``max_urls`` and traps; counts it if so.

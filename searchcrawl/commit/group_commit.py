@@ -141,6 +141,7 @@ class GroupCommit:
         self._traps = traps
         self._turned = turned or TurnedPages(run, cache)
         self._review = review
+        self._next_look = 0.0
         self._in_flight = in_flight
         self._listeners = listeners
         self._queue = waiting
@@ -216,13 +217,16 @@ class GroupCommit:
 
     def _has_rows_to_look_at(self) -> bool:
         review = self._review
-        return review is not None and not review.waits and not self._failed and not self._finishing.is_set()
+        return review is not None and not review.is_over and not self._failed and not self._finishing.is_set()
 
     def _look_at_rows(self) -> None:
         review = self._review
-        if review is not None and not review.is_over:
-            review.step()
+        if review is None or review.is_over:
+            return
+        review.step()
+        if clock.monotonic() >= self._next_look:
             # There may be more to claim.
+            self._next_look = clock.monotonic() + GROUP_SECONDS
             self._listeners.on_commit(0)
 
     def _next_group(self) -> tuple[list[Item], bool]:

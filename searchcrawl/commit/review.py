@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from searchcrawl import clock
 from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.codes import REFUSED, Code
 from searchcrawl.commit import document_rows
@@ -23,7 +24,8 @@ from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.run import Run
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import orphan_table, review_table, url_table
+from searchcrawl.store.states import FetchState
+from searchcrawl.store.urls import hastening_table, orphan_table, review_table, url_table
 from searchcrawl.store.urls.review_table import Reviewed
 from searchcrawl.store.urls.url_table import Settled
 
@@ -41,27 +43,17 @@ class _Reviews:
     refused: list[tuple[Reviewed, int, str, str | None]] = field(default_factory=list)
     #: refused before, and allowed by these rules; limits on URLs and traps may still refuse them
     allowed: list[Reviewed] = field(default_factory=list)
-    #: the new URLs of rows whose URL changes, by row
-    moved: dict[int, FoundLinks] = field(default_factory=dict)
-
-    def split_claimed(self, transaction: Transaction) -> tuple[_Reviews, list[int]]:
-        """All but the refusals of rows that are claimed, and the ids of these: their visits would write over them."""
-        claimed = set(review_table.select_claimed(transaction, [row.id for row, *_ in self.refused]))
-        refused = [refusal for refusal in self.refused if refusal[0].id not in claimed]
-        moved = {url_id: found for url_id, found in self.moved.items() if url_id not in claimed}
-        return _Reviews(refused, self.allowed, moved), sorted(claimed)
+    #: the new URLs of rows whose URL changes
+    moved: list[FoundLinks] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Page:
-    """One step of a review: the page of rows behind ``after``, which ends with ``last``, and rows that were claimed before."""
+    """A page of rows, which ends with ``last``, and what is decided about them."""
 
-    after: int | None
-    claimed: list[int]
-    last: int | None = None
-    is_last: bool = False
-    rows: int = 0
-    still_claimed: list[int] = field(default_factory=list)
+    last: int | None
+    rows: int
+    is_last: bool
     reviews: _Reviews = field(default_factory=_Reviews)
 
 
@@ -69,9 +61,8 @@ class Review:
     """Looks at all rows of a source after an edit of its file: edited rules apply to them, and they are due (B6, D9).
 
     A start looks at the first ROWS_AT_START rows. The writer thread looks at the others while the crawl runs, a page of rows at
-    a time; a row that is claimed meanwhile is looked at once it is settled. Until then a URL outside the boundary is refused as
-    its visit begins. A row that was refused because of its first link is reopened by a later link that is allowed. If it is
-    interrupted, the next run begins it again, but makes no row due a second time.
+    a time; where rules apply to them none is claimed before. A row that was refused because of its first link is reopened by a
+    later link that is allowed. If it is interrupted, the next run begins it again, but makes no row due a second time.
     """
 
     def __init__(self, run: Run, admission: Admission, hold: Callable[[], Callable[[], None]]) -> None:
@@ -83,23 +74,16 @@ class Review:
         self._forgotten = digest(run.source.forgotten)
         is_applied = run.read(partial(run_table.find_forgotten, source=run.source_id)) == self._forgotten
         self._applies_rules = run.rules_edited or not is_applied
-        #: rows above it are to be made due
-        self._hasten_after = run.read(partial(run_table.find_hasten_after, source=run.source_id))
+        self._hastening = run.read(partial(hastening_table.find, source=run.source_id))
+        after = None if self._hastening is None else self._hastening.after
         #: those up to it are looked at; None: all are that were there when it began
-        self._after = 0 if self._applies_rules else self._hasten_after
+        self._after = 0 if self._applies_rules else after
         self._last = 0 if self._after is None else run.read(orphan_table.find_last_id)
-        #: rows that were claimed when they were looked at
-        self._claimed: list[int] = []
         self._looked_at = self._refused = 0
 
     @property
     def is_over(self) -> bool:
         """Whether all rows are looked at."""
-        return self._after is None and not self._claimed
-
-    @property
-    def waits(self) -> bool:
-        """Whether nothing can be looked at before more visits have ended."""
         return self._after is None
 
     def open(self) -> None:
@@ -114,51 +98,48 @@ class Review:
             self._release = self._hold()
 
     def step(self) -> None:
-        """Looks at the next page of rows, and at those that were claimed. Raises StoreError, LeaseLost."""
-        page = _Page(self._after, claimed=self._claimed)
-        rows = self._read(page)
-        for row in rows:
-            # Before the transaction: a plugin may be slow.
-            _review_row(row, self._run, page.reviews)
-        page.is_last = page.last is None or page.last >= self._last
+        """Looks at the next page of rows, unless it is over. Raises StoreError, LeaseLost."""
+        if self._after is None:
+            return
+        page = self._read_page(self._after)
         self._run.write_counted(partial(self._write, page=page))
         self._admission.note_commit()
         self._looked_at += page.rows
         self._refused += len(page.reviews.refused)
         self._after = None if page.is_last else page.last
-        self._claimed = page.still_claimed
-        if self.is_over:
+        if self._after is None:
+            self._admission.unreviewed = self._run.unreviewed = None
             self._end()
+        elif self._applies_rules:
+            self._admission.unreviewed = self._run.unreviewed = (self._after, self._last)
 
-    def _read(self, page: _Page) -> list[Reviewed]:
-        """The rows whose URLs are to be looked at; sets the end of the page."""
+    def _read_page(self, after: int) -> _Page:
         run, rows = self._run, list[Reviewed]()
-        if page.claimed:
-            rows += run.read(partial(review_table.load_rows, url_ids=page.claimed))
-        if page.after is None:
-            return rows
-        if not self._applies_rules:
-            find_end = partial(review_table.find_page_end, source_id=run.source_id, after=page.after)
-            page.last, page.rows = run.read(find_end)
-            return rows
-        following = run.read(partial(review_table.load_rows_after, source_id=run.source_id, after=page.after))
-        page.last, page.rows = following[-1].id if following else None, len(following)
-        return rows + following
+        if self._applies_rules:
+            rows = run.read(partial(review_table.load_rows_after, source_id=run.source_id, after=after))
+            last, number = rows[-1].id if rows else None, len(rows)
+        else:
+            last, number = run.read(partial(review_table.find_page_end, source_id=run.source_id, after=after))
+        page = _Page(last, number, is_last=last is None or last >= self._last)
+        for row in rows:
+            # Before the transaction: a plugin may be slow.
+            _review_row(row, run, page.reviews)
+        return page
 
     def _write(self, transaction: Transaction, *, page: _Page) -> Mapping[str, int]:
-        run = self._run
-        # The transaction may be a repeated one.
-        reviews, page.still_claimed = page.reviews.split_claimed(transaction)
-        counts = _write(transaction, run=run, admission=self._admission, reviews=reviews)
-        if self._hasten_after is not None and page.after is not None:
-            after = max(page.after, self._hasten_after)
-            if page.last is not None and page.last > after:
-                review_table.hasten(
-                    transaction, run.source_id, after=after, last=page.last, horizon_ms=run.row.horizon_ms
+        run, hastening, last = self._run, self._hastening, page.last
+        counts = _write(transaction, run=run, admission=self._admission, reviews=page.reviews)
+        if hastening is not None:
+            hastening = hastening._replace(after=max(hastening.after, self._after or 0))
+            if last is not None and last > hastening.after:
+                horizon_ms = run.row.horizon_ms
+                hastening_table.hasten(
+                    transaction, run.source_id, hastening, last=last, horizon_ms=horizon_ms, now_ms=clock.now_ms()
                 )
-            if page.is_last or page.last != after:
-                run_table.set_hasten_after(transaction, run.source_id, None if page.is_last else page.last)
-        if self._applies_rules and page.is_last and not page.still_claimed:
+                hastening_table.set_after(transaction, run.source_id, last)
+            if page.is_last:
+                hastening_table.set_after(transaction, run.source_id, None)
+        if self._applies_rules and page.is_last:
             run_table.set_forgotten(transaction, run.source_id, self._forgotten)
         return counts
 
@@ -177,8 +158,8 @@ def _review_row(row: Reviewed, run: Run, reviews: _Reviews) -> None:
         _refuse(
             row, Code.OUTSIDE_BOUNDARY, _explain_move(row, normalised, run), f"its URL is {normalised.url} now", reviews
         )
-        reviews.moved[row.id] = FoundLinks(
-            None, row.depth, [normalised.link], is_normalised=True, referrer_id=row.referrer_id
+        reviews.moved.append(
+            FoundLinks(None, row.depth, [normalised.link], is_normalised=True, referrer_id=row.referrer_id)
         )
     else:
         # Limits on traps are for new URLs: a page whose document is known goes on being visited.
@@ -186,7 +167,8 @@ def _review_row(row: Reviewed, run: Run, reviews: _Reviews) -> None:
         decision = decide(row.url, row.depth)
         if not decision.allowed:
             _refuse(row, refusal_code(decision), decision, None, reviews)
-        elif row.code in REFUSED:
+        elif row.code in REFUSED and row.fetch_state == FetchState.SETTLED:
+            # A link that came before has reopened the others, and they are counted.
             reviews.allowed.append(row)
 
 
@@ -218,7 +200,7 @@ def _write(transaction: Transaction, *, run: Run, admission: Admission, reviews:
             group.with_evidence.append(row.id)
     review_table.set_rules(transaction, again)
     document_rows.write_documents(transaction, run.source_id, group, {})
-    admission.admit(transaction, list(reviews.moved.values()))
+    admission.admit(transaction, reviews.moved)
     url_table.settle(transaction, group.settled)
     url_table.reopen(transaction, _select_allowed(transaction, admission, reviews.allowed))
     return group.counts

@@ -176,6 +176,9 @@ class Claiming(ClaimingThread):
         due_ms = run.read(lambda transaction: url_table.find_next_due_ms(transaction, run.source_id))
         if due_ms is None:
             return None if began_idle else IDLE_SECONDS
+        if run.unreviewed is not None:
+            # What is due may have to be looked at before.
+            return IDLE_SECONDS
         return min(max((due_ms - clock.now_ms()) / 1000, 0.001), IDLE_SECONDS)
 
     def _claim_suspect(self) -> float | None:
@@ -262,6 +265,7 @@ class Claiming(ClaimingThread):
                 now_ms=clock.now_ms(),
                 horizon_ms=self._horizon_ms(),
                 forced=bool(run.forced),
+                unreviewed=run.unreviewed,
             )
             if len(found) < limit:
                 self._drained.add(host)

@@ -18,9 +18,8 @@ from searchcrawl.items import Claim
 from searchcrawl.run import Run
 from searchcrawl.sources.fingerprint import find_effect
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import EndReason
-from searchcrawl.store.urls import orphan_table, replay_table, url_table
+from searchcrawl.store.urls import hastening_table, orphan_table, replay_table, url_table
 from searchcrawl.store.urls.replay_table import StoredAnswer
 
 logger = logging.getLogger(__name__)
@@ -163,7 +162,7 @@ def announce_edit(run: Run) -> None:
         logger.info("edited: %s: all URLs are visited without validators", edited)
         return
     # Those that are due later become due while it runs.
-    waits = run.read(partial(run_table.find_hasten_after, source=run.source_id)) is not None
+    waits = run.read(partial(hastening_table.find, source=run.source_id)) is not None
     horizon_ms = _EVER_MS if waits else run.row.horizon_ms
     stored, due = run.read(partial(replay_table.count_answers, source_id=run.source_id, horizon_ms=horizon_ms))
     if find_effect(run.forced).answers:

@@ -46,8 +46,11 @@ sources = Table(
     # store.states.Sharing: whether documents may be copies of those of other sources, as its last run began.
     Column("shares_copies", SmallInteger, nullable=False, server_default="0"),
     Column("suspended", SmallInteger, nullable=False, server_default="0"),  # 1: it is not to be crawled.
-    # Since the source file was edited, rows above this id are still to be made due; null: none.
+    # Since the source file was edited, rows above this id are still to be made due; null: none. The last run before the
+    # edit, and the time of it: what was visited since is not visited once more.
     Column("hasten_after", BigInteger),
+    Column("hasten_run", Integer),
+    Column("hasten_since_ms", BigInteger),
 )
 
 urls = Table(

@@ -14,7 +14,7 @@ from tests.acceptance.support_stories import Run, page, run
 from tests.crawl_forks import SLICES
 from tests.site.client import SiteProcess
 
-HOST, OTHER, LATE = "sliced.acme.test", "other.acme.test", "late.acme.test"
+HOST, OTHER, LATE, MOVING = "sliced.acme.test", "other.acme.test", "late.acme.test", "moving.acme.test"
 #: A start looks at two rows, and the crawl at two at a time.
 SLICED: Final = {SLICES: "2"}
 _PAGES: Final = 12
@@ -38,6 +38,12 @@ def site() -> Iterator[SiteProcess]:
         for number in numbers:
             for query in (f"n={number}&sid=1", f"n={number}"):
                 site.set_page(LATE, f"/q?{query}", page(f"slow page {number}"))
+        # Links to the old path come first, then one to the new path.
+        site.set_page(MOVING, "/", page("start", "/direct", *(f"/{number}" for number in numbers), "/old/a"))
+        site.set_page(MOVING, "/direct", page("leads on", "/later"))
+        site.set_page(MOVING, "/later", page("names it", "/new/a"))
+        for path in ("/old/a", "/new/a", *(f"/{number}" for number in numbers)):
+            site.set_page(MOVING, path, page(f"text of {path}"))
         site.set_behaviour(LATE, prefix="/q", delay_seconds=0.2)
         yield site
 
@@ -118,20 +124,57 @@ def test_edit_when_runs_are_cut_short_between_slices_then_no_page_is_visited_twi
     assert runs[-1].in_index == set(runs[-1].versions) == {f"{HOST}/", *_list_after(HOST)}
 
 
-def test_edit_when_a_row_is_being_visited_as_it_is_looked_at_then_its_old_identity_does_not_stay(
+def test_edit_when_rows_are_to_be_visited_then_none_is_before_it_was_looked_at(
     site: SiteProcess, tmp_path: Path
 ) -> None:
     project = new_project(tmp_path, site)
     scope = {"include_hosts": [LATE]}
     cut_short = crawl_edited(project, LATE, scope, "-a", "limit=1")
 
-    # Each of the other rows is to be visited: they are claimed before they are looked at.
+    # All other rows are to do, and none of them is a page any more.
     found = crawl_edited(project, LATE, {**scope, "strip_parameters": ["sid"]}, **SLICED)
 
     assert cut_short.ended.exit_code == 3
-    assert any("sid=1" in url for url in found.requested)
+    assert [url for url in found.requested if "sid=1" in url] == []
     assert found.in_index == set(found.versions) == {f"{LATE}/", *(f"{LATE}/q?n={number}" for number in range(_PAGES))}
     assert {found.codes[f"{LATE}/q?n={number}&sid=1"] for number in range(_PAGES)} == {955}
+
+
+@pytest.mark.parametrize("starts", [["/"], ["/", "/new/a"]], ids=["a link", "a start URL"])
+def test_edit_when_a_row_that_was_rewritten_is_named_as_it_is_then_it_stays(
+    site: SiteProcess, tmp_path: Path, starts: list[str]
+) -> None:
+    project = new_project(tmp_path, site)
+
+    def crawl(*rules: dict[str, str], **variables: str) -> Run:
+        project.edit(
+            start={"urls": [site.url(MOVING, path) for path in starts]},
+            scope={"include_hosts": [MOVING]},
+            fetch={"retries": 0, "delay_seconds": 0},
+            rewrite=list(rules),
+        )
+        return run(project, **variables)
+
+    rewritten = crawl({"match": r"/old/(.*)$", "replace": r"/new/\1"})
+    found = crawl(**SLICED)
+
+    assert f"{MOVING}/new/a" in rewritten.in_index
+    assert found.in_index == set(found.versions) == rewritten.in_index | {f"{MOVING}/old/a"}
+
+
+def test_edit_when_refused_urls_are_allowed_again_then_max_urls_counts_each_once(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = new_project(tmp_path, site)
+    first = crawl_edited(project, HOST, {**_BEFORE, "host": [{"host": HOST, "exclude_paths": ["/p"]}]})
+    allowed = {"include_hosts": [HOST], "max_urls": 1 + _PAGES + 3}
+
+    cut_short = crawl_edited(project, HOST, allowed, "-a", "limit=1")
+    found = run(project, **SLICED)
+
+    assert cut_short.ended.exit_code == 3
+    assert len([url for url in first.in_index if url.startswith(HOST)]) == 1 + _PAGES
+    assert len(found.in_index) == 1 + _PAGES + 3
 
 
 def _list_after(host: str) -> list[str]:

@@ -15,7 +15,7 @@ from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.run_schema import batches, runs
 from searchcrawl.store.schema import sources, urls
 from searchcrawl.store.statements import unindexed
-from searchcrawl.store.states import EndReason, RunKind, Sharing
+from searchcrawl.store.states import EndReason, FetchState, RunKind, Sharing
 
 _PAGE_ROWS: Final = 500
 _COUNTS: Final = select(runs.c.counts).where(runs.c.id == bindparam("run"))
@@ -92,17 +92,6 @@ def find_forgotten(transaction: Transaction, source: int) -> str | None:
 def set_forgotten(transaction: Transaction, source: int, digest: str | None) -> None:
     """Notes that a list of forgotten URLs was applied to all rows of a source."""
     transaction.execute(update(sources).where(sources.c.id == source).values(forgotten=digest))
-
-
-def find_hasten_after(transaction: Transaction, source: int) -> int | None:
-    """The id of a row: those above it are to be made due, because the source file was edited; None if all are."""
-    found: int | None = transaction.execute(select(sources.c.hasten_after).where(sources.c.id == source)).scalar()
-    return found
-
-
-def set_hasten_after(transaction: Transaction, source: int, after: int | None) -> None:
-    """Notes up to which row all are due that an edit of the source file concerns; None: all are."""
-    transaction.execute(update(sources).where(sources.c.id == source).values(hasten_after=after))
 
 
 def find_registered(transaction: Transaction) -> dict[str, str]:
@@ -234,8 +223,7 @@ def end(transaction: Transaction, run_id: int, *, now_ms: int, reason: str, exit
 
 
 def count_urls(transaction: Transaction, source: int, *, without: Collection[int] = ()) -> int:
-    """How many URLs a source has, without those with the codes ``without``."""
-    query = (
-        select(func.count()).select_from(urls).where(unindexed(urls.c.source_id) == source, urls.c.code.not_in(without))
-    )
+    """How many URLs a source has, without those with the codes ``without`` that are not to be visited."""
+    counts = or_(urls.c.code.not_in(without), urls.c.fetch_state != int(FetchState.SETTLED))
+    query = select(func.count()).select_from(urls).where(unindexed(urls.c.source_id) == source, counts)
     return int(transaction.execute(query).scalar_one())

@@ -8,7 +8,11 @@ from sqlalchemy import Select, bindparam, func, select, tuple_
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import urls
+from searchcrawl.store.statements import is_one_of
+from searchcrawl.store.states import CLAIMED, FetchState
 from searchcrawl.store.urls.url_table import DUE_BY_TIME, TODO
+
+_CLAIMED: Final = is_one_of("urls.fetch_state", CLAIMED)
 
 
 def _build_todo_query() -> Select[int]:
@@ -62,3 +66,14 @@ def find_due(
     values = {"source": source_id, "horizon": horizon_ms, "most": limit}
     values |= {"after_ms": after.due_ms, "after_host": after.host_id}
     return [DuePlace(*row) for row in transaction.execute(_DUE, values)]
+
+
+def count_todo(transaction: Transaction, source_id: int, horizon_ms: int) -> int:
+    """How many rows are still to be visited in this run."""
+    todo = select(func.count()).where(TODO, urls.c.source_id == source_id).select_from(urls)
+    due = select(func.count()).where(DUE_BY_TIME, urls.c.source_id == source_id, urls.c.due_ms <= horizon_ms)
+    suspects = select(func.count()).where(
+        _CLAIMED, urls.c.source_id == source_id, urls.c.fetch_state == int(FetchState.SUSPECT)
+    )
+    queries = (todo, due.select_from(urls), suspects.select_from(urls))
+    return sum(int(transaction.execute(query).scalar_one()) for query in queries)

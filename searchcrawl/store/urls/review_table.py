@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, bindparam, false, func, or_, select, update
+from sqlalchemy import bindparam, false, func, or_, select, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import is_one_of, split, unindexed
-from searchcrawl.store.states import INDEXABLE, FetchState
-from searchcrawl.store.urls import url_classes
+from searchcrawl.store.states import INDEXABLE
 
 #: Rows that are read at once; a source may have millions.
 PAGE_ROWS: Final = 1000
@@ -29,6 +28,7 @@ class Reviewed(NamedTuple):
     id: int
     url: str
     depth: int
+    fetch_state: int
     code: int
     rule: str | None
     referrer_id: int | None
@@ -37,25 +37,20 @@ class Reviewed(NamedTuple):
     is_known: bool
 
 
-_PAGE: Final = select(
-    urls.c.id, urls.c.url, urls.c.depth, urls.c.code, urls.c.rule, urls.c.referrer_id, urls.c.found_as
-)
+_OF_PAGE: Final = ("id", "url", "depth", "fetch_state", "code", "rule", "referrer_id", "found_as")
 _IS_KNOWN: Final = or_(documents.c.indexed_version.is_not(None), is_one_of("documents.state", INDEXABLE))
 
 
 def load_rows_after(transaction: Transaction, source_id: int, after: int) -> list[Reviewed]:
     """The next rows of a source by rising id, at most PAGE_ROWS."""
-    page = _PAGE.where(unindexed(urls.c.source_id) == source_id, urls.c.id > after).order_by(urls.c.id)
-    return _load(transaction, page.limit(PAGE_ROWS))
+    page = (
+        select(*(urls.c[name] for name in _OF_PAGE))
+        .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after)
+        .order_by(urls.c.id)
+        .limit(PAGE_ROWS)
+        .subquery("page")
+    )
 
-
-def load_rows(transaction: Transaction, url_ids: Sequence[int]) -> list[Reviewed]:
-    """The rows of some ids, by rising id."""
-    return [row for part in split(sorted(url_ids)) for row in _load(transaction, _PAGE.where(urls.c.id.in_(part)))]
-
-
-def _load(transaction: Transaction, rows: Select[Any]) -> list[Reviewed]:
-    page = rows.subquery("page")
     of_others = {"referrer": _referrers.c.url, "is_known": func.coalesce(_IS_KNOWN, false()).label("is_known")}
     query = (
         select(*(of_others[name] if name in of_others else page.c[name] for name in Reviewed._fields))
@@ -75,53 +70,6 @@ def find_page_end(transaction: Transaction, source_id: int, after: int) -> tuple
     ids = page.order_by(urls.c.id).limit(PAGE_ROWS).subquery("ids")
     last, number = transaction.execute(select(func.max(ids.c.id), func.count())).one()
     return last, number
-
-
-def select_claimed(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
-    """Those of the rows that are being visited, or wait for it in this process."""
-    query = select(urls.c.id).where(is_one_of("urls.fetch_state", (FetchState.FETCHING, FetchState.ALONE)))
-    return [
-        url_id for part in split(url_ids) for url_id in transaction.execute(query.where(urls.c.id.in_(part))).scalars()
-    ]
-
-
-def hasten(transaction: Transaction, source_id: int, *, after: int, last: int, horizon_ms: int) -> None:
-    """Makes settled rows with ids above ``after`` up to ``last`` due at the horizon of a run that are due later.
-
-    Those that were fetched since are not: a run visits no row twice.
-    """
-    fetched = urls.c.last_fetched_ms
-    _hasten(
-        transaction,
-        [
-            unindexed(urls.c.source_id) == source_id,
-            urls.c.id > after,
-            urls.c.id <= last,
-            urls.c.due_ms > horizon_ms,
-            or_(fetched.is_(None), fetched < horizon_ms),
-        ],
-        horizon_ms,
-    )
-
-
-def hasten_ahead(transaction: Transaction, source_id: int, *, after: int, now_ms: int) -> int | None:
-    """Makes rows due now that were visited later than now, by a clock that was ahead; a page of those above ``after``.
-
-    Returns the last id, None at the end.
-    """
-    here = [unindexed(urls.c.source_id) == source_id, urls.c.id > after]
-    found = _hasten(transaction, [*here, urls.c.due_ms > now_ms, urls.c.last_fetched_ms > now_ms], now_ms)
-    return found[-1] if found else None
-
-
-def _hasten(transaction: Transaction, conditions: Sequence[ColumnElement[bool]], due_ms: int) -> list[int]:
-    """Makes settled rows due; returns their ids, a page of them at most."""
-    query = select(urls.c.id).where(urls.c.fetch_state == int(FetchState.SETTLED), *conditions)
-    found = list(transaction.execute(query.order_by(urls.c.id).limit(PAGE_ROWS)).scalars())
-    with url_classes.watch(transaction, found):
-        for part in split(found):
-            transaction.execute(update(urls).where(urls.c.id.in_(part)).values(due_ms=due_ms))
-    return found
 
 
 def set_rules(transaction: Transaction, rules: Mapping[int, tuple[int, str]]) -> None:

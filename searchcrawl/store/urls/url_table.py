@@ -14,8 +14,8 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import is_one_of, split
-from searchcrawl.store.states import AT_HAND, CLAIMED, INDEXABLE, FetchState
+from searchcrawl.store.statements import split
+from searchcrawl.store.states import AT_HAND, INDEXABLE, FetchState
 from searchcrawl.store.urls import url_classes
 
 # No IN: its list cannot be expanded for many rows at once.
@@ -27,7 +27,6 @@ DUE: Final = text(f"urls.fetch_state = {FetchState.SETTLED} AND urls.due_ms IS N
 DUE_BY_TIME: Final = text(f"urls.fetch_state = {FetchState.SETTLED} AND urls.due_ms IS NOT NULL AND urls.source_id > 0")
 #: No row to do waits as long as this: if one would, the clock was ahead when it was to be tried again (X-S7).
 _LONGEST_WAIT_MS: Final = 3_600_000
-_CLAIMED: Final = is_one_of("urls.fetch_state", CLAIMED)
 
 
 class KnownUrl(NamedTuple):
@@ -39,6 +38,7 @@ class KnownUrl(NamedTuple):
     fetch_state: int
     code: int
     rule: str | None
+    found_as: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +86,7 @@ def find_known(transaction: Transaction, source_id: int, keys: Sequence[int]) ->
     """The known rows among ``keys``."""
     found: list[KnownUrl] = []
     for part in split(keys):
-        columns = (urls.c.id, urls.c.key, urls.c.depth, urls.c.fetch_state, urls.c.code, urls.c.rule)
-        query = select(*columns).where(
+        query = select(*(urls.c[name] for name in KnownUrl._fields)).where(
             urls.c.source_id == source_id, dialect_of(transaction).is_among(urls.c.key, part)
         )
         found.extend(KnownUrl(*row) for row in transaction.execute(query))
@@ -210,20 +209,34 @@ _OF_HOST: Final = _CLAIMS.where(_HERE).limit(bindparam("most"))
 _WAITS: Final = urls.c.due_ms.between(bindparam("next_ms"), bindparam("last_ms"))
 _CLAIM_TODO: Final = _OF_HOST.where(TODO, ~_WAITS).order_by(urls.c.depth, urls.c.id)
 _CLAIM_DUE: Final = _OF_HOST.where(DUE, urls.c.due_ms <= bindparam("horizon")).order_by(urls.c.due_ms)
+_IS_REVIEWED: Final = or_(urls.c.id <= bindparam("reviewed"), urls.c.id > bindparam("last_known"))
+_CLAIM_REVIEWED: Final = (_CLAIM_TODO.where(_IS_REVIEWED), _CLAIM_DUE.where(_IS_REVIEWED))
 
 
 def claim(
-    transaction: Transaction, source_id: int, host_id: int, *, limit: int, now_ms: int, horizon_ms: int, forced: bool
+    transaction: Transaction,
+    source_id: int,
+    host_id: int,
+    *,
+    limit: int,
+    now_ms: int,
+    horizon_ms: int,
+    forced: bool,
+    unreviewed: tuple[int, int] | None = None,
 ) -> list[Claim]:
     """Claims up to ``limit`` rows of a host: first rows to do, by rising depth, then rows that are due again.
 
-    ``forced`` claims have no validators and no body digest: everything is processed again.
+    ``forced`` claims have no validators and no body digest: everything is processed again. None of the rows above the first
+    id of ``unreviewed`` up to the second is claimed.
     """
     host = {"source": source_id, "host": host_id}
+    of_todo, of_due = (_CLAIM_TODO, _CLAIM_DUE) if unreviewed is None else _CLAIM_REVIEWED
+    if unreviewed is not None:
+        host |= {"reviewed": unreviewed[0], "last_known": unreviewed[1]}
     waiting = {"next_ms": now_ms + 1, "last_ms": now_ms + _LONGEST_WAIT_MS}
-    rows = _select(transaction, _CLAIM_TODO, {**host, **waiting, "most": limit})
+    rows = _select(transaction, of_todo, {**host, **waiting, "most": limit})
     if len(rows) < limit:
-        rows += _select(transaction, _CLAIM_DUE, {**host, "horizon": horizon_ms, "most": limit - len(rows)})
+        rows += _select(transaction, of_due, {**host, "horizon": horizon_ms, "most": limit - len(rows)})
     _set_fetch_state(transaction, [row.id for row in rows], FetchState.FETCHING)
     return [_build_claim(row, forced=forced, now_ms=now_ms) for row in rows]
 
@@ -307,17 +320,6 @@ def find_next_due_ms(transaction: Transaction, source_id: int) -> int | None:
         select(func.min(urls.c.due_ms)).where(TODO, urls.c.source_id == source_id)
     ).scalar()
     return value
-
-
-def count_todo(transaction: Transaction, source_id: int, horizon_ms: int) -> int:
-    """How many rows are still to be visited in this run."""
-    todo = select(func.count()).where(TODO, urls.c.source_id == source_id).select_from(urls)
-    due = select(func.count()).where(DUE_BY_TIME, urls.c.source_id == source_id, urls.c.due_ms <= horizon_ms)
-    suspects = select(func.count()).where(
-        _CLAIMED, urls.c.source_id == source_id, urls.c.fetch_state == int(FetchState.SUSPECT)
-    )
-    queries = (todo, due.select_from(urls), suspects.select_from(urls))
-    return sum(int(transaction.execute(query).scalar_one()) for query in queries)
 
 
 _SETTLE: Final = (

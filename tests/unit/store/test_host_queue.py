@@ -116,7 +116,7 @@ def steps(tmp_path: Path) -> Iterator[Callable[..., int]]:
     ("work", "visited"),
     [
         (lambda transaction: host_queue.find_due(transaction, SOURCE, NOW_MS, after=FIRST, limit=64), True),
-        (lambda transaction: url_table.count_todo(transaction, SOURCE, NOW_MS), True),
+        (lambda transaction: host_queue.count_todo(transaction, SOURCE, NOW_MS), True),
         (lambda transaction: host_queue.find_hosts_to_do(transaction, SOURCE, after=0, limit=64), True),
         (lambda transaction: host_queue.find_hosts_to_do(transaction, SOURCE, after=0, limit=64), False),
         (lambda transaction: host_queue.find_due(transaction, SOURCE, NOW_MS, after=FIRST, limit=64), False),

@@ -57,7 +57,7 @@ def plans(database: Database) -> Iterator[list[str]]:
     "count",
     [
         lambda transaction: document_table.count_totals(transaction, SOURCE),
-        lambda transaction: url_table.count_todo(transaction, SOURCE, NOW_MS),
+        lambda transaction: host_queue.count_todo(transaction, SOURCE, NOW_MS),
         lambda transaction: url_queries.count_indexed_without_record(transaction, SOURCE),
         lambda transaction: url_queries.count_warned_urls(transaction, SOURCE),
     ],

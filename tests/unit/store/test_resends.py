@@ -12,7 +12,7 @@ from searchcrawl.store.documents import comparison_table, document_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import BatchState, DocumentState
-from searchcrawl.store.urls import url_queries, url_table
+from searchcrawl.store.urls import host_queue, url_queries
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, settle, states, store
 
 EVERYTHING = 10**9
@@ -166,7 +166,7 @@ def test_prepare_when_records_are_gone_then_these_documents_alone_are_to_be_fetc
     assert states(database, kept) == [DocumentState.PRESENT]
     with database.read_once() as transaction:
         assert comparison_table.count_to_fetch(transaction, SOURCE) == 5
-        assert url_table.count_todo(transaction, SOURCE, 0) == 5
+        assert host_queue.count_todo(transaction, SOURCE, 0) == 5
 
 
 def test_seal_when_records_are_gone_then_they_are_counted_and_left_alone(database: Database) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.urls import review_table, suspect_table, url_table
+from searchcrawl.store.urls import host_queue, suspect_table, url_table
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, document, fetch_states, row, settle, store
 
 TODO, FETCHING, SETTLED = FetchState.TODO, FetchState.FETCHING, FetchState.SETTLED
@@ -110,7 +108,7 @@ def test_count_todo_when_rows_are_due_later_then_they_are_not_counted(database: 
     settle(database, add(database, ["c"]), due_ms=NOW_MS + 1)
 
     with database.read_once() as transaction:
-        count = url_table.count_todo(transaction, SOURCE, NOW_MS)
+        count = host_queue.count_todo(transaction, SOURCE, NOW_MS)
 
     assert count == 2
 
@@ -146,41 +144,3 @@ def test_claim_when_the_clock_was_set_back_then_rows_to_be_tried_again_do_not_wa
     settle(database, [soon], fetch_state=TODO, code=503, attempts=1, due_ms=NOW_MS + 60_000)
 
     assert claim(database) == [ahead]
-
-
-def test_hasten_when_rows_are_due_later_then_they_are_due_at_the_horizon_and_no_other(database: Database) -> None:
-    names = ["early", "a", "b", "c", "fetched in this run", "above", "refused", "todo", "claimed"]
-    early, *late, fetched, above, refused, todo, claimed = add(database, names)
-    settle(database, [early], due_ms=NOW_MS - 5)
-    settle(database, [*late, above], due_ms=NOW_MS + 5_000_000, fetched_ms=None)
-    settle(database, late[:1], due_ms=NOW_MS + 5_000_000, fetched_ms=NOW_MS - 1)
-    settle(database, [fetched], due_ms=NOW_MS + 5_000_000, fetched_ms=NOW_MS)
-    settle(database, [refused], code=955, due_ms=None)
-    settle(database, [todo], fetch_state=TODO, code=503, due_ms=NOW_MS + 1000)
-    settle(database, [claimed], fetch_state=FETCHING, due_ms=NOW_MS + 1000)
-
-    with database.write_once() as transaction:
-        review_table.hasten(transaction, SOURCE, after=early - 1, last=fetched, horizon_ms=NOW_MS)
-        review_table.hasten(transaction, SOURCE, after=above, last=claimed, horizon_ms=NOW_MS)
-
-    changed = {url_id for url_id in range(early, claimed + 1) if row(database, url_id).due_ms == NOW_MS}
-    assert changed == set(late)
-
-
-def test_hasten_ahead_when_rows_were_visited_by_a_clock_that_was_ahead_then_they_are_due_now_page_by_page(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(review_table, "PAGE_ROWS", 2)
-    early, *late = add(database, ["early", "a", "b", "c", "d", "e"])
-    settle(database, [early], due_ms=NOW_MS - 5)
-    settle(database, late, due_ms=NOW_MS + 5_000_000)
-    settle(database, late[:3], due_ms=NOW_MS + 5_000_000, fetched_ms=NOW_MS + 4_000_000)
-
-    ends, after = [], 0
-    while after is not None:
-        with database.write_once() as transaction:
-            after = review_table.hasten_ahead(transaction, SOURCE, after=after, now_ms=NOW_MS)
-        ends.append(after)
-
-    assert [url_id for url_id in late if row(database, url_id).due_ms == NOW_MS] == late[:3]
-    assert ends == [late[1], late[2], None]

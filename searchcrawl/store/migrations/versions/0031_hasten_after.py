@@ -12,5 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Adds the column: no row waits."""
+    """Adds the columns: no row waits."""
     op.add_column("sources", sa.Column("hasten_after", sa.BigInteger(), nullable=True))
+    op.add_column("sources", sa.Column("hasten_run", sa.Integer(), nullable=True))
+    op.add_column("sources", sa.Column("hasten_since_ms", sa.BigInteger(), nullable=True))

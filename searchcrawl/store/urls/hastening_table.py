@@ -1,0 +1,93 @@
+"""Part of the URL table: rows that become due before their time, because the source file was edited or a clock was wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, and_, or_, select, update
+
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs import lease as leases
+from searchcrawl.store.runs.lease import Lease
+from searchcrawl.store.schema import sources, urls
+from searchcrawl.store.statements import split, unindexed
+from searchcrawl.store.states import FetchState
+from searchcrawl.store.urls import review_table, url_classes
+
+
+class Hastening(NamedTuple):
+    """Rows that are to be made due since the source file was edited: those above ``after``, unless visited since.
+
+    The edit came at ``since_ms``, after or within the run ``run_id``.
+    """
+
+    after: int
+    run_id: int
+    since_ms: int
+
+
+def find(transaction: Transaction, source: int) -> Hastening | None:
+    """Which rows are still to be made due; None: none."""
+    columns = (sources.c.hasten_after, sources.c.hasten_run, sources.c.hasten_since_ms)
+    row = transaction.execute(select(*columns).where(sources.c.id == source)).one_or_none()
+    return None if row is None or row.hasten_after is None else Hastening._make(row)
+
+
+def begin(transaction: Transaction, lease: Lease, *, run_id: int, now_ms: int) -> None:
+    """Notes that all rows are to be made due: the source file was edited since, or within, the run ``run_id``.
+
+    Renews the lease.
+    """
+    leases.renew(transaction, lease)
+    values = {"hasten_after": 0, "hasten_run": run_id, "hasten_since_ms": now_ms}
+    transaction.execute(update(sources).where(sources.c.id == lease.source_id).values(values))
+
+
+def set_after(transaction: Transaction, source: int, after: int | None) -> None:
+    """Notes up to which row that is done; None: for all."""
+    transaction.execute(update(sources).where(sources.c.id == source).values(hasten_after=after))
+
+
+def hasten(
+    transaction: Transaction, source_id: int, hastening: Hastening, *, last: int, horizon_ms: int, now_ms: int
+) -> None:
+    """Makes settled rows up to the id ``last`` due at the horizon of a run that are due later, unless visited since the edit.
+
+    A clock that was wrong in between hides none of them.
+    """
+    fetched = urls.c.last_fetched_ms
+    before = or_(urls.c.run_id.is_(None), urls.c.run_id < hastening.run_id)
+    earlier = or_(fetched.is_(None), ~fetched.between(hastening.since_ms, now_ms))
+    _hasten(
+        transaction,
+        [
+            unindexed(urls.c.source_id) == source_id,
+            urls.c.id > hastening.after,
+            urls.c.id <= last,
+            urls.c.due_ms > horizon_ms,
+            or_(before, and_(urls.c.run_id == hastening.run_id, earlier)),
+        ],
+        horizon_ms,
+    )
+
+
+def hasten_ahead(transaction: Transaction, lease: Lease, *, after: int, now_ms: int) -> int | None:
+    """Makes rows due now that were visited later than now, by a clock that was ahead; a page of those above ``after``.
+
+    Renews the lease. Returns the last id, None at the end.
+    """
+    leases.renew(transaction, lease)
+    here = [unindexed(urls.c.source_id) == lease.source_id, urls.c.id > after]
+    found = _hasten(transaction, [*here, urls.c.due_ms > now_ms, urls.c.last_fetched_ms > now_ms], now_ms)
+    return found[-1] if found else None
+
+
+def _hasten(transaction: Transaction, conditions: Sequence[ColumnElement[bool]], due_ms: int) -> list[int]:
+    """Makes settled rows due; returns their ids, a page of them at most."""
+    query = select(urls.c.id).where(urls.c.fetch_state == int(FetchState.SETTLED), *conditions)
+    found = list(transaction.execute(query.order_by(urls.c.id).limit(review_table.PAGE_ROWS)).scalars())
+    with url_classes.watch(transaction, found):
+        for part in split(found):
+            transaction.execute(update(urls).where(urls.c.id.in_(part)).values(due_ms=due_ms))
+    return found
