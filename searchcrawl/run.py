@@ -121,6 +121,9 @@ class Run:
     lease_until_ms: int = field(default_factory=lambda: clock.boot_ms() + leases.EXPIRY_MS)
     #: rows above the first id up to the second are not to be claimed yet: edited rules were not applied to them
     unreviewed: tuple[int, int] | None = None
+    #: how many pages of known rows were looked at after an edit, and whether that is over (commit.review)
+    pages_reviewed: int = 0
+    is_reviewed: bool = True
     _unwritten: Counter[str] = field(default_factory=Counter)
     _counting: threading.Lock = field(default_factory=threading.Lock)
     _saving: threading.Lock = field(default_factory=threading.Lock)

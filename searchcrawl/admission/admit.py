@@ -15,9 +15,9 @@ from searchcrawl.admission.refused_links import RefusedLinks
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.admission.unfollowed_links import UnfollowedLinks
 from searchcrawl.admission.url_memory import UrlMemory
-from searchcrawl.admission.wanted_link import WantedLink, note_found, reopen_found
+from searchcrawl.admission.wanted_link import WantedLink, may_be_allowed, note_found, reopen_found
 from searchcrawl.clock import now_ms
-from searchcrawl.codes import REDIRECTS, REFUSED, Code
+from searchcrawl.codes import REDIRECTS, Code
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import MAX_URLS, Boundary, refusal_code
@@ -27,7 +27,7 @@ from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.store.documents import anchor_table, document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
-from searchcrawl.store.urls import orphan_table, outlink_table, url_table
+from searchcrawl.store.urls import depth_table, orphan_table, outlink_table, url_table
 from searchcrawl.store.urls.outlink_table import LinkTexts
 from searchcrawl.store.urls.unfollowed_table import Nofollow
 from searchcrawl.store.urls.url_table import NewUrl
@@ -337,17 +337,17 @@ class Admission:
     def _lower_depths(self, transaction: Transaction, nearer: dict[int, int]) -> None:
         """Lowers the depth of rows that were found at a smaller depth, and of all rows that their pages lead to."""
         while nearer:
-            places = url_table.find_places(transaction, list(nearer))
-            nearer = {url_id: depth for url_id, depth in nearer.items() if depth < places[url_id][1]}
-            url_table.lower_depths(transaction, nearer)
+            places = depth_table.find_places(transaction, list(nearer))
+            nearer = {url_id: depth for url_id, depth in nearer.items() if depth < places[url_id].depth}
+            depth_table.lower_depths(transaction, nearer)
             url_table.reopen(transaction, document_table.send_again(transaction, list(nearer)))
-            refused = [url_id for url_id in nearer if places[url_id][2] in REFUSED]
-            opened = [url_id for url_id in refused if self.decide(places[url_id][0], nearer[url_id]).allowed]
+            refused = [url_id for url_id in nearer if may_be_allowed(places[url_id])]
+            opened = [url_id for url_id in refused if self.decide(places[url_id].url, nearer[url_id]).allowed]
             url_table.reopen(transaction, opened)
             following: dict[int, int] = {}
             for page, targets in outlink_table.load(transaction, list(nearer)).items():
                 # The target of a redirect has the depth of the redirect.
-                step = 0 if places[page][2] in REDIRECTS else 1
+                step = 0 if places[page].code in REDIRECTS else 1
                 for target in targets:
                     depth = nearer[page] + step
                     following[target] = min(depth, following.get(target, depth))

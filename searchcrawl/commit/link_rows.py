@@ -21,7 +21,7 @@ from searchcrawl.rules.display import DisplayMap
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.sitemaps import sitemap_table
-from searchcrawl.store.urls import redirect_chain, review_table, url_table
+from searchcrawl.store.urls import depth_table, redirect_chain, review_table, url_table
 
 #: How many display URLs are remembered as written.
 _MAX_REMEMBERED: Final = 200_000
@@ -62,7 +62,7 @@ def update_depths(
 ) -> list[FoundLinks]:
     """Returns the links with the present depths of their pages: a depth may have become smaller during the visit."""
     claimed = {item.claim.url_id: item.claim.depth for item in items}
-    depths = url_table.find_depths(transaction, [links.page_id for links in found if links.page_id is not None])
+    depths = depth_table.find_depths(transaction, [links.page_id for links in found if links.page_id is not None])
     return [
         links
         if links.page_id is None

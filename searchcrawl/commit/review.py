@@ -32,6 +32,8 @@ from searchcrawl.store.urls.url_table import Settled
 logger = logging.getLogger(__name__)
 
 STRIP_KEY: Final = "scope.strip_parameters"
+#: No digest of a list.
+_HALF_APPLIED: Final = "-"
 #: So many rows are looked at within a second, and the crawl begins after them.
 ROWS_AT_START: Final = 20_000
 
@@ -79,6 +81,7 @@ class Review:
         #: those up to it are looked at; None: all are that were there when it began
         self._after = 0 if self._applies_rules else after
         self._last = 0 if self._after is None else run.read(orphan_table.find_last_id)
+        self._tell()
         self._looked_at = self._refused = 0
 
     @property
@@ -107,19 +110,28 @@ class Review:
         self._looked_at += page.rows
         self._refused += len(page.reviews.refused)
         self._after = None if page.is_last else page.last
+        self._tell()
         if self._after is None:
-            self._admission.unreviewed = self._run.unreviewed = None
             self._end()
-        elif self._applies_rules:
-            self._admission.unreviewed = self._run.unreviewed = (self._after, self._last)
+
+    def _tell(self) -> None:
+        """Tells other threads how far it has come."""
+        self._run.is_reviewed = self.is_over
+        self._run.pages_reviewed += 1
+        gate = None if self._after is None or not self._applies_rules else (self._after, self._last)
+        self._admission.unreviewed = self._run.unreviewed = gate
 
     def _read_page(self, after: int) -> _Page:
         run, rows = self._run, list[Reviewed]()
         if self._applies_rules:
-            rows = run.read(partial(review_table.load_rows_after, source_id=run.source_id, after=after))
+            rows = run.read(
+                partial(review_table.load_rows_after, source_id=run.source_id, after=after, last=self._last)
+            )
             last, number = rows[-1].id if rows else None, len(rows)
         else:
-            last, number = run.read(partial(review_table.find_page_end, source_id=run.source_id, after=after))
+            last, number = run.read(
+                partial(review_table.find_page_end, source_id=run.source_id, after=after, last=self._last)
+            )
         page = _Page(last, number, is_last=last is None or last >= self._last)
         for row in rows:
             # Before the transaction: a plugin may be slow.
@@ -139,8 +151,9 @@ class Review:
                 hastening_table.set_after(transaction, run.source_id, last)
             if page.is_last:
                 hastening_table.set_after(transaction, run.source_id, None)
-        if self._applies_rules and page.is_last:
-            run_table.set_forgotten(transaction, run.source_id, self._forgotten)
+        if self._applies_rules:
+            # Until it is over no list is that of all rows, whatever becomes of the list.
+            run_table.set_forgotten(transaction, run.source_id, self._forgotten if page.is_last else _HALF_APPLIED)
         return counts
 
     def _end(self) -> None:
@@ -174,7 +187,8 @@ def _review_row(row: Reviewed, run: Run, reviews: _Reviews) -> None:
 
 def _refuse(row: Reviewed, code: int, decision: Decision, error: str | None, reviews: _Reviews) -> None:
     rule = decision.text
-    if (row.code, row.rule) != (code, rule):
+    # A row to be visited has the code of the visit before.
+    if (row.code, row.rule) != (code, rule) or row.fetch_state != FetchState.SETTLED:
         reviews.refused.append((row, int(code), rule, error))
 
 
@@ -192,7 +206,7 @@ def _write(transaction: Transaction, *, run: Run, admission: Admission, reviews:
     group = Group(horizon_ms=run.row.horizon_ms)
     again: dict[int, tuple[int, str]] = {}
     for row, code, rule, error in reviews.refused:
-        if row.code in REFUSED:
+        if row.code in REFUSED and row.fetch_state == FetchState.SETTLED:
             again[row.id] = (code, rule)
             continue
         group.settled.append(Settled(url_id=row.id, code=code, rule=rule, error=error, due_ms=None, fetched_ms=None))
@@ -200,8 +214,9 @@ def _write(transaction: Transaction, *, run: Run, admission: Admission, reviews:
             group.with_evidence.append(row.id)
     review_table.set_rules(transaction, again)
     document_rows.write_documents(transaction, run.source_id, group, {})
-    admission.admit(transaction, reviews.moved)
     url_table.settle(transaction, group.settled)
+    # After that: a row whose URL came in another way before may be the new URL of another row.
+    admission.admit(transaction, reviews.moved)
     url_table.reopen(transaction, _select_allowed(transaction, admission, reviews.allowed))
     return group.counts
 

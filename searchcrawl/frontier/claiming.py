@@ -20,6 +20,7 @@ from searchcrawl.run import Run
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.urls import host_queue, suspect_table, url_table
+from searchcrawl.store.urls.host_queue import FIRST, DuePlace
 from searchcrawl.store.urls.url_table import Settled
 
 _HOSTS_A_ROUND: Final = 64
@@ -29,6 +30,8 @@ _SENDING_SECONDS: Final = 0.1
 _MOST_REFUSED: Final = 500
 #: How many rows are claimed at once after a refusal.
 _ROWS_AFTER_REFUSAL: Final = 64
+#: How often hosts are looked for anew while rows are looked at after an edit.
+_LOOK_SECONDS: Final = 2.0
 #: Before this moment no row is due.
 _NEVER_MS: Final = -1
 
@@ -85,6 +88,8 @@ class Claiming(ClaimingThread):
         self._next_scan = 0.0
         self._reservations = SlotReservations(run.database, window.hosts, wake=self._wake.set)
         self._found_nothing = False
+        self._pages_reviewed = run.pages_reviewed
+        self._next_look = 0.0
 
     def open(self) -> None:
         """Reads which hosts are blocked, before the first request; raises StoreError."""
@@ -149,8 +154,18 @@ class Claiming(ClaimingThread):
         # Before it is asked: what is committed after that may bring new rows.
         self._found_nothing = True
         scan = _Scan(began_idle=self._is_idle())
+        self._look_again()
         self._due.begin()
         return scan
+
+    def _look_again(self) -> None:
+        """Looks for hosts anew where known rows became due, or may be claimed, since they were looked at after an edit."""
+        run, number = self._run, self._run.pages_reviewed
+        if number == self._pages_reviewed or (not run.is_reviewed and clock.monotonic() < self._next_look):
+            return
+        self._pages_reviewed, self._next_look = number, clock.monotonic() + _LOOK_SECONDS
+        # What becomes due is due at the horizon; rows that were due before had to wait for the rules.
+        self._due.look_again(FIRST if run.is_reviewed else DuePlace(run.row.horizon_ms - 1, 0))
 
     def _find_hosts(self, scan: _Scan) -> list[int]:
         """The next hosts of a scan: some that have rows to do, and some that have rows that are due again."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from searchcrawl.run import Run
 from searchcrawl.store.urls import host_queue
-from searchcrawl.store.urls.host_queue import FIRST
+from searchcrawl.store.urls.host_queue import FIRST, DuePlace
 
 #: With claims of so many hosts the window is full.
 _MOST_HOSTS: Final = 512
@@ -39,6 +39,10 @@ class DueHosts:
         self.is_whole = not self._known
         if self.is_whole:
             self._place, self._at_end = FIRST, False
+
+    def look_again(self, place: DuePlace) -> None:
+        """Has the next scan look for hosts behind ``place`` once more: rows of theirs have become due, or may be claimed."""
+        self._place, self._at_end = place, False
 
     @property
     def done(self) -> bool:

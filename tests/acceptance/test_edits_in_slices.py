@@ -15,9 +15,12 @@ from tests.crawl_forks import SLICES
 from tests.site.client import SiteProcess
 
 HOST, OTHER, LATE, MOVING = "sliced.acme.test", "other.acme.test", "late.acme.test", "moving.acme.test"
+SWAPPED = "swapped.acme.test"
 #: A start looks at two rows, and the crawl at two at a time.
 SLICED: Final = {SLICES: "2"}
 _PAGES: Final = 12
+#: Without an edit no page is due for weeks.
+_WEEKS: Final = {"recrawl_every_hours": 1000, "max_delete_percent": 100}
 _BEFORE: Final[dict[str, Any]] = {"include_hosts": [HOST, OTHER]}
 _AFTER: Final[dict[str, Any]] = {"include_hosts": [HOST], "strip_parameters": ["sid"]}
 
@@ -44,17 +47,19 @@ def site() -> Iterator[SiteProcess]:
         site.set_page(MOVING, "/later", page("names it", "/new/a"))
         for path in ("/old/a", "/new/a", *(f"/{number}" for number in numbers)):
             site.set_page(MOVING, path, page(f"text of {path}"))
+        site.set_page(SWAPPED, "/", page("start", "/x", "/y"))
+        for path in ("/b", "/c"):
+            site.set_page(SWAPPED, path, page(f"text of {path}"))
         site.set_behaviour(LATE, prefix="/q", delay_seconds=0.2)
         yield site
 
 
 def edit(project: CrawlProject, host: str, scope: dict[str, Any]) -> None:
-    # Without the edit no page would be due for weeks.
     project.edit(
         start={"urls": [project.site.url(host)]},
         scope=scope,
         fetch={"retries": 0, "delay_seconds": 0},
-        lifecycle={"recrawl_every_hours": 1000, "max_delete_percent": 100},
+        lifecycle=_WEEKS,
     )
 
 
@@ -160,6 +165,62 @@ def test_edit_when_a_row_that_was_rewritten_is_named_as_it_is_then_it_stays(
 
     assert f"{MOVING}/new/a" in rewritten.in_index
     assert found.in_index == set(found.versions) == rewritten.in_index | {f"{MOVING}/old/a"}
+
+
+def test_edit_when_rows_are_reopened_and_refused_again_then_none_is_visited(site: SiteProcess, tmp_path: Path) -> None:
+    project = new_project(tmp_path, site)
+    scope = {"include_hosts": [HOST]}
+    stripped = {**scope, "strip_parameters": ["sid"]}
+    crawl_edited(project, HOST, stripped)
+
+    # Its rows are no identities any more, are again, and the run ends before it has visited them.
+    crawl_edited(project, HOST, scope)
+    crawl_edited(project, HOST, stripped)
+    cut_short = crawl_edited(project, HOST, scope, "-a", "limit=1")
+    found = crawl_edited(project, HOST, {**scope, "strip_parameters": ["sid", "x"]}, **SLICED)
+
+    assert cut_short.ended.exit_code == 3
+    assert [url for url in found.requested if "sid=1" in url] == []
+    assert found.in_index == set(found.versions) == {f"{HOST}/", *_list_after(HOST)}
+
+
+def test_edit_when_two_rewriters_change_places_then_each_page_stays(site: SiteProcess, tmp_path: Path) -> None:
+    project = new_project(tmp_path, site)
+
+    def crawl(*pairs: tuple[str, str], **variables: str) -> Run:
+        project.edit(
+            start={"urls": [site.url(SWAPPED)]},
+            scope={"include_hosts": [SWAPPED]},
+            fetch={"retries": 0, "delay_seconds": 0},
+            rewrite=[{"match": f"/{old}$", "replace": f"/{new}"} for old, new in pairs],
+        )
+        return run(project, **variables)
+
+    first = crawl(("x", "b"), ("y", "c"))
+    found = crawl(("x", "c"), ("y", "b"), **SLICED)
+    at_once = crawl(("x", "b"), ("y", "c"))
+
+    assert first.in_index == found.in_index == at_once.in_index == {f"{SWAPPED}/", f"{SWAPPED}/b", f"{SWAPPED}/c"}
+    assert set(at_once.versions) == at_once.in_index
+
+
+def test_edit_when_a_host_has_many_rows_then_others_are_asked_before_it_has_none(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = new_project(tmp_path, site)
+
+    def write(**keys: Any) -> None:
+        hosts = {"include_hosts": [HOST, OTHER]}
+        fetch = {"retries": 0, "delay_seconds": 0.3}
+        project.edit(start={"urls": [site.url(HOST)]}, scope=hosts, fetch=fetch, lifecycle=_WEEKS, **keys)
+
+    write()
+    run(project)
+    write(keep={"exclude_urls": ["*/none"]})
+    found = run(project, **SLICED)
+
+    hosts = [entry["host"] for entry in found.log if not entry["path"].startswith(("/robots", "/sitemap"))]
+    assert hosts.index(OTHER) < len(hosts) // 2
 
 
 def test_edit_when_refused_urls_are_allowed_again_then_max_urls_counts_each_once(

@@ -41,11 +41,11 @@ _OF_PAGE: Final = ("id", "url", "depth", "fetch_state", "code", "rule", "referre
 _IS_KNOWN: Final = or_(documents.c.indexed_version.is_not(None), is_one_of("documents.state", INDEXABLE))
 
 
-def load_rows_after(transaction: Transaction, source_id: int, after: int) -> list[Reviewed]:
-    """The next rows of a source by rising id, at most PAGE_ROWS."""
+def load_rows_after(transaction: Transaction, source_id: int, after: int, last: int) -> list[Reviewed]:
+    """The next rows of a source by rising id up to ``last``, at most PAGE_ROWS."""
     page = (
         select(*(urls.c[name] for name in _OF_PAGE))
-        .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after)
+        .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after, urls.c.id <= last)
         .order_by(urls.c.id)
         .limit(PAGE_ROWS)
         .subquery("page")
@@ -64,12 +64,12 @@ def load_rows_after(transaction: Transaction, source_id: int, after: int) -> lis
     return [Reviewed._make(row) for row in transaction.execute(query)]
 
 
-def find_page_end(transaction: Transaction, source_id: int, after: int) -> tuple[int | None, int]:
-    """The last id of the next page of rows of a source by rising id, and their number; None, 0 behind the last row."""
-    page = select(urls.c.id).where(unindexed(urls.c.source_id) == source_id, urls.c.id > after)
+def find_page_end(transaction: Transaction, source_id: int, after: int, last: int) -> tuple[int | None, int]:
+    """The last id of the next page of rows of a source by rising id up to ``last``, and their number; None, 0 without any."""
+    page = select(urls.c.id).where(unindexed(urls.c.source_id) == source_id, urls.c.id > after, urls.c.id <= last)
     ids = page.order_by(urls.c.id).limit(PAGE_ROWS).subquery("ids")
-    last, number = transaction.execute(select(func.max(ids.c.id), func.count())).one()
-    return last, number
+    end, number = transaction.execute(select(func.max(ids.c.id), func.count())).one()
+    return end, number
 
 
 def set_rules(transaction: Transaction, rules: Mapping[int, tuple[int, str]]) -> None:
@@ -93,6 +93,14 @@ def set_found_as(transaction: Transaction, found: Mapping[int, tuple[str | None,
                 for row_id, (found_as, display) in found.items()
             ],
         )
+
+
+def note_found_as(transaction: Transaction, found: Mapping[int, str | None]) -> None:
+    """Sets the original URL alone, by row id."""
+    if found:
+        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(found_as=bindparam("new_found_as"))
+        rows = [{"row_id": row_id, "new_found_as": found_as} for row_id, found_as in found.items()]
+        transaction.execute(statement, rows)
 
 
 class DisplayRow(NamedTuple):

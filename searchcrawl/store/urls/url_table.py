@@ -14,7 +14,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import split
+from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import AT_HAND, INDEXABLE, FetchState
 from searchcrawl.store.urls import url_classes
 
@@ -124,13 +124,6 @@ def add(transaction: Transaction, source_id: int, rows: Sequence[NewUrl], seen_m
     return {key: url_id for url_id, key in result}
 
 
-def lower_depths(transaction: Transaction, depths: Mapping[int, int]) -> None:
-    """Sets the depth of rows by id."""
-    if depths:
-        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(depth=bindparam("new_depth"))
-        transaction.execute(statement, [{"row_id": row_id, "new_depth": depth} for row_id, depth in depths.items()])
-
-
 def reopen(transaction: Transaction, url_ids: Iterable[int]) -> None:
     """Makes settled rows due at once, as if they were new."""
     ids = list(url_ids)
@@ -143,24 +136,6 @@ def reopen(transaction: Transaction, url_ids: Iterable[int]) -> None:
         )
         with url_classes.watch(transaction, ids):
             transaction.execute(statement, parameters)
-
-
-def find_places(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, tuple[str, int, int]]:
-    """URL, depth and code of rows by id."""
-    found: dict[int, tuple[str, int, int]] = {}
-    for part in split(url_ids):
-        query = select(urls.c.id, urls.c.url, urls.c.depth, urls.c.code).where(urls.c.id.in_(part))
-        found.update({row[0]: (row[1], row[2], row[3]) for row in transaction.execute(query)})
-    return found
-
-
-def find_depths(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
-    """The depth of rows by id."""
-    found: dict[int, int] = {}
-    for part in split(url_ids):
-        query = select(urls.c.id, urls.c.depth).where(urls.c.id.in_(part))
-        found.update({row[0]: row[1] for row in transaction.execute(query)})
-    return found
 
 
 class _ClaimRow(NamedTuple):
@@ -209,7 +184,7 @@ _OF_HOST: Final = _CLAIMS.where(_HERE).limit(bindparam("most"))
 _WAITS: Final = urls.c.due_ms.between(bindparam("next_ms"), bindparam("last_ms"))
 _CLAIM_TODO: Final = _OF_HOST.where(TODO, ~_WAITS).order_by(urls.c.depth, urls.c.id)
 _CLAIM_DUE: Final = _OF_HOST.where(DUE, urls.c.due_ms <= bindparam("horizon")).order_by(urls.c.due_ms)
-_IS_REVIEWED: Final = or_(urls.c.id <= bindparam("reviewed"), urls.c.id > bindparam("last_known"))
+_IS_REVIEWED: Final = or_(unindexed(urls.c.id) <= bindparam("reviewed"), unindexed(urls.c.id) > bindparam("last_known"))
 _CLAIM_REVIEWED: Final = (_CLAIM_TODO.where(_IS_REVIEWED), _CLAIM_DUE.where(_IS_REVIEWED))
 
 

@@ -18,7 +18,7 @@ from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.states import DocumentState
-from searchcrawl.store.urls import outlink_table, suspect_table, url_table
+from searchcrawl.store.urls import depth_table, outlink_table, suspect_table, url_table
 from searchcrawl.store.urls.url_table import NewUrl
 from tests.postgres_server import PASSWORD, RunningPostgres
 from tests.site.client import ROOT
@@ -63,7 +63,7 @@ def test_add_when_rows_are_thousands_then_each_key_has_the_id_of_its_row(databas
     ids = add(database, [f"page-{number}" for number in range(2500)])
 
     with database.read_once() as transaction:
-        addresses = url_table.find_places(transaction, ids)
+        addresses = depth_table.find_places(transaction, ids)
     assert [addresses[url_id][0] for url_id in ids] == [f"http://a.test:80/page-{number}" for number in range(2500)]
 
 

@@ -73,11 +73,14 @@ def test_count_when_sqlite_plans_then_an_index_is_enough(
     assert [step for step in steps if "COVERING INDEX" not in step and "TEMP B-TREE" not in step] == []
 
 
+@pytest.mark.parametrize("unreviewed", [None, (5, 20)])
 def test_claims_when_sqlite_plans_then_those_of_a_host_and_what_is_due_have_an_index_each(
-    sqlite_store: Database,
+    sqlite_store: Database, unreviewed: tuple[int, int] | None
 ) -> None:
     with plans(sqlite_store) as steps, sqlite_store.write_once() as transaction:
-        url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
+        url_table.claim(
+            transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False, unreviewed=unreviewed
+        )
         host_queue.find_due(transaction, SOURCE, NOW_MS, after=host_queue.FIRST, limit=9)
 
     assert [step for step in steps if " urls " in step] == [
@@ -143,13 +146,13 @@ def test_whole_source_when_sqlite_plans_then_the_rows_come_by_their_ids(sqlite_s
         list(url_queries.list_indexed(sqlite_store, SOURCE))
         with sqlite_store.write_once() as transaction:
             run_table.count_urls(transaction, SOURCE, without=[955])
-            review_table.load_rows_after(transaction, SOURCE, 0)
+            review_table.load_rows_after(transaction, SOURCE, 0, 99)
 
     walks = [step for step in steps if step.startswith(("SCAN urls", "SEARCH urls")) and "rowid=?" not in step]
     assert walks == [
         "SEARCH urls USING INTEGER PRIMARY KEY (rowid>?)",
         "SCAN urls",
-        "SEARCH urls USING INTEGER PRIMARY KEY (rowid>?)",
+        "SEARCH urls USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
     ]
 
 
