@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.machine import machine
-from benchmarks.material import CORPORA, DOCS, prepare_site
+from benchmarks.material import CORPORA, DOCS, prepare_site, result_name
 from benchmarks.nginx_server import Site, serving
 from benchmarks.peer_programs import PEERS, PeerAbsent
 from benchmarks.runs import Bench, Run
@@ -65,15 +65,10 @@ def main() -> int:
         ]
     ok = all(one["ok"] for one in rounds)
     result = {"machine": machine(), "in_flight": arguments.in_flight, "absent": absent, "rounds": rounds, "ok": ok}
-    written = result_file(arguments.corpus)
+    written = WORK / result_name(arguments.corpus)
     written.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     console.print(f"result: {written}")
     return 0 if ok else 1
-
-
-def result_file(corpus: str) -> Path:
-    """Where the figures of a corpus are."""
-    return WORK / ("result.json" if corpus == DOCS else f"result-{corpus}.json")
 
 
 def build_peers(wanted: str, console: Console) -> tuple[dict[str, Sequence[str]], dict[str, str]]:

@@ -37,6 +37,11 @@ def _versioned(metapackage: str) -> str:
     return found[1]
 
 
+def result_name(corpus: str) -> str:
+    """The file with the figures of a corpus."""
+    return "result.json" if corpus == DOCS else f"result-{corpus}.json"
+
+
 def prepare_site(work: Path, corpus: str = DOCS) -> Path:
     """Downloads and unpacks what is missing under ``work``; returns the web root with its ``index.html``."""
     site = work / ("site" if corpus == DOCS else f"site-{corpus}")

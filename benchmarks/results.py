@@ -14,8 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from benchmarks.bench import result_file
-from benchmarks.material import CORPORA, DOCS
+from benchmarks.material import CORPORA, DOCS, result_name
 
 HERE: Final = Path(__file__).resolve().parent
 OUT: Final = HERE / "out"
@@ -29,7 +28,7 @@ def main() -> int:
     """Writes RESULTS.md."""
     text = RESULTS.read_text(encoding="utf-8")
     for corpus in CORPORA:
-        if (bench := result_file(corpus)).exists():
+        if (bench := OUT / result_name(corpus)).exists():
             result = json.loads(bench.read_text(encoding="utf-8"))
             text = _replaced(text, "crawlers" if corpus == DOCS else f"crawlers {corpus}", _crawlers(result))
             text = _replaced(text, "machine", _machine(result["machine"]))
