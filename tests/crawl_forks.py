@@ -201,7 +201,7 @@ COMMANDS: Final = CommandRunner()
 CLOCK: Final = "SEARCHCRAWL_TEST_CLOCK"
 #: Another one: the first pause of a host that fails, and of a crawl that died, in seconds; each later one is twice as long.
 PAUSE: Final = "SEARCHCRAWL_TEST_PAUSE"
-#: Another one: after an edit so many rows are looked at at the start, and then at once while it crawls.
+#: Another one: a source with more rows is a large one. After an edit so many are looked at at the start, and then at once.
 SLICES: Final = "SEARCHCRAWL_TEST_SLICES"
 #: In place of the words of a command: a job of the fetch stage alone.
 FETCH: Final = "(fetch)"

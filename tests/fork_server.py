@@ -237,10 +237,11 @@ def _set_clock(plan: str) -> None:
 
 def _set_slices(rows: str | None) -> None:
     from searchcrawl.commit import review
+    from searchcrawl.frontier import replaying
     from searchcrawl.store.urls import review_table
 
     if rows is not None:
-        review.ROWS_AT_START = review_table.PAGE_ROWS = int(rows)  # type: ignore[misc]
+        review.ROWS_AT_START = review_table.PAGE_ROWS = replaying._MOST_COUNTED = int(rows)  # type: ignore[misc]
 
 
 def _set_pause(seconds: str | None) -> None:

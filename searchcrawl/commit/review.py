@@ -116,10 +116,11 @@ class Review:
 
     def _tell(self) -> None:
         """Tells other threads how far it has come."""
-        self._run.is_reviewed = self.is_over
-        self._run.pages_reviewed += 1
         gate = None if self._after is None or not self._applies_rules else (self._after, self._last)
         self._admission.unreviewed = self._run.unreviewed = gate
+        self._run.is_reviewed = self.is_over
+        # At last: whoever sees it looks at hosts anew, and may claim their rows.
+        self._run.pages_reviewed += 1
 
     def _read_page(self, after: int) -> _Page:
         run, rows = self._run, list[Reviewed]()

@@ -33,8 +33,6 @@ _REFUSED_PAGES: Final = frozenset(
 ) | {int(Code.META_REFRESH)}
 #: Visits that led to another URL.
 _LED_ON: Final = REDIRECTS | {301, 302, 303, 307, 308, int(Code.REDIRECT_LOOP), int(Code.OUTSIDE_BOUNDARY)}
-
-
 #: URLs that are counted before the first request, in about a second.
 _MOST_COUNTED: Final = 1_000_000
 #: After all times that a row may be due.

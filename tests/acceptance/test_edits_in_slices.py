@@ -81,7 +81,9 @@ def test_edit_when_rows_are_looked_at_while_it_crawls_then_it_ends_as_if_they_we
     expected_back = crawl_edited(at_once, HOST, _BEFORE)
     back = crawl_edited(sliced, HOST, _BEFORE, **SLICED)
 
-    assert "known URLs are looked at while the crawl runs" in Path(found.ended.status["log"]).read_text("utf-8")
+    log = Path(found.ended.status["log"]).read_text("utf-8")
+    assert "known URLs are looked at while the crawl runs" in log
+    assert "all URLs are visited without validators" in log
     assert len(expected.in_index) == 1 + 2 * _PAGES
     assert (found.codes, found.in_index, set(found.versions)) == (
         expected.codes,
@@ -221,6 +223,23 @@ def test_edit_when_a_host_has_many_rows_then_others_are_asked_before_it_has_none
 
     hosts = [entry["host"] for entry in found.log if not entry["path"].startswith(("/robots", "/sitemap"))]
     assert hosts.index(OTHER) < len(hosts) // 2
+
+
+def test_forgotten_list_when_it_is_half_applied_and_taken_back_then_all_pages_come_back(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = new_project(tmp_path, site)
+    forgotten = project.folder / "forgotten.txt"
+    # One of the first rows.
+    first = crawl_edited(project, HOST, {"include_hosts": [HOST]})
+    forgotten.write_text(f"{site.url(HOST, '/0')}\n", "utf-8")
+    killed = run(project, **SLICED, SEARCHCRAWL_FAILPOINT="links.mid:4")
+    forgotten.write_text("", "utf-8")
+    found = run(project, **SLICED)
+
+    assert killed.ended.exit_code == -9
+    assert killed.codes[f"{HOST}/0"] != 200
+    assert found.codes == first.codes
 
 
 def test_edit_when_refused_urls_are_allowed_again_then_max_urls_counts_each_once(
