@@ -39,6 +39,7 @@ MAX_CPU_RATIO = 0.24
 MAX_UNCHANGED_CPU_MS = 1.0
 MIN_UNCHANGED_PAGES_PER_SECOND = 1000
 MAX_PEAK_RSS_MB = 300
+MIN_PROCESSES_RATIO = 1.3
 
 
 def main() -> int:
@@ -46,8 +47,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench ARGS=…", description="See benchmarks/bench.py.")
     parser.add_argument("--rounds", type=int, default=3, help="how often everything is done (3)")
     letters = ", ".join(f"{peer.letter} {peer.name}" for peer in PEERS)
-    only = f"a plain Scrapy, b searchcrawl to Solr, c to the local index, d again after b, {letters}; e.g. abe (all)"
-    parser.add_argument("--only", default="abcdefgh", help=only)
+    only = (
+        f"a plain Scrapy, b searchcrawl to Solr, c to the local index, d again after b, {letters}, p as b with"
+        " --processes; e.g. abe (all)"
+    )
+    parser.add_argument("--only", default="abcdefghp", help=only)
+    parser.add_argument("--processes", type=int, default=2, metavar="N", help="the processes of p (2)")
     parser.add_argument("--in-flight", type=int, default=16, help="requests at once, for all (16)")
     corpora = "which pages: docs (about 3,850 of 25 KB), small, large, few"
     parser.add_argument("--corpus", choices=CORPORA, default=DOCS, help=corpora)
@@ -60,8 +65,7 @@ def main() -> int:
     with serving(site_root, WORK / "nginx") as site, start_solr(WORK / "solr") as solr:
         warm_up(solr, site_root)
         rounds = [
-            run_round(site, solr, number, arguments.only, arguments.in_flight, commands, console)
-            for number in range(1, arguments.rounds + 1)
+            run_round(site, solr, number, arguments, commands, console) for number in range(1, arguments.rounds + 1)
         ]
     ok = all(one["ok"] for one in rounds)
     result = {"machine": machine(), "in_flight": arguments.in_flight, "absent": absent, "rounds": rounds, "ok": ok}
@@ -89,8 +93,7 @@ def run_round(
     site: Site,
     solr: RunningSolr,
     number: int,
-    wanted: str,
-    in_flight: int,
+    arguments: argparse.Namespace,
     commands: dict[str, Sequence[str]],
     console: Console,
 ) -> dict[str, Any]:
@@ -100,10 +103,10 @@ def run_round(
     load = os.getloadavg()[0]
     pages = pages_by_wget(site)
     console.print(f"round {number}: wget reaches {len(pages)} HTML pages; load before it {load:.1f}")
-    bench = Bench(site=site, solr=solr, pages=pages, folder=folder, number=number, in_flight=in_flight)
-    steps = steps_of(bench, commands)
+    bench = Bench(site=site, solr=solr, pages=pages, folder=folder, number=number, in_flight=arguments.in_flight)
+    steps = steps_of(bench, commands, arguments.processes)
     runs: dict[str, Run] = {}
-    for letter in sorted(set(wanted) & steps.keys()):
+    for letter in sorted(set(arguments.only) & steps.keys()):
         wait_until_calm(solr)
         runs[letter] = run = steps[letter]()
         console.print(f"{run.name}: {run.cost.wall_seconds:.1f} s, {run.cpu_ms_per_page:.2f} ms of CPU a page")
@@ -120,13 +123,14 @@ def run_round(
     }
 
 
-def steps_of(bench: Bench, commands: dict[str, Sequence[str]]) -> dict[str, Callable[[], Run]]:
+def steps_of(bench: Bench, commands: dict[str, Sequence[str]], processes: int) -> dict[str, Callable[[], Run]]:
     """What each letter does."""
     steps: dict[str, Callable[[], Run]] = {
         "a": bench.plain_scrapy,
         "b": bench.searchcrawl_to_solr,
         "c": bench.searchcrawl_to_local,
         "d": bench.searchcrawl_again,
+        "p": partial(bench.searchcrawl_in_processes, processes),
     }
     for peer in PEERS:
         if peer.letter in commands:
@@ -137,7 +141,7 @@ def steps_of(bench: Bench, commands: dict[str, Sequence[str]]) -> dict[str, Call
 def content_checks(runs: dict[str, Run], page_count: int) -> dict[str, bool]:
     """What must hold of searchcrawl on any machine; what a peer loses is shown, and no fault of ours."""
     checks: dict[str, bool] = {}
-    for letter in "bd":
+    for letter in "bdp":
         if (run := runs.get(letter)) and run.comparison:
             checks[f"{letter}: Solr holds wget's pages, each once"] = run.comparison.equal
     if local := runs.get("c"):
@@ -171,7 +175,10 @@ def wanted_figures(runs: dict[str, Run]) -> dict[str, dict[str, float | bool]]:
     if again := runs.get("d"):
         figures["d CPU ms a page"] = at_most(again.cpu_ms_per_page, MAX_UNCHANGED_CPU_MS)
         figures["d pages a second"] = at_least(again.pages_per_second, MIN_UNCHANGED_PAGES_PER_SECOND)
-    for letter in "bcd":
+    if (several := runs.get("p")) and (alone := runs.get("b")):
+        ratio = several.pages_per_second / alone.pages_per_second
+        figures["p/b pages a second"] = at_least(ratio, MIN_PROCESSES_RATIO)
+    for letter in "bcdp":
         if run := runs.get(letter):
             figures[f"{letter} peak RSS MB"] = at_most(run.cost.peak_rss_bytes / MEGABYTE, MAX_PEAK_RSS_MB)
     return dict(sorted(figures.items()))

@@ -1,4 +1,7 @@
-"""The runs: (a) the peer, (b) searchcrawl to Solr, (c) to the local index, (d) again, (e) to (g) other peers."""
+"""The runs: (a) the peer, (b) searchcrawl to Solr, (c) to the local index, (d) again, (e) to (h) other peers.
+
+(p) is (b) with several processes.
+"""
 
 from __future__ import annotations
 
@@ -92,18 +95,30 @@ class Bench:
         """(b) Everything on, into a core of its own, compared with wget's pages."""
         self._core_url = self.solr.create_core(f"searchcrawl{self.number}")
         self._project = self._project_of("b", self._core_url)
+        return self._crawl("b", "searchcrawl to Solr", self._project, self._core_url)
+
+    def searchcrawl_in_processes(self, processes: int) -> Run:
+        """(p) The same with several processes, into a core that is removed afterwards."""
+        core = f"processes{self.number}"
+        core_url = self.solr.create_core(core)
+        project = self._project_of("p", core_url)
+        run = self._crawl("p", f"searchcrawl to Solr, {processes} processes", project, core_url, processes=processes)
+        self.solr.delete_core(core)
+        return run
+
+    def _crawl(self, letter: str, name: str, project: Project, core_url: str, *, processes: int = 1) -> Run:
         mark = self.site.mark()
-        crawled = self._project.crawl(self.folder / "b.out")
+        crawled = project.crawl(self.folder / f"{letter}.out", processes=processes)
         asked = self.site.asked_since(mark)
         return Run(
-            name="b  searchcrawl to Solr",
+            name=f"{letter}  {name}",
             cost=crawled.cost,
             pages=len(html_pages(self.site, asked)),
             requests=len(asked),
-            documents=document_count(self._core_url),
-            received=documents_received(self._core_url),
+            documents=document_count(core_url),
+            received=documents_received(core_url),
             repeated=self._repeated(asked),
-            comparison=compare(self.pages, documents_of(self._core_url), self._project.list_urls()),
+            comparison=compare(self.pages, documents_of(core_url), project.list_urls()),
         )
 
     def searchcrawl_to_local(self) -> Run:

@@ -69,9 +69,11 @@ class Project:
         (folder / "sources" / f"{SOURCE}.toml").write_text(source, encoding="utf-8")
         return cls(folder=folder, checkout=checkout)
 
-    def crawl(self, output: Path) -> Crawled:
+    def crawl(self, output: Path, *, processes: int = 1) -> Crawled:
         """One run; anything but exit 0 ends the benchmark with the end of its log."""
         command = [PYTHON, "-m", "searchcrawl", "crawl", SOURCE, "--json"]
+        # Earlier revisions, which are compared with this one, have no such option.
+        command += ["--processes", str(processes)] if processes > 1 else []
         cost = run_measured(command, cwd=self.folder, output=output, env={"PYTHONPATH": str(self.checkout)})
         if cost.exit_code != 0:
             errors = output.with_suffix(".err").read_text(encoding="utf-8", errors="replace")

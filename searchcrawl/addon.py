@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from scrapy import Spider
 from scrapy.crawler import Crawler
@@ -15,7 +15,14 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
 from searchcrawl.commit.cache_pipeline import CachePipeline
-from searchcrawl.composition import compose, compose_dry_run, compose_replay, reads_sitemaps
+from searchcrawl.composition import (
+    compose,
+    compose_dry_run,
+    compose_member,
+    compose_replay,
+    has_members,
+    reads_sitemaps,
+)
 from searchcrawl.convert.archive_middleware import ArchiveMiddleware
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
@@ -45,6 +52,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.refused_settings import SETTLED_AT, conceal_credentials
 from searchcrawl.sources.source_settings import DEFAULTS, FIXED, OF_SOURCE, list_left_out, list_own_defaults
 from searchcrawl.spiders.stage_manager import QuietLogFormatter, StageManager
+from searchcrawl.stages import Stages
 
 _Component = type[Any] | str
 _Ordered = Sequence[tuple[_Component, int]]
@@ -71,6 +79,12 @@ _LOGIN_OF_RENDERED: Final = "searchcrawl.login.login_middleware.RenderedLoginMid
 _RENDER: Final = "searchcrawl.render.render_middleware.RenderMiddleware"
 _SITEMAPS: Final = "searchcrawl.sitemaps.sitemap_extension.SitemapExtension"
 _BROWSER: Final = "searchcrawl.render.browser_pipeline.BrowserPipeline"
+
+_MEMBERS: Final = "searchcrawl.members.members_pipeline.MembersPipeline"
+_HAND_OVER: Final = "searchcrawl.members.hand_over_pipeline.HandOverPipeline"
+_MEMBER_END: Final = "searchcrawl.members.member_extension.MemberExtension"
+_DISPATCHING: Final = "searchcrawl.members.dispatch_scheduler.DispatchScheduler"
+_VISITING: Final = "searchcrawl.members.member_scheduler.MemberScheduler"
 
 _MIDDLEWARES: Final[_Ordered] = (
     # Between the engine (low numbers) and the downloader (high ones).
@@ -112,6 +126,9 @@ _PIPELINES: Final[_Ordered] = (
     (PageFilterPipeline, 160),
     (FieldsDigestPipeline, SETTLED_AT),
     (CachePipeline, 900),
+    # Opened after the writer, and closed before it.
+    (_MEMBERS, 910),
+    (_HAND_OVER, 920),
 )
 
 _EXTENSIONS: Final[_Ordered] = (
@@ -123,6 +140,7 @@ _EXTENSIONS: Final[_Ordered] = (
     (StallExtension, 250),
     (ProgressExtension, 300),
     (RunEndExtension, 900),
+    (_MEMBER_END, 950),
 )
 
 #: Components that store or deliver; they are not used for trying one page (``test``, ``explain --live``).
@@ -135,6 +153,35 @@ _REQUESTING: Final[AbstractSet[_Component]] = frozenset({
     RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, _LOGIN, _LOGIN_OF_RENDERED, DecompressionMiddleware,
     ProxyMiddleware, ArchiveMiddleware, TurnMiddleware, VisitLogMiddleware, PlaceholderPagePipeline, _SITEMAPS,
 })  # fmt: skip
+
+#: What reads pages; where members of the run do, its own process has none of it.
+_READING: Final[AbstractSet[_Component]] = frozenset({
+    FetchedFilterPipeline, BodyDigestPipeline, ConvertPipeline, PlaceholderPagePipeline, FieldsPipeline,
+    PageFilterPipeline, FieldsDigestPipeline,
+})  # fmt: skip
+#: What a member has of the run in the place of what stores and delivers.
+_OF_MEMBER: Final[AbstractSet[_Component]] = frozenset({_HAND_OVER, _MEMBER_END})
+_OF_MEMBERS: Final[AbstractSet[_Component]] = _OF_MEMBER | {_MEMBERS}
+
+
+class _Part(NamedTuple):
+    """What one process does of a crawl: the components that it does without, its scheduler, what builds its stages."""
+
+    left_out: AbstractSet[_Component]
+    scheduler: str | type[Any] | None
+    compose: Callable[[Crawler, Run], Stages]
+
+
+_ALONE: Final = _Part(_OF_MEMBERS | {ReplayMiddleware}, Scheduler, compose)
+_DRY_RUN: Final = _Part(_OF_MEMBERS | _STORING, None, compose_dry_run)
+_REPLAY: Final = _Part(_OF_MEMBERS | _REQUESTING, Scheduler, compose_replay)
+#: The process of a run whose pages members visit, and such a member.
+_LEADER: Final = _Part(_OF_MEMBER | _READING | {ReplayMiddleware}, _DISPATCHING, compose)
+_MEMBER: Final = _Part(
+    (_STORING - {PlaceholderPagePipeline, StallExtension, _MEMBER_END}) | {_MEMBERS, _SITEMAPS},
+    _VISITING,
+    compose_member,
+)
 
 #: The component nearest to the engine, after all others.
 _LAST: Final = -10_000
@@ -169,29 +216,46 @@ class SearchcrawlAddon:
             _protect_machine(spider, settings)
             return
         _tell_left_out(settings)
-        dry_run = getattr(spider, "dry_run", False)
+        part = _find_part(spider)
+        spider.inherited_settings = _list_changed(settings)
         for name in OF_SOURCE:
             if (settings.getpriority(name) or 0) < SETTINGS_PRIORITIES["spider"]:
                 settings.set(name, {}, priority="spider")
         settings.setdict(DEFAULTS, priority="addon")
-        for name, value in (_build_values(run, dry_run=dry_run) | conceal_credentials(run.source.settings)).items():
+        for name, value in (_build_values(run, part) | conceal_credentials(run.source.settings)).items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
-        replay = getattr(spider, "replay", False)
         # Without a handler nothing can be sent, whatever a user's own components ask for.
         handlers = dict.fromkeys((*settings["DOWNLOAD_HANDLERS_BASE"], *settings["DOWNLOAD_HANDLERS"], *_WEB))
-        settings.set("DOWNLOAD_HANDLERS", handlers if replay else handlers | _HANDLERS, priority="spider")
-        if not dry_run and settings.getdict("SPIDER_MIDDLEWARES"):
+        replays = part is _REPLAY
+        settings.set("DOWNLOAD_HANDLERS", handlers if replays else handlers | _HANDLERS, priority="spider")
+        if part is not _DRY_RUN and settings.getdict("SPIDER_MIDDLEWARES"):
             # They may drop a page without notice.
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", SettlingMiddleware, _LAST)
-        left_out = _find_unused(run.source) | (_STORING if dry_run else _REQUESTING if replay else {ReplayMiddleware})
+        left_out = _find_unused(run.source) | part.left_out
         for name, components in COMPONENTS.items():
             for component, number in components:
                 if component not in left_out:
                     settings.setdefault_in_component_priority_dict(name, load_object(component), number)
         # This comes last, because it reads settings.
-        build = compose_dry_run if dry_run else compose_replay if replay else compose
-        spider.stages = build(self._crawler, run)
+        spider.stages = part.compose(self._crawler, run)
+
+
+def _find_part(spider: Any) -> _Part:
+    """What this process does of a crawl."""
+    if getattr(spider, "dry_run", False):
+        return _DRY_RUN
+    if getattr(spider, "replay", False):
+        return _REPLAY
+    if hasattr(spider, "member"):
+        return _MEMBER
+    return _LEADER if has_members(spider.run.source) else _ALONE
+
+
+def _list_changed(settings: BaseSettings) -> dict[str, tuple[Any, int]]:
+    """The settings that are not Scrapy's own, with their priorities: members of the run begin with them."""
+    default = SETTINGS_PRIORITIES["default"]
+    return {name: (settings[name], level) for name in settings if (level := settings.getpriority(name) or 0) > default}
 
 
 def _find_unused(source: Source) -> AbstractSet[_Component]:
@@ -206,8 +270,8 @@ def _find_unused(source: Source) -> AbstractSet[_Component]:
     return unused
 
 
-def _build_values(run: Run, *, dry_run: bool) -> dict[str, Any]:
-    """The settings that follow from a source; ``dry_run`` if one page is tried."""
+def _build_values(run: Run, part: _Part) -> dict[str, Any]:
+    """The settings that follow from a source."""
     fetch = run.source.fetch
     values = {
         **FIXED,
@@ -224,9 +288,12 @@ def _build_values(run: Run, *, dry_run: bool) -> dict[str, Any]:
         "DOWNLOADER_MIDDLEWARES_BASE": {},
         "SPIDER_MIDDLEWARES_BASE": {},
     }
+    if part is _LEADER:
+        # The members have those of users.
+        values["ITEM_PIPELINES"] = {}
     # It is not set in settings.py, because it hands out rows of the URL table: a dry run and the spiders of users have
     # none.
-    return values if dry_run else values | {"SCHEDULER": Scheduler}
+    return values if part.scheduler is None else values | {"SCHEDULER": load_object(part.scheduler)}
 
 
 def _tell_left_out(settings: BaseSettings) -> None:

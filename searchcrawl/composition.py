@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from scrapy.crawler import Crawler
 
@@ -50,7 +50,11 @@ from searchcrawl.rules.targets import TargetRules
 from searchcrawl.run import Run, list_start_urls
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fetch_table import Fetch
+from searchcrawl.stack_file import StackFile
 from searchcrawl.stages import Stages
+
+if TYPE_CHECKING:
+    from searchcrawl.members.members import Members
 
 #: So many pages of the cache are under way.
 _REPLAYED_AT_ONCE: Final = 64
@@ -84,9 +88,53 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     add_fetching(stages, crawler, run, rate_limiter, traps, names=names)
     on_sitemap_part = _add_sitemaps(stages, run, frontier, submit=waiting.submit, revisits=revisits)
     listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=on_sitemap_part)
-    if run.project.logs.urls:
+    visited_here = not has_members(run.source)
+    if run.project.logs.urls and visited_here:
         listeners = _log_visits(listeners, stages.add(VisitLog()))
     stages.add(CachePipeline(crawler, run, waiting, traps, listeners, in_flight=frontier.in_flight, hold=frontier.hold))
+    if not visited_here:
+        stages.add(_build_members(stages, crawler, run, is_full=lambda: waiting.is_full))
+    return stages
+
+
+def has_members(source: Source) -> bool:
+    """Whether other processes visit the pages of a source; a session, and a browser, are those of one process."""
+    return source.fetch.processes > 1 and not source.render.in_use and source.login.type is None
+
+
+def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Callable[[], bool]) -> Members:
+    # Loaded where it is used: most runs have none of it.
+    from searchcrawl.members.member import start_member  # noqa: PLC0415
+    from searchcrawl.members.members import Members  # noqa: PLC0415
+    from searchcrawl.spiders.member_process import serve_run  # noqa: PLC0415
+
+    make = partial(
+        start_member,
+        run,
+        crawler.spider.inherited_settings,  # type: ignore[union-attr]  # the add-on has set it
+        serve_run,
+        rate_limiter=stages.get(RateLimiter),
+        robots=stages.find(RobotsFiles),
+    )
+    return Members(run, stages.get(Frontier), make, count=run.source.fetch.processes - 1, is_full=is_full)
+
+
+def compose_member(crawler: Crawler, run: Run) -> Stages:
+    """The stages of a member of a run, which visits and reads pages: the run itself is in another process."""
+    # Loaded where it is used: most runs have none of it.
+    from searchcrawl.members.hand_over_pipeline import HandOver  # noqa: PLC0415
+    from searchcrawl.members.link import LinkedRateLimiter, LinkedRobots  # noqa: PLC0415
+
+    stages, link = Stages(), crawler.spider.member  # type: ignore[union-attr]  # its process has set it
+    stages.add(link)
+    log = stages.add(VisitLog()) if run.project.logs.urls else None
+    stages.add(HandOver(link, log))
+    names = SharedNames(run.database, per_second=run.source.fetch.dns_per_second)
+    limiter, robots = LinkedRateLimiter(link), partial(LinkedRobots, link)
+    add_fetching(stages, crawler, run, limiter, _build_traps(run), names=names, build_robots=robots)
+    stacks = StackFile(run.project.logs_dir, run.source.name, member=link.setup.number)
+    seconds = crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS")
+    stages.add(StallExtension(run, seconds=seconds, stacks=stacks))
     return stages
 
 
@@ -148,6 +196,7 @@ def add_fetching(
     traps: TrapWatch,
     *,
     names: SharedNames | None = None,
+    build_robots: Callable[..., RobotsFiles] = RobotsFiles,
 ) -> None:
     """Adds what the download handler and the downloader middlewares need; with ``names`` lookups are shared."""
     stages.add(run, Run)
@@ -166,7 +215,7 @@ def add_fetching(
     side = stages.add(SideRequests.of_crawler(crawler, rate_limiter, targets))
     robots = run.source.robots
     if robots.obey:
-        files = RobotsFiles(
+        files = build_robots(
             side,
             rate_limiter,
             user_agent=robots.user_agent or run.project.user_agent,
@@ -174,7 +223,7 @@ def add_fetching(
             stored=StoredRobots(run),
             learns_delays=stages.find(DryRunRateLimiter) is not None,
         )
-        stages.add(files)
+        stages.add(files, RobotsFiles)
     if run.source.render.in_use or run.source.login.type == "browser":
         _add_browser(stages, run, targets)
 

@@ -193,6 +193,9 @@ class Document:
     At last: ``fields_digest`` (documents.digests) is that of what is indexed and of the whole text, from which a
     part may be taken. ``copy_digest`` is that of what is indexed alone, but for a title that is the name of a file, where
     copies are looked for: documents that have the same one are copies of each other.
+
+    A member of a run (``members``) hands it on without its body: ``records`` are those that the cache is to get (``cache.segment``),
+    None where it gets none, and ``sent_bytes`` the length of the body.
     """
 
     claim: Claim
@@ -218,6 +221,19 @@ class Document:
     body_digest: bytes = b""
     fields_digest: bytes = b""
     copy_digest: bytes | None = None
+    records: tuple[bytes, bytes] | None = None
+    sent_bytes: int | None = None
+
+    @property
+    def body_bytes(self) -> int:
+        """The length of the body, also where another process keeps it."""
+        return len(self.body) if self.sent_bytes is None else self.sent_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """What it takes in memory, about."""
+        texts = len(self.page.text) + len(self.page.whole) if self.page is not None else 0
+        return len(self.body) + sum(map(len, self.records or ())) + texts
 
     @property
     def same_answer(self) -> CachedAnswer | None:

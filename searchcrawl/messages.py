@@ -12,6 +12,18 @@ _FILE: Final = "messages.txt"
 _PACKAGE: Final = "searchcrawl."
 
 
+_LOGGERS: Final = ("searchcrawl", "scrapy", "twisted")
+_NOISY: Final = ("alembic", "asyncio", "aiohttp", "urllib3", "pysolr", "scrapy.middleware", "scrapy.statscollectors")
+
+
+def set_levels(level: str | int) -> None:
+    """Has this process make records from ``level`` on, and of libraries that say much from WARNING on."""
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(level)
+    for name in _NOISY:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
 class Message(NamedTuple):
     """A message: its id, the module that logs it, and its text with the places of what varies."""
 

@@ -14,13 +14,13 @@ _WORKS: Final = frozenset({("group_commit.py", "_commit"), ("thread.py", "run")}
 
 
 class StackFile:
-    """The file of one source, in its folder of logs; OSError where the disk fails.
+    """The file of one source, or of a ``member`` of its run, in its folder of logs; OSError where the disk fails.
 
     A process that was stopped, and wakes up after another has taken its source over, writes to a file without a name.
     """
 
-    def __init__(self, folder: Path, source: str) -> None:
-        self.path = folder / f"{source}.stacks"
+    def __init__(self, folder: Path, source: str, *, member: int = 0) -> None:
+        self.path = folder / (f"{source}~{member}.stacks" if member else f"{source}.stacks")
 
     def open(self) -> BinaryIO:
         """A new file, empty; an earlier one loses its name."""

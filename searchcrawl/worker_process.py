@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import resource
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
+from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Final
 
@@ -83,19 +85,7 @@ class WorkerProcess:
 
     def __init__(self, max_memory_bytes: int) -> None:
         """Starts it; raises OSError where the operating system has none left."""
-        self._socket, theirs = socket.socketpair()
-        try:
-            self._process = _SPAWN.Process(target=_serve, args=(theirs, max_memory_bytes), daemon=True)
-            # It lets signals through once it is started: before, and not in between.
-            resource_tracker.ensure_running()
-            with _blocking(*_OF_OWNER):
-                self._process.start()
-        except BaseException:
-            self._socket.close()
-            raise
-        finally:
-            # Only the process has it now: its death is seen.
-            theirs.close()
+        self._process, self._socket = spawn(_serve, max_memory_bytes)
         self.tasks = 0
 
     def send(self, data: memoryview, limit: TimeLimit) -> None:
@@ -124,6 +114,37 @@ class WorkerProcess:
             self._process.kill()
             self._process.join(_END_SECONDS)
         return self._process.exitcode
+
+
+def spawn(serve: Callable[..., None], *args: Any, is_leaf: bool = True) -> tuple[BaseProcess, socket.socket]:
+    """Starts a process that runs ``serve(SOCKET, *args)``, and the socket to it; raises OSError where there is none left.
+
+    It calls ``follow_owner`` first: until then it waits with signals. If it ``is_leaf`` it starts no processes itself.
+    """
+    ours, theirs = socket.socketpair()
+    try:
+        process = _SPAWN.Process(target=serve, args=(theirs, *args), daemon=is_leaf)
+        # It lets signals through once it is started: before, and not in between.
+        resource_tracker.ensure_running()
+        with _blocking(*_OF_OWNER):
+            process.start()
+        # Before multiprocessing waits for it: it may wait for this one.
+        atexit.register(process.kill)
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        # Only the process has it now: its death is seen.
+        theirs.close()
+    return process, ours
+
+
+def follow_owner() -> None:
+    """Leaves signals to the process that started this one, and has this one end with it."""
+    for number in _OF_OWNER:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _OF_OWNER)
+    threading.Thread(target=_exit_with_owner, daemon=True).start()
 
 
 @contextmanager
@@ -164,14 +185,11 @@ def build_memory_error(max_memory_bytes: int) -> WorkerLost:
 
 def _serve(connection: socket.socket, max_memory_bytes: int) -> None:
     """Runs in the process: does tasks until the owner closes the socket."""
-    for number in _OF_OWNER:
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _OF_OWNER)
+    follow_owner()
     # What is written to counts; on systems that do not count it, addresses do.
     _limit(resource.RLIMIT_DATA, max_memory_bytes)
     _limit(resource.RLIMIT_AS, max_memory_bytes + _RESERVED_BYTES)
     _limit(resource.RLIMIT_CORE, 0)
-    threading.Thread(target=_exit_with_owner, daemon=True).start()
     # Once so much was freed, the allocator keeps as much for the next task: giving it back each time costs a fifth more.
     bytearray(_KEPT_BYTES)
     connection.setblocking(True)

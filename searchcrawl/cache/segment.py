@@ -179,7 +179,10 @@ class SegmentWriter:
 
     def append(self, page: StoredPage) -> Place:
         """Appends a page; it is durable after ``sync``."""
-        response, fields = encode_page(page)
+        return self.append_records(*encode_page(page))
+
+    def append_records(self, response: bytes, fields: bytes) -> Place:
+        """Appends the two records of a page (``encode_page``); they are durable after ``sync``."""
         try:
             failpoints.reach("segment.append")
             self._cut_failed_append()

@@ -213,7 +213,7 @@ def _build_row(document: Document, places: Mapping[int, Place]) -> StoredDocumen
         fields_digest=document.fields_digest,
         copy_digest=document.copy_digest,
         mimetype=document.mimetype,
-        content_length=len(document.body),
+        content_length=document.body_bytes,
         etag=document.etag,
         last_modified=document.last_modified,
         last_changed_ms=clock.to_ms(document.fetched_at),

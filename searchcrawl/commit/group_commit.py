@@ -20,7 +20,7 @@ from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.admission.url_normalisation import normalise_found, normalise_parts, normalise_submitted
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.segment import Place, SegmentWriter
+from searchcrawl.cache.segment import Place, SegmentWriter, encode_page
 from searchcrawl.commit import decide, document_rows, link_rows
 from searchcrawl.commit.group import Group
 from searchcrawl.commit.link_rows import DisplayChanges, SitemapRows
@@ -291,7 +291,7 @@ class GroupCommit:
         self._listeners.on_commit(len(items))
         for part in parts:
             self._listeners.on_sitemap_part(part)
-        self._unsent_bytes += sum(len(document.body) for document in decided.stored if document.code == 200)
+        self._unsent_bytes += sum(document.body_bytes for document in decided.stored if document.code == 200)
         if self._unsent_bytes >= run.project.cache.threshold_bytes:
             self._seal()
 
@@ -347,7 +347,8 @@ class GroupCommit:
         places = {}
         for document in documents:
             if document.code == 200:
-                places[document.claim.url_id] = self._writer.append(document_rows.build_record(document))
+                records = document.records or encode_page(document_rows.build_record(document))
+                places[document.claim.url_id] = self._writer.append_records(*records)
         if places:
             self._writer.sync()
         return places
@@ -371,11 +372,8 @@ class GroupCommit:
 
 
 def _count_bytes(item: Item) -> int:
-    return len(item.body) if isinstance(item, Document) else 0
+    return item.body_bytes if isinstance(item, Document) else 0
 
 
 def _count_held(item: Item | None) -> int:
-    """What an item takes in memory, about."""
-    if not isinstance(item, Document):
-        return 0
-    return len(item.body) + (len(item.page.text) + len(item.page.whole) if item.page is not None else 0)
+    return item.held_bytes if isinstance(item, Document) else 0

@@ -152,7 +152,7 @@ class TurnedPages:
             url_id = document.claim.url_id
             place, size = earlier.get(url_id, (None, 0))
             before = self._read_words(document.claim.url, place, partial(self._find_earlier, url_id))
-            versions[url_id] = Version(before, words[url_id], len(document.body) - size)
+            versions[url_id] = Version(before, words[url_id], document.body_bytes - size)
         return versions
 
     def _note_judged(self, cluster: Cluster) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from searchcrawl.durable import make_folder
 from searchcrawl.exceptions import LogError
-from searchcrawl.messages import find_id
+from searchcrawl.messages import find_id, set_levels
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
@@ -117,8 +117,5 @@ def install_run_log(
         # Scrapy opens the root logger to everything: what is below the level has to be stopped here.
         file.setFormatter(_WithId(_FORMAT))
         file.setLevel(level)
-    for name in ("searchcrawl", "scrapy", "twisted"):
-        logging.getLogger(name).setLevel(level)
-    for noisy in ("alembic", "asyncio", "aiohttp", "urllib3", "pysolr", "scrapy.middleware", "scrapy.statscollectors"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
+    set_levels(level)
     return files

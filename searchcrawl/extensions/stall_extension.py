@@ -28,9 +28,9 @@ class StallExtension:
     of the kernel has faulthandler write the stacks to the log, and a moment later to the file that the next run reads.
     """
 
-    def __init__(self, run: Run, *, seconds: float) -> None:
+    def __init__(self, run: Run, *, seconds: float, stacks: StackFile | None = None) -> None:
         self._run = run
-        self._stacks = StackFile(run.project.logs_dir, run.source.name)
+        self._stacks = stacks or StackFile(run.project.logs_dir, run.source.name)
         self._log = run.project.logs_dir / f"{run.source.name}.log"
         self._seconds = seconds
         self._files: list[BinaryIO] = []

@@ -1,4 +1,4 @@
-"""Scrapy's scheduler: it hands out the claims of the window.
+"""Scrapy's schedulers: of a run, which hands out the claims of the window, and what those of its members share with it.
 
 The queue itself is the URL table (docs: decisions/url-table-is-the-queue). If a scheduler has no request, Scrapy asks
 it again only after five seconds. So a claim that may go earlier is handed to ``engine.crawl``, which is public (docs:
@@ -8,9 +8,10 @@ decisions/waking-the-engine).
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
@@ -32,30 +33,96 @@ from searchcrawl.stages import stages_of
 from searchcrawl.store.states import EndReason
 
 
-class Scheduler(BaseScheduler):
+class VisitScheduler(BaseScheduler):
+    """Hands visits to the engine, and ends those that fail outside of our own stages.
+
+    Requests of users' own spider code are accepted too, first in, first out; they are stored nowhere.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._others: deque[Request] = deque()
+        self._woken: deque[Request] = deque()
+
+    def listen(self) -> Self:
+        """Hears of the failures."""
+        connect = self._crawler.signals.connect
+        connect(self.item_dropped, signal=signals.item_dropped)
+        connect(self.item_error, signal=signals.item_error)
+        connect(self.spider_error, signal=signals.spider_error)
+        return self
+
+    def enqueue_request(self, request: Request) -> bool:
+        claim = find_claim(request)
+        if claim is None:
+            self._others.append(request)
+        elif request.meta.pop("woken", False):
+            self._woken.append(request)
+        else:
+            self._redirect(claim, request)
+        return True
+
+    @abstractmethod
+    def _redirect(self, claim: Claim, request: Request) -> None:
+        """Lets a visit wait for its turn at the host of ``request``."""
+
+    @abstractmethod
+    def _end(self, outcome: Outcome) -> None:
+        """Settles a row that did not reach the writer; otherwise the run would never end (X-D3)."""
+
+    def _take_waiting(self) -> Request | None:
+        """The next of the requests that wait for the engine alone."""
+        if self._woken:
+            return self._woken.popleft()
+        return self._others.popleft() if self._others else None
+
+    def _hand_to_engine(self, request: Request) -> None:
+        """Has the engine send a request that may go now: if a scheduler had none, it is asked again only seconds later."""
+        request.meta["woken"] = True
+        engine: Any = self._crawler.engine
+        engine.crawl(request)
+
+    def item_dropped(self, item: object, exception: Exception) -> None:
+        """Ends a visit whose page a pipeline of a user dropped: the page is not indexed."""
+        self._end_at(item, Code.NOT_INDEXED, rule=f"pipeline: {exception}")
+
+    def item_error(self, item: object, failure: Failure) -> None:
+        """Ends a visit at whose page a pipeline failed; the document in the store stays."""
+        stats: Any = self._crawler.stats
+        stats.inc_value(f"searchcrawl/read_errors/{type(failure.value).__name__}")
+        self._end_at(item, Code.CONVERSION_FAILED, error=repr(failure.value)[:300])
+
+    def spider_error(self, failure: Failure, response: Response | Failure) -> None:
+        """Ends a visit at whose response, or at whose failure, the spider or a component of a user failed."""
+        request: Request | None = getattr(response, "request", None)
+        claim = None if request is None else find_claim(request)
+        if claim is not None:
+            self._end(Outcome(claim=claim, code=Code.CONVERSION_FAILED, error=repr(failure.value)[:300]))
+
+    def _end_at(self, item: object, code: int, *, rule: str | None = None, error: str | None = None) -> None:
+        if isinstance(item, Document):
+            self._end(Outcome(claim=item.claim, code=code, rule=rule, error=error, redirects=item.redirects))
+        elif isinstance(item, Outcome):
+            self._end(item)
+
+
+class Scheduler(VisitScheduler):
     """Hands the claims of the spider's run to the engine. Threads may call ``_wake_from_thread`` and ``_stop`` only.
 
-    Redirected claims come back through ``enqueue_request`` and wait at their new host. Requests of users' own spider
-    code are accepted too, first in, first out; they are stored nowhere.
+    Redirected claims come back through ``enqueue_request`` and wait at their new host.
     """
 
     def __init__(self, crawler: Crawler, run: Run, frontier: Frontier) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
         self._run = run
         self._frontier = frontier
-        self._others: deque[Request] = deque()
-        self._woken: deque[Request] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._started = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Scheduler:
         stages = stages_of(crawler)
-        scheduler = cls(crawler, stages.get(Run), stages.get(Frontier))
-        crawler.signals.connect(scheduler.item_dropped, signal=signals.item_dropped)
-        crawler.signals.connect(scheduler.item_error, signal=signals.item_error)
-        crawler.signals.connect(scheduler.spider_error, signal=signals.spider_error)
-        return scheduler
+        return cls(crawler, stages.get(Run), stages.get(Frontier)).listen()
 
     def open(self, spider: Spider) -> None:
         run = self._run
@@ -73,24 +140,16 @@ class Scheduler(BaseScheduler):
     def has_pending_requests(self) -> bool:
         return not self._frontier.exhausted
 
-    def enqueue_request(self, request: Request) -> bool:
-        claim = find_claim(request)
-        if claim is None:
-            self._others.append(request)
-        elif request.meta.pop("woken", False):
-            self._woken.append(request)
-        else:
-            self._frontier.redirect(claim, request.meta["download_slot"], request)
-        return True
+    def _redirect(self, claim: Claim, request: Request) -> None:
+        self._frontier.redirect(claim, request.meta["download_slot"], request)
 
     def next_request(self) -> Request | None:
         if not self._started:
             self._started = True
             self._frontier.start(self._wake_from_thread)
-        if self._woken:
-            return self._woken.popleft()
-        if self._others:
-            return self._others.popleft()
+        request = self._take_waiting()
+        if request is not None:
+            return request
         request = self._next()
         if request is None:
             self._sleep()
@@ -111,30 +170,7 @@ class Scheduler(BaseScheduler):
         await asyncio.to_thread(self._frontier.close)
         reach("shutdown.drain")
 
-    def item_dropped(self, item: object, exception: Exception) -> None:
-        """Ends a visit whose page a pipeline of a user dropped: the page is not indexed."""
-        self._end_at(item, Code.NOT_INDEXED, rule=f"pipeline: {exception}")
-
-    def item_error(self, item: object, failure: Failure) -> None:
-        """Ends a visit at whose page a pipeline failed; the document in the store stays."""
-        self._crawler.stats.inc_value(f"searchcrawl/read_errors/{type(failure.value).__name__}")
-        self._end_at(item, Code.CONVERSION_FAILED, error=repr(failure.value)[:300])
-
-    def spider_error(self, failure: Failure, response: Response | Failure) -> None:
-        """Ends a visit at whose response, or at whose failure, the spider or a component of a user failed."""
-        request: Request | None = getattr(response, "request", None)
-        claim = None if request is None else find_claim(request)
-        if claim is not None:
-            self._end(Outcome(claim=claim, code=Code.CONVERSION_FAILED, error=repr(failure.value)[:300]))
-
-    def _end_at(self, item: object, code: int, *, rule: str | None = None, error: str | None = None) -> None:
-        if isinstance(item, Document):
-            self._end(Outcome(claim=item.claim, code=code, rule=rule, error=error, redirects=item.redirects))
-        elif isinstance(item, Outcome):
-            self._end(item)
-
     def _end(self, outcome: Outcome) -> None:
-        """Settles a row that did not reach the writer; otherwise the run would never end (X-D3)."""
         if self._frontier.window.host_of(outcome.claim.url_id) is not None:
             self._frontier.end_visit(outcome)
             self._frontier.settle(outcome)
@@ -168,8 +204,7 @@ class Scheduler(BaseScheduler):
         if request is None:
             self._sleep()
             return
-        request.meta["woken"] = True
-        engine.crawl(request)
+        self._hand_to_engine(request)
 
     def _wake_from_thread(self) -> None:
         if not self._loop.is_closed():

@@ -8,8 +8,17 @@ from scrapy.crawler import Crawler
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.http.visit_end import PUBLIC_ONLY, build_visit_end, find_claim, find_redirects
+from searchcrawl.http.visit_end import (
+    PUBLIC_ONLY,
+    VisitEnded,
+    build_visit_end,
+    find_claim,
+    find_redirects,
+    join_lines,
+)
+from searchcrawl.items import Claim, Outcome
 from searchcrawl.rules.boundary import Boundary, refusal_code
+from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.targets import TargetRules
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -52,7 +61,11 @@ class BoundaryMiddleware:
             # The pattern of the URL may have been cut after the row was claimed.
             decision = self._traps.refuse(claim) or decision
         if not decision.allowed:
-            rule = f"{decision.key}: {decision.rule}"
-            raise build_visit_end(
-                request, claim, refusal_code(decision), rule=rule, error=f"outside the boundary ({rule})"
-            )
+            raise VisitEnded(end_refused(claim, decision))
+
+
+def end_refused(claim: Claim, decision: Decision) -> Outcome:
+    """The end of a visit that the boundary, or a limit on traps, refuses."""
+    rule = f"{decision.key}: {decision.rule}"
+    error = f"{join_lines(f'outside the boundary ({rule})')}: {join_lines(claim.url)}"
+    return Outcome(claim=claim, code=int(refusal_code(decision)), rule=rule, error=error)

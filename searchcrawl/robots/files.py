@@ -254,10 +254,13 @@ class RobotsFiles:
             return await asyncio.to_thread(lambda: RobotsFile.parse(body, self._user_agent, url=url).prepare())
 
     def _keep_delay(self, origin: str, file: RobotsFile, *, starts: bool = True) -> None:
-        if file.crawl_delay_seconds and self._max_crawl_delay_seconds is not None:
-            seconds = min(file.crawl_delay_seconds, self._max_crawl_delay_seconds)
+        if seconds := self._find_delay(file):
             self._rate_limiter.set_crawl_delay(urls.host_and_port(origin), delay_seconds=seconds, starts=starts)
             self.slowed.add(origin)
+
+    def _find_delay(self, file: RobotsFile) -> float | None:
+        asked, most = file.crawl_delay_seconds, self._max_crawl_delay_seconds
+        return min(asked, most) if asked and most is not None else None
 
     def _keep(self, origin: str, copy: RobotsCopy) -> None:
         old = self._copies.pop(origin, None)

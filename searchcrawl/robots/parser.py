@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Self
+from typing import Any, Final, Self
 from urllib.parse import quote
 
 from protego import Protego
@@ -81,12 +81,18 @@ class _Rule:
     def matcher(self) -> Protego:
         return _build_matcher([self])
 
+    def __getstate__(self) -> dict[str, Any]:
+        return _without_matcher(self)
+
 
 @dataclass(frozen=True)
 class _Chunk:
     """Rules that follow each other in the order of precedence, and are tried together."""
 
     rules: Sequence[_Rule]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _without_matcher(self)
 
     @cached_property
     def matcher(self) -> Protego:
@@ -169,6 +175,11 @@ class RobotsFile:
         rules = (rule for chunk in self._chunks if not chunk.matcher.can_fetch(url, "*") for rule in chunk.rules)
         matching = (rule for rule in rules if not rule.allows and not rule.matcher.can_fetch(url, "*"))
         return [Decision(False, rule.line, self.url, _KEY) for rule in matching]
+
+
+def _without_matcher(rules: _Rule | _Chunk) -> dict[str, Any]:
+    """What is pickled: a matcher is built anew where it is needed."""
+    return {name: value for name, value in vars(rules).items() if name != "matcher"}
 
 
 def _build_matcher(rules: Sequence[_Rule]) -> Protego:

@@ -39,6 +39,12 @@ _LEAST_LOOKUPS: Final = 0.1
 _PROXY_FORM: Final = "must be http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"
 
 
+#: More are of no use: the first one has all that they read to write.
+_MOST_PROCESSES: Final = 64
+
+Processes = Annotated[int, Field(ge=1, le=_MOST_PROCESSES)]
+
+
 class FetchWindow(Window):
     """One of ``fetch.windows``: the delay on these days between two times of the day (C2)."""
 
@@ -80,6 +86,12 @@ class Fetch(Table):
         4,
         json_schema_extra={"unit": "requests"},
         description="The requests to one host that may run at the same time; it is 1 while a delay is in force.",
+    )
+    processes: Processes = Field(
+        1,
+        json_schema_extra={"unit": "processes"},
+        description="The processes of a run: one keeps the URL table and the index, the others visit and read pages. A source "
+        "that logs in or renders is visited by one.",
     )
     max_minutes: Amount = Field(0.0, description="A run ends after this time with exit code 3; 0 is no limit.")
     sites: Count = Field(

@@ -90,16 +90,11 @@ class SkipStep:
 def build_own_stage(
     crawler: Any, run: Run, pipelines: Sequence[tuple[str, Callable[[plugins.Document], Any]]]
 ) -> OwnPipeline:
-    """The stage for what users wrote for the documents of a source; asks its spider for start URLs.
-
-    Raises ConfigurationError.
-    """
+    """The stage for what users wrote for the documents of a source; raises ConfigurationError."""
     source, spider = run.source, crawler.spider
     steps: list[Step] = []
     if source.spider is not None:
         steps += _list_spider_steps(spider, source.spider)
-        if not getattr(spider, "dry_run", False) and _overrides(spider, "list_start_urls"):
-            run.own_starts = read_starts(spider.list_start_urls, source)
     steps += [PipelineStep(name, process_item) for name, process_item in pipelines]
     if source.document_service is not None:
         steps.append(ServiceStep(source.document_service, _make_service(run, source.document_service)))
@@ -109,6 +104,12 @@ def build_own_stage(
         seconds=crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS") or None,
         tell=partial(crawler.signals.send_catch_log_async, spider=spider),
     )
+
+
+def note_own_starts(crawler: Any, run: Run) -> None:
+    """Asks the spider of a source for start URLs; raises ConfigurationError."""
+    if run.source.spider is not None and _overrides(crawler.spider, "list_start_urls"):
+        run.own_starts = read_starts(crawler.spider.list_start_urls, run.source)
 
 
 def _make_service(run: Run, name: str) -> plugins.DocumentService:

@@ -27,8 +27,8 @@ class Ran(NamedTuple):
     error: BaseException | None
 
 
-def run_spider(process: AsyncCrawlerProcess, spider: type[Spider], **arguments: Any) -> Ran:
-    """Runs the reactor until the spider is closed, so only once in a process."""
+def run_spider(process: AsyncCrawlerProcess, spider: type[Spider], *, signals: bool = True, **arguments: Any) -> Ran:
+    """Runs the reactor until the spider is closed, so only once in a process; with ``signals`` these end it."""
     # Everything loaded by now lives as long as the process: the garbage collector need not look at it.
     gc.disable()
     crawler = process.create_crawler(spider)
@@ -38,7 +38,7 @@ def run_spider(process: AsyncCrawlerProcess, spider: type[Spider], **arguments: 
     gc.set_threshold(*_COLLECTED)
     gc.enable()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    process.start()
+    process.start(install_signal_handlers=signals)
     return Ran(crawler, task.exception() if task.done() and not task.cancelled() else None)
 
 

@@ -58,8 +58,7 @@ class StageManager(ItemPipelineManager):
         self._stages: list[Callable[[Any], Any]] = [pipeline.process_item for pipeline in ours]
         run = getattr(getattr(self.crawler, "spider", None), "run", None)
         if run is not None and (self._theirs or run.source.has_document_plugins):
-            at = next(number for number, pipeline in enumerate(ours) if isinstance(pipeline, FieldsPipeline))
-            self._stages.insert(at, self._build_own_stage(run))
+            self._add_own_stage(run, [number for number, each in enumerate(ours) if isinstance(each, FieldsPipeline)])
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -120,9 +119,19 @@ class StageManager(ItemPipelineManager):
             if hasattr(mw, method):
                 self._check_mw_method_spider_arg(getattr(mw, method))
 
-    def _build_own_stage(self, run: Run) -> Callable[[Any], Any]:
+    def _add_own_stage(self, run: Run, places: list[int]) -> None:
+        """Adds what users wrote; where members of the run read the pages, there is no place for it here."""
         # Loaded where it is used: most sources have none of it.
-        from searchcrawl.spiders.own_spider import build_own_stage  # noqa: PLC0415
+        from searchcrawl.spiders.own_spider import note_own_starts  # noqa: PLC0415
+
+        spider = self.crawler.spider  # type: ignore[union-attr]  # the manager is that of a source
+        if not getattr(spider, "dry_run", False) and not hasattr(spider, "member"):
+            note_own_starts(self.crawler, run)
+        for place in places:
+            self._stages.insert(place, self._build_own_stage(run))
+
+    def _build_own_stage(self, run: Run) -> Callable[[Any], Any]:
+        from searchcrawl.spiders.own_spider import build_own_stage  # noqa: PLC0415  # see above
 
         pipelines = [
             (name, partial(pipeline.process_item, spider=self._spider) if takes_spider else pipeline.process_item)

@@ -101,6 +101,10 @@ class CrawlCommand(Command):
             help="a key of the source file for this run, as fetch.delay_seconds=5; repeatable",
         )
 
+        parser.add_argument(
+            "--processes", metavar="N", help="crawl with N processes: the same as --set fetch.processes=N"
+        )
+
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
         if opts.all:
             from searchcrawl.cli.crawl_all import crawl_all  # noqa: PLC0415  # it loads what starts crawls, an HTTP client too
@@ -151,6 +155,8 @@ class CrawlCommand(Command):
         # With Scrapy --set is the long form of -s; names of settings are upper case, and keys are not.
         opts.set += [pair for pair in opts.overrides if _SETTING.match(pair)]
         opts.overrides = [pair for pair in opts.overrides if not _SETTING.match(pair)]
+        if opts.processes is not None:
+            opts.overrides.append(f"fetch.processes={opts.processes}")
         super().check_use(args, opts)
         if not args and not opts.all:
             raise UsageError(f"missing argument: searchcrawl {self.name} {self.syntax()}")

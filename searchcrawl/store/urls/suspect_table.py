@@ -5,6 +5,7 @@ Such a suspect is visited after all other URLs, alone: if the run stops turning 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from sqlalchemy import Select, select, update
@@ -14,7 +15,7 @@ from searchcrawl.items import Claim
 from searchcrawl.rules.failures import MOST_STOPS, Failures
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import urls
-from searchcrawl.store.statements import is_one_of
+from searchcrawl.store.statements import is_one_of, split
 from searchcrawl.store.states import CLAIMED, FetchState
 from searchcrawl.store.urls import url_table
 
@@ -67,6 +68,14 @@ def _note_stop(transaction: Transaction, url_id: int, failures: Failures, run_id
         values = {"fetch_state": int(FetchState.SETTLED), "code": int(Code.SET_ASIDE), "rule": None, "due_ms": None}
         error = f"the crawler stopped turning {MOST_STOPS} times while it read the page"
         transaction.execute(row.values(**values, error=error, run_id=run_id))
+
+
+def suspect(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Has rows that a member of a run had under way visited after all others, one by one (``members``)."""
+    for part in split(url_ids):
+        transaction.execute(
+            update(urls).where(_CLAIMED, urls.c.id.in_(part)).values(fetch_state=int(FetchState.SUSPECT))
+        )
 
 
 def try_again(transaction: Transaction, source_id: int) -> None:

@@ -1,0 +1,117 @@
+"""One side of the socket between the process of a run and a member: values, pickled, each with its length before it."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+_LENGTH: Final = struct.Struct("!Q")
+#: So many bytes may wait to be sent before who sends should wait.
+_MOST_WAITING_BYTES: Final = 4 << 20
+
+
+class Channel(asyncio.Protocol):
+    """Sends values, and calls ``take`` with each that comes; ``lost`` is called once, when the other side has ended.
+
+    Both sides are processes of ours: pickles of anybody else must not come here. ``send`` may be called by any thread,
+    all else by the event loop that has opened it. What is sent before waits.
+    """
+
+    def __init__(self, take: Callable[[Any], None], lost: Callable[[], None]) -> None:
+        self._take = take
+        self._lost = lost
+        self._received = bytearray()
+        self._early: list[Any] = []
+        self._transport: asyncio.Transport | None = None
+        self._room = asyncio.Event()
+        self._room.set()
+        self._owner = 0
+        self._lock = threading.Lock()
+
+    async def open(self, connection: socket.socket) -> None:
+        """Takes the socket over."""
+        self._loop = asyncio.get_running_loop()
+        await self._loop.create_connection(lambda: self, sock=connection)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much waits to be sent that no more should come."""
+        return not self._room.is_set()
+
+    async def wait_for_room(self) -> None:
+        """Waits until more may be sent, or the other side has ended."""
+        await self._room.wait()
+
+    def send(self, value: Any) -> None:
+        """Sends a value; raises what pickling it does. Nothing is sent to a side that has ended."""
+        with self._lock:
+            if not self._owner:
+                self._early.append(value)
+                return
+        if threading.get_ident() == self._owner:
+            self._write(value)
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._write, value)
+
+    def hold_back(self) -> None:
+        """Takes no more values for now, but those that have come already."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def let_through(self) -> None:
+        """Takes values again."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Closes this side once all is sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        transport.set_write_buffer_limits(high=_MOST_WAITING_BYTES)
+        with self._lock:
+            self._owner, early = threading.get_ident(), self._early
+            self._early = []
+        for value in early:
+            self._write(value)
+
+    def data_received(self, data: bytes) -> None:
+        received, at = self._received, 0
+        received += data
+        while len(received) - at >= _LENGTH.size:
+            begin = at + _LENGTH.size
+            end = begin + _LENGTH.unpack_from(received, at)[0]
+            if len(received) < end:
+                break
+            with memoryview(received)[begin:end] as packed:
+                value = pickle.loads(packed)  # noqa: S301  # of a process of ours
+            at = end
+            self._take(value)
+        if at:
+            del received[:at]
+
+    def pause_writing(self) -> None:
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        self._room.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._room.set()
+        self._lost()
+
+    def _write(self, value: Any) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        packed = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+        self._transport.writelines((_LENGTH.pack(len(packed)), packed))

@@ -1,0 +1,168 @@
+"""A member's side of the link to the process of its run: what it asks there, and what it hands on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+import socket
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from searchcrawl.exceptions import HostBlocked, SearchcrawlError, StoreError
+from searchcrawl.members.channel import Channel
+from searchcrawl.members.messages import Call, Failed, Logged, Reply, Setup, Stopped, Tell
+from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.robots.files import RobotsCopy, RobotsFiles
+from searchcrawl.run import Shutdown
+
+
+class Link:
+    """The link of one member; ``listen`` is told what is no reply. The process ends when the other side has."""
+
+    def __init__(self, connection: socket.socket, setup: Setup, *, lost: Callable[[], None]) -> None:
+        self.setup = setup
+        self._connection = connection
+        self._numbers = count(1)
+        self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._listener: Callable[[Any], None] = lambda message: None
+        self.channel = Channel(self._take, lost)
+        self.send = self.channel.send
+
+    def listen(self, listener: Callable[[Any], None]) -> None:
+        """Calls ``listener`` with each message that is no reply."""
+        self._listener = listener
+
+    async def open(self) -> None:
+        """Begins to send, and to hear."""
+        await self.channel.open(self._connection)
+
+    async def ask(self, name: str, **arguments: Any) -> Any:
+        """What the process of the run answers; raises HostBlocked, and StoreError for all else."""
+        number = next(self._numbers)
+        self._asked[number] = asyncio.get_running_loop().create_future()
+        try:
+            self.send(Call(number, name, arguments))
+            return await self._asked[number]
+        finally:
+            del self._asked[number]
+
+    def tell(self, name: str, **arguments: Any) -> None:
+        """The same without an answer."""
+        self.send(Tell(name, arguments))
+
+    def _take(self, message: Any) -> None:
+        if not isinstance(message, Reply):
+            self._listener(message)
+            return
+        waiting = self._asked.get(message.number)
+        if waiting is None or waiting.done():
+            return
+        if message.code is not None:
+            waiting.set_exception(HostBlocked(message.error or "", code=message.code))
+        elif message.error is not None:
+            waiting.set_exception(StoreError(message.error))
+        else:
+            waiting.set_result(message.value)
+
+
+class LinkedRateLimiter(RateLimiter):
+    """The limits that the process of the run keeps for all."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def wait_until_allowed(self, host: str) -> None:
+        await self._link.ask("wait_until_allowed", host=host)
+
+    async def acquire_request(self, host: str) -> None:
+        await self._link.ask("acquire_request", host=host)
+
+    def release_request(self, host: str) -> None:
+        self._link.tell("release_request", host=host)
+
+    async def acquire_host(self, host: str) -> None:
+        await self._link.ask("acquire_host", host=host)
+
+    def release_host(self, host: str) -> None:
+        self._link.tell("release_host", host=host)
+
+    def set_crawl_delay(self, host: str, *, delay_seconds: float, starts: bool = True) -> None:
+        self._link.tell("set_crawl_delay", host=host, delay_seconds=delay_seconds, starts=starts)
+
+    def start_delay(self, host: str) -> None:
+        self._link.tell("start_delay", host=host)
+
+    def pause(self, host: str, *, seconds: float) -> None:
+        self._link.tell("pause", host=host, seconds=seconds)
+
+
+class LinkedRobots(RobotsFiles):
+    """The robots.txt files that the process of the run fetches for all."""
+
+    def __init__(self, link: Link, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._link = link
+
+    async def _fetch(self, origin: str, *, inside: bool) -> RobotsCopy:
+        copy: RobotsCopy = await self._link.ask("robots", origin=origin, inside=inside)
+        if copy.file is not None and self._find_delay(copy.file):
+            self.slowed.add(origin)
+        self._keep(origin, copy)
+        return copy
+
+
+class LinkedShutdown(Shutdown):
+    """Has the process of the run end it."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__()
+        self._link = link
+
+    def stop(self, reason: str) -> None:
+        self._link.send(Stopped(reason))
+
+    def fail(self, error: Exception) -> None:
+        if self.failure is None:
+            self.failure = error
+            self._link.send(Failed(_make_portable(error)))
+
+
+class LinkedLog(logging.Handler):
+    """Has records written to the log of the run."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(link.setup.log_level)
+        self._link = link
+        self._formatter = logging.Formatter()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._link.send(Logged(self._describe(record)))
+        except Exception:  # noqa: BLE001  # as all handlers do
+            self.handleError(record)
+
+    def _describe(self, record: logging.LogRecord) -> dict[str, Any]:
+        names = ("name", "levelno", "levelname", "pathname", "lineno", "created", "msecs")
+        facts = {name: getattr(record, name) for name in names}
+        text = self._formatter.formatException(record.exc_info) if record.exc_info else record.exc_text
+        plain = isinstance(record.msg, str) and _is_plain(record.args)
+        message = {"msg": record.msg, "args": record.args} if plain else {"msg": record.getMessage(), "args": ()}
+        return {**facts, **message, "exc_text": text}
+
+
+def _is_plain(arguments: Any) -> bool:
+    """Whether the arguments of a record are values that any process can read."""
+    if isinstance(arguments, dict):
+        return _is_plain(tuple(arguments.values()))
+    return arguments is None or all(isinstance(value, str | int | float | bool | None) for value in arguments)
+
+
+def _make_portable(error: Exception) -> Exception:
+    """The error, or one that can be pickled and says the same."""
+    try:
+        known = pickle.loads(pickle.dumps(error))  # noqa: S301  # our own
+    except Exception:  # noqa: BLE001  # whatever a class of a user or of a library does there
+        return StoreError(str(error))
+    return error if isinstance(known, SearchcrawlError) and str(known) == str(error) else StoreError(str(error))

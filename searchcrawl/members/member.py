@@ -1,0 +1,140 @@
+"""One member of a run, as the process of the run sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from multiprocessing.process import BaseProcess
+from socket import socket
+from typing import Any, Final, NamedTuple
+
+from searchcrawl.items import Claim
+from searchcrawl.members.channel import Channel
+from searchcrawl.members.messages import Call, Finish, Reply, Setup, Tell
+from searchcrawl.members.services import Services
+from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.robots.files import RobotsFiles
+from searchcrawl.run import Run
+from searchcrawl.stack_file import StackFile
+from searchcrawl.worker_process import spawn
+
+#: A process whose socket has closed is ending, and then its exit code says why.
+_EXIT_SECONDS: Final = 5.0
+
+
+class Death(NamedTuple):
+    """How a process ended; ``stalled``: it did not turn any more, ``by_visit``: because of a page."""
+
+    how: str
+    stalled: bool
+    by_visit: bool
+
+
+def start_member(
+    run: Run,
+    settings: Mapping[str, tuple[Any, int]],
+    serve: Callable[[socket, Setup], None],
+    number: int,
+    *,
+    rate_limiter: RateLimiter,
+    robots: RobotsFiles | None,
+) -> Member:
+    """Starts the member of a number, whose process runs ``serve``; raises OSError where there is no process left."""
+    setup = Setup(
+        number=number,
+        project=run.project,
+        source=run.source,
+        source_id=run.source_id,
+        lease=run.lease,
+        row=run.row,
+        fingerprint=run.fingerprint,
+        forced=run.forced,
+        settings=settings,
+        log_level=logging.getLogger("searchcrawl").getEffectiveLevel(),
+    )
+    stacks = StackFile(run.project.logs_dir, run.source.name, member=number)
+    process, connection = spawn(serve, setup, is_leaf=False)
+    return Member(number, process, connection, stacks, partial(Services, rate_limiter, robots))
+
+
+class Member:
+    """A process that visits and reads pages; ``build_services`` makes what answers its calls with a function that sends."""
+
+    def __init__(
+        self,
+        number: int,
+        process: BaseProcess,
+        connection: socket,
+        stacks: StackFile,
+        build_services: Callable[[Callable[[Reply], None]], Services],
+    ) -> None:
+        self.number = number
+        self.is_ready = self.has_closed = False
+        #: by row: the host and the claim of each visit that it has begun, or is to begin
+        self.under_way: dict[int, tuple[str, Claim]] = {}
+        self._process = process
+        self._connection = connection
+        self._stacks = stacks
+        self._build_services = build_services
+        self._ended = asyncio.Event()
+
+    async def open(self, take: Callable[[Any], None], lost: Callable[[], None]) -> None:
+        """Begins to hear: ``take`` gets each message that is no call, ``lost`` is called when the process has ended."""
+        self._tell, self._tell_lost = take, lost
+        self._channel = Channel(self._take, self._lose)
+        self._services = self._build_services(self._channel.send)
+        await self._channel.open(self._connection)
+
+    def send(self, message: Any) -> None:
+        """Sends a message."""
+        self._channel.send(message)
+
+    def hold_back(self) -> None:
+        """Hears nothing for now."""
+        self._channel.hold_back()
+
+    def let_through(self) -> None:
+        """Hears again."""
+        self._channel.let_through()
+
+    async def finish(self) -> None:
+        """Has it end what it has under way; returns once the process has ended."""
+        self.is_ready = False
+        self.send(Finish())
+        await self._ended.wait()
+
+    async def find_death(self) -> Death:
+        """How the process ended; ends it where it did not."""
+        return await asyncio.to_thread(self._find_death)
+
+    def note_closed(self) -> None:
+        """Notes that it ends; where it does not, it is ended."""
+        self.has_closed = True
+        asyncio.get_running_loop().call_later(_EXIT_SECONDS, self._process.kill)
+
+    def _take(self, message: Any) -> None:
+        if isinstance(message, Call):
+            self._services.answer(message)
+        elif isinstance(message, Tell):
+            self._services.note(message)
+        else:
+            self._tell(message)
+
+    def _lose(self) -> None:
+        self._services.close()
+        self._ended.set()
+        self._tell_lost()
+
+    def _find_death(self) -> Death:
+        self._process.join(_EXIT_SECONDS)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join(_EXIT_SECONDS)
+        code = self._process.exitcode
+        how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        stalled = self._stacks.is_written()
+        by_visit = stalled and self._stacks.is_of_visit()
+        self._stacks.remove()
+        return Death("it stopped turning" if stalled else how, stalled, by_visit)

@@ -1,0 +1,228 @@
+"""The processes that visit and read the pages of a run, which keeps the table, the limits, the writer and the delivery.
+
+Each has one socket to the process of the run (docs: decisions/members). One that ends by itself is replaced; what it had
+under way is visited by the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import zlib
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from searchcrawl.codes import Code
+from searchcrawl.convert.archive_reader import MARK, is_called_archive
+from searchcrawl.exceptions import LeaseLost, StoreError, WorkersUnavailable
+from searchcrawl.frontier.frontier import Frontier
+from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.members.member import Death, Member
+from searchcrawl.members.messages import Closed, Ended, Failed, GoOn, Logged, Moved, Ready, Stopped, Visit
+from searchcrawl.run import Run
+from searchcrawl.store.urls import suspect_table
+
+logger = logging.getLogger(__name__)
+
+#: A host stays with its member until this one has so many visits more than another.
+_SPREAD: Final = 2
+#: A row that was under way so often when a member ended by itself is visited last, alone.
+_MOST_DEATHS: Final = 3
+#: So many members may end one after the other, none of them having ended a visit.
+_MOST_LOST: Final = 5
+
+Item = Document | Outcome
+
+
+class Members:
+    """Has members visit claims; for the event loop of the run.
+
+    ``make`` starts the member of a number, whose messages go to the function that it is given. ``take`` is awaited with the
+    end of each visit; while it waits, nothing more comes from that member. ``is_full`` tells whether the writer is behind.
+    ``wake`` is called when there may be room for one more visit.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        frontier: Frontier,
+        make: Callable[[int], Member],
+        *,
+        count: int,
+        is_full: Callable[[], bool],
+    ) -> None:
+        self._run = run
+        self._frontier = frontier
+        self._make = make
+        self._is_full = is_full
+        self._members = [make(number) for number in range(1, count + 1)]
+        self._deaths: Counter[int] = Counter()
+        self._lost_in_row = 0
+        self._finishing = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.wake: Callable[[], None] = lambda: None
+        self.stats: Callable[[str, int], None] = lambda name, count: None
+
+    async def open(self, take: Callable[[Item], Awaitable[Any]]) -> None:
+        """Connects with the processes, which were started already."""
+        self._take_item = take
+        for member in self._members:
+            await self._connect(member)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more visit may begin."""
+        if self._finishing or self._is_full():
+            return False
+        under_way = sum(len(member.under_way) for member in self._members)
+        return under_way < self._run.source.fetch.concurrency and any(member.is_ready for member in self._members)
+
+    def visit(self, host: str, claim: Claim) -> None:
+        """Has a claim visited, by the member that it was redirected in, or by any."""
+        waits_in: Member | None = self._frontier.take_redirected(claim)
+        if waits_in is not None and waits_in.is_ready:
+            waits_in.under_way[claim.url_id] = host, claim
+            waits_in.send(GoOn(claim.url_id))
+            return
+        member = self._choose(host, claim)
+        member.under_way[claim.url_id] = host, claim
+        member.send(Visit(host, claim))
+
+    async def finish(self) -> None:
+        """Has the members end the visits that they have under way, and end themselves."""
+        self._finishing = True
+        self._frontier.stop_handing_out()
+        await asyncio.gather(*(member.finish() for member in self._members))
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        for member in self._members:
+            self._put_back(member)
+
+    def _choose(self, host: str, claim: Claim) -> Member:
+        """A member of few visits: for a host the same one, if it may be, and for an archive with all of its files."""
+        ready = [member for member in self._members if member.is_ready]
+        archive = claim.url.partition(MARK)[0]
+        is_archive = archive != claim.url or is_called_archive(archive)
+        home = ready[zlib.crc32((archive if is_archive else host).encode("utf-8", "replace")) % len(ready)]
+        least = min(ready, key=lambda member: len(member.under_way))
+        return home if is_archive or len(home.under_way) <= len(least.under_way) + _SPREAD else least
+
+    async def _connect(self, member: Member) -> None:
+        await member.open(lambda message: self._take(member, message), lambda: self._start(self._replace(member)))
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _take(self, member: Member, message: Any) -> None:
+        if isinstance(message, Ended):
+            self._start(self._end(member, message.item))
+        elif isinstance(message, Moved):
+            self._move(member, message)
+        elif isinstance(message, Ready):
+            member.is_ready = True
+            self.wake()
+        elif isinstance(message, Logged):
+            _log(message)
+        elif isinstance(message, Failed):
+            self._run.shutdown.fail(message.error)
+        elif isinstance(message, Stopped):
+            self._run.shutdown.stop(message.reason)
+        elif isinstance(message, Closed):
+            self._close(member, message)
+
+    async def _end(self, member: Member, item: Item) -> None:
+        if member.under_way.pop(item.claim.url_id, None) is None:
+            return
+        self._lost_in_row = 0
+        self._deaths.pop(item.claim.url_id, None)
+        if self._is_full():
+            # What comes meanwhile waits in the socket, and the member waits behind it.
+            member.hold_back()
+            await self._take_item(item)
+            member.let_through()
+        else:
+            await self._take_item(item)
+        self.wake()
+
+    def _move(self, member: Member, message: Moved) -> None:
+        found = member.under_way.pop(message.url_id, None)
+        if found is not None:
+            self._frontier.redirect(found[1], message.host, member)
+            self.wake()
+
+    def _close(self, member: Member, message: Closed) -> None:
+        member.note_closed()
+        for name, count in message.stats.items():
+            self.stats(name, count)
+        if not self._finishing:
+            # By itself, as for the limit of memory.
+            self._run.shutdown.stop(message.reason)
+
+    async def _replace(self, member: Member) -> None:
+        """What follows when a member has ended: others visit what it had, and another one comes in its place."""
+        member.is_ready = False
+        death = await member.find_death()
+        if member.has_closed:
+            return
+        logger.warning(
+            "a process of the run ended by itself (%s); what it was visiting: %d", death.how, len(member.under_way)
+        )
+        self._lost_in_row += 1
+        try:
+            await self._settle(member, death)
+        except (StoreError, LeaseLost) as error:
+            self._run.shutdown.fail(error)
+            return
+        if self._finishing:
+            return
+        if self._lost_in_row >= _MOST_LOST:
+            self._run.shutdown.fail(WorkersUnavailable(f"processes of the run end one after the other ({death.how})"))
+            return
+        try:
+            self._members[member.number - 1] = follower = self._make(member.number)
+        except OSError as error:
+            self._run.shutdown.fail(WorkersUnavailable(f"no process can be started: {error}"))
+            return
+        await self._connect(follower)
+
+    async def _settle(self, member: Member, death: Death) -> None:
+        """Decides about the visits that a member had under way when it ended."""
+        visits = list(member.under_way.values())
+        if death.by_visit and len(visits) == 1:
+            member.under_way.clear()
+            error = f"the process that read it stopped turning: {visits[0][1].url}"
+            await self._take_item(
+                Outcome(claim=visits[0][1], code=Code.CONVERSION_LIMIT, error=error, stopped_worker=True)
+            )
+            return
+        self._deaths.update(claim.url_id for _, claim in visits)
+        last = [claim for _, claim in visits if death.stalled or self._deaths[claim.url_id] >= _MOST_DEATHS]
+        if last:
+            await self._visit_last(last)
+            for claim in last:
+                del member.under_way[claim.url_id]
+        self._put_back(member)
+        self.wake()
+
+    async def _visit_last(self, claims: list[Claim]) -> None:
+        rows = [claim.url_id for claim in claims]
+        await asyncio.to_thread(self._run.write, lambda transaction: suspect_table.suspect(transaction, rows))
+        for claim in claims:
+            self._frontier.window.release(claim.url_id)
+            logger.warning("visited last, for processes of the run ended while they visited it: %s", claim.url)
+        self._frontier.note_committed(len(claims))
+
+    def _put_back(self, member: Member) -> None:
+        for host, claim in member.under_way.values():
+            self._frontier.put_back(claim, host)
+        member.under_way.clear()
+
+
+def _log(message: Logged) -> None:
+    record = logging.makeLogRecord(dict(message.facts))
+    target = logging.getLogger(record.name)
+    if target.isEnabledFor(record.levelno):
+        target.handle(record)

@@ -1,0 +1,121 @@
+"""What the process of a run and its members tell each other; all of it is pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.project import Project
+from searchcrawl.store.runs.lease import Lease
+from searchcrawl.store.runs.run_table import RunRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What a member begins with: the run, as ``run.begin`` made it, and the settings that are not Scrapy's own.
+
+    ``settings`` have their priorities. ``number`` is that of the member, from 1.
+    """
+
+    number: int
+    project: Project
+    source: Source
+    source_id: int
+    lease: Lease
+    row: RunRow
+    fingerprint: str
+    forced: tuple[str, ...]
+    settings: Mapping[str, tuple[Any, int]]
+    log_level: int
+
+
+# To a member.
+
+
+class Visit(NamedTuple):
+    """A row that is to be visited now."""
+
+    host: str
+    claim: Claim
+
+
+class GoOn(NamedTuple):
+    """A redirected visit, which waited for its new host, may go on."""
+
+    url_id: int
+
+
+class Reply(NamedTuple):
+    """The answer to a Call: its value, or why there is none; with a ``code`` the host is blocked."""
+
+    number: int
+    value: Any = None
+    error: str | None = None
+    code: int | None = None
+
+
+class Finish(NamedTuple):
+    """Nothing more is to be visited."""
+
+
+# From a member.
+
+
+class Ready(NamedTuple):
+    """It can visit."""
+
+
+class Ended(NamedTuple):
+    """A visit is over."""
+
+    item: Document | Outcome
+
+
+class Moved(NamedTuple):
+    """A visit was redirected, and waits for its turn at ``host``."""
+
+    url_id: int
+    host: str
+
+
+class Call(NamedTuple):
+    """Asks for something (``services``); the answer has the same number."""
+
+    number: int
+    name: str
+    arguments: Mapping[str, Any]
+
+
+class Tell(NamedTuple):
+    """The same where no answer is needed."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+class Failed(NamedTuple):
+    """The run cannot go on (``Shutdown.fail``)."""
+
+    error: Exception
+
+
+class Stopped(NamedTuple):
+    """The run is to end (``Shutdown.stop``)."""
+
+    reason: str
+
+
+class Logged(NamedTuple):
+    """A record of its log: ``facts`` are attributes of a LogRecord."""
+
+    facts: Mapping[str, Any]
+
+
+class Closed(NamedTuple):
+    """It ends, for the reason of Scrapy; ``stats`` are counts for its statistics."""
+
+    reason: str
+    stats: Mapping[str, int]

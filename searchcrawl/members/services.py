@@ -1,0 +1,81 @@
+"""What the process of a run does for its members: the limits of hosts, which are one set, and robots.txt files."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+from searchcrawl.exceptions import HostBlocked, SearchcrawlError
+from searchcrawl.http.visit_end import join_lines
+from searchcrawl.members.messages import Call, Reply, Tell
+from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.robots.files import RobotsCopy, RobotsFiles
+
+logger = logging.getLogger(__name__)
+
+#: Calls that take something of a host, each with what gives it back.
+_GIVES_BACK: Final = {"acquire_request": "release_request", "acquire_host": "release_host"}
+ROBOTS: Final = "robots"
+
+
+class Services:
+    """Answers the calls of one member with ``send``; ``close`` gives back what it held. For the event loop."""
+
+    def __init__(self, rate_limiter: RateLimiter, robots: RobotsFiles | None, send: Callable[[Reply], None]) -> None:
+        self._rate_limiter = rate_limiter
+        self._robots = robots
+        self._send = send
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._held: Counter[tuple[str, str]] = Counter()
+
+    def answer(self, call: Call) -> None:
+        """Begins to answer a call."""
+        task = asyncio.ensure_future(self._answer(call))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def note(self, tell: Tell) -> None:
+        """Does what needs no answer."""
+        if tell.name in _GIVES_BACK.values():
+            self._held[tell.name, tell.arguments["host"]] -= 1
+        getattr(self._rate_limiter, tell.name)(**tell.arguments)
+
+    def close(self) -> None:
+        """Ends what is under way, and gives back what the member held: it has ended."""
+        for task in self._tasks:
+            task.cancel()
+        for (name, host), count in self._held.items():
+            for _ in range(count):
+                getattr(self._rate_limiter, name)(host)
+        self._held.clear()
+
+    async def _answer(self, call: Call) -> None:
+        try:
+            reply = Reply(call.number, await self._find(call))
+        except HostBlocked as error:
+            reply = Reply(call.number, error=str(error), code=error.code)
+        except Exception as error:
+            # Whatever it is: who asked would wait for ever.
+            if not isinstance(error, SearchcrawlError):
+                logger.exception("a process of the run gets no answer: %s", call.name)
+            reply = Reply(call.number, error=join_lines(error))
+        self._send(reply)
+
+    async def _find(self, call: Call) -> Any:
+        if call.name == ROBOTS:
+            return await self._find_robots(**call.arguments)
+        found = getattr(self._rate_limiter, call.name)(**call.arguments)
+        if inspect.isawaitable(found):
+            found = await found
+        if call.name in _GIVES_BACK:
+            self._held[_GIVES_BACK[call.name], call.arguments["host"]] += 1
+        return found
+
+    async def _find_robots(self, origin: str, *, inside: bool) -> RobotsCopy | None:
+        if self._robots is None:
+            return None
+        return self._robots.find(origin) or await self._robots.fetch(origin, inside=inside)
