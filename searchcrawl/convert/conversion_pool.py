@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
-from typing import NamedTuple
 
 from searchcrawl.convert.converter import ConversionContext, Converter
-from searchcrawl.items import Link, Page
+from searchcrawl.items import Page
+from searchcrawl.packed_page import PackedPage, pack_page, unpack_page
 from searchcrawl.worker_pool import MAX_MEMORY_BYTES, TIMEOUT_SECONDS, WorkerPool
 
 
@@ -42,42 +41,17 @@ class ConversionPool:
             pool.close()
 
 
-class _PackedPage(NamedTuple):
-    """A page without its links; the links as lines, with a byte for the nofollow of each, and the texts of some by place.
-
-    Unpickling hundreds of thousands of Link objects would stop all other threads until it is done.
-    """
-
-    page: Page
-    urls: str
-    nofollow: bytes
-    texts: dict[int, tuple[str, ...]]
-
-
 def _convert_packed(
     convert: Callable[[bytes, ConversionContext], Page], body: bytes, context: ConversionContext
-) -> _PackedPage:
+) -> PackedPage:
     """Runs in the worker process."""
-    page = convert(body, context)
-    urls = "\n".join(link.url for link in page.links)
-    texts = {place: link.texts for place, link in enumerate(page.links) if link.texts}
-    return _PackedPage(replace(page, links=()), urls, bytes(link.nofollow for link in page.links), texts)
+    return pack_page(convert(body, context))
 
 
-def _unpack(packed: _PackedPage) -> Page:
-    urls = packed.urls.split("\n") if packed.nofollow else []
-    texts = packed.texts.get
-    links = tuple(
-        Link(url, bool(nofollow), texts=texts(place, ()))
-        for place, (url, nofollow) in enumerate(zip(urls, packed.nofollow, strict=True))
-    )
-    return replace(packed.page, links=links)
-
-
-def _hand_over(done: Future[_PackedPage], page: Future[Page]) -> None:
+def _hand_over(done: Future[PackedPage], page: Future[Page]) -> None:
     """Runs in a thread of the pool."""
     try:
-        unpacked = _unpack(done.result())
+        unpacked = unpack_page(done.result())
     except Exception as error:  # noqa: BLE001 - whatever it is, the page must not wait for ever
         page.set_exception(error)
     else:

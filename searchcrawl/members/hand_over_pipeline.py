@@ -33,7 +33,7 @@ class HandOver:
 
     def end(self, item: Document | Outcome) -> None:
         """Hands on the end of a visit."""
-        self._link.send(Ended(_pack(item) if isinstance(item, Document) else item))
+        self._link.send(Ended.of(_pack(item) if isinstance(item, Document) else item))
         # Where that failed, the visit ends with the failure.
         self._under_way.discard(item.claim.url_id)
         if self._log is not None:

@@ -118,7 +118,7 @@ class Members:
 
     def _take(self, member: Member, message: Any) -> None:
         if isinstance(message, Ended):
-            self._start(self._end(member, message.item))
+            self._start(self._end(member, message.unpack()))
         elif isinstance(message, Moved):
             self._move(member, message)
         elif isinstance(message, Ready):

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from searchcrawl.changed_copy import copy_with
 from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.packed_page import PackedPage, pack_page, unpack_page
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.store.runs.lease import Lease
@@ -69,9 +71,21 @@ class Ready(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A visit is over."""
+    """A visit is over; the ``page`` of its document comes beside it."""
 
     item: Document | Outcome
+    page: PackedPage | None = None
+
+    @classmethod
+    def of(cls, item: Document | Outcome) -> Ended:
+        """The end of a visit, packed."""
+        if isinstance(item, Outcome) or item.page is None:
+            return cls(item)
+        return cls(copy_with(item, page=None), pack_page(item.page))
+
+    def unpack(self) -> Document | Outcome:
+        """The end of the visit."""
+        return self.item if self.page is None else copy_with(self.item, page=unpack_page(self.page))
 
 
 class Moved(NamedTuple):
