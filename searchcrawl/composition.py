@@ -8,6 +8,7 @@ that are due again may be claimed.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -56,6 +57,8 @@ from searchcrawl.stages import Stages
 if TYPE_CHECKING:
     from searchcrawl.members.members import Members
 
+logger = logging.getLogger(__name__)
+
 #: So many pages of the cache are under way.
 _REPLAYED_AT_ONCE: Final = 64
 #: What a crash loses of a replay costs no request, and a transaction of many pages costs less for each.
@@ -89,6 +92,8 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     on_sitemap_part = _add_sitemaps(stages, run, frontier, submit=waiting.submit, revisits=revisits)
     listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=on_sitemap_part)
     visited_here = not has_members(run.source)
+    if visited_here and run.source.fetch.processes > 1:
+        logger.info("fetch.processes: a source that logs in or renders is crawled by one process")
     if run.project.logs.urls and visited_here:
         listeners = _log_visits(listeners, stages.add(VisitLog()))
     stages.add(CachePipeline(crawler, run, waiting, traps, listeners, in_flight=frontier.in_flight, hold=frontier.hold))

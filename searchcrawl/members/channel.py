@@ -15,6 +15,13 @@ _LENGTH: Final = struct.Struct("!Q")
 _MOST_WAITING_BYTES: Final = 4 << 20
 
 
+def send_blocking(connection: socket.socket, value: Any) -> None:
+    """Sends one value where no event loop runs: what a process says that cannot begin, or cannot go on."""
+    packed = _pack(value)
+    connection.setblocking(True)
+    connection.sendall(b"".join(packed))
+
+
 class Channel(asyncio.Protocol):
     """Sends values, and calls ``take`` with each that comes; ``lost`` is called once, when the other side has ended.
 
@@ -46,6 +53,13 @@ class Channel(asyncio.Protocol):
     async def wait_for_room(self) -> None:
         """Waits until more may be sent, or the other side has ended."""
         await self._room.wait()
+
+    async def send_last(self, value: Any) -> None:
+        """Sends a value, and waits until all is sent."""
+        if self._transport is not None:
+            self._transport.set_write_buffer_limits(high=0)
+        self.send(value)
+        await self.wait_for_room()
 
     def send(self, value: Any) -> None:
         """Sends a value; raises what pickling it does. Nothing is sent to a side that has ended."""
@@ -113,5 +127,9 @@ class Channel(asyncio.Protocol):
     def _write(self, value: Any) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        packed = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-        self._transport.writelines((_LENGTH.pack(len(packed)), packed))
+        self._transport.writelines(_pack(value))
+
+
+def _pack(value: Any) -> tuple[bytes, bytes]:
+    packed = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    return _LENGTH.pack(len(packed)), packed

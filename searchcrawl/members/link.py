@@ -10,7 +10,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from searchcrawl.exceptions import HostBlocked, SearchcrawlError, StoreError
+from searchcrawl.exceptions import HostBlocked, SearchcrawlError, StoreError, WorkersUnavailable
+from searchcrawl.http.visit_end import join_lines
 from searchcrawl.members.channel import Channel
 from searchcrawl.members.messages import Call, Failed, Logged, Reply, Setup, Stopped, Tell
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -126,7 +127,7 @@ class LinkedShutdown(Shutdown):
     def fail(self, error: Exception) -> None:
         if self.failure is None:
             self.failure = error
-            self._link.send(Failed(_make_portable(error)))
+            self._link.send(Failed(make_portable(error)))
 
 
 class LinkedLog(logging.Handler):
@@ -159,10 +160,11 @@ def _is_plain(arguments: Any) -> bool:
     return arguments is None or all(isinstance(value, str | int | float | bool | None) for value in arguments)
 
 
-def _make_portable(error: Exception) -> Exception:
+def make_portable(error: BaseException) -> Exception:
     """The error, or one that can be pickled and says the same."""
     try:
         known = pickle.loads(pickle.dumps(error))  # noqa: S301  # our own
     except Exception:  # noqa: BLE001  # whatever a class of a user or of a library does there
-        return StoreError(str(error))
-    return error if isinstance(known, SearchcrawlError) and str(known) == str(error) else StoreError(str(error))
+        known = None
+    same = isinstance(known, SearchcrawlError) and str(known) == str(error)
+    return known if same else WorkersUnavailable(f"a process of the run cannot go on: {join_lines(repr(error))}")

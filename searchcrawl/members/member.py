@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import pickle
 from collections.abc import Callable, Mapping
 from functools import partial
 from multiprocessing.process import BaseProcess
 from socket import socket
 from typing import Any, Final, NamedTuple
 
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Claim
 from searchcrawl.members.channel import Channel
 from searchcrawl.members.messages import Call, Finish, Reply, Setup, Tell
@@ -55,8 +58,19 @@ def start_member(
         log_level=logging.getLogger("searchcrawl").getEffectiveLevel(),
     )
     stacks = StackFile(run.project.logs_dir, run.source.name, member=number)
+    _require_portable(settings)
     process, connection = spawn(serve, setup, is_leaf=False)
     return Member(number, process, connection, stacks, partial(Services, rate_limiter, robots))
+
+
+def _require_portable(settings: Mapping[str, tuple[Any, int]]) -> None:
+    """Raises ConfigurationError for a setting that no other process can have, as a function without a name."""
+    for name, (value, _) in settings.items():
+        try:
+            pickle.dumps(value)
+        except Exception as error:
+            message = f"cannot be handed to other processes, as fetch.processes asks: {join_lines(error)}"
+            raise ConfigurationError("settings", name, message) from error
 
 
 class Member:

@@ -28,7 +28,7 @@ class MemberExtension:
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
         return extension
 
-    def spider_closed(self, spider: Spider, reason: str) -> None:
+    async def spider_closed(self, spider: Spider, reason: str) -> None:
         stats = self._crawler.stats.get_stats()
         ours = {name: count for name, count in stats.items() if name.startswith(_OURS) and isinstance(count, int)}
-        self._link.send(Closed(reason, ours))
+        await self._link.channel.send_last(Closed(reason, ours))

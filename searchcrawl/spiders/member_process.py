@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from contextlib import suppress
 from typing import Final
 
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.settings import Settings
 
-from searchcrawl.members.link import Link, LinkedLog, LinkedShutdown
-from searchcrawl.members.messages import Setup
+from searchcrawl.members.channel import send_blocking
+from searchcrawl.members.link import Link, LinkedLog, LinkedShutdown, make_portable
+from searchcrawl.members.messages import Closed, Failed, Setup
 from searchcrawl.memory import return_large_blocks
 from searchcrawl.messages import set_levels
 from searchcrawl.run import Run
@@ -19,6 +21,7 @@ from searchcrawl.sources.loading import build_boundary
 from searchcrawl.spiders.running import run_spider
 from searchcrawl.spiders.spider_loader import find_spider_class
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.states import EndReason
 from searchcrawl.worker_process import follow_owner
 
 _ENDED: Final = 0
@@ -29,18 +32,33 @@ def serve_run(connection: socket.socket, setup: Setup) -> None:
     follow_owner()
     return_large_blocks()
     os.umask(int(setup.project.umask, 8))
+    spare = connection.dup()
     link = Link(connection, setup, lost=lambda: os._exit(_ENDED))
     _log_to(link)
-    settings = Settings()
+    try:
+        failure = _visit(link)
+    except Exception as error:  # noqa: BLE001  # whatever it is, the run has to know
+        failure = error
+    if failure is not None:
+        # The loop has ended, or did not begin.
+        with suppress(OSError):
+            send_blocking(spare, Failed(make_portable(failure)))
+            send_blocking(spare, Closed(EndReason.STOPPED, {}))
+    # Threads of native libraries may still run while an interpreter ends, and crash.
+    os._exit(_ENDED)
+
+
+def _visit(link: Link) -> BaseException | None:
+    """Runs the reactor; returns the error with which the crawl did not begin."""
+    setup, settings = link.setup, Settings()
     for name, (value, priority) in setup.settings.items():
         settings.set(name, value, priority=priority)
     run = _build_run(link, patience_seconds=settings.getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS"))
     values = {"name": setup.source.name, "source": setup.source, "project": setup.project, "member": link}
     spider = type("MemberSpider", (find_spider_class(setup.project, setup.source),), values | {"__module__": __name__})
     ran = run_spider(AsyncCrawlerProcess(settings), spider, signals=False, run=run)
-    if ran.error is not None:
-        run.shutdown.fail(ran.error if isinstance(ran.error, Exception) else RuntimeError(repr(ran.error)))
     run.database.close()
+    return ran.error
 
 
 def _build_run(link: Link, *, patience_seconds: float) -> Run:

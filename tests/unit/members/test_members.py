@@ -1,0 +1,252 @@
+"""Which member visits what, and what becomes of the visits of one that ended by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from sqlalchemy import func, select
+
+from searchcrawl.codes import Code
+from searchcrawl.commit.group_commit import WriterQueue
+from searchcrawl.exceptions import WorkersUnavailable
+from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.members.member import Death
+from searchcrawl.members.members import Members
+from searchcrawl.members.messages import Ended, GoOn, Moved, Ready, Visit
+from searchcrawl.store.schema import urls
+from searchcrawl.store.states import FetchState
+from searchcrawl.urls import host_and_port
+from tests.filled_store import SITE, FilledStore
+from tests.unit.frontier.test_frontier import build_frontier
+
+_HOST: Final = host_and_port(SITE)
+_KILLED: Final = Death("signal 9", stalled=False, by_visit=False)
+_STALLED: Final = Death("it stopped turning", stalled=True, by_visit=True)
+_FROZEN: Final = Death("it stopped turning", stalled=True, by_visit=False)
+
+
+class FakeMember:
+    """A member without a process; tests say what comes from it, and how it ends."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.is_ready = self.has_closed = False
+        self.under_way: dict[int, tuple[str, Claim]] = {}
+        self.sent: list[Any] = []
+        self.death = _KILLED
+
+    async def open(self, take: Callable[[Any], None], lost: Callable[[], None]) -> None:
+        self.take, self.lose = take, lost
+        take(Ready())
+
+    def send(self, message: Any) -> None:
+        self.sent.append(message)
+
+    async def finish(self) -> None:
+        self.is_ready = False
+
+    async def find_death(self) -> Death:
+        return self.death
+
+    def hold_back(self) -> None:
+        pass
+
+    let_through = hold_back
+
+
+class Scene:
+    """A run with rows that are claimed, its members, and what was handed to the writer."""
+
+    def __init__(self, filled: FilledStore, count: int) -> None:
+        self.run = filled.run
+        self.frontier = build_frontier(filled, WriterQueue())
+        self.made: list[FakeMember] = []
+        self.taken: list[Document | Outcome] = []
+        self.members = Members(self.run, self.frontier, self._make, count=count, is_full=lambda: False)
+        self.failures: list[Exception] = []
+        self.run.shutdown.fail = self.failures.append  # type: ignore[method-assign]
+
+    def _make(self, number: int) -> Any:
+        self.made.append(FakeMember(number))
+        return self.made[-1]
+
+    async def take(self, item: Document | Outcome) -> None:
+        self.taken.append(item)
+        self.frontier.end_visit(item)
+
+    async def visit(self, count: int) -> list[Claim]:
+        """Has so many rows visited."""
+        claims = []
+        async with asyncio.timeout(20):
+            while len(claims) < count:
+                found = self.frontier.next_claim()
+                if found is None:
+                    await asyncio.sleep(0.01)
+                    continue
+                self.members.visit(*found)
+                claims.append(found[1])
+        return claims
+
+    async def lose(self, member: FakeMember, death: Death) -> None:
+        member.death = death
+        member.lose()
+        while self.members._tasks:
+            await asyncio.wait(self.members._tasks)
+
+
+@pytest.fixture
+def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path, store_url)
+    store.admit(*(f"/{number}" for number in range(8)))
+    yield store
+    store.close()
+
+
+def count_state(filled: FilledStore, state: FetchState) -> int:
+    """How many rows have a state."""
+    query = select(func.count()).where(urls.c.fetch_state == int(state))
+    return int(filled.run.read(lambda transaction: transaction.execute(query).scalar_one()))
+
+
+def play(filled: FilledStore, work: Callable[[Scene], Any], *, count: int = 2) -> Scene:
+    async def run() -> Scene:
+        scene = Scene(filled, count)
+        await scene.members.open(scene.take)
+        scene.frontier.start(lambda: None)
+        # A host gets more than one request at once when it has answered.
+        scene.frontier.window.hosts.find_or_add(_HOST).visited = True
+        try:
+            await work(scene)
+        finally:
+            scene.frontier.close()
+        return scene
+
+    return asyncio.run(run())
+
+
+def test_visit_when_a_host_has_several_then_members_share_them(filled: FilledStore) -> None:
+    async def work(scene: Scene) -> None:
+        await scene.visit(4)
+        loads = sorted(len(member.under_way) for member in scene.made)
+        assert loads[0] >= 1
+        assert sum(loads) == 4
+
+    play(filled, work)
+
+
+def test_visit_when_it_was_redirected_then_it_goes_on_where_it_was(filled: FilledStore) -> None:
+    async def work(scene: Scene) -> None:
+        (claim,) = await scene.visit(1)
+        (member,) = (member for member in scene.made if member.under_way)
+        member.take(Moved(claim.url_id, "b.example:80"))
+        assert not member.under_way
+        async with asyncio.timeout(20):
+            while not any(isinstance(message, GoOn) for message in member.sent):
+                await scene.visit(1)
+        assert claim.url_id in member.under_way
+
+    play(filled, work)
+
+
+def test_visit_when_its_member_ended_meanwhile_then_another_begins_anew(filled: FilledStore) -> None:
+    async def work(scene: Scene) -> None:
+        (claim,) = await scene.visit(1)
+        (member,) = (member for member in scene.made if member.under_way)
+        member.take(Moved(claim.url_id, "b.example:80"))
+        await scene.lose(member, _KILLED)
+        await scene.visit(5)
+        sent = [message for each in scene.made for message in each.sent if isinstance(message, Visit)]
+        assert [message.claim.url_id for message in sent].count(claim.url_id) == 2
+
+    play(filled, work)
+
+
+def test_death_when_it_was_killed_then_its_visits_go_to_others_and_nobody_is_blamed(filled: FilledStore) -> None:
+    async def work(scene: Scene) -> None:
+        claims = await scene.visit(4)
+        lost = max(scene.made, key=lambda member: len(member.under_way))
+        ids = set(lost.under_way)
+        await scene.lose(lost, _KILLED)
+        assert len(scene.made) == 3
+        again = await scene.visit(len(ids))
+        assert {claim.url_id for claim in again} == ids
+        assert not scene.taken
+        assert len(claims) == 4
+
+    play(filled, work)
+
+
+def test_death_when_it_stopped_turning_with_one_page_then_this_one_is_blamed(filled: FilledStore) -> None:
+    async def work(scene: Scene) -> None:
+        (claim,) = await scene.visit(1)
+        (member,) = (member for member in scene.made if member.under_way)
+        await scene.lose(member, _STALLED)
+        (outcome,) = scene.taken
+        assert isinstance(outcome, Outcome)
+        assert (outcome.claim, outcome.code, outcome.stopped_worker) == (claim, Code.CONVERSION_LIMIT, True)
+
+    play(filled, work)
+
+
+@pytest.mark.parametrize(("death", "pages"), [(_STALLED, 3), (_FROZEN, 1)])
+def test_death_when_it_stopped_turning_and_nobody_knows_why_then_its_pages_are_visited_last(
+    filled: FilledStore, death: Death, pages: int
+) -> None:
+    async def work(scene: Scene) -> None:
+        claims = await scene.visit(pages)
+        (member,) = (member for member in scene.made if member.under_way)
+        await scene.lose(member, death)
+        assert not scene.taken
+        assert count_state(filled, FetchState.SUSPECT) == len(claims)
+        assert scene.frontier.in_flight() == 0
+
+    play(filled, work, count=1)
+
+
+def test_death_when_a_page_is_under_way_each_time_then_it_is_visited_last(filled: FilledStore) -> None:
+    async def work(scene: Scene) -> None:
+        for _ in range(3):
+            await scene.visit(1)
+            await scene.lose(scene.made[-1], _KILLED)
+        assert count_state(filled, FetchState.SUSPECT) == 1
+        assert not scene.failures
+
+    play(filled, work, count=1)
+
+
+def test_death_when_no_visit_ends_in_between_then_the_run_does(filled: FilledStore) -> None:
+    async def work(scene: Scene) -> None:
+        for _ in range(5):
+            await scene.lose(scene.made[-1], _KILLED)
+        assert isinstance(scene.failures[0], WorkersUnavailable)
+        assert len(scene.made) == 5
+
+    play(filled, work, count=1)
+
+
+def test_end_when_visits_end_in_between_then_deaths_end_no_run(filled: FilledStore) -> None:
+    async def work(scene: Scene) -> None:
+        for _ in range(7):
+            (claim,) = await scene.visit(1)
+            scene.made[-1].take(Ended(Outcome(claim=claim, code=404)))
+            await asyncio.sleep(0.01)
+            await scene.lose(scene.made[-1], _KILLED)
+        assert not scene.failures
+        assert len(scene.taken) == 7
+
+    play(filled, work, count=1)
+
+
+def test_finish_when_visits_are_under_way_in_a_dead_member_then_they_are_claimed_by_nobody(filled: FilledStore) -> None:
+    async def work(scene: Scene) -> None:
+        await scene.visit(2)
+        await scene.members.finish()
+        assert not scene.members.has_room
+        assert scene.frontier.in_flight() == 0
+
+    play(filled, work)
+    assert count_state(filled, FetchState.FETCHING) == 0

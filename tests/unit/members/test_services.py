@@ -1,0 +1,120 @@
+"""What the process of a run does for its members: it answers each call, and takes back what a dead one held (C2, C3)."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from typing import Any
+
+from searchcrawl.exceptions import HostBlocked
+from searchcrawl.members.messages import Call, Reply, Tell
+from searchcrawl.members.services import ROBOTS, Services
+from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.robots.files import RobotsCopy
+from searchcrawl.robots.parser import RobotsFile
+
+
+class NotingLimiter(RateLimiter):
+    """Notes what was called."""
+
+    def __init__(self) -> None:
+        self.called: list[tuple[str, str]] = []
+        self.waits = asyncio.Event()
+
+    async def wait_until_allowed(self, host: str) -> None:
+        self.called.append(("wait", host))
+        if host == "blocked:80":
+            raise HostBlocked("it asked for a pause", code=429)
+        if host == "broken:80":
+            raise ValueError("\x1b[31mbroken")
+        if host == "slow:80":
+            await self.waits.wait()
+
+    async def acquire_request(self, host: str) -> None:
+        self.called.append(("acquire", host))
+
+    def release_request(self, host: str) -> None:
+        self.called.append(("release", host))
+
+    def start_delay(self, host: str) -> None:
+        self.called.append(("start", host))
+
+
+def ask(*calls: Call | Tell, robots: Any = None, closes: bool = False) -> tuple[list[Reply], list[tuple[str, str]]]:
+    """What was answered, and what the limits of hosts were asked."""
+    replies: list[Reply] = []
+
+    async def run() -> list[tuple[str, str]]:
+        limiter = NotingLimiter()
+        services = Services(limiter, robots, replies.append)
+        for call in calls:
+            if isinstance(call, Call):
+                services.answer(call)
+            else:
+                services.note(call)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        if closes:
+            services.close()
+            await asyncio.sleep(0)
+        return limiter.called
+
+    return replies, asyncio.run(run())
+
+
+def test_answer_when_a_host_allows_a_request_then_the_reply_has_the_number() -> None:
+    replies, called = ask(Call(7, "wait_until_allowed", {"host": "a:80"}), Tell("start_delay", {"host": "a:80"}))
+
+    assert (replies, called) == ([Reply(7)], [("wait", "a:80"), ("start", "a:80")])
+
+
+def test_answer_when_the_host_is_blocked_then_the_reply_says_with_which_code() -> None:
+    replies, _ = ask(Call(1, "wait_until_allowed", {"host": "blocked:80"}))
+
+    assert replies == [Reply(1, error="it asked for a pause", code=429)]
+
+
+def test_answer_when_something_unexpected_fails_then_who_asked_does_not_wait_for_ever() -> None:
+    replies, _ = ask(Call(1, "wait_until_allowed", {"host": "broken:80"}))
+
+    assert [(reply.number, reply.code, "\x1b" in str(reply.error)) for reply in replies] == [(1, None, False)]
+
+
+def test_close_when_a_member_held_requests_then_they_are_given_back_and_what_waits_ends() -> None:
+    held, given = {"host": "a:80"}, {"host": "b:80"}
+    replies, called = ask(
+        Call(1, "acquire_request", held),
+        Call(2, "acquire_request", held),
+        Call(3, "acquire_request", given),
+        Tell("release_request", given),
+        Call(4, "wait_until_allowed", {"host": "slow:80"}),
+        closes=True,
+    )
+
+    assert [reply.number for reply in replies] == [1, 2, 3]
+    assert called[-2:] == [("release", "a:80")] * 2
+    assert called.count(("release", "b:80")) == 1
+
+
+def test_robots_when_they_are_known_then_the_copy_of_the_run_is_the_answer() -> None:
+    file = RobotsFile.parse(b"User-agent: *\nDisallow: /no\n", "x", url="http://a.example/robots.txt")
+    assert not file.decide("http://a.example/no/1").allowed
+    copy = RobotsCopy(expires=1.0, file=file)
+
+    class Known:
+        def find(self, origin: str) -> RobotsCopy | None:
+            return copy if origin == "http://a.example" else None
+
+        async def fetch(self, origin: str, *, inside: bool) -> RobotsCopy:
+            return RobotsCopy(expires=2.0, error="none")
+
+    replies, _ = ask(
+        Call(1, ROBOTS, {"origin": "http://a.example", "inside": True}),
+        Call(2, ROBOTS, {"origin": "http://b.example", "inside": True}),
+        robots=Known(),
+    )
+    there = pickle.loads(pickle.dumps(replies[0].value))
+
+    assert there.file.decide("http://a.example/no/1").rule == "Disallow: /no"
+    assert there.file.decide("http://a.example/yes").allowed
+    assert replies[1].value.error == "none"
