@@ -21,7 +21,7 @@ MAX_FUNCTION_LINES = 40
 #: A file that Scrapy calls is named by its role; the others named here are where Twisted is met on purpose.
 SCRAPY_FILES = (
     r"(.*/)?\w+_(middleware|handler|pipeline|extension|spider)\.py"
-    r"|frontier/scheduler\.py|spiders/(spider_loader|running|stage_manager)\.py"
+    r"|frontier/scheduler\.py|members/\w+_scheduler\.py|spiders/(spider_loader|running|stage_manager|member_process)\.py"
     r"|http/(visit_end|side_requests|library_internals)\.py"
     r"|engine/\w+\.py|cli/(.*/)?\w+\.py|(addon|composition|stages)\.py"
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 import socket
 import struct
 import threading
 from collections.abc import Callable
 from typing import Any, Final
+
+from searchcrawl.worker_process import pack, unpack
 
 _LENGTH: Final = struct.Struct("!Q")
 #: So many bytes may wait to be sent before who sends should wait.
@@ -17,9 +18,10 @@ _MOST_WAITING_BYTES: Final = 4 << 20
 
 def send_blocking(connection: socket.socket, value: Any) -> None:
     """Sends one value where no event loop runs: what a process says that cannot begin, or cannot go on."""
-    packed = _pack(value)
+    length, packed = _frame(value)
     connection.setblocking(True)
-    connection.sendall(b"".join(packed))
+    connection.sendall(length)
+    connection.sendall(packed)
 
 
 class Channel(asyncio.Protocol):
@@ -106,8 +108,7 @@ class Channel(asyncio.Protocol):
             end = begin + _LENGTH.unpack_from(received, at)[0]
             if len(received) < end:
                 break
-            with memoryview(received)[begin:end] as packed:
-                value = pickle.loads(packed)  # noqa: S301  # of a process of ours
+            value = unpack(received[begin:end])
             at = end
             self._take(value)
         if at:
@@ -127,9 +128,9 @@ class Channel(asyncio.Protocol):
     def _write(self, value: Any) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        self._transport.writelines(_pack(value))
+        self._transport.writelines(_frame(value))
 
 
-def _pack(value: Any) -> tuple[bytes, bytes]:
-    packed = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+def _frame(value: Any) -> tuple[bytes, memoryview]:
+    packed = pack(value)
     return _LENGTH.pack(len(packed)), packed

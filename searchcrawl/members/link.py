@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import pickle
 import socket
 from collections.abc import Callable
 from itertools import count
@@ -17,6 +16,7 @@ from searchcrawl.members.messages import Call, Failed, Logged, Reply, Setup, Sto
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
 from searchcrawl.run import Shutdown
+from searchcrawl.worker_process import pack, unpack
 
 
 class Link:
@@ -163,7 +163,7 @@ def _is_plain(arguments: Any) -> bool:
 def make_portable(error: BaseException) -> Exception:
     """The error, or one that can be pickled and says the same."""
     try:
-        known = pickle.loads(pickle.dumps(error))  # noqa: S301  # our own
+        known = unpack(bytearray(pack(error)))
     except Exception:  # noqa: BLE001  # whatever a class of a user or of a library does there
         known = None
     same = isinstance(known, SearchcrawlError) and str(known) == str(error)

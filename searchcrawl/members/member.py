@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import pickle
 from collections.abc import Callable, Mapping
 from functools import partial
 from multiprocessing.process import BaseProcess
@@ -21,7 +20,7 @@ from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.run import Run
 from searchcrawl.stack_file import StackFile
-from searchcrawl.worker_process import spawn
+from searchcrawl.worker_process import pack, spawn
 
 #: A process whose socket has closed is ending, and then its exit code says why.
 _EXIT_SECONDS: Final = 5.0
@@ -67,7 +66,7 @@ def _require_portable(settings: Mapping[str, tuple[Any, int]]) -> None:
     """Raises ConfigurationError for a setting that no other process can have, as a function without a name."""
     for name, (value, _) in settings.items():
         try:
-            pickle.dumps(value)
+            pack(value)
         except Exception as error:
             message = f"cannot be handed to other processes, as fetch.processes asks: {join_lines(error)}"
             raise ConfigurationError("settings", name, message) from error

@@ -1,0 +1,246 @@
+"""``fetch.processes``: a run of several processes ends as one of a single process does, also where some of them die.
+
+A host sees the same: its delay, one robots.txt a run, and no request twice.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from searchcrawl.codes import Code
+from searchcrawl.selftest.final_state import FinalState
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page, pages
+from tests.acceptance.test_stalls import HANGS, PIPELINE
+from tests.crawl_forks import Forks, Running, started
+from tests.final_state import read_state
+from tests.site.behaviour import is_probe
+from tests.site.client import SiteProcess
+from tests.workers import list_workers
+
+HOSTS: Final = ("one.acme.test", "two.acme.test", "three.acme.test")
+GENERATED: Final = "gen.acme.test"
+ROUNDS: Final = 20
+SHORT_RUNS: Final = 300
+KILLED: Final = -signal.SIGKILL
+#: Of the clock of a server: see test_c2_delay.py.
+TOLERANCE_SECONDS: Final = 0.002
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as running:
+        for place, host in enumerate(HOSTS):
+            other = HOSTS[(place + 1) % len(HOSTS)]
+            texts = {f"page{number}": page(f"{host} text {number} " * 30, f"http://{other}/") for number in range(20)}
+            pages(running, host, **texts, same=page("the same on each host " * 20))
+            running.set_page(
+                host, "/moved.html", "", status=302, headers={"Location": running.url(other, "/page3.html")}
+            )
+            running.set_page(host, "/gone.html", "", status=404)
+        yield running
+
+
+def make(folder: Path, site: SiteProcess, *, processes: int, delay: float = 0.0, **more: object) -> CrawlProject:
+    folder.mkdir(parents=True, exist_ok=True)
+    starts = [site.url(host, path) for host in HOSTS for path in ("/", "/moved.html", "/gone.html")]
+    return new_project(
+        folder,
+        site,
+        start={"urls": [*starts, site.url(GENERATED, "/n/80,links=3/")], "sitemaps": "off"},
+        scope={"include_hosts": [f"={host}" for host in (*HOSTS, GENERATED)], "trap_after": 0},
+        fetch={"processes": processes, "delay_seconds": delay, "retries": 1},
+        **more,
+    )
+
+
+@pytest.fixture(scope="module")
+def undisturbed(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> FinalState:
+    """What a crawl of a single process comes to."""
+    project = make(tmp_path_factory.mktemp("members") / "alone", site, processes=1)
+    assert project.crawl().exit_code == 0
+    return read_state(project.folder, "demo")
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("processes", [2, 4])
+def test_crawl_when_it_has_several_processes_then_it_ends_as_one_does_and_asks_for_nothing_twice(
+    tmp_path: Path, site: SiteProcess, undisturbed: FinalState, processes: int
+) -> None:
+    project = make(tmp_path / "project", site, processes=processes)
+    site.clear_log()
+
+    first = project.crawl()
+    asked = Counter((each["host"], each["path"]) for each in site.log() if not is_probe(each["path"]))
+    again = project.crawl()
+
+    assert (first.exit_code, again.exit_code) == (0, 0), project.log()[-3000:]
+    assert read_state(project.folder, "demo") == undisturbed
+    # A redirect leads to the third page of each host.
+    assert [place for place, count in asked.items() if count > 1 and place[1] != "/page3.html"] == []
+    assert (again.counts["indexed"], again.counts["new"], again.counts["changed"]) == (0, 0, 0)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize("victim", ["member", "run"])
+@pytest.mark.matrix
+def test_crawl_when_processes_of_it_are_killed_at_any_moment_then_it_ends_as_if_undisturbed(
+    tmp_path: Path, site: SiteProcess, undisturbed: FinalState, victim: str, number: int
+) -> None:
+    project = make(tmp_path / "project", site, processes=3)
+    chance = random.Random(f"{victim} {number}")
+    mine: set[int] = set()
+    with Forks(1) as forks, started(forks.start(project.folder, "crawl", "demo")) as running:
+        running.until(lambda: len(list_workers(running.pid)) == 2)
+        for _ in range(1 if victim == "run" else 3):
+            mine |= set(list_workers(running.pid))
+            time.sleep(chance.uniform(0, 1.5))
+            _kill(running, victim, chance)
+        code = running.wait()
+
+    ended = project.crawl()
+
+    assert code in ({KILLED, 0} if victim == "run" else {0}), project.log()[-3000:]
+    assert ended.exit_code == 0
+    assert read_state(project.folder, "demo") == undisturbed
+    assert not _wait_until_gone(mine)
+
+
+def _kill(running: Running, victim: str, chance: random.Random) -> None:
+    if victim == "run":
+        running.signal(signal.SIGKILL)
+        return
+    try:
+        members = list_workers(running.pid)
+        os.kill(chance.choice(members), signal.SIGKILL)
+    except (OSError, IndexError):
+        # The crawl, or one of them, was over.
+        return
+
+
+def _wait_until_gone(processes: set[int]) -> set[int]:
+    deadline = time.monotonic() + 20
+    while (left := {each for each in processes if Path(f"/proc/{each}").exists()}) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return left
+
+
+def test_crawl_when_hosts_have_a_delay_then_no_two_processes_ask_one_against_it(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    delay = 0.15
+    project = make(tmp_path / "project", site, processes=3, delay=delay)
+    site.clear_log()
+
+    ended = project.crawl("--set", "scope.depth=1")
+
+    log = site.log()
+    assert ended.exit_code == 0
+    for host in HOSTS:
+        times = sorted(each["time"] for each in log if each["host"] == host)
+        assert len(times) > 10
+        assert min(after - before for before, after in pairwise(times)) >= delay - TOLERANCE_SECONDS
+        assert len([each for each in log if (each["host"], each["path"]) == (host, "/robots.txt")]) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_crawl_when_a_signal_ends_it_then_all_processes_end_and_the_next_run_goes_on(
+    tmp_path: Path, site: SiteProcess, undisturbed: FinalState, number: int
+) -> None:
+    project = make(tmp_path / "project", site, processes=3)
+    with Forks(1) as forks, started(forks.start(project.folder, "crawl", "demo")) as running:
+        running.until(lambda: len(list_workers(running.pid)) == 2 and "page" in str(project.codes()))
+        mine = set(list_workers(running.pid))
+        # As a terminal and a service do: to all of them.
+        for process in (*mine, running.pid):
+            os.kill(process, number)
+        code = running.wait()
+
+    left = _wait_until_gone(mine)
+    ended = project.crawl()
+
+    assert code in {0, 3}
+    assert not left
+    assert "ended by itself" not in project.log()
+    assert (ended.exit_code, read_state(project.folder, "demo")) == (0, undisturbed)
+
+
+@pytest.mark.parametrize("what", [HANGS["it waits"], HANGS["it searches"]], ids=["it waits", "it searches"])
+def test_page_when_it_stops_a_process_each_time_then_it_is_found_and_set_aside_and_the_run_goes_on(
+    tmp_path: Path, site: SiteProcess, what: str
+) -> None:
+    host = "stalling.acme.test"
+    names = ("bad", *(f"page{number}" for number in range(12)))
+    pages(site, host, **{name: page(f"text of {name}") for name in names})
+    project = new_project(
+        tmp_path,
+        site,
+        start={"urls": [site.url(host)], "sitemaps": "off"},
+        scope={"include_hosts": [f"={host}"]},
+        fetch={"processes": 3, "delay_seconds": 0, "retries": 0},
+        settings={"ITEM_PIPELINES": {"mine.Pipeline": 50}},
+    )
+    (tmp_path / "mine.py").write_text(PIPELINE.format(what=what), "utf-8")
+    (tmp_path / "hostile").touch()
+
+    codes = []
+    for _ in range(4):
+        ended = project.crawl("-s", "SEARCHCRAWL_STALL_SECONDS=2")
+        codes.append((ended.exit_code, project.codes()[f"{host}/bad.html"]))
+
+    others = sorted({f"{host}/", *(f"{host}/{name}.html" for name in names)} - {f"{host}/bad.html"})
+    assert project.indexed() == others
+    assert codes[-1] == (0, Code.SET_ASIDE), codes
+    assert {code for _, code in codes} <= {Code.CONVERSION_LIMIT, Code.SET_ASIDE}
+    assert "it stopped turning" in project.log()
+    assert "mine.py" in project.log()
+
+
+def test_crawl_when_a_setting_cannot_be_handed_to_processes_then_it_is_named_and_nothing_is_requested(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    project = make(tmp_path / "project", site, processes=2)
+    (project.folder / "mine_settings.py").write_text(
+        "from searchcrawl.settings import *\nMY_FUNCTION = lambda: None\n", "utf-8"
+    )
+    (project.folder / "scrapy.cfg").write_text("[settings]\ndefault = mine_settings\n", "utf-8")
+    site.clear_log()
+
+    ended = project.crawl()
+
+    assert ended.exit_code == 4
+    assert "MY_FUNCTION" in ended.errors
+    assert "fetch.processes" in ended.errors
+    assert site.log() == []
+
+
+@pytest.mark.soak
+def test_short_runs_when_they_have_two_processes_then_each_ends_with_all_pages(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    found: list[tuple[int, int]] = []
+    for number in range(SHORT_RUNS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        project = new_project(
+            folder,
+            site,
+            start={"urls": [site.url(f"gen{number}.acme.test", f"/n/5,links=1,delay={number % 7 * 0.003:.3f}/")]},
+            scope={"include_hosts": [f"=gen{number}.acme.test"]},
+            fetch={"processes": 2, "delay_seconds": 0},
+        )
+        ended = project.crawl()
+        found.append((ended.exit_code, len(project.indexed())))
+
+    assert found == [(0, 5)] * SHORT_RUNS
