@@ -126,7 +126,6 @@ _PIPELINES: Final[_Ordered] = (
     (PageFilterPipeline, 160),
     (FieldsDigestPipeline, SETTLED_AT),
     (CachePipeline, 900),
-    # Opened after the writer, and closed before it.
     (_MEMBERS, 910),
     (_HAND_OVER, 920),
 )

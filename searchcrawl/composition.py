@@ -49,6 +49,7 @@ from searchcrawl.robots.files import RobotsFiles, StoredRobots
 from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.rules.targets import TargetRules
 from searchcrawl.run import Run, list_start_urls
+from searchcrawl.soft404.probes import Probes
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.stack_file import StackFile
@@ -68,6 +69,7 @@ _REPLAYED_IN_GROUP: Final = 256
 def compose(crawler: Crawler, run: Run) -> Stages:
     """The stages of a crawl."""
     announce_edit(run)
+    _tell_of_processes(run.source)
     stages = Stages()
     traps, waiting, revisits = _build_traps(run), WriterQueue(), threading.Event()
     hosts = _build_hosts(run.source.fetch)
@@ -91,14 +93,14 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     add_fetching(stages, crawler, run, rate_limiter, traps, names=names)
     on_sitemap_part = _add_sitemaps(stages, run, frontier, submit=waiting.submit, revisits=revisits)
     listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=on_sitemap_part)
-    visited_here = not has_members(run.source)
-    if visited_here and run.source.fetch.processes > 1:
-        logger.info("fetch.processes: a source that logs in or renders is crawled by one process")
-    if run.project.logs.urls and visited_here:
+    last_items = None
+    if has_members(run.source):
+        members = stages.add(_build_members(stages, crawler, run, is_full=lambda: waiting.is_full))
+        listeners, last_items = _tell_members(listeners, members), members.finish
+    elif run.project.logs.urls:
         listeners = _log_visits(listeners, stages.add(VisitLog()))
-    stages.add(CachePipeline(crawler, run, waiting, traps, listeners, in_flight=frontier.in_flight, hold=frontier.hold))
-    if not visited_here:
-        stages.add(_build_members(stages, crawler, run, is_full=lambda: waiting.is_full))
+    build = partial(CachePipeline, crawler, run, waiting, traps, listeners, last_items=last_items)
+    stages.add(build(in_flight=frontier.in_flight, hold=frontier.hold))
     return stages
 
 
@@ -107,10 +109,24 @@ def has_members(source: Source) -> bool:
     return source.fetch.processes > 1 and not source.render.in_use and source.login.type is None
 
 
+def _tell_of_processes(source: Source) -> None:
+    if source.fetch.processes > 1 and not has_members(source):
+        logger.info("fetch.processes: a source that logs in or renders is crawled by one process")
+
+
+def _tell_members(listeners: Listeners, members: Members) -> Listeners:
+    def note_committed(visits: int) -> None:
+        listeners.on_commit(visits)
+        members.note_committed()
+
+    return replace(listeners, on_commit=note_committed)
+
+
 def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Callable[[], bool]) -> Members:
     # Loaded where it is used: most runs have none of it.
     from searchcrawl.members.member import start_member  # noqa: PLC0415
     from searchcrawl.members.members import Members  # noqa: PLC0415
+    from searchcrawl.members.shared_probes import SharedProbes  # noqa: PLC0415
     from searchcrawl.spiders.member_process import serve_run  # noqa: PLC0415
 
     make = partial(
@@ -120,6 +136,7 @@ def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Calla
         serve_run,
         rate_limiter=stages.get(RateLimiter),
         robots=stages.find(RobotsFiles),
+        probes=SharedProbes(),
     )
     return Members(run, stages.get(Frontier), make, count=run.source.fetch.processes - 1, is_full=is_full)
 
@@ -128,12 +145,13 @@ def compose_member(crawler: Crawler, run: Run) -> Stages:
     """The stages of a member of a run, which visits and reads pages: the run itself is in another process."""
     # Loaded where it is used: most runs have none of it.
     from searchcrawl.members.hand_over_pipeline import HandOver  # noqa: PLC0415
-    from searchcrawl.members.link import LinkedRateLimiter, LinkedRobots  # noqa: PLC0415
+    from searchcrawl.members.link import LinkedProbes, LinkedRateLimiter, LinkedRobots  # noqa: PLC0415
 
     stages, link = Stages(), crawler.spider.member  # type: ignore[union-attr]  # its process has set it
     stages.add(link)
     log = stages.add(VisitLog()) if run.project.logs.urls else None
     stages.add(HandOver(link, log))
+    stages.add(LinkedProbes(link), Probes)
     names = SharedNames(run.database, per_second=run.source.fetch.dns_per_second)
     limiter, robots = LinkedRateLimiter(link), partial(LinkedRobots, link)
     add_fetching(stages, crawler, run, limiter, _build_traps(run), names=names, build_robots=robots)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from scrapy.crawler import Crawler
@@ -35,7 +35,8 @@ logger = logging.getLogger(__name__)
 class CachePipeline:
     """Opens and closes the writer of a run, and hands our items to it; other items pass unchanged.
 
-    While the queue of the writer is full, ``process_item`` waits.
+    While the queue of the writer is full, ``process_item`` waits. ``last_items`` is awaited before the writer is closed: Scrapy
+    closes all pipelines at once, and other processes may have visits under way.
     """
 
     def __init__(
@@ -48,8 +49,10 @@ class CachePipeline:
         *,
         in_flight: Callable[[], int],
         hold: Callable[[], Callable[[], None]],
+        last_items: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._run = run
+        self._last_items = last_items
         self._waiting = waiting
         self._traps = traps
         self._listeners = listeners
@@ -82,6 +85,8 @@ class CachePipeline:
         return item
 
     async def close_spider(self) -> None:
+        if self._last_items is not None:
+            await self._last_items()
         if self._writer is not None:
             await asyncio.to_thread(self._writer.finish)
         rewriting = self._run.rewriting

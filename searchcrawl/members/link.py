@@ -7,16 +7,23 @@ import logging
 import socket
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
+from searchcrawl import clock
 from searchcrawl.exceptions import HostBlocked, SearchcrawlError, StoreError, WorkersUnavailable
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.members.channel import Channel
 from searchcrawl.members.messages import Call, Failed, Logged, Reply, Setup, Stopped, Tell
+from searchcrawl.members.services import BEGIN_PROBE, END_PROBE, ROBOTS
+from searchcrawl.politeness.host_registry import LATE_SECONDS
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
 from searchcrawl.run import Shutdown
+from searchcrawl.soft404.probes import ProbeResult, Probes
 from searchcrawl.worker_process import pack, unpack
+
+#: So often it asks again for a turn of which it has heard late: a machine may have no time for it at all.
+_MOST_TURNS: Final = 20
 
 
 class Link:
@@ -75,7 +82,10 @@ class LinkedRateLimiter(RateLimiter):
         self._link = link
 
     async def wait_until_allowed(self, host: str) -> None:
-        await self._link.ask("wait_until_allowed", host=host)
+        for _ in range(_MOST_TURNS):
+            allowed_at: float = await self._link.ask("wait_until_allowed", host=host)
+            if clock.monotonic() <= allowed_at + LATE_SECONDS:
+                return
 
     async def acquire_request(self, host: str) -> None:
         await self._link.ask("acquire_request", host=host)
@@ -107,11 +117,25 @@ class LinkedRobots(RobotsFiles):
         self._link = link
 
     async def _fetch(self, origin: str, *, inside: bool) -> RobotsCopy:
-        copy: RobotsCopy = await self._link.ask("robots", origin=origin, inside=inside)
+        copy: RobotsCopy = await self._link.ask(ROBOTS, origin=origin, inside=inside)
         if copy.file is not None and self._find_delay(copy.file):
             self.slowed.add(origin)
         self._keep(origin, copy)
         return copy
+
+
+class LinkedProbes(Probes):
+    """What the members of a run have found out of hosts."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def begin(self, origin: str, *, again: bool) -> ProbeResult | None:
+        found: ProbeResult | None = await self._link.ask(BEGIN_PROBE, origin=origin, again=again)
+        return found
+
+    def end(self, origin: str, result: ProbeResult | None) -> None:
+        self._link.tell(END_PROBE, origin=origin, result=result)
 
 
 class LinkedShutdown(Shutdown):

@@ -16,6 +16,7 @@ from searchcrawl.items import Claim
 from searchcrawl.members.channel import Channel
 from searchcrawl.members.messages import Call, Finish, Reply, Setup, Tell
 from searchcrawl.members.services import Services
+from searchcrawl.members.shared_probes import SharedProbes
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.run import Run
@@ -42,6 +43,7 @@ def start_member(
     *,
     rate_limiter: RateLimiter,
     robots: RobotsFiles | None,
+    probes: SharedProbes,
 ) -> Member:
     """Starts the member of a number, whose process runs ``serve``; raises OSError where there is no process left."""
     setup = Setup(
@@ -59,7 +61,7 @@ def start_member(
     stacks = StackFile(run.project.logs_dir, run.source.name, member=number)
     _require_portable(settings)
     process, connection = spawn(serve, setup, is_leaf=False)
-    return Member(number, process, connection, stacks, partial(Services, rate_limiter, robots))
+    return Member(number, process, connection, stacks, partial(Services, rate_limiter, robots, probes))
 
 
 def _require_portable(settings: Mapping[str, tuple[Any, int]]) -> None:
@@ -92,29 +94,39 @@ class Member:
         self._stacks = stacks
         self._build_services = build_services
         self._ended = asyncio.Event()
+        self._channel: Channel | None = None
+        self._services: Services | None = None
 
     async def open(self, take: Callable[[Any], None], lost: Callable[[], None]) -> None:
         """Begins to hear: ``take`` gets each message that is no call, ``lost`` is called when the process has ended."""
         self._tell, self._tell_lost = take, lost
-        self._channel = Channel(self._take, self._lose)
-        self._services = self._build_services(self._channel.send)
-        await self._channel.open(self._connection)
+        self._channel = channel = Channel(self._take, self._lose)
+        self._services = self._build_services(channel.send)
+        await channel.open(self._connection)
 
     def send(self, message: Any) -> None:
         """Sends a message."""
-        self._channel.send(message)
+        if self._channel is not None:
+            self._channel.send(message)
 
     def hold_back(self) -> None:
         """Hears nothing for now."""
-        self._channel.hold_back()
+        if self._channel is not None:
+            self._channel.hold_back()
 
     def let_through(self) -> None:
         """Hears again."""
-        self._channel.let_through()
+        if self._channel is not None:
+            self._channel.let_through()
 
     async def finish(self) -> None:
         """Has it end what it has under way; returns once the process has ended."""
         self.is_ready = False
+        if self._channel is None:
+            # The crawl did not begin.
+            self._process.kill()
+            self._connection.close()
+            return
         self.send(Finish())
         await self._ended.wait()
 
@@ -128,15 +140,16 @@ class Member:
         asyncio.get_running_loop().call_later(_EXIT_SECONDS, self._process.kill)
 
     def _take(self, message: Any) -> None:
-        if isinstance(message, Call):
+        if self._services is not None and isinstance(message, Call):
             self._services.answer(message)
-        elif isinstance(message, Tell):
+        elif self._services is not None and isinstance(message, Tell):
             self._services.note(message)
         else:
             self._tell(message)
 
     def _lose(self) -> None:
-        self._services.close()
+        if self._services is not None:
+            self._services.close()
         self._ended.set()
         self._tell_lost()
 

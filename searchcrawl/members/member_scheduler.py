@@ -8,6 +8,7 @@ from typing import Any
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 
+from searchcrawl import clock
 from searchcrawl.engine.visit_engine import use_visit_engine
 from searchcrawl.frontier.scheduler import VisitScheduler, build_request
 from searchcrawl.items import Claim, Outcome
@@ -29,6 +30,7 @@ class MemberScheduler(VisitScheduler):
         self._hand_over = hand_over
         self._redirected: dict[int, Request] = {}
         self._started = self._finished = False
+        self._closing: asyncio.Future[None] | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> MemberScheduler:
@@ -47,6 +49,8 @@ class MemberScheduler(VisitScheduler):
         if not self._started:
             self._started = True
             self._link.send(Ready())
+            if self._finished:
+                self._finish()
         return self._take_waiting()
 
     def close(self, reason: str) -> None:
@@ -55,20 +59,32 @@ class MemberScheduler(VisitScheduler):
 
     def _take(self, message: Any) -> None:
         if isinstance(message, Visit):
-            self._visit(message)
+            spider: Any = self._spider
+            self._hand_over.begin(message.claim)
+            request = build_request(
+                message.claim, message.host, callback=spider.handle_response, errback=spider.handle_failure
+            )
+            self._begin(message.claim, request, message.before)
         elif isinstance(message, GoOn):
-            self._hand_to_engine(self._redirected.pop(message.url_id))
-        elif isinstance(message, Finish) and not self._finished:
+            request = self._redirected.pop(message.url_id)
+            self._begin(request.meta["claim"], request, message.before)
+        elif isinstance(message, Finish):
             self._finished = True
+            # A spider that is being opened cannot be closed.
+            if self._started:
+                self._finish()
+
+    def _finish(self) -> None:
+        if self._closing is None:
             engine: Any = self._crawler.engine
             self._closing = asyncio.ensure_future(engine.close_spider_async(reason="finished"))
 
-    def _visit(self, visit: Visit) -> None:
-        spider: Any = self._spider
-        self._hand_over.begin(visit.claim)
-        self._hand_to_engine(
-            build_request(visit.claim, visit.host, callback=spider.handle_response, errback=spider.handle_failure)
-        )
+    def _begin(self, claim: Claim, request: Request, before: float | None) -> None:
+        if before is not None and clock.monotonic() > before:
+            # The next request to the host counts its delay from then.
+            self._redirect(claim, request)
+        else:
+            self._hand_to_engine(request)
 
     def _redirect(self, claim: Claim, request: Request) -> None:
         self._redirected[claim.url_id] = request

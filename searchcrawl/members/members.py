@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.convert.archive_reader import MARK, is_called_archive
 from searchcrawl.exceptions import LeaseLost, StoreError, WorkersUnavailable
@@ -20,6 +21,7 @@ from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.members.member import Death, Member
 from searchcrawl.members.messages import Closed, Ended, Failed, GoOn, Logged, Moved, Ready, Stopped, Visit
+from searchcrawl.politeness.host_registry import LATE_SECONDS
 from searchcrawl.run import Run
 from searchcrawl.store.urls import suspect_table
 
@@ -59,21 +61,33 @@ class Members:
         self._members = [make(number) for number in range(1, count + 1)]
         self._deaths: Counter[int] = Counter()
         self._lost_in_row = 0
-        self._finishing = False
+        self._finishing = self._waits_for_writer = False
+        self._begun = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.wake: Callable[[], None] = lambda: None
         self.stats: Callable[[str, int], None] = lambda name, count: None
 
+    def note_committed(self) -> None:
+        """Notes that the writer has taken what it had; any thread may call it."""
+        if self._waits_for_writer and self._loop is not None:
+            self._loop.call_soon_threadsafe(self.wake)
+
     async def open(self, take: Callable[[Item], Awaitable[Any]]) -> None:
-        """Connects with the processes, which were started already."""
-        self._take_item = take
+        """Connects with the processes, which were started already; returns once one can visit, or the run is to end.
+
+        Nothing is requested before: a component of a user's own may be unable to begin in a member.
+        """
+        self._take_item, self._loop = take, asyncio.get_running_loop()
         for member in self._members:
             await self._connect(member)
+        await self._begun.wait()
 
     @property
     def has_room(self) -> bool:
         """Whether one more visit may begin."""
-        if self._finishing or self._is_full():
+        self._waits_for_writer = self._is_full()
+        if self._finishing or self._waits_for_writer:
             return False
         under_way = sum(len(member.under_way) for member in self._members)
         return under_way < self._run.source.fetch.concurrency and any(member.is_ready for member in self._members)
@@ -81,13 +95,14 @@ class Members:
     def visit(self, host: str, claim: Claim) -> None:
         """Has a claim visited, by the member that it was redirected in, or by any."""
         waits_in: Member | None = self._frontier.take_redirected(claim)
+        before = clock.monotonic() + LATE_SECONDS if self._frontier.window.hosts.delay_seconds(host) else None
         if waits_in is not None and waits_in.is_ready:
             waits_in.under_way[claim.url_id] = host, claim
-            waits_in.send(GoOn(claim.url_id))
+            waits_in.send(GoOn(claim.url_id, before))
             return
         member = self._choose(host, claim)
         member.under_way[claim.url_id] = host, claim
-        member.send(Visit(host, claim))
+        member.send(Visit(host, claim, before))
 
     async def finish(self) -> None:
         """Has the members end the visits that they have under way, and end themselves."""
@@ -123,11 +138,12 @@ class Members:
             self._move(member, message)
         elif isinstance(message, Ready):
             member.is_ready = True
+            self._begun.set()
             self.wake()
         elif isinstance(message, Logged):
             _log(message)
         elif isinstance(message, Failed):
-            self._run.shutdown.fail(message.error)
+            self._fail(message.error)
         elif isinstance(message, Stopped):
             self._run.shutdown.stop(message.reason)
         elif isinstance(message, Closed):
@@ -174,19 +190,23 @@ class Members:
         try:
             await self._settle(member, death)
         except (StoreError, LeaseLost) as error:
-            self._run.shutdown.fail(error)
+            self._fail(error)
             return
         if self._finishing:
             return
         if self._lost_in_row >= _MOST_LOST:
-            self._run.shutdown.fail(WorkersUnavailable(f"processes of the run end one after the other ({death.how})"))
+            self._fail(WorkersUnavailable(f"processes of the run end one after the other ({death.how})"))
             return
         try:
             self._members[member.number - 1] = follower = self._make(member.number)
         except OSError as error:
-            self._run.shutdown.fail(WorkersUnavailable(f"no process can be started: {error}"))
+            self._fail(WorkersUnavailable(f"no process can be started: {error}"))
             return
         await self._connect(follower)
+
+    def _fail(self, error: Exception) -> None:
+        self._run.shutdown.fail(error)
+        self._begun.set()
 
     async def _settle(self, member: Member, death: Death) -> None:
         """Decides about the visits that a member had under way when it ended."""

@@ -1,4 +1,4 @@
-"""Opens the members of a run after the writer, and ends them before it."""
+"""Opens the members of a run; the writer ends them before it ends itself."""
 
 from __future__ import annotations
 
@@ -27,6 +27,3 @@ class MembersPipeline:
 
     def process_item(self, item: object) -> object:
         return item
-
-    async def close_spider(self) -> None:
-        await self._members.finish()

@@ -38,16 +38,18 @@ class Setup:
 
 
 class Visit(NamedTuple):
-    """A row that is to be visited now."""
+    """A row that is to be visited now, where its host has a delay before a moment (monotonic seconds)."""
 
     host: str
     claim: Claim
+    before: float | None
 
 
 class GoOn(NamedTuple):
-    """A redirected visit, which waited for its new host, may go on."""
+    """A redirected visit, which waited for its new host, may go on, before a moment as in Visit."""
 
     url_id: int
+    before: float | None
 
 
 class Reply(NamedTuple):
@@ -89,7 +91,7 @@ class Ended(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """A visit was redirected, and waits for its turn at ``host``."""
+    """A visit was redirected, or its turn has passed: it waits for one at ``host``."""
 
     url_id: int
     host: str

@@ -1,17 +1,18 @@
-"""What the process of a run does for its members: the limits of hosts, which are one set, and robots.txt files."""
+"""What the process of a run does for its members: the limits of hosts, which are one set, robots.txt files, probes."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
+from searchcrawl import clock
 from searchcrawl.exceptions import HostBlocked, SearchcrawlError
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.members.messages import Call, Reply, Tell
+from searchcrawl.members.shared_probes import SharedProbes
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
 
@@ -20,14 +21,23 @@ logger = logging.getLogger(__name__)
 #: Calls that take something of a host, each with what gives it back.
 _GIVES_BACK: Final = {"acquire_request": "release_request", "acquire_host": "release_host"}
 ROBOTS: Final = "robots"
+BEGIN_PROBE: Final = "begin_probe"
+END_PROBE: Final = "end_probe"
 
 
 class Services:
     """Answers the calls of one member with ``send``; ``close`` gives back what it held. For the event loop."""
 
-    def __init__(self, rate_limiter: RateLimiter, robots: RobotsFiles | None, send: Callable[[Reply], None]) -> None:
+    def __init__(
+        self,
+        rate_limiter: RateLimiter,
+        robots: RobotsFiles | None,
+        probes: SharedProbes,
+        send: Callable[[Reply], None],
+    ) -> None:
         self._rate_limiter = rate_limiter
         self._robots = robots
+        self._probes = probes
         self._send = send
         self._tasks: set[asyncio.Task[None]] = set()
         self._held: Counter[tuple[str, str]] = Counter()
@@ -40,6 +50,9 @@ class Services:
 
     def note(self, tell: Tell) -> None:
         """Does what needs no answer."""
+        if tell.name == END_PROBE:
+            self._probes.end(self, **tell.arguments)
+            return
         if tell.name in _GIVES_BACK.values():
             self._held[tell.name, tell.arguments["host"]] -= 1
         getattr(self._rate_limiter, tell.name)(**tell.arguments)
@@ -48,6 +61,7 @@ class Services:
         """Ends what is under way, and gives back what the member held: it has ended."""
         for task in self._tasks:
             task.cancel()
+        self._probes.drop(self)
         for (name, host), count in self._held.items():
             for _ in range(count):
                 getattr(self._rate_limiter, name)(host)
@@ -68,12 +82,13 @@ class Services:
     async def _find(self, call: Call) -> Any:
         if call.name == ROBOTS:
             return await self._find_robots(**call.arguments)
-        found = getattr(self._rate_limiter, call.name)(**call.arguments)
-        if inspect.isawaitable(found):
-            found = await found
+        if call.name == BEGIN_PROBE:
+            return await self._probes.begin(self, **call.arguments)
+        await getattr(self._rate_limiter, call.name)(**call.arguments)
         if call.name in _GIVES_BACK:
             self._held[_GIVES_BACK[call.name], call.arguments["host"]] += 1
-        return found
+        # When it was allowed: a member that hears of it late asks again.
+        return clock.monotonic()
 
     async def _find_robots(self, origin: str, *, inside: bool) -> RobotsCopy | None:
         if self._robots is None:

@@ -27,7 +27,7 @@ _MOST_REMEMBERED: Final = 100_000
 _LOOKED_AT: Final = 4
 #: A slot that was not used this many seconds after its start is reserved anew: other processes count the delay from its
 #: start.
-_LATE_SECONDS: Final = 0.05
+LATE_SECONDS: Final = 0.05
 #: Seconds until the next try of a side request that waits for other requests to end.
 _RETRY_SECONDS: Final = 0.05
 #: The longest such pause of a side request that waits for a delay.
@@ -213,7 +213,7 @@ class HostRegistry:
             return None
         if self._wake is None or host.blocked_code is not None or not self.delay(host):
             return host.next_at
-        if host.reserved_at is not None and now - host.reserved_at > _LATE_SECONDS:
+        if host.reserved_at is not None and now - host.reserved_at > LATE_SECONDS:
             host.reserved_at, host.slot_missed = None, True
         if host.reserved_at is not None:
             return max(host.next_at, host.reserved_at)

@@ -7,6 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.render.rendered_page import RENDERED_TYPE, RenderFailed
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.run import Run
+from searchcrawl.soft404.probes import ProbeResult, Probes
 from searchcrawl.soft404.signature import Sample, Signature, probe_url
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.stages import stages_of
@@ -76,9 +78,15 @@ class PlaceholderPagePipeline:
     """
 
     def __init__(
-        self, run: Run, side: SideRequests, robots: RobotsFiles | None, renderer: Renderer | None = None
+        self,
+        run: Run,
+        side: SideRequests,
+        robots: RobotsFiles | None,
+        renderer: Renderer | None = None,
+        probes: Probes | None = None,
     ) -> None:
         self._run = run
+        self._probes = probes or Probes()
         self._side = side
         self._robots = robots
         self._renderer = renderer
@@ -96,7 +104,7 @@ class PlaceholderPagePipeline:
             from searchcrawl.render.renderer import Renderer  # noqa: PLC0415  # other sources have no part of it
 
             renderer = stages.find(Renderer)
-        return cls(run, stages.get(SideRequests), stages.find(RobotsFiles), renderer)
+        return cls(run, stages.get(SideRequests), stages.find(RobotsFiles), renderer, stages.find(Probes))
 
     def process_item(self, item: object) -> object:
         """Returns the item, or the end of its visit; an awaitable of it if the host has to be probed first."""
@@ -197,16 +205,8 @@ class PlaceholderPagePipeline:
         """Finds out whether the host answers any path, and with which page; never raises."""
         url = document.claim.url
         try:
-            host.signature = await self._signature_of(document)
-            host.tries = -1
-            if host.signature is not None:
-                logger.warning(
-                    "%s answers any path with one page: pages that look like it are not taken", urls.origin_of(url)
-                )
-                host.answers_any = await asyncio.to_thread(
-                    self._run.read, lambda transaction: host_table.answers_any(transaction, urls.host_and_port(url))
-                )
-        except _NoAnswer:
+            found = await self._share_probe(host, document)
+            host.signature, host.answers_any = found
             host.tries = -1
         except StoreError as error:
             self._run.shutdown.fail(error)
@@ -217,6 +217,30 @@ class PlaceholderPagePipeline:
                 logger.exception("%s cannot be asked for a path that it does not have", urls.origin_of(url))
         finally:
             host.probing = None
+
+    async def _share_probe(self, host: _Host, document: Document) -> ProbeResult:
+        """What the host answers to any path, as one of the processes of the run has found out."""
+        origin = urls.origin_of(document.claim.url)
+        found = await self._probes.begin(origin, again=host.probed_again)
+        if found is not None:
+            return found
+        try:
+            found = await self._ask(document)
+        finally:
+            self._probes.end(origin, found)
+        return found
+
+    async def _ask(self, document: Document) -> ProbeResult:
+        try:
+            signature = await self._signature_of(document)
+        except _NoAnswer:
+            return ProbeResult(None)
+        if signature is None:
+            return ProbeResult(None)
+        origin, name = urls.origin_of(document.claim.url), urls.host_and_port(document.claim.url)
+        logger.warning("%s answers any path with one page: pages that look like it are not taken", origin)
+        answers_any = partial(host_table.answers_any, name=name)
+        return ProbeResult(signature, await asyncio.to_thread(self._run.read, answers_any))
 
     async def _signature_of(self, document: Document) -> Signature | None:
         one, one_url = await self._fetch_sample(document)

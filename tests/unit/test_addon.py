@@ -41,6 +41,8 @@ def test_item_pipelines_when_listed_then_read_decide_and_digest_before_the_write
         "PageFilterPipeline",
         "FieldsDigestPipeline",
         "CachePipeline",
+        "MembersPipeline",
+        "HandOverPipeline",
     ]
 
 

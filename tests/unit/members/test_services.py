@@ -9,6 +9,7 @@ from typing import Any
 from searchcrawl.exceptions import HostBlocked
 from searchcrawl.members.messages import Call, Reply, Tell
 from searchcrawl.members.services import ROBOTS, Services
+from searchcrawl.members.shared_probes import SharedProbes
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy
 from searchcrawl.robots.parser import RobotsFile
@@ -46,7 +47,7 @@ def ask(*calls: Call | Tell, robots: Any = None, closes: bool = False) -> tuple[
 
     async def run() -> list[tuple[str, str]]:
         limiter = NotingLimiter()
-        services = Services(limiter, robots, replies.append)
+        services = Services(limiter, robots, SharedProbes(), replies.append)
         for call in calls:
             if isinstance(call, Call):
                 services.answer(call)
@@ -65,7 +66,8 @@ def ask(*calls: Call | Tell, robots: Any = None, closes: bool = False) -> tuple[
 def test_answer_when_a_host_allows_a_request_then_the_reply_has_the_number() -> None:
     replies, called = ask(Call(7, "wait_until_allowed", {"host": "a:80"}), Tell("start_delay", {"host": "a:80"}))
 
-    assert (replies, called) == ([Reply(7)], [("wait", "a:80"), ("start", "a:80")])
+    assert [(reply.number, reply.error) for reply in replies] == [(7, None)]
+    assert called == [("wait", "a:80"), ("start", "a:80")]
 
 
 def test_answer_when_the_host_is_blocked_then_the_reply_says_with_which_code() -> None:
