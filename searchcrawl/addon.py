@@ -42,7 +42,7 @@ from searchcrawl.http.headers_middleware import ConditionalMiddleware, HeadersMi
 from searchcrawl.http.proxy_middleware import ProxyMiddleware
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.http.replay_middleware import ReplayMiddleware
-from searchcrawl.http.turn_middleware import TurnMiddleware
+from searchcrawl.http.turn_middleware import LateTurnMiddleware, TurnMiddleware
 from searchcrawl.http.visit_end import OutcomeMiddleware
 from searchcrawl.http.visit_log_middleware import VisitLogMiddleware
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
@@ -107,6 +107,7 @@ _MIDDLEWARES: Final[_Ordered] = (
     (ArchiveMiddleware, 970),
     # After the login, whose own requests take their turns first.
     (TurnMiddleware, 990),
+    (LateTurnMiddleware, 992),
     # Where each visit is logged: what it measures is the download alone.
     (VisitLogMiddleware, 995),
     # In a replay: it answers in the place of the download.
@@ -159,7 +160,7 @@ _READING: Final[AbstractSet[_Component]] = frozenset({
     PageFilterPipeline, FieldsDigestPipeline,
 })  # fmt: skip
 #: What a member has of the run in the place of what stores and delivers.
-_OF_MEMBER: Final[AbstractSet[_Component]] = frozenset({_HAND_OVER, _MEMBER_END})
+_OF_MEMBER: Final[AbstractSet[_Component]] = frozenset({LateTurnMiddleware, _HAND_OVER, _MEMBER_END})
 _OF_MEMBERS: Final[AbstractSet[_Component]] = _OF_MEMBER | {_MEMBERS}
 
 

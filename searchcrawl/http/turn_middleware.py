@@ -1,19 +1,47 @@
-"""Lets the page of ``test`` and ``explain --live`` wait for its turn; in a crawl the window hands pages out (C2)."""
+"""Lets pages wait for their turns where the window does not, or another process does (C2).
+
+The window hands out the pages of a crawl when they may go. ``test`` and ``explain --live`` have none; a member of a run may
+come to send a request so late that it would be near the next one.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Final
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
-from searchcrawl import urls
+from searchcrawl import clock, urls
 from searchcrawl.codes import BUSY
 from searchcrawl.exceptions import HostBlocked
 from searchcrawl.http.visit_end import build_visit_end, find_claim
 from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
+from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.stages import stages_of
+
+#: The key of ``Request.meta`` for the moment (monotonic seconds) before which a request has to be sent.
+TURN_ENDS: Final = "turn_ends"
+
+
+class LateTurnMiddleware:
+    """A request of a member whose turn has passed waits for another one."""
+
+    def __init__(self, rate_limiter: RateLimiter) -> None:
+        self._rate_limiter = rate_limiter
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> LateTurnMiddleware:
+        return cls(stages_of(crawler).get(RateLimiter))
+
+    def process_request(self, request: Request) -> Awaitable[None] | None:
+        ends = request.meta.pop(TURN_ENDS, None)
+        if ends is None or clock.monotonic() <= ends:
+            return None
+        return self._rate_limiter.wait_until_allowed(urls.host_and_port(request.url))
 
 
 class TurnMiddleware:

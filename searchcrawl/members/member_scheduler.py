@@ -8,9 +8,9 @@ from typing import Any
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 
-from searchcrawl import clock
 from searchcrawl.engine.visit_engine import use_visit_engine
 from searchcrawl.frontier.scheduler import VisitScheduler, build_request
+from searchcrawl.http.turn_middleware import TURN_ENDS
 from searchcrawl.items import Claim, Outcome
 from searchcrawl.members.hand_over_pipeline import HandOver
 from searchcrawl.members.link import Link
@@ -64,10 +64,9 @@ class MemberScheduler(VisitScheduler):
             request = build_request(
                 message.claim, message.host, callback=spider.handle_response, errback=spider.handle_failure
             )
-            self._begin(message.claim, request, message.before)
+            self._begin(request, message.before)
         elif isinstance(message, GoOn):
-            request = self._redirected.pop(message.url_id)
-            self._begin(request.meta["claim"], request, message.before)
+            self._begin(self._redirected.pop(message.url_id), message.before)
         elif isinstance(message, Finish):
             self._finished = True
             # A spider that is being opened cannot be closed.
@@ -79,12 +78,10 @@ class MemberScheduler(VisitScheduler):
             engine: Any = self._crawler.engine
             self._closing = asyncio.ensure_future(engine.close_spider_async(reason="finished"))
 
-    def _begin(self, claim: Claim, request: Request, before: float | None) -> None:
-        if before is not None and clock.monotonic() > before:
-            # The next request to the host counts its delay from then.
-            self._redirect(claim, request)
-        else:
-            self._hand_to_engine(request)
+    def _begin(self, request: Request, before: float | None) -> None:
+        if before is not None:
+            request.meta[TURN_ENDS] = before
+        self._hand_to_engine(request)
 
     def _redirect(self, claim: Claim, request: Request) -> None:
         self._redirected[claim.url_id] = request

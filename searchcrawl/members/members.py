@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from searchcrawl import clock
 from searchcrawl.codes import Code
+from searchcrawl.convert.archive_converter import ARCHIVE
 from searchcrawl.convert.archive_reader import MARK, is_called_archive
 from searchcrawl.exceptions import LeaseLost, StoreError, WorkersUnavailable
 from searchcrawl.frontier.frontier import Frontier
@@ -33,6 +34,7 @@ _SPREAD: Final = 2
 _MOST_DEATHS: Final = 3
 #: So many members may end one after the other, none of them having ended a visit.
 _MOST_LOST: Final = 5
+_MOST_ARCHIVES: Final = 1_000
 
 Item = Document | Outcome
 
@@ -64,6 +66,8 @@ class Members:
         self._finishing = self._waits_for_writer = False
         self._begun = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
+        #: by URL: who has fetched an archive, and keeps it for a while
+        self._archives: OrderedDict[str, Member] = OrderedDict()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.wake: Callable[[], None] = lambda: None
         self.stats: Callable[[str, int], None] = lambda name, count: None
@@ -120,6 +124,8 @@ class Members:
         archive = claim.url.partition(MARK)[0]
         is_archive = archive != claim.url or is_called_archive(archive)
         home = ready[zlib.crc32((archive if is_archive else host).encode("utf-8", "replace")) % len(ready)]
+        if (has_it := self._archives.get(archive)) is not None and has_it.is_ready:
+            return has_it
         least = min(ready, key=lambda member: len(member.under_way))
         return home if is_archive or len(home.under_way) <= len(least.under_way) + _SPREAD else least
 
@@ -154,6 +160,10 @@ class Members:
             return
         self._lost_in_row = 0
         self._deaths.pop(item.claim.url_id, None)
+        if isinstance(item, Document) and item.converter == ARCHIVE.name:
+            self._archives[item.claim.url] = member
+            if len(self._archives) > _MOST_ARCHIVES:
+                self._archives.popitem(last=False)
         if self._is_full():
             # What comes meanwhile waits in the socket, and the member waits behind it.
             member.hold_back()

@@ -91,7 +91,7 @@ class Ended(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """A visit was redirected, or its turn has passed: it waits for one at ``host``."""
+    """A visit was redirected, and waits for its turn at ``host``."""
 
     url_id: int
     host: str

@@ -10,6 +10,7 @@ from scrapy.crawler import Crawler
 
 from searchcrawl import urls
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code
+from searchcrawl.http.turn_middleware import TURN_ENDS
 from searchcrawl.http.visit_end import PUBLIC_ONLY, build_visit_end, find_claim
 from searchcrawl.items import Claim
 from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
@@ -59,6 +60,7 @@ class RobotsMiddleware:
         files.slowed.discard(origin)
         if self._rate_limiter is not None:
             await self._rate_limiter.wait_until_allowed(urls.host_and_port(request.url))
+            request.meta.pop(TURN_ENDS, None)
 
 
 def _check(request: Request, claim: Claim, copy: RobotsCopy) -> None:
