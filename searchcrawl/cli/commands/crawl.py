@@ -102,7 +102,7 @@ class CrawlCommand(Command):
         )
 
         parser.add_argument(
-            "--processes", metavar="N", help="crawl with N processes: the same as --set fetch.processes=N"
+            "--processes", metavar="N", help="crawl with N processes, as --set fetch.processes=N does"
         )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
