@@ -135,7 +135,15 @@ class Members:
     def _start(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._note_done)
+
+    def _note_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            # What it was about would be waited for.
+            logger.error("what a process of the run did cannot be taken over", exc_info=error)
+            self._fail(WorkersUnavailable(f"what a process of the run did cannot be taken over: {error!r}"))
 
     def _take(self, member: Member, message: Any) -> None:
         if isinstance(message, Ended):

@@ -101,9 +101,7 @@ class CrawlCommand(Command):
             help="a key of the source file for this run, as fetch.delay_seconds=5; repeatable",
         )
 
-        parser.add_argument(
-            "--processes", metavar="N", help="crawl with N processes, as --set fetch.processes=N does"
-        )
+        parser.add_argument("--processes", metavar="N", help="crawl with N processes, as --set fetch.processes=N does")
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
         if opts.all:
