@@ -138,7 +138,8 @@ def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Calla
         robots=stages.find(RobotsFiles),
         probes=SharedProbes(),
     )
-    return Members(run, stages.get(Frontier), make, count=run.source.fetch.processes - 1, is_full=is_full)
+    count, seconds = run.source.fetch.processes - 1, crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS")
+    return Members(run, stages.get(Frontier), make, count=count, is_full=is_full, stall_seconds=seconds)
 
 
 def compose_member(crawler: Crawler, run: Run) -> Stages:

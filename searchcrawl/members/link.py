@@ -13,7 +13,7 @@ from searchcrawl import clock
 from searchcrawl.exceptions import HostBlocked, SearchcrawlError, StoreError, WorkersUnavailable
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.members.channel import Channel
-from searchcrawl.members.messages import Call, Failed, Logged, Reply, Setup, Stopped, Tell
+from searchcrawl.members.messages import Call, Failed, Logged, Ping, Pong, Reply, Setup, Stopped, Tell
 from searchcrawl.members.services import BEGIN_PROBE, END_PROBE, ROBOTS
 from searchcrawl.politeness.host_registry import LATE_SECONDS
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -61,6 +61,9 @@ class Link:
         self.send(Tell(name, arguments))
 
     def _take(self, message: Any) -> None:
+        if isinstance(message, Ping):
+            self.send(Pong())
+            return
         if not isinstance(message, Reply):
             self._listener(message)
             return

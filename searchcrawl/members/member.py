@@ -14,7 +14,7 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Claim
 from searchcrawl.members.channel import Channel
-from searchcrawl.members.messages import Call, Finish, Reply, Setup, Tell
+from searchcrawl.members.messages import Call, Finish, Ping, Pong, Reply, Setup, Tell
 from searchcrawl.members.services import Services
 from searchcrawl.members.shared_probes import SharedProbes
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -95,6 +95,8 @@ class Member:
         self._build_services = build_services
         self._ended = asyncio.Event()
         self._channel: Channel | None = None
+        self._unanswered = 0
+        self._is_held = False
         self._services: Services | None = None
 
     async def open(self, take: Callable[[Any], None], lost: Callable[[], None]) -> None:
@@ -111,17 +113,29 @@ class Member:
 
     def hold_back(self) -> None:
         """Hears nothing for now."""
+        self._is_held = True
         if self._channel is not None:
             self._channel.hold_back()
 
     def let_through(self) -> None:
         """Hears again."""
+        self._is_held = False
         if self._channel is not None:
             self._channel.let_through()
 
+    def ping(self) -> int:
+        """Asks whether the process turns; returns how often it has not answered in a row."""
+        if self.is_ready and not self._is_held and not self.has_closed:
+            self._unanswered += 1
+            self.send(Ping())
+        return self._unanswered
+
+    def kill(self) -> None:
+        """Ends the process, which is found out as any other death."""
+        self._process.kill()
+
     async def finish(self) -> None:
         """Has it end what it has under way; returns once the process has ended."""
-        self.is_ready = False
         if self._channel is None:
             # The crawl did not begin.
             self._process.kill()
@@ -140,6 +154,10 @@ class Member:
         asyncio.get_running_loop().call_later(_EXIT_SECONDS, self._process.kill)
 
     def _take(self, message: Any) -> None:
+        # Whatever it says, it turns.
+        self._unanswered = 0
+        if isinstance(message, Pong):
+            return
         if self._services is not None and isinstance(message, Call):
             self._services.answer(message)
         elif self._services is not None and isinstance(message, Tell):

@@ -35,6 +35,7 @@ _MOST_DEATHS: Final = 3
 #: So many members may end one after the other, none of them having ended a visit.
 _MOST_LOST: Final = 5
 _MOST_ARCHIVES: Final = 1_000
+_PING_SECONDS: Final = 10.0
 
 Item = Document | Outcome
 
@@ -44,7 +45,8 @@ class Members:
 
     ``make`` starts the member of a number, whose messages go to the function that it is given. ``take`` is awaited with the
     end of each visit; while it waits, nothing more comes from that member. ``is_full`` tells whether the writer is behind.
-    ``wake`` is called when there may be room for one more visit.
+    ``wake`` is called when there may be room for one more visit. A process that does not answer for twice
+    ``stall_seconds`` (0: never) is killed: it ends itself by then, unless it is stopped.
     """
 
     def __init__(
@@ -55,11 +57,14 @@ class Members:
         *,
         count: int,
         is_full: Callable[[], bool],
+        stall_seconds: float = 0.0,
     ) -> None:
         self._run = run
         self._frontier = frontier
         self._make = make
         self._is_full = is_full
+        self._stall_seconds = stall_seconds
+        self._watching: asyncio.Task[None] | None = None
         self._members = [make(number) for number in range(1, count + 1)]
         self._deaths: Counter[int] = Counter()
         self._lost_in_row = 0
@@ -85,7 +90,18 @@ class Members:
         self._take_item, self._loop = take, asyncio.get_running_loop()
         for member in self._members:
             await self._connect(member)
+        if self._stall_seconds:
+            self._watching = asyncio.ensure_future(self._watch())
         await self._begun.wait()
+
+    async def _watch(self) -> None:
+        pause = min(_PING_SECONDS, self._stall_seconds / 2)
+        while True:
+            await asyncio.sleep(pause)
+            for member in self._members:
+                if member.ping() * pause > 2 * self._stall_seconds:
+                    logger.warning("a process of the run does not answer, and is ended")
+                    member.kill()
 
     @property
     def has_room(self) -> bool:
@@ -115,6 +131,8 @@ class Members:
         await asyncio.gather(*(member.finish() for member in self._members))
         while self._tasks:
             await asyncio.wait(self._tasks)
+        if self._watching is not None:
+            self._watching.cancel()
         for member in self._members:
             self._put_back(member)
 

@@ -61,6 +61,10 @@ class Reply(NamedTuple):
     code: int | None = None
 
 
+class Ping(NamedTuple):
+    """Asks whether it turns; the answer is a Pong."""
+
+
 class Finish(NamedTuple):
     """Nothing more is to be visited."""
 
@@ -70,6 +74,10 @@ class Finish(NamedTuple):
 
 class Ready(NamedTuple):
     """It can visit."""
+
+
+class Pong(NamedTuple):
+    """It turns."""
 
 
 class Ended(NamedTuple):

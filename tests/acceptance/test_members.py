@@ -207,6 +207,25 @@ def test_page_when_it_stops_a_process_each_time_then_it_is_found_and_set_aside_a
     assert "mine.py" in project.log()
 
 
+def test_crawl_when_a_process_of_it_is_stopped_then_it_is_replaced_and_the_run_ends(
+    tmp_path: Path, site: SiteProcess, undisturbed: FinalState
+) -> None:
+    project = make(tmp_path / "project", site, processes=3)
+    with (
+        Forks(1) as forks,
+        started(forks.start(project.folder, "crawl", "demo", "-s", "SEARCHCRAWL_STALL_SECONDS=2")) as running,
+    ):
+        running.until(lambda: "page" in str(project.codes()))
+        victim = list_workers(running.pid)[0]
+        os.kill(victim, signal.SIGSTOP)
+        code = running.wait()
+
+    assert code == 0
+    assert not _wait_until_gone({victim})
+    assert "does not answer" in project.log()
+    assert read_state(project.folder, "demo") == undisturbed
+
+
 def test_crawl_when_a_setting_cannot_be_handed_to_processes_then_it_is_named_and_nothing_is_requested(
     tmp_path: Path, site: SiteProcess
 ) -> None:

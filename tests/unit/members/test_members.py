@@ -52,6 +52,9 @@ class FakeMember:
     async def find_death(self) -> Death:
         return self.death
 
+    def ping(self) -> int:
+        return 0
+
     def hold_back(self) -> None:
         pass
 
