@@ -34,7 +34,6 @@ def serve_run(connection: socket.socket, setup: Setup) -> None:
     os.umask(int(setup.project.umask, 8))
     spare = connection.dup()
     link = Link(connection, setup, lost=lambda: os._exit(_ENDED))
-    _log_to(link)
     try:
         failure = _visit(link)
     except Exception as error:  # noqa: BLE001  # whatever it is, the run has to know
@@ -56,7 +55,10 @@ def _visit(link: Link) -> BaseException | None:
     run = _build_run(link, patience_seconds=settings.getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS"))
     values = {"name": setup.source.name, "source": setup.source, "project": setup.project, "member": link}
     spider = type("MemberSpider", (find_spider_class(setup.project, setup.source),), values | {"__module__": __name__})
-    ran = run_spider(AsyncCrawlerProcess(settings), spider, signals=False, run=run)
+    process = AsyncCrawlerProcess(settings)
+    # After Scrapy has set up its own.
+    _log_to(link)
+    ran = run_spider(process, spider, signals=False, run=run)
     run.database.close()
     return ran.error
 
