@@ -27,6 +27,9 @@ _DATES: Final = frozenset({"updated", "pubdate", "published", "lastbuilddate", "
 #: What the text of a title element of any document is.
 _MAX_TITLE_CHARS: Final = 1_000
 _RECOGNISED_BYTES: Final = 256
+#: So much is given to the parser at once, and the longest tag or comment.
+_PIECE_BYTES: Final = 1 << 20
+_MOST_TOKEN_BYTES: Final = 4 << 20
 
 
 def convert_xml(body: bytes, context: ConversionContext) -> Page:
@@ -148,11 +151,25 @@ def _parse(text: str, reader: _Reader) -> None:
     # With a handler for all else no entity of a document is expanded in its text.
     parser.DefaultHandler = reader.take_other
     try:
-        parser.Parse(remove_illegal(text.lstrip()).encode(), True)
+        _feed(parser, remove_illegal(text.lstrip()).encode())
     except expat.ExpatError as error:
         over = error.code == expat.errors.codes[expat.errors.XML_ERROR_AMPLIFICATION_LIMIT_BREACH]
         code = Code.CONVERSION_LIMIT if over else Code.CONVERSION_FAILED
         raise ConversionFailed(f"XML: {error}", code=code) from error
+
+
+def _feed(parser: Any, document: bytes) -> None:
+    """Has the parser read a document piece by piece; raises ConversionFailed where one tag or comment is too long.
+
+    Before release 2.6 expat reads a tag or comment that is not complete from its beginning again with each piece.
+    """
+    for begin in range(0, len(document), _PIECE_BYTES):
+        end = begin + _PIECE_BYTES
+        parser.Parse(document[begin:end], end >= len(document))
+        if 0 <= parser.CurrentByteIndex < end - _MOST_TOKEN_BYTES:
+            raise ConversionFailed("XML: a tag or comment is too long", code=Code.CONVERSION_LIMIT)
+    if not document:
+        parser.Parse(b"", True)
 
 
 def _local(qualified: str) -> str:

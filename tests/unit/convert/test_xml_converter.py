@@ -96,3 +96,37 @@ def test_r14_xml_when_an_attribute_is_a_bomb_then_fails_with_904() -> None:
         page_of(f'<!DOCTYPE a [<!ENTITY e0 "lol">{laughs}]><a b="&e9;"/>')
 
     assert caught.value.code == Code.CONVERSION_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("<a><!-- ", " --></a>"),
+        ('<a b="', '"/>'),
+        ("<a><?p ", "?></a>"),
+        ('<!DOCTYPE a [<!ENTITY b "', '">]><a/>'),
+        ("<", "/>"),
+    ],
+    ids=["comment", "attribute", "instruction", "entity", "name"],
+)
+def test_r13_xml_when_one_tag_or_comment_has_many_megabytes_then_fails_with_904(begin: str, end: str) -> None:
+    with pytest.raises(ConversionFailed, match="too long") as caught:
+        page_of(begin + "x" * 9_000_000 + end)
+
+    assert caught.value.code == Code.CONVERSION_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("begin", "words", "end"),
+    [
+        ("<a>", "word ", "</a>"),
+        ("<a><![CDATA[", "word ", "]]></a>"),
+        ("<a>", "<b>word</b>\n", "</a>"),
+        (f"<a><!-- {'x' * 3_000_000} -->", "word ", "</a>"),
+    ],
+    ids=["text", "section", "elements", "after a long comment"],
+)
+def test_xml_when_it_is_large_then_all_of_its_text_is_read(begin: str, words: str, end: str) -> None:
+    page = page_of(begin + words * 1_500_000 + end)
+
+    assert page.text.count("word") == 1_500_000
