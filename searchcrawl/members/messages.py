@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from searchcrawl.changed_copy import copy_with
@@ -19,7 +19,7 @@ from searchcrawl.store.runs.run_table import RunRow
 class Setup:
     """What a member begins with: the run, as ``run.begin`` made it, and the settings that are not Scrapy's own.
 
-    ``settings`` have their priorities. ``number`` is that of the member, from 1.
+    ``settings`` have their priorities. ``number`` is that of the member, from 1. ``hidden``: what no text may show.
     """
 
     number: int
@@ -32,6 +32,7 @@ class Setup:
     forced: tuple[str, ...]
     settings: Mapping[str, tuple[Any, int]]
     log_level: int
+    hidden: tuple[str, ...] = field(repr=False)
 
 
 # To a member.

@@ -139,10 +139,12 @@ class _Hidden:
     """The values that no text of this process may show, in every form in which a text may contain them."""
 
     def __init__(self) -> None:
+        self.values: set[str] = set()
         self._forms: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
 
     def add(self, value: str) -> None:
+        self.values.add(value)
         forms = {value, repr(value)[1:-1], json.dumps(value)[1:-1], quote(value), quote(value, safe="")}
         forms |= {line for line in value.splitlines() if len(line) > 2 * LEAST_CHARACTERS}
         new = {form for form in forms if len(form) >= LEAST_CHARACTERS} - self._forms
@@ -169,6 +171,11 @@ def hide(value: str) -> None:
     hide_password(value)
 
 
+def list_hidden() -> tuple[str, ...]:
+    """What ``redact`` removes in this process: another one that works for it has to ``hide`` the same."""
+    return tuple(sorted(_HIDDEN_VALUES.values))
+
+
 def hide_password(url: str) -> None:
     """Lets ``redact`` remove the password of ``url`` from now on, if it has one."""
     try:
@@ -181,5 +188,5 @@ def hide_password(url: str) -> None:
 
 
 def redact(text: str) -> str:
-    """``text`` without the secrets that this process has resolved."""
+    """``text`` without what is hidden in this process."""
     return _HIDDEN_VALUES.taken_out(text)

@@ -18,6 +18,7 @@ from searchcrawl.memory import return_large_blocks
 from searchcrawl.messages import set_levels
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import build_boundary
+from searchcrawl.sources.secrets import hide
 from searchcrawl.spiders.running import run_spider
 from searchcrawl.spiders.spider_loader import find_spider_class
 from searchcrawl.store.engine.database import Database
@@ -29,6 +30,8 @@ _ENDED: Final = 0
 
 def serve_run(connection: socket.socket, setup: Setup) -> None:
     """Visits pages until the process of the run has no more, or has ended."""
+    for value in setup.hidden:
+        hide(value)
     follow_owner()
     return_large_blocks()
     os.umask(int(setup.project.umask, 8))
