@@ -217,7 +217,8 @@ class SearchcrawlAddon:
             return
         _tell_left_out(settings)
         part = _find_part(spider)
-        spider.inherited_settings = _list_changed(settings)
+        if part is _LEADER:
+            spider.inherited_settings = _list_changed(settings)
         for name in OF_SOURCE:
             if (settings.getpriority(name) or 0) < SETTINGS_PRIORITIES["spider"]:
                 settings.set(name, {}, priority="spider")
@@ -225,6 +226,9 @@ class SearchcrawlAddon:
         for name, value in (_build_values(run, part) | conceal_credentials(run.source.settings)).items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
+        if part is _LEADER:
+            # The members have those of users, wherever they are set.
+            settings.set("ITEM_PIPELINES", {}, priority="cmdline")
         # Without a handler nothing can be sent, whatever a user's own components ask for.
         handlers = dict.fromkeys((*settings["DOWNLOAD_HANDLERS_BASE"], *settings["DOWNLOAD_HANDLERS"], *_WEB))
         replays = part is _REPLAY
@@ -288,9 +292,6 @@ def _build_values(run: Run, part: _Part) -> dict[str, Any]:
         "DOWNLOADER_MIDDLEWARES_BASE": {},
         "SPIDER_MIDDLEWARES_BASE": {},
     }
-    if part is _LEADER:
-        # The members have those of users.
-        values["ITEM_PIPELINES"] = {}
     # It is not set in settings.py, because it hands out rows of the URL table: a dry run and the spiders of users have
     # none.
     return values if part.scheduler is None else values | {"SCHEDULER": load_object(part.scheduler)}

@@ -37,9 +37,9 @@ SITE = f"http://www.acme.test:{PORT}"
 class FilledStore:
     """A run of the source ``name`` that is going on; ``end`` ends it. URLs are given as paths of ``SITE``."""
 
-    def __init__(self, root: Path, store_url: str, name: str = "demo") -> None:
+    def __init__(self, root: Path, store_url: str, name: str = "demo", **tables: Any) -> None:
         settings = {"store": {"url": store_url}, "index": {"type": "local"}}
-        self.project = load_project(write_project(root, PORT, name, project=settings))
+        self.project = load_project(write_project(root, PORT, name, project=settings, **tables))
         self.source = load_source(self.project, name)
         self.database = Database(self.project.database_url, self.project.root)
         self.index = LocalReceiver(self.project.index_dir)

@@ -20,6 +20,7 @@ from searchcrawl.members.shared_probes import SharedProbes
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.run import Run
+from searchcrawl.sources.secrets import list_hidden
 from searchcrawl.stack_file import StackFile
 from searchcrawl.worker_process import pack, spawn
 
@@ -57,6 +58,7 @@ def start_member(
         forced=run.forced,
         settings=settings,
         log_level=logging.getLogger("searchcrawl").getEffectiveLevel(),
+        hidden=list_hidden(),
     )
     stacks = StackFile(run.project.logs_dir, run.source.name, member=number)
     _require_portable(settings)
@@ -125,7 +127,7 @@ class Member:
 
     def ping(self) -> int:
         """Asks whether the process turns; returns how often it has not answered in a row."""
-        if self.is_ready and not self._is_held and not self.has_closed:
+        if not self._is_held and not self.has_closed:
             self._unanswered += 1
             self.send(Ping())
         return self._unanswered
@@ -135,13 +137,18 @@ class Member:
         self._process.kill()
 
     async def finish(self) -> None:
-        """Has it end what it has under way; returns once the process has ended."""
+        """Has it end what it has under way, if it has begun to visit; returns once the process has ended."""
         if self._channel is None:
             # The crawl did not begin.
             self._process.kill()
             self._connection.close()
             return
-        self.send(Finish())
+        if self.is_ready or self._ended.is_set():
+            self.send(Finish())
+        else:
+            # It visits nothing, and a component of a user's own may hold it up.
+            self.has_closed = True
+            self._process.kill()
         await self._ended.wait()
 
     async def find_death(self) -> Death:

@@ -36,6 +36,8 @@ _MOST_DEATHS: Final = 3
 _MOST_LOST: Final = 5
 _MOST_ARCHIVES: Final = 1_000
 _PING_SECONDS: Final = 10.0
+#: A process may take so long to begin, at least.
+_START_SECONDS: Final = 60.0
 
 Item = Document | Outcome
 
@@ -99,7 +101,8 @@ class Members:
         while True:
             await asyncio.sleep(pause)
             for member in self._members:
-                if member.ping() * pause > 2 * self._stall_seconds:
+                least = 0 if member.is_ready else _START_SECONDS
+                if member.ping() * pause > max(2 * self._stall_seconds, least):
                     logger.warning("a process of the run does not answer, and is ended")
                     member.kill()
 

@@ -144,6 +144,12 @@ FETCH_TRANSITIONS: Final = (
     Transition((_F.FETCHING,), _F.TODO, "the run ends before the request is sent: the claim is released", "frontier"),
     Transition((_F.FETCHING,), _F.TODO, "a process died: the next run of the source releases its claims", "run"),
     Transition((_F.FETCHING,), _F.SUSPECT, "the same, and the process had stopped turning", "run"),
+    Transition(
+        (_F.FETCHING, _F.ALONE),
+        _F.SUSPECT,
+        "a process that visits for the run stopped turning, or ended again and again, while it visited the row",
+        "members",
+    ),
     Transition((_F.ALONE,), _F.SUSPECT, "a process died, or stopped turning, or the run ends", "run and frontier"),
     Transition((_F.ALONE,), _F.SETTLED, "the process stopped turning, for the third time: the URL is set aside", "run"),
     Transition((_F.SETTLED,), _F.SUSPECT, "the URL was set aside, and the source file is edited", "run"),

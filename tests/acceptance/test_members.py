@@ -26,12 +26,46 @@ from tests.crawl_forks import Forks, Running, started
 from tests.final_state import read_state
 from tests.site.behaviour import is_probe
 from tests.site.client import SiteProcess
+from tests.stored_rows import query
 from tests.workers import list_workers
 
 HOSTS: Final = ("one.acme.test", "two.acme.test", "three.acme.test")
 GENERATED: Final = "gen.acme.test"
 ROUNDS: Final = 20
 SHORT_RUNS: Final = 300
+#: One of the processes waits in it for good.
+HOLDS_ONE: Final = """
+import time
+from pathlib import Path
+
+class Pipeline:
+    def open_spider(self):
+        try:
+            Path("held").touch(exist_ok=False)
+        except FileExistsError:
+            return
+        time.sleep(3600)
+
+    def process_item(self, item):
+        return item
+"""
+TELLS: Final = """
+import logging
+
+class Pipeline:
+    def __init__(self, key):
+        self.key = key
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler.settings["MINE_KEY"])
+
+    def process_item(self, item):
+        if not item.url.endswith("/page1.html"):
+            return item
+        logging.getLogger("mine").warning("%s is wrong", self.key)
+        raise ValueError(self.key + " is wrong")
+"""
 KILLED: Final = -signal.SIGKILL
 #: Of the clock of a server: see test_c2_delay.py.
 TOLERANCE_SECONDS: Final = 0.002
@@ -242,6 +276,36 @@ def test_crawl_when_a_setting_cannot_be_handed_to_processes_then_it_is_named_and
     assert "MY_FUNCTION" in ended.errors
     assert "fetch.processes" in ended.errors
     assert site.log() == []
+
+
+def test_crawl_when_a_process_of_it_does_not_begin_then_the_others_crawl_and_the_run_ends(
+    tmp_path: Path, site: SiteProcess, undisturbed: FinalState
+) -> None:
+    project = make(tmp_path / "project", site, processes=3, settings={"ITEM_PIPELINES": {"mine.Pipeline": 50}})
+    (project.folder / "mine.py").write_text(HOLDS_ONE, "utf-8")
+
+    ended = project.crawl()
+
+    assert (project.folder / "held").exists()
+    assert (ended.exit_code, read_state(project.folder, "demo")) == (0, undisturbed)
+    assert "ended by itself" not in project.log()
+
+
+def test_crawl_when_a_process_of_it_fails_with_a_secret_then_no_row_and_no_log_tells_it(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    settings = {"ITEM_PIPELINES": {"mine.Pipeline": 50}, "MINE_KEY": {"env": "OUR_KEY"}}
+    project = make(tmp_path / "project", site, processes=2, settings=settings)
+    (project.folder / "mine.py").write_text(TELLS, "utf-8")
+
+    ended = project.crawl("--set", "scope.depth=1", OUR_KEY="c4n4ry-of-a-key")
+
+    errors = [row[0] for row in query(project.folder, "SELECT error FROM urls WHERE error LIKE '%is wrong%'")]
+    assert ended.exit_code == 0
+    assert len(errors) == len(HOSTS)
+    assert set(errors) == {"pipeline mine.Pipeline: ValueError: *** is wrong"}
+    assert "*** is wrong" in project.log()
+    assert "c4n4ry" not in project.log() + ended.errors
 
 
 @pytest.mark.soak
