@@ -15,10 +15,6 @@ SOURCE = "docs"
 PROJECT_FILE = """\
 contact = "bench@example.org"
 
-# A small cache: pushing runs beside fetching.
-[cache]
-threshold_mb = 20
-
 [index]
 {index}
 """
