@@ -18,7 +18,7 @@ from searchcrawl.delivery.documents import read_parts
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.exceptions import DeliveryError
 from searchcrawl.failpoints import reach
-from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
+from searchcrawl.index.receiver import Batch, HurryingReceiver, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table, removal_table
@@ -53,6 +53,11 @@ class BatchSender:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "space", CacheSpace(self.run, self.cache))
+
+    def hurry(self) -> None:
+        """Notes that no page is fetched any more: the processors are free for the index."""
+        if isinstance(self.receiver, HurryingReceiver):
+            self.receiver.hurry()
 
     def send_documents(self, batch: SealedBatch) -> tuple[int, int, int]:
         """Sends the documents of a batch that have no receipt yet; raises DeliveryError, LeaseLost, StoreError.
@@ -202,7 +207,9 @@ def open_sender(
     receiver.begin(run.source.name, run.id)
     outcome = "failed"
     try:
-        yield BatchSender(run, receiver, cache, retry, counts_into_run, on_sent)
+        sender = BatchSender(run, receiver, cache, retry, counts_into_run, on_sent)
+        sender.hurry()
+        yield sender
         outcome = "finished"
     finally:
         receiver.end(outcome)

@@ -138,6 +138,7 @@ class DeliveryThread:
         ``reason`` is the reason why the crawl ended. The receiver gets ``failed`` also if documents wait.
         """
         self._retry.limit_to_end()
+        self._sender.hurry()
         self._completed = reason == EndReason.FINISHED
         # After `apply` all that the cache holds was processed.
         self._saw_all = reason in {EndReason.FINISHED, EndReason.APPLIED}

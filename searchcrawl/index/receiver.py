@@ -116,6 +116,14 @@ class Receiver(Protocol):
 
 
 @runtime_checkable
+class HurryingReceiver(Receiver, Protocol):
+    """A receiver that takes documents faster once nothing else needs the processors."""
+
+    def hurry(self) -> None:
+        """From now on no page is fetched: only deliveries are left."""
+
+
+@runtime_checkable
 class SpellingIndex(Protocol):
     """A SearchIndex that knows how words are spelled in it."""
 

@@ -62,9 +62,11 @@ class SolrReceiver:
         self.url = hide_secrets(address)
         self._timeout_seconds = timeout_seconds
         self._purge_timeout_seconds = purge_timeout_seconds
-        self._session = SolrSession(timeout_seconds=timeout_seconds, max_answer_bytes=max_answer_bytes)
-        self._session.auth = auth
-        self._updates = SolrUpdates(self._session, address)
+        self._session, self._beside = (
+            SolrSession(timeout_seconds=timeout_seconds, max_answer_bytes=max_answer_bytes) for _ in range(2)
+        )
+        self._session.auth = self._beside.auth = auth
+        self._updates = SolrUpdates(self._session, self._beside, address)
         self._warned = False
         self._languages: list[str] | None = None
         self._languages_end = 0.0
@@ -87,6 +89,10 @@ class SolrReceiver:
         if receipts and not self._is_log_synced():
             self._updates.command({"commit": {"openSearcher": False}})
         return receipts
+
+    def hurry(self) -> None:
+        """Large deliveries go in two requests at once: Solr reads each in one thread (HurryingReceiver)."""
+        self._updates.in_two = True
 
     def end(self, outcome: str) -> None:
         """Nothing is kept from run to run."""
@@ -210,6 +216,7 @@ class SolrReceiver:
     def close(self) -> None:
         """Closes the connection; the receiver opens another if it is used again."""
         self._session.close()
+        self._beside.close()
 
     def _check_replay(self) -> None:
         """Raises IndexUnavailable while Solr, started after a crash, still replays its update log.
@@ -220,7 +227,7 @@ class SolrReceiver:
         node, _, name = self._solr.url.rpartition("/")
         wanted = {"group": "core", "prefix": "TLOG.state", "wt": "json"}
         try:
-            with self._hurry():
+            with self._within_seconds():
                 registries = self._session.get(f"{node}/admin/metrics", params=wanted).json().get("metrics")
         except DeliveryError:
             # A proxy may block this request, or Solr may fail: the next request shows it.
@@ -233,7 +240,7 @@ class SolrReceiver:
     def _is_log_synced(self) -> bool:
         """Whether Solr syncs its update log before it answers an update; also False where it does not say."""
         try:
-            with self._hurry():
+            with self._within_seconds():
                 answer = self._session.get(f"{self._solr.url}/config/{_UPDATE_LOG}", params={"wt": "json"}).json()
             level = str(answer["config"][_UPDATE_LOG]["syncLevel"]).upper()
         except (DeliveryError, KeyError, TypeError):
@@ -245,7 +252,7 @@ class SolrReceiver:
         return level == "FSYNC"
 
     @contextmanager
-    def _hurry(self) -> Iterator[None]:
+    def _within_seconds(self) -> Iterator[None]:
         """Waits seconds for an answer, not minutes."""
         before = self._session.timeout_seconds
         self._session.timeout_seconds = min(_PROBE_SECONDS, before)
@@ -258,7 +265,7 @@ class SolrReceiver:
     def _look(self) -> Iterator[None]:
         """Around a look at the index that nothing may wait for; raises IndexUnavailable or IndexMisconfigured."""
         try:
-            with self._hurry():
+            with self._within_seconds():
                 # A Solr that hangs is not waited for twice.
                 self._solr.ping()
                 self._check_replay()

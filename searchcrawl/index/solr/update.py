@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ SAME_REFUSALS_MEAN_MISCONFIGURED: Final = 20
 #: How often a document is sent while the index answers 409 and has no newer version.
 _MOST_CONFLICTS: Final = 3
 _HEADERS: Final = {"Content-Type": "application/json"}
+#: So many bytes at least are worth a request beside another one.
+_BESIDE_BYTES: Final = 262_144
 #: A request is sent in pieces of this size or a little more.
 _PIECE_BYTES: Final = 65_536
 # Messages that begin like this quote the document: its text may look like any other message.
@@ -46,6 +49,10 @@ class _Entry:
     conflicts: int = 0
 
 
+#: What Solr answers to an update.
+_Answer = dict[str, Any] | Refused
+
+
 @dataclass(slots=True)
 class _Tally:
     """How many entries of a batch were taken, and why the others were not."""
@@ -60,10 +67,15 @@ class _Tally:
 
 
 class SolrUpdates:
-    """Sends documents, removals, commits and purges to one core, collection or alias."""
+    """Sends documents, removals, commits and purges to one core, collection or alias.
 
-    def __init__(self, session: SolrSession, url: str) -> None:
+    With ``in_two`` large updates go in two requests at once, the second by the session ``beside``.
+    """
+
+    def __init__(self, session: SolrSession, beside: SolrSession, url: str) -> None:
+        self.in_two = False
         self._session = session
+        self._beside = beside
         self._core = url
         self._url = f"{url}/update"
         self._shown = hide_secrets(self._url)
@@ -81,7 +93,7 @@ class SolrUpdates:
     def command(self, commands: dict[str, Any]) -> None:
         """Does an administrative update such as a commit; raises as ``Receiver.deliver``."""
         try:
-            answer = self._post(orjson.dumps(commands), {})
+            answer = self._post(self._session, orjson.dumps(commands), {})
         except Refused as refused:
             raise misconfigured(self._shown, str(refused)) from refused
         for _, message in read_errors(answer):
@@ -91,29 +103,29 @@ class SolrUpdates:
         self, entries: list[_Entry], body: Callable[[list[_Entry]], Iterator[bytes]], params: dict[str, str]
     ) -> list[Receipt]:
         tally = _Tally()
-        parts = [[entry for entry in entries if entry.error is None]]
-        while parts:
+        sent = _cut([entry for entry in entries if entry.error is None], in_two=self.in_two)
+        answers = self._post_at_once([body(part) for part in sent], params)
+        parts = [again for part, answer in zip(sent, answers, strict=True) for again in self._note(part, answer, tally)]
+        while parts and not tally.means_misconfigured():
             part = parts.pop()
-            parts += self._send(part, body, params, tally) if part else []
-            if tally.means_misconfigured():
-                raise misconfigured(self._shown, f"every document is refused: {tally.reasons[0]}")
+            parts += self._note(part, self._try(self._session, body(part), params), tally)
+        if tally.means_misconfigured():
+            raise misconfigured(self._shown, f"every document is refused: {tally.reasons[0]}")
         if tally.reasons and not tally.accepted:
             # An empty update shows whether Solr refuses every update.
             self._check_updates()
         return [Receipt(entry.id, entry.error is None, entry.error) for entry in entries]
 
-    def _send(
-        self, part: list[_Entry], body: Callable[[list[_Entry]], Iterator[bytes]], params: dict[str, str], tally: _Tally
-    ) -> list[list[_Entry]]:
-        """Sends a part and notes the result of its entries; returns the parts to be sent again, the last one first."""
-        try:
-            errors = dict(read_errors(self._post(body(part), params)))
-        except Refused as refused:
+    def _note(self, part: list[_Entry], answer: _Answer, tally: _Tally) -> list[list[_Entry]]:
+        """Notes the result of the entries of a part; returns the parts to be sent again, the last one first."""
+        if isinstance(answer, Refused):
             if len(part) > 1:
                 return _halve(part)
-            if refused.status == 409:
-                return self._resolve_conflict(part, refused.reason, tally)
-            errors = {part[0].id: refused.reason}
+            if answer.status == 409:
+                return self._resolve_conflict(part, answer.reason, tally)
+            errors = {part[0].id: answer.reason}
+        else:
+            errors = dict(read_errors(answer))
         for message in errors.values():
             if not message.startswith(_ABOUT_THE_DOCUMENT) and _SERVER_FAILURES.search(message):
                 raise IndexUnavailable(f"{self._shown}: {message}")
@@ -156,14 +168,41 @@ class SolrUpdates:
     def _check_updates(self) -> None:
         """Returns if an update without documents is taken; raises IndexMisconfigured if every update is refused."""
         try:
-            self._post(b"[]", {})
+            self._post(self._session, b"[]", {})
         except Refused as refused:
             raise misconfigured(self._shown, f"every update is refused: {refused.reason}") from refused
 
-    def _post(self, body: bytes | Iterator[bytes], params: dict[str, str]) -> dict[str, Any]:
-        response = self._session.post(self._url, params={"wt": "json", **params}, data=body, headers=_HEADERS)
+    def _post_at_once(self, bodies: Sequence[Iterator[bytes]], params: dict[str, str]) -> list[_Answer]:
+        """The answers to at most two requests; it raises once both are over."""
+        if len(bodies) < 2:
+            return [self._try(self._session, body, params) for body in bodies]
+        first, second = bodies
+        with ThreadPoolExecutor(1, "delivery") as thread:
+            coming = thread.submit(self._try, self._beside, second, params)
+            return [self._try(self._session, first, params), coming.result()]
+
+    def _try(self, session: SolrSession, body: Iterator[bytes], params: dict[str, str]) -> _Answer:
+        try:
+            return self._post(session, body, params)
+        except Refused as refused:
+            return refused
+
+    def _post(self, session: SolrSession, body: bytes | Iterator[bytes], params: dict[str, str]) -> dict[str, Any]:
+        response = session.post(self._url, params={"wt": "json", **params}, data=body, headers=_HEADERS)
         answer: dict[str, Any] = orjson.loads(response.content)
         return answer
+
+
+def _cut(entries: list[_Entry], *, in_two: bool) -> list[list[_Entry]]:
+    """The entries in at most two parts, of about as many bytes each if there are two; none without entries."""
+    total = sum(len(entry.body) for entry in entries) if in_two else 0
+    if total < 2 * _BESIDE_BYTES:
+        return [entries] if entries else []
+    size, place = 0, 0
+    while size * 2 < total:
+        size += len(entries[place].body)
+        place += 1
+    return [part for part in (entries[:place], entries[place:]) if part]
 
 
 def _halve(part: list[_Entry]) -> list[list[_Entry]]:
