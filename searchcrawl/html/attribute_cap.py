@@ -45,7 +45,7 @@ _QUOTABLE: Final = r"""<(?!/?[a-zA-Z])|</?[a-zA-Z][^\t\n\f\r /<>"'=]*+>"""
 _ATTRIBUTE: Final = (
     r"""[\t\n\f\r /]++([^\t\n\f\r /<>"'=]++)(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+"""
     rf"""(?:"(?:[^"<]++|{_QUOTABLE})*+"(?=[\t\n\f\r />])|'(?:[^'<]++|{_QUOTABLE})*+'(?=[\t\n\f\r />])"""
-    r"""|[^\t\n\f\r <>"'=]++))?+"""
+    r"""|[^\t\n\f\r <>"'=]++|(?=>)))?+"""
 )
 # A tag of which there is but one reading, with up to so many attributes.
 _PLAIN_TAG: Final = rf"(</?[a-zA-Z][^\t\n\f\r /<>]*+)(?:{_ATTRIBUTE}){{0,%d}}+[\t\n\f\r /]*+>"
