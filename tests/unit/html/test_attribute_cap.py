@@ -14,7 +14,7 @@ from searchcrawl.html.attribute_cap import MAX_ATTRIBUTES, MAX_NAMES, end_long_t
 PIECES: Final = (
     *("<a ", "<b", "</p ", "<!--", "-->", "<script>", "</script>", "<textarea>", "</textarea>", "<title>", "</title>"),
     *("<svg>", "<![CDATA[", "]]>", "<select>", "<style>", "<", ">", "/", "=", '"', "'", " ", "\n", "x", "a1 b2 c3"),
-    *('z="', "q='", '=""', "k=v", "\0"),
+    *('z="', "q='", '=""', "k=v", "\0", "m=>", "n= \n>"),
 )
 
 

@@ -122,6 +122,11 @@ def test_r13_page_when_it_grows_then_its_cost_does_not_grow_faster(build: Build)
     assert_linear(parse, build, smallest=1_000, largest=32_000)
 
 
+@pytest.mark.parametrize("tag", ["<p a=>x", "<p a= >x", "<p a=1>x"], ids=["no value", "blanks", "value"])
+def test_r13_tree_when_it_passes_a_million_characters_then_its_cost_does_not_leap(tag: str) -> None:
+    assert_linear(parse_tree, lambda size: tag * (size // len(tag)), smallest=1 << 18, largest=1 << 20, factor=4)
+
+
 @pytest.mark.few(60)
 @pytest.mark.parametrize("build", FAMILIES)
 @pytest.mark.parametrize("size", [100, 200, 400, 1_500, 2_900, 6_000])
