@@ -75,6 +75,17 @@ class Solid(Watched):
         return self._index.search(query)
 
 
+class Hurrying(Solid):
+    """One that notes how many documents it had when it was told that no page is fetched any more."""
+
+    def __init__(self, filled: CachedStore) -> None:
+        super().__init__(filled)
+        self.hurried: list[int] = []
+
+    def hurry(self) -> None:
+        self.hurried.append(sum(len(batch.documents) for batch in self.batches))
+
+
 class Doubtful(Solid):
     """An index that lists ``part`` of its documents, and finds those with ``finds`` by their ids."""
 

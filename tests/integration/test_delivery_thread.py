@@ -13,7 +13,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.delivery_thread import DeliveryThread
 from tests.filled_store import CachedStore
-from tests.redelivering import NAMES, Solid, away
+from tests.redelivering import NAMES, Hurrying, Solid, away
 
 
 @pytest.fixture
@@ -73,3 +73,17 @@ def test_delivery_when_the_index_is_away_then_nobody_waits_for_it(filled: Cached
 
     assert sent
     assert filled.run.delivery_failure is not None
+
+
+def test_delivery_when_pages_are_fetched_no_more_then_the_index_may_hurry_and_not_before(filled: CachedStore) -> None:
+    index = Hurrying(filled)
+    filled.fetch(*NAMES[:2])
+    delivery = begin(filled, index)
+    assert wait_until_sent(delivery)
+    before = list(index.hurried)
+    filled.fetch(*NAMES[2:])
+
+    delivery.finish("finished")
+
+    assert (before, index.hurried) == ([], [2])
+    assert filled.indexed_urls() == list(NAMES)

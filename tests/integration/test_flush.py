@@ -16,6 +16,7 @@ from searchcrawl.store.documents import document_table
 from tests.filled_store import CachedStore
 from tests.redelivering import (
     NAMES,
+    Hurrying,
     Solid,
     Watched,
     away,
@@ -46,6 +47,20 @@ def test_flush_when_documents_wait_then_they_are_sent_and_the_counts_of_the_run_
     assert filled.indexed_urls() == list(NAMES)
     assert (status(filled)["waiting"], status(filled)["counts"]["indexed"]) == (0, 0)
     assert verified(filled)["ok"]
+
+
+@pytest.mark.parametrize("send", [flush, resend])
+def test_command_when_it_sends_documents_then_the_index_may_hurry_from_the_first_on(
+    filled: CachedStore, send: Callable[..., dict[str, Any]]
+) -> None:
+    index = Hurrying(filled)
+    filled.fetch(*NAMES)
+    filled.end(exit_code=6)
+
+    send(filled, index)
+
+    assert index.hurried == [0]
+    assert filled.indexed_urls() == list(NAMES)
 
 
 def test_flush_when_a_run_was_cut_off_then_what_is_sent_counts_in_it(filled: CachedStore) -> None:
