@@ -14,6 +14,7 @@ from searchcrawl.codes import Code
 from searchcrawl.commit.group_commit import WriterQueue
 from searchcrawl.exceptions import WorkersUnavailable
 from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.members import members as members_module
 from searchcrawl.members.member import Death
 from searchcrawl.members.members import Members
 from searchcrawl.members.messages import Ended, GoOn, Moved, Ready, Visit
@@ -38,10 +39,15 @@ class FakeMember:
         self.under_way: dict[int, tuple[str, Claim]] = {}
         self.sent: list[Any] = []
         self.death = _KILLED
+        self.pings = 0
+        self.killed = asyncio.Event()
 
     async def open(self, take: Callable[[Any], None], lost: Callable[[], None]) -> None:
         self.take, self.lose = take, lost
         take(Ready())
+
+    def kill(self) -> None:
+        self.killed.set()
 
     def send(self, message: Any) -> None:
         self.sent.append(message)
@@ -53,7 +59,8 @@ class FakeMember:
         return self.death
 
     def ping(self) -> int:
-        return 0
+        self.pings += 1
+        return self.pings
 
     def hold_back(self) -> None:
         pass
@@ -64,12 +71,14 @@ class FakeMember:
 class Scene:
     """A run with rows that are claimed, its members, and what was handed to the writer."""
 
-    def __init__(self, filled: FilledStore, count: int) -> None:
+    def __init__(self, filled: FilledStore, count: int, stall_seconds: float = 0.0) -> None:
         self.run = filled.run
         self.frontier = build_frontier(filled, WriterQueue())
         self.made: list[FakeMember] = []
         self.taken: list[Document | Outcome] = []
-        self.members = Members(self.run, self.frontier, self._make, count=count, is_full=lambda: False)
+        self.members = Members(
+            self.run, self.frontier, self._make, count=count, is_full=lambda: False, stall_seconds=stall_seconds
+        )
         self.failures: list[Exception] = []
         self.run.shutdown.fail = self.failures.append  # type: ignore[method-assign]
 
@@ -242,6 +251,30 @@ def test_end_when_visits_end_in_between_then_deaths_end_no_run(filled: FilledSto
         assert len(scene.taken) == 7
 
     play(filled, work, count=1)
+
+
+@pytest.mark.parametrize(("start_seconds", "killed"), [(0.1, [True, True]), (60.0, [True, False])])
+def test_member_when_it_does_not_answer_then_it_is_ended_later_where_it_has_not_begun(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch, start_seconds: float, killed: list[bool]
+) -> None:
+    monkeypatch.setattr(members_module, "_START_SECONDS", start_seconds)
+
+    async def run() -> Scene:
+        scene = Scene(filled, 2, stall_seconds=0.02)
+        await scene.members.open(scene.take)
+        scene.made[1].is_ready = False
+        async with asyncio.timeout(20):
+            for member, is_ended in zip(scene.made, killed, strict=True):
+                if is_ended:
+                    await member.killed.wait()
+        # As long again as it took, and more.
+        await asyncio.sleep(0.3)
+        await scene.members.finish()
+        return scene
+
+    scene = asyncio.run(run())
+
+    assert [member.killed.is_set() for member in scene.made] == killed
 
 
 def test_finish_when_visits_are_under_way_in_a_dead_member_then_they_are_claimed_by_nobody(filled: FilledStore) -> None:
