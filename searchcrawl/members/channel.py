@@ -128,7 +128,8 @@ class Channel(asyncio.Protocol):
     def _write(self, value: Any) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        self._transport.writelines(_frame(value))
+        # Not with writelines: some versions of Python (3.12.0 to 3.12.8, 3.13.0, 3.13.1) never pause who writes with it.
+        self._transport.write(b"".join(_frame(value)))
 
 
 def _frame(value: Any) -> tuple[bytes, memoryview]:
