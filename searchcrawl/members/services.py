@@ -54,7 +54,11 @@ class Services:
             self._probes.end(self, **tell.arguments)
             return
         if tell.name in _GIVES_BACK.values():
-            self._held[tell.name, tell.arguments["host"]] -= 1
+            held = tell.name, tell.arguments["host"]
+            self._held[held] -= 1
+            if not self._held[held]:
+                # A run sees a million hosts.
+                del self._held[held]
         getattr(self._rate_limiter, tell.name)(**tell.arguments)
 
     def close(self) -> None:

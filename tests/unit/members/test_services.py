@@ -98,6 +98,22 @@ def test_close_when_a_member_held_requests_then_they_are_given_back_and_what_wai
     assert called.count(("release", "b:80")) == 1
 
 
+def test_note_when_all_was_given_back_then_nothing_is_kept_of_the_hosts() -> None:
+    async def run() -> Services:
+        services = Services(NotingLimiter(), None, SharedProbes(), lambda reply: None)
+        for number in range(100):
+            host = {"host": f"{number}.example:80"}
+            services.answer(Call(number, "acquire_request", host))
+            await asyncio.sleep(0)
+            services.note(Tell("release_request", host))
+        return services
+
+    services = asyncio.run(run())
+
+    assert not services._held
+    assert not services._tasks
+
+
 def test_robots_when_they_are_known_then_the_copy_of_the_run_is_the_answer() -> None:
     file = RobotsFile.parse(b"User-agent: *\nDisallow: /no\n", "x", url="http://a.example/robots.txt")
     assert not file.decide("http://a.example/no/1").allowed
