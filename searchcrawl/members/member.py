@@ -26,6 +26,8 @@ from searchcrawl.worker_process import pack, spawn
 
 #: A process whose socket has closed is ending, and then its exit code says why.
 _EXIT_SECONDS: Final = 5.0
+#: One that has no more visits may take so long to end: components of a user's own may have something to finish.
+_CLOSE_SECONDS: Final = 60.0
 
 
 class Death(NamedTuple):
@@ -158,7 +160,7 @@ class Member:
     def note_closed(self) -> None:
         """Notes that it ends; where it does not, it is ended."""
         self.has_closed = True
-        asyncio.get_running_loop().call_later(_EXIT_SECONDS, self._process.kill)
+        asyncio.get_running_loop().call_later(_CLOSE_SECONDS, self._process.kill)
 
     def _take(self, message: Any) -> None:
         # Whatever it says, it turns.

@@ -49,6 +49,25 @@ class Pipeline:
     def process_item(self, item):
         return item
 """
+ENDS_SLOWLY: Final = """
+import asyncio
+from pathlib import Path
+
+from scrapy import signals
+
+
+class Extension:
+    @classmethod
+    def from_crawler(cls, crawler):
+        extension = cls()
+        if hasattr(crawler.spider, "member"):
+            crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
+        return extension
+
+    async def spider_closed(self, spider):
+        await asyncio.sleep(7)
+        Path("told").touch()
+"""
 TELLS: Final = """
 import logging
 
@@ -289,6 +308,18 @@ def test_crawl_when_a_process_of_it_does_not_begin_then_the_others_crawl_and_the
     assert (project.folder / "held").exists()
     assert (ended.exit_code, read_state(project.folder, "demo")) == (0, undisturbed)
     assert "ended by itself" not in project.log()
+
+
+def test_crawl_when_an_extension_takes_long_to_end_in_a_process_then_it_may(
+    tmp_path: Path, site: SiteProcess, undisturbed: FinalState
+) -> None:
+    project = make(tmp_path / "project", site, processes=2, settings={"EXTENSIONS": {"mine.Extension": 500}})
+    (project.folder / "mine.py").write_text(ENDS_SLOWLY, "utf-8")
+
+    ended = project.crawl()
+
+    assert (ended.exit_code, read_state(project.folder, "demo")) == (0, undisturbed)
+    assert (project.folder / "told").exists()
 
 
 def test_crawl_when_a_process_of_it_fails_with_a_secret_then_no_row_and_no_log_tells_it(
