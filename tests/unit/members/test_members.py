@@ -14,8 +14,9 @@ from searchcrawl.codes import Code
 from searchcrawl.commit.group_commit import WriterQueue
 from searchcrawl.exceptions import WorkersUnavailable
 from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.members import member as member_module
 from searchcrawl.members import members as members_module
-from searchcrawl.members.member import Death
+from searchcrawl.members.member import Death, Member
 from searchcrawl.members.members import Members
 from searchcrawl.members.messages import Ended, GoOn, Moved, Ready, Visit
 from searchcrawl.store.schema import urls
@@ -275,6 +276,21 @@ def test_member_when_it_does_not_answer_then_it_is_ended_later_where_it_has_not_
     scene = asyncio.run(run())
 
     assert [member.killed.is_set() for member in scene.made] == killed
+
+
+def test_member_when_it_does_not_end_after_its_last_visit_then_it_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member_module, "_CLOSE_SECONDS", 0.01)
+
+    async def run() -> None:
+        process: Any = FakeMember(1)
+        unused: Any = None
+        member = Member(1, process, unused, unused, unused)
+        member.note_closed()
+        assert not process.killed.is_set()
+        async with asyncio.timeout(20):
+            await process.killed.wait()
+
+    asyncio.run(run())
 
 
 def test_finish_when_visits_are_under_way_in_a_dead_member_then_they_are_claimed_by_nobody(filled: FilledStore) -> None:
