@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import io
 import multiprocessing
 import os
 import resource
@@ -159,7 +160,10 @@ def _blocking(*signals: signal.Signals) -> Iterator[None]:
 
 def pack(value: Any) -> memoryview:
     """A task or a result as bytes; raises what its pickling does."""
-    return ForkingPickler.dumps(value)
+    written = io.BytesIO()
+    ForkingPickler(written).dump(value)
+    # Not its buffer: Python 3.13 complains where a failed task keeps that longer than the stream.
+    return memoryview(written.getvalue())
 
 
 def unpack(data: bytearray) -> Any:

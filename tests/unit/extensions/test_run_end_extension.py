@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ _START = "http://www.example.org/"
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path) -> Iterator[Run]:
     (tmp_path / "sources").mkdir()
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = searchcrawl.settings\n", "utf-8")
     (tmp_path / "searchcrawl.toml").write_text('contact = "webmaster@example.org"\n', "utf-8")
@@ -33,7 +34,8 @@ def run(tmp_path: Path) -> Run:
     database = Database(project.database_url, tmp_path)
     run = begin(project, load_source(project, "example"), database, {"html": 1})
     run.starts = (NormalisedUrl(_START),)
-    return run
+    yield run
+    database.close()
 
 
 def settle_start(run: Run, code: int) -> None:
