@@ -56,6 +56,8 @@ from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs.job_table import END_CLEANLY
 from searchcrawl.store.states import EndReason
 
+logger = logging.getLogger(__name__)
+
 _STARTS_SHOWN: Final = 3
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _SETTING: Final = re.compile(r"[A-Z][A-Z0-9_]*=")
@@ -145,8 +147,7 @@ class CrawlCommand(Command):
             log.on_failure(run.shutdown.fail)
         if job:
             signal.signal(END_CLEANLY, lambda *_: run.shutdown.stop(EndReason.STOPPED))
-        if not self._crawl(spider, {**arguments, "run": run}):
-            raise StoreError(f"the crawl of {name} could not begin: see its log in {spider.project.logs_dir}")
+        self._crawl(spider, {**arguments, "run": run})
         return self._print_result(run, as_json=opts.json)
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -202,8 +203,8 @@ class CrawlCommand(Command):
         except ScrapyUsageError as error:
             raise UsageError(str(error)) from error
 
-    def _crawl(self, spider: type[SourceSpider], arguments: dict[str, Any]) -> bool:
-        """Runs the reactor until the spider is closed; whether the crawl began at all."""
+    def _crawl(self, spider: type[SourceSpider], arguments: dict[str, Any]) -> None:
+        """Runs the reactor until the spider is closed; raises StoreError where the crawl did not begin at all."""
         process = self.crawler_process
         if not isinstance(process, AsyncCrawlerProcess):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
@@ -216,8 +217,11 @@ class CrawlCommand(Command):
         if error is not None and not isinstance(error, OSError) and (own := _find_own(crawler.settings)):
             message = f"{' or '.join(own)} cannot begin: {join_lines(show_error(error))}"
             raise ConfigurationError("settings", "components", message) from error
-        # In this order, because a crawler that did not begin has no engine.
-        return not process.bootstrap_failed and crawler.engine is not None
+        if process.bootstrap_failed or crawler.engine is None:
+            reason = "" if error is None else f": {join_lines(show_error(error))}"
+            logger.error("the crawl of %s could not begin%s", spider.name, reason, exc_info=error)
+            logs = spider.project.logs_dir
+            raise StoreError(f"the crawl of {spider.name} could not begin{reason}; its log is in {logs}") from error
 
     def _print_result(self, run: Run, *, as_json: bool) -> int:
         # The reason why documents wait was logged when the delivery stopped.
