@@ -128,6 +128,7 @@ def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Calla
     from searchcrawl.members.members import Members  # noqa: PLC0415
     from searchcrawl.members.shared_probes import SharedProbes  # noqa: PLC0415
     from searchcrawl.spiders.member_process import serve_run  # noqa: PLC0415
+    from searchcrawl.spiders.own_middleware import build_plugin_errors  # noqa: PLC0415
 
     make = partial(
         start_member,
@@ -137,6 +138,7 @@ def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Calla
         rate_limiter=stages.get(RateLimiter),
         robots=stages.find(RobotsFiles),
         probes=SharedProbes(),
+        plugin_errors=build_plugin_errors(crawler, run.shutdown),
     )
     count, seconds = run.source.fetch.processes - 1, crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS")
     return Members(run, stages.get(Frontier), make, count=count, is_full=is_full, stall_seconds=seconds)
@@ -145,14 +147,21 @@ def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Calla
 def compose_member(crawler: Crawler, run: Run) -> Stages:
     """The stages of a member of a run, which visits and reads pages: the run itself is in another process."""
     # Loaded where it is used: most runs have none of it.
+    from searchcrawl.documents.plugin_errors import PluginErrors  # noqa: PLC0415
     from searchcrawl.members.hand_over_pipeline import HandOver  # noqa: PLC0415
-    from searchcrawl.members.link import LinkedProbes, LinkedRateLimiter, LinkedRobots  # noqa: PLC0415
+    from searchcrawl.members.link import (  # noqa: PLC0415
+        LinkedPluginErrors,
+        LinkedProbes,
+        LinkedRateLimiter,
+        LinkedRobots,
+    )
 
     stages, link = Stages(), crawler.spider.member  # type: ignore[union-attr]  # its process has set it
     stages.add(link)
     log = stages.add(VisitLog()) if run.project.logs.urls else None
     stages.add(HandOver(link, log))
     stages.add(LinkedProbes(link), Probes)
+    stages.add(LinkedPluginErrors(link), PluginErrors)
     names = SharedNames(run.database, per_second=run.source.fetch.dns_per_second)
     limiter, robots = LinkedRateLimiter(link), partial(LinkedRobots, link)
     add_fetching(stages, crawler, run, limiter, _build_traps(run), names=names, build_robots=robots)

@@ -40,14 +40,18 @@ class PluginErrors:
 
     def note_error(self, name: str, claim: Claim, error: BaseException, *, redirects: tuple[Hop, ...]) -> Outcome:
         """Notes a visit that a plug-in failed at; the end of it. A document that the store knows stays."""
+        text = join_lines(f"{name}: {name_error(error)}")
+        self.add_error(name, claim.url, text)
+        return Outcome(claim=claim, code=Code.CONVERSION_FAILED, error=text, redirects=redirects)
+
+    def add_error(self, name: str, url: str, text: str) -> None:
+        """Counts an error, and logs what it says; ends the run where it was one too many."""
         self._documents[name] += 1
         self._errors[name] += 1
         self._in_a_row[name] += 1
-        text = join_lines(f"{name}: {name_error(error)}")
-        self._log(name, claim.url, text)
+        self._log(name, url, text)
         self._count(f"searchcrawl/plugin_errors/{name}")
         self._end_past_limits(name)
-        return Outcome(claim=claim, code=Code.CONVERSION_FAILED, error=text, redirects=redirects)
 
     def _log(self, name: str, url: str, text: str) -> None:
         errors = self._errors[name]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import scrapy
 from pydispatch import dispatcher  # type: ignore[import-untyped]
@@ -67,6 +67,17 @@ class VisitEngine(ExecutionEngine):
         self._visits.add(task)
         task.add_done_callback(self._visits.discard)
         return True
+
+    async def download_async(self, request: Request) -> Response:
+        """As Scrapy's; also once all requests of this process have ended, for its members may still ask for a robots.txt."""
+        slot: Any = self._slot
+        if slot is None or slot.closing is None or not slot.closing.called:
+            return await super().download_async(request)
+        result: Any = request
+        while isinstance(result, Request):
+            result = await maybe_deferred_to_future(self.downloader.fetch(result))
+        self._log_crawled(result.request or request, result)
+        return cast(Response, result)
 
     async def _visit(self, request: Request) -> None:
         slot: Any = self._slot

@@ -48,6 +48,8 @@ class Frontier:
         self._closed = False
         self._redirected: dict[int, Any] = {}
         self._wake: Callable[[], None] | None = None
+        #: called, in any thread, with what a redirected claim would have continued with, once it is settled
+        self.drop_redirected: Callable[[Claim, Any], None] = lambda claim, request: None
         #: whether nothing is left to claim
         self.exhausted = False
         self._find_end_reason = find_end_reason
@@ -118,7 +120,9 @@ class Frontier:
 
     def settle(self, outcome: Outcome) -> None:
         """Hands the outcome of a row to the writer."""
-        self._redirected.pop(outcome.claim.url_id, None)
+        request = self._redirected.pop(outcome.claim.url_id, None)
+        if request is not None:
+            self.drop_redirected(outcome.claim, request)
         if not self._writer.submit(outcome):
             # The writer has ended: rows that cannot be stored go back into the table.
             self.window.fill_first(urls.host_and_port(outcome.claim.url), outcome.claim)

@@ -27,6 +27,10 @@ class HandOver:
         """Notes a visit that begins."""
         self._under_way.add(claim.url_id)
 
+    def forget(self, url_id: int) -> None:
+        """Notes that a visit was ended by the process of the run."""
+        self._under_way.discard(url_id)
+
     def is_under_way(self, claim: Claim) -> bool:
         """Whether a visit has begun and has not ended."""
         return claim.url_id in self._under_way

@@ -10,11 +10,12 @@ from itertools import count
 from typing import Any, Final
 
 from searchcrawl import clock
+from searchcrawl.documents.plugin_errors import PluginErrors
 from searchcrawl.exceptions import HostBlocked, SearchcrawlError, StoreError, WorkersUnavailable
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.members.channel import Channel
 from searchcrawl.members.messages import Call, Failed, Logged, Ping, Pong, Reply, Setup, Stopped, Tell
-from searchcrawl.members.services import BEGIN_PROBE, END_PROBE, ROBOTS
+from searchcrawl.members.services import ADD_ERROR, BEGIN_PROBE, END_PROBE, NOTE_GOOD, ROBOTS
 from searchcrawl.politeness.host_registry import LATE_SECONDS
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
@@ -24,6 +25,7 @@ from searchcrawl.worker_process import pack, unpack
 
 #: So often it asks again for a turn of which it has heard late: a machine may have no time for it at all.
 _MOST_TURNS: Final = 20
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
 class Link:
@@ -46,7 +48,7 @@ class Link:
         """Begins to send, and to hear."""
         await self.channel.open(self._connection)
 
-    async def ask(self, name: str, **arguments: Any) -> Any:
+    async def ask(self, name: str, /, **arguments: Any) -> Any:
         """What the process of the run answers; raises HostBlocked, and StoreError for all else."""
         number = next(self._numbers)
         self._asked[number] = asyncio.get_running_loop().create_future()
@@ -56,7 +58,7 @@ class Link:
         finally:
             del self._asked[number]
 
-    def tell(self, name: str, **arguments: Any) -> None:
+    def tell(self, name: str, /, **arguments: Any) -> None:
         """The same without an answer."""
         self.send(Tell(name, arguments))
 
@@ -141,6 +143,19 @@ class LinkedProbes(Probes):
         self._link.tell(END_PROBE, origin=origin, result=result)
 
 
+class LinkedPluginErrors(PluginErrors):
+    """The errors of plug-ins, which the process of the run counts for all."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def note_good(self, name: str, documents: int = 1) -> None:
+        self._link.tell(NOTE_GOOD, name=name, documents=documents)
+
+    def add_error(self, name: str, url: str, text: str) -> None:
+        self._link.tell(ADD_ERROR, name=name, url=url, text=text)
+
+
 class LinkedShutdown(Shutdown):
     """Has the process of the run end it."""
 
@@ -175,16 +190,16 @@ class LinkedLog(logging.Handler):
         names = ("name", "levelno", "levelname", "pathname", "lineno", "created", "msecs")
         facts = {name: getattr(record, name) for name in names}
         text = self._formatter.formatException(record.exc_info) if record.exc_info else record.exc_text
-        plain = isinstance(record.msg, str) and _is_plain(record.args)
+        plain = type(record.msg) is str and _is_plain(record.args)
         message = {"msg": record.msg, "args": record.args} if plain else {"msg": record.getMessage(), "args": ()}
         return {**facts, **message, "exc_text": text}
 
 
 def _is_plain(arguments: Any) -> bool:
-    """Whether the arguments of a record are values that any process can read."""
+    """Whether the arguments of a record are values that any process can read: those of a class of its own may be anything."""
     if isinstance(arguments, dict):
-        return _is_plain(tuple(arguments.values()))
-    return arguments is None or all(isinstance(value, str | int | float | bool | None) for value in arguments)
+        return _is_plain((*arguments, *arguments.values()))
+    return arguments is None or all(type(value) in _PLAIN for value in arguments)
 
 
 def make_portable(error: BaseException) -> Exception:

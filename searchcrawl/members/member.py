@@ -10,6 +10,7 @@ from multiprocessing.process import BaseProcess
 from socket import socket
 from typing import Any, Final, NamedTuple
 
+from searchcrawl.documents.plugin_errors import PluginErrors
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Claim
@@ -47,6 +48,7 @@ def start_member(
     rate_limiter: RateLimiter,
     robots: RobotsFiles | None,
     probes: SharedProbes,
+    plugin_errors: PluginErrors,
 ) -> Member:
     """Starts the member of a number, whose process runs ``serve``; raises OSError where there is no process left."""
     setup = Setup(
@@ -65,7 +67,7 @@ def start_member(
     stacks = StackFile(run.project.logs_dir, run.source.name, member=number)
     _require_portable(settings)
     process, connection = spawn(serve, setup, is_leaf=False)
-    return Member(number, process, connection, stacks, partial(Services, rate_limiter, robots, probes))
+    return Member(number, process, connection, stacks, partial(Services, rate_limiter, robots, probes, plugin_errors))
 
 
 def _require_portable(settings: Mapping[str, tuple[Any, int]]) -> None:
@@ -91,8 +93,8 @@ class Member:
     ) -> None:
         self.number = number
         self.is_ready = self.has_closed = False
-        #: by row: the host and the claim of each visit that it has begun, or is to begin
-        self.under_way: dict[int, tuple[str, Claim]] = {}
+        #: by row: the claim of each visit that it has begun, or is to begin
+        self.under_way: dict[int, Claim] = {}
         self._process = process
         self._connection = connection
         self._stacks = stacks

@@ -9,6 +9,7 @@ from scrapy.crawler import Crawler
 
 from searchcrawl.members.link import Link
 from searchcrawl.members.messages import Closed
+from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 
 #: The statistics that the process of the run adds to its own.
@@ -18,17 +19,21 @@ _OURS: Final = "searchcrawl/"
 class MemberExtension:
     """Says why the member ends, and what it counted, once all of its visits are over."""
 
-    def __init__(self, crawler: Crawler, link: Link) -> None:
+    def __init__(self, crawler: Crawler, run: Run, link: Link) -> None:
         self._crawler = crawler
+        self._run = run
         self._link = link
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> MemberExtension:
-        extension = cls(crawler, stages_of(crawler).get(Link))
+        stages = stages_of(crawler)
+        extension = cls(crawler, stages.get(Run), stages.get(Link))
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
         return extension
 
     async def spider_closed(self, spider: Spider, reason: str) -> None:
         stats = self._crawler.stats.get_stats()
         ours = {name: count for name, count in stats.items() if name.startswith(_OURS) and isinstance(count, int)}
-        await self._link.channel.send_last(Closed(reason, ours))
+        attributes = self._run.attributes
+        unreadable = {} if attributes is None else dict(attributes.unreadable)
+        await self._link.channel.send_last(Closed(reason, ours, unreadable))

@@ -14,7 +14,7 @@ from searchcrawl.http.turn_middleware import TURN_ENDS
 from searchcrawl.items import Claim, Outcome
 from searchcrawl.members.hand_over_pipeline import HandOver
 from searchcrawl.members.link import Link
-from searchcrawl.members.messages import Finish, GoOn, Moved, Ready, Visit
+from searchcrawl.members.messages import Finish, Forget, GoOn, Moved, Ready, Visit
 from searchcrawl.stages import stages_of
 
 
@@ -67,6 +67,9 @@ class MemberScheduler(VisitScheduler):
             self._begin(request, message.before)
         elif isinstance(message, GoOn):
             self._begin(self._redirected.pop(message.url_id), message.before)
+        elif isinstance(message, Forget):
+            self._redirected.pop(message.url_id, None)
+            self._hand_over.forget(message.url_id)
         elif isinstance(message, Finish):
             self._finished = True
             # A spider that is being opened cannot be closed.

@@ -13,7 +13,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from searchcrawl import clock
+from searchcrawl import clock, urls
 from searchcrawl.codes import Code
 from searchcrawl.convert.archive_converter import ARCHIVE
 from searchcrawl.convert.archive_reader import MARK, is_called_archive
@@ -21,7 +21,7 @@ from searchcrawl.exceptions import LeaseLost, StoreError, WorkersUnavailable
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.members.member import Death, Member
-from searchcrawl.members.messages import Closed, Ended, Failed, GoOn, Logged, Moved, Ready, Stopped, Visit
+from searchcrawl.members.messages import Closed, Ended, Failed, Forget, GoOn, Logged, Moved, Ready, Stopped, Visit
 from searchcrawl.politeness.host_registry import LATE_SECONDS
 from searchcrawl.run import Run
 from searchcrawl.store.urls import suspect_table
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 _SPREAD: Final = 2
 #: A row that was under way so often when a member ended by itself is visited last, alone.
 _MOST_DEATHS: Final = 3
-#: So many members may end one after the other, none of them having ended a visit.
+#: So many members may end one after the other, none of them having ended a visit, or begun to visit at all.
 _MOST_LOST: Final = 5
 _MOST_ARCHIVES: Final = 1_000
 _PING_SECONDS: Final = 10.0
@@ -63,13 +63,15 @@ class Members:
     ) -> None:
         self._run = run
         self._frontier = frontier
+        # Its host was blocked meanwhile: the member would keep the request for ever.
+        frontier.drop_redirected = lambda claim, member: member.send(Forget(claim.url_id))
         self._make = make
         self._is_full = is_full
         self._stall_seconds = stall_seconds
         self._watching: asyncio.Task[None] | None = None
-        self._members = [make(number) for number in range(1, count + 1)]
+        self._members = [self._make_first(number) for number in range(1, count + 1)]
         self._deaths: Counter[int] = Counter()
-        self._lost_in_row = 0
+        self._lost_in_row = self._unbegun = 0
         self._finishing = self._waits_for_writer = False
         self._begun = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -78,6 +80,12 @@ class Members:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.wake: Callable[[], None] = lambda: None
         self.stats: Callable[[str, int], None] = lambda name, count: None
+
+    def _make_first(self, number: int) -> Member:
+        try:
+            return self._make(number)
+        except OSError as error:
+            raise _build_start_error(error) from error
 
     def note_committed(self) -> None:
         """Notes that the writer has taken what it had; any thread may call it."""
@@ -119,17 +127,22 @@ class Members:
         """Has a claim visited, by the member that it was redirected in, or by any."""
         waits_in: Member | None = self._frontier.take_redirected(claim)
         before = clock.monotonic() + LATE_SECONDS if self._frontier.window.hosts.delay_seconds(host) else None
-        if waits_in is not None and waits_in.is_ready:
-            waits_in.under_way[claim.url_id] = host, claim
-            waits_in.send(GoOn(claim.url_id, before))
+        if waits_in is None:
+            member = self._choose(host, claim)
+            member.send(Visit(host, claim, before))
+        elif waits_in.is_ready:
+            member = waits_in
+            member.send(GoOn(claim.url_id, before))
+        else:
+            # It begins again, where it began.
+            self._put_back(claim)
             return
-        member = self._choose(host, claim)
-        member.under_way[claim.url_id] = host, claim
-        member.send(Visit(host, claim, before))
+        member.under_way[claim.url_id] = claim
 
     async def finish(self) -> None:
         """Has the members end the visits that they have under way, and end themselves."""
         self._finishing = True
+        self._begun.set()
         self._frontier.stop_handing_out()
         await asyncio.gather(*(member.finish() for member in self._members))
         while self._tasks:
@@ -137,7 +150,7 @@ class Members:
         if self._watching is not None:
             self._watching.cancel()
         for member in self._members:
-            self._put_back(member)
+            self._put_back_all(member)
 
     def _choose(self, host: str, claim: Claim) -> Member:
         """A member of few visits: for a host the same one, if it may be, and for an archive with all of its files."""
@@ -147,8 +160,17 @@ class Members:
         home = ready[zlib.crc32((archive if is_archive else host).encode("utf-8", "replace")) % len(ready)]
         if (has_it := self._archives.get(archive)) is not None and has_it.is_ready:
             return has_it
+        if is_archive:
+            self._keep_archive(archive, home)
+            return home
         least = min(ready, key=lambda member: len(member.under_way))
-        return home if is_archive or len(home.under_way) <= len(least.under_way) + _SPREAD else least
+        return home if len(home.under_way) <= len(least.under_way) + _SPREAD else least
+
+    def _keep_archive(self, archive: str, member: Member) -> None:
+        """Has the files of an archive read by that member, also when others come or go."""
+        self._archives[archive] = member
+        if len(self._archives) > _MOST_ARCHIVES:
+            self._archives.popitem(last=False)
 
     async def _connect(self, member: Member) -> None:
         await member.open(lambda message: self._take(member, message), lambda: self._start(self._replace(member)))
@@ -173,6 +195,7 @@ class Members:
             self._move(member, message)
         elif isinstance(message, Ready):
             member.is_ready = True
+            self._unbegun = 0
             self._begun.set()
             self.wake()
         elif isinstance(message, Logged):
@@ -190,9 +213,7 @@ class Members:
         self._lost_in_row = 0
         self._deaths.pop(item.claim.url_id, None)
         if isinstance(item, Document) and item.converter == ARCHIVE.name:
-            self._archives[item.claim.url] = member
-            if len(self._archives) > _MOST_ARCHIVES:
-                self._archives.popitem(last=False)
+            self._keep_archive(item.claim.url, member)
         if self._is_full():
             # What comes meanwhile waits in the socket, and the member waits behind it.
             member.hold_back()
@@ -205,19 +226,23 @@ class Members:
     def _move(self, member: Member, message: Moved) -> None:
         found = member.under_way.pop(message.url_id, None)
         if found is not None:
-            self._frontier.redirect(found[1], message.host, member)
+            self._frontier.redirect(found, message.host, member)
             self.wake()
 
     def _close(self, member: Member, message: Closed) -> None:
         member.note_closed()
+        self._begun.set()
         for name, count in message.stats.items():
             self.stats(name, count)
+        if self._run.attributes is not None:
+            self._run.attributes.unreadable.update(message.unreadable)
         if not self._finishing:
             # By itself, as for the limit of memory.
             self._run.shutdown.stop(message.reason)
 
     async def _replace(self, member: Member) -> None:
         """What follows when a member has ended: others visit what it had, and another one comes in its place."""
+        self._unbegun += not member.is_ready
         member.is_ready = False
         death = await member.find_death()
         if member.has_closed:
@@ -231,17 +256,26 @@ class Members:
         except (StoreError, LeaseLost) as error:
             self._fail(error)
             return
-        if self._finishing:
-            return
-        if self._lost_in_row >= _MOST_LOST:
-            self._fail(WorkersUnavailable(f"processes of the run end one after the other ({death.how})"))
+        if self._finishing or not self._may_follow(member, death):
             return
         try:
             self._members[member.number - 1] = follower = self._make(member.number)
         except OSError as error:
-            self._fail(WorkersUnavailable(f"no process can be started: {error}"))
+            self._fail(_build_start_error(error))
             return
         await self._connect(follower)
+
+    def _may_follow(self, member: Member, death: Death) -> bool:
+        """Whether another one may come in the place of a member; ends the run where none may, and none is left."""
+        if self._unbegun >= _MOST_LOST:
+            member.has_closed = True
+            logger.warning(
+                "a process of the run is not replaced: the last %d did not come to visit anything", _MOST_LOST
+            )
+        if self._lost_in_row >= _MOST_LOST or all(each.has_closed for each in self._members):
+            self._fail(WorkersUnavailable(f"processes of the run end one after the other ({death.how})"))
+            return False
+        return not member.has_closed
 
     def _fail(self, error: Exception) -> None:
         self._run.shutdown.fail(error)
@@ -252,18 +286,18 @@ class Members:
         visits = list(member.under_way.values())
         if death.by_visit and len(visits) == 1:
             member.under_way.clear()
-            error = f"the process that read it stopped turning: {visits[0][1].url}"
+            error = f"the process that read it stopped turning: {visits[0].url}"
             await self._take_item(
-                Outcome(claim=visits[0][1], code=Code.CONVERSION_LIMIT, error=error, stopped_worker=True)
+                Outcome(claim=visits[0], code=Code.CONVERSION_LIMIT, error=error, stopped_worker=True)
             )
             return
-        self._deaths.update(claim.url_id for _, claim in visits)
-        last = [claim for _, claim in visits if death.stalled or self._deaths[claim.url_id] >= _MOST_DEATHS]
+        self._deaths.update(claim.url_id for claim in visits)
+        last = [claim for claim in visits if death.stalled or self._deaths[claim.url_id] >= _MOST_DEATHS]
         if last:
             await self._visit_last(last)
             for claim in last:
                 del member.under_way[claim.url_id]
-        self._put_back(member)
+        self._put_back_all(member)
         self.wake()
 
     async def _visit_last(self, claims: list[Claim]) -> None:
@@ -274,14 +308,24 @@ class Members:
             logger.warning("visited last, for processes of the run ended while they visited it: %s", claim.url)
         self._frontier.note_committed(len(claims))
 
-    def _put_back(self, member: Member) -> None:
-        for host, claim in member.under_way.values():
-            self._frontier.put_back(claim, host)
+    def _put_back_all(self, member: Member) -> None:
+        for claim in member.under_way.values():
+            self._put_back(claim)
         member.under_way.clear()
+
+    def _put_back(self, claim: Claim) -> None:
+        """Has a visit wait at its first host: whoever was redirected begins anew, under the limits of that host."""
+        self._frontier.put_back(claim, urls.host_and_port(claim.url))
+
+
+def _build_start_error(error: OSError) -> WorkersUnavailable:
+    return WorkersUnavailable(f"no process can be started, as fetch.processes asks: {error}")
 
 
 def _log(message: Logged) -> None:
     record = logging.makeLogRecord(dict(message.facts))
+    # It is cleaned where it is set, and so far it was only there.
+    record.exc_text = message.facts["exc_text"]
     target = logging.getLogger(record.name)
     if target.isEnabledFor(record.levelno):
         target.handle(record)

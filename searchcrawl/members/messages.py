@@ -53,6 +53,12 @@ class GoOn(NamedTuple):
     before: float | None
 
 
+class Forget(NamedTuple):
+    """A redirected visit, which waited for its new host, was ended without it."""
+
+    url_id: int
+
+
 class Reply(NamedTuple):
     """The answer to a Call: its value, or why there is none; with a ``code`` the host is blocked."""
 
@@ -140,7 +146,8 @@ class Logged(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """It ends, for the reason of Scrapy; ``stats`` are counts for its statistics."""
+    """It ends, for the reason of Scrapy; ``stats`` are counts for its statistics, ``unreadable`` values of attributes."""
 
     reason: str
     stats: Mapping[str, int]
+    unreadable: Mapping[str, int]

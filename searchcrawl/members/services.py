@@ -1,4 +1,4 @@
-"""What the process of a run does for its members: the limits of hosts, which are one set, robots.txt files, probes."""
+"""What the process of a run does for its members: the limits of hosts, which are one set, robots.txt files, probes, counts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from searchcrawl import clock
+from searchcrawl.documents.plugin_errors import PluginErrors
 from searchcrawl.exceptions import HostBlocked, SearchcrawlError
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.members.messages import Call, Reply, Tell
@@ -23,6 +24,8 @@ _GIVES_BACK: Final = {"acquire_request": "release_request", "acquire_host": "rel
 ROBOTS: Final = "robots"
 BEGIN_PROBE: Final = "begin_probe"
 END_PROBE: Final = "end_probe"
+NOTE_GOOD: Final = "note_good"
+ADD_ERROR: Final = "add_error"
 
 
 class Services:
@@ -33,11 +36,13 @@ class Services:
         rate_limiter: RateLimiter,
         robots: RobotsFiles | None,
         probes: SharedProbes,
+        plugin_errors: PluginErrors,
         send: Callable[[Reply], None],
     ) -> None:
         self._rate_limiter = rate_limiter
         self._robots = robots
         self._probes = probes
+        self._plugin_errors = plugin_errors
         self._send = send
         self._tasks: set[asyncio.Task[None]] = set()
         self._held: Counter[tuple[str, str]] = Counter()
@@ -52,6 +57,9 @@ class Services:
         """Does what needs no answer."""
         if tell.name == END_PROBE:
             self._probes.end(self, **tell.arguments)
+            return
+        if tell.name in {NOTE_GOOD, ADD_ERROR}:
+            getattr(self._plugin_errors, tell.name)(**tell.arguments)
             return
         if tell.name in _GIVES_BACK.values():
             held = tell.name, tell.arguments["host"]
@@ -80,7 +88,8 @@ class Services:
             # Whatever it is: who asked would wait for ever.
             if not isinstance(error, SearchcrawlError):
                 logger.exception("a process of the run gets no answer: %s", call.name)
-            reply = Reply(call.number, error=join_lines(error))
+            # Not every error has a text.
+            reply = Reply(call.number, error=join_lines(str(error) or repr(error)))
         self._send(reply)
 
     async def _find(self, call: Call) -> Any:
@@ -97,4 +106,7 @@ class Services:
     async def _find_robots(self, origin: str, *, inside: bool) -> RobotsCopy | None:
         if self._robots is None:
             return None
-        return self._robots.find(origin) or await self._robots.fetch(origin, inside=inside)
+        copy = self._robots.find(origin) or await self._robots.fetch(origin, inside=inside)
+        # It is for pages that are requested here: there are none, and a run sees a million hosts.
+        self._robots.slowed.discard(origin)
+        return copy

@@ -18,11 +18,12 @@ from searchcrawl.memory import return_large_blocks
 from searchcrawl.messages import set_levels
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import build_boundary
-from searchcrawl.sources.secrets import hide
+from searchcrawl.sources.secrets import hide, redact
 from searchcrawl.spiders.running import run_spider
 from searchcrawl.spiders.spider_loader import find_spider_class
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import EndReason
+from searchcrawl.terminal import guard_logs, guard_streams
 from searchcrawl.worker_process import follow_owner
 
 _ENDED: Final = 0
@@ -32,6 +33,8 @@ def serve_run(connection: socket.socket, setup: Setup) -> None:
     """Visits pages until the process of the run has no more, or has ended."""
     for value in setup.hidden:
         hide(value)
+    guard_streams(alter_errors=redact)
+    guard_logs(alter=redact)
     follow_owner()
     return_large_blocks()
     os.umask(int(setup.project.umask, 8))
@@ -45,7 +48,7 @@ def serve_run(connection: socket.socket, setup: Setup) -> None:
         # The loop has ended, or did not begin.
         with suppress(OSError):
             send_blocking(spare, Failed(make_portable(failure)))
-            send_blocking(spare, Closed(EndReason.STOPPED, {}))
+            send_blocking(spare, Closed(EndReason.STOPPED, {}, {}))
     # Threads of native libraries may still run while an interpreter ends, and crash.
     os._exit(_ENDED)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from traceback import walk_tb
 from typing import Any, NamedTuple
 
@@ -92,12 +92,18 @@ class OwnMiddlewares:
 def plugin_errors_of(crawler: Crawler, shutdown: Shutdown) -> PluginErrors:
     """The one count of a run; raises ConfigurationError for limits that are none."""
     stages = stages_of(crawler)
-    known = stages.find(PluginErrors)
-    if known is not None:
-        return known
+    return stages.find(PluginErrors) or stages.add(build_plugin_errors(crawler, shutdown))
+
+
+def build_plugin_errors(crawler: Crawler, shutdown: Shutdown) -> PluginErrors:
+    """A count for the process of a run, with the limits of its settings; raises ConfigurationError for limits that are none."""
     try:
         limits = plugin_limits.parse_limits(crawler.settings[plugin_limits.NAME])
     except ValueError as error:
         raise ConfigurationError("settings module", plugin_limits.NAME, str(error)) from error
-    count: Callable[[str], None] = crawler.stats.inc_value
-    return stages.add(PluginErrors(shutdown, limits, count=count))
+
+    def count(name: str) -> None:
+        # The statistics are made after the stages.
+        crawler.stats.inc_value(name)
+
+    return PluginErrors(shutdown, limits, count=count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from searchcrawl.members import member as member_module
 from searchcrawl.members import members as members_module
 from searchcrawl.members.member import Death, Member
 from searchcrawl.members.members import Members
-from searchcrawl.members.messages import Ended, GoOn, Moved, Ready, Visit
+from searchcrawl.members.messages import Closed, Ended, Forget, GoOn, Moved, Pong, Ready, Visit
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
 from searchcrawl.urls import host_and_port
@@ -26,18 +27,20 @@ from tests.filled_store import SITE, FilledStore
 from tests.unit.frontier.test_frontier import build_frontier
 
 _HOST: Final = host_and_port(SITE)
+_OTHER: Final = "other.example:80"
 _KILLED: Final = Death("signal 9", stalled=False, by_visit=False)
 _STALLED: Final = Death("it stopped turning", stalled=True, by_visit=True)
 _FROZEN: Final = Death("it stopped turning", stalled=True, by_visit=False)
 
 
 class FakeMember:
-    """A member without a process; tests say what comes from it, and how it ends."""
+    """A member without a process; tests say what comes from it, and how it ends. The first message is ``first``."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, first: Any) -> None:
         self.number = number
+        self.first = first
         self.is_ready = self.has_closed = False
-        self.under_way: dict[int, tuple[str, Claim]] = {}
+        self.under_way: dict[int, Claim] = {}
         self.sent: list[Any] = []
         self.death = _KILLED
         self.pings = 0
@@ -45,7 +48,10 @@ class FakeMember:
 
     async def open(self, take: Callable[[Any], None], lost: Callable[[], None]) -> None:
         self.take, self.lose = take, lost
-        take(Ready())
+        take(self.first)
+
+    def note_closed(self) -> None:
+        self.has_closed = True
 
     def kill(self) -> None:
         self.killed.set()
@@ -75,6 +81,8 @@ class Scene:
     def __init__(self, filled: FilledStore, count: int, stall_seconds: float = 0.0) -> None:
         self.run = filled.run
         self.frontier = build_frontier(filled, WriterQueue())
+        #: what members say first
+        self.first: Any = Ready()
         self.made: list[FakeMember] = []
         self.taken: list[Document | Outcome] = []
         self.members = Members(
@@ -84,7 +92,7 @@ class Scene:
         self.run.shutdown.fail = self.failures.append  # type: ignore[method-assign]
 
     def _make(self, number: int) -> Any:
-        self.made.append(FakeMember(number))
+        self.made.append(FakeMember(number, self.first))
         return self.made[-1]
 
     async def take(self, item: Document | Outcome) -> None:
@@ -178,6 +186,58 @@ def test_visit_when_its_member_ended_meanwhile_then_another_begins_anew(filled: 
     play(filled, work)
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_visit_when_its_member_ended_meanwhile_then_it_begins_under_the_limits_of_its_first_host(
+    filled: FilledStore, goes_on: bool
+) -> None:
+    async def work(scene: Scene) -> None:
+        (claim,) = await scene.visit(1)
+        (member,) = (member for member in scene.made if member.under_way)
+        member.take(Moved(claim.url_id, _OTHER))
+        if goes_on:
+            async with asyncio.timeout(20):
+                while not any(isinstance(message, GoOn) for message in member.sent):
+                    await scene.visit(1)
+        await scene.lose(member, _KILLED)
+        scene.frontier.window.hosts.find_or_add(_OTHER).visited = True
+        begun: list[str] = []
+        while len(begun) < 2:
+            await scene.visit(1)
+            sent = [message for each in scene.made for message in each.sent if isinstance(message, Visit)]
+            begun = [message.host for message in sent if message.claim.url_id == claim.url_id]
+        assert begun == [_HOST, _HOST]
+
+    play(filled, work)
+
+
+def test_visit_when_its_new_host_is_blocked_meanwhile_then_its_member_forgets_it(filled: FilledStore) -> None:
+    async def work(scene: Scene) -> None:
+        (claim,) = await scene.visit(1)
+        (member,) = (member for member in scene.made if member.under_way)
+        member.take(Moved(claim.url_id, _OTHER))
+        scene.frontier.settle(Outcome(claim=claim, code=429))
+        assert Forget(claim.url_id) in member.sent
+        assert scene.frontier.take_redirected(claim) is None
+
+    play(filled, work)
+
+
+def test_archive_when_members_come_and_go_then_its_files_are_read_where_it_is(filled: FilledStore) -> None:
+    async def work(scene: Scene) -> None:
+        (claim,) = await scene.visit(1)
+        archives = [replace(claim, url=f"{SITE}{number}.zip!/file.txt") for number in range(20)]
+        before = [scene.members._choose(_HOST, each) for each in archives]
+        gone: Any = scene.made[2]
+        gone.is_ready = False
+        again = [scene.members._choose(_HOST, each) for each in archives]
+        left = [(now, then) for now, then in zip(again, before, strict=True) if then is not gone]
+        assert {id(each) for each in before} == {id(each) for each in scene.made}
+        assert all(now is then for now, then in left)
+        assert gone not in again
+
+    play(filled, work, count=3)
+
+
 def test_death_when_it_was_killed_then_its_visits_go_to_others_and_nobody_is_blamed(filled: FilledStore) -> None:
     async def work(scene: Scene) -> None:
         claims = await scene.visit(4)
@@ -241,6 +301,25 @@ def test_death_when_no_visit_ends_in_between_then_the_run_does(filled: FilledSto
     play(filled, work, count=1)
 
 
+def test_death_when_those_that_follow_cannot_begin_then_the_others_go_on_without_them(filled: FilledStore) -> None:
+    async def work(scene: Scene) -> None:
+        scene.first = Pong()
+        await scene.lose(scene.made[1], _KILLED)
+        for _ in range(5):
+            (claim,) = await scene.visit(1)
+            scene.made[0].take(Ended(Outcome(claim=claim, code=404)))
+            await asyncio.sleep(0.01)
+            await scene.lose(scene.made[-1], _KILLED)
+        assert not scene.failures
+        await scene.visit(1)
+        assert scene.made[0].under_way
+        await scene.lose(scene.made[0], _KILLED)
+        assert isinstance(scene.failures[0], WorkersUnavailable)
+        assert len(scene.made) == 7
+
+    play(filled, work)
+
+
 def test_end_when_visits_end_in_between_then_deaths_end_no_run(filled: FilledStore) -> None:
     async def work(scene: Scene) -> None:
         for _ in range(7):
@@ -282,7 +361,7 @@ def test_member_when_it_does_not_end_after_its_last_visit_then_it_is_ended(monke
     monkeypatch.setattr(member_module, "_CLOSE_SECONDS", 0.01)
 
     async def run() -> None:
-        process: Any = FakeMember(1)
+        process: Any = FakeMember(1, None)
         unused: Any = None
         member = Member(1, process, unused, unused, unused)
         member.note_closed()
@@ -291,6 +370,36 @@ def test_member_when_it_does_not_end_after_its_last_visit_then_it_is_ended(monke
             await process.killed.wait()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("how", ["it closes", "the run ends"])
+def test_open_when_the_run_is_to_end_before_a_member_can_visit_then_nobody_waits_for_it(
+    filled: FilledStore, how: str
+) -> None:
+    async def run() -> Scene:
+        scene = Scene(filled, 1)
+        scene.made[0].first = Closed("mine", {}, {}) if how == "it closes" else Pong()
+        async with asyncio.timeout(20):
+            opening = asyncio.ensure_future(scene.members.open(scene.take))
+            if how == "the run ends":
+                await asyncio.sleep(0.01)
+                assert not opening.done()
+                await scene.members.finish()
+            await opening
+        return scene
+
+    scene = asyncio.run(run())
+
+    assert not scene.members.has_room
+    assert not scene.failures
+
+
+def test_members_when_no_process_can_be_started_then_the_error_says_so(filled: FilledStore) -> None:
+    def make(number: int) -> Any:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    with pytest.raises(WorkersUnavailable, match=r"fetch\.processes.*temporarily unavailable"):
+        Members(filled.run, build_frontier(filled), make, count=2, is_full=lambda: False)
 
 
 def test_finish_when_visits_are_under_way_in_a_dead_member_then_they_are_claimed_by_nobody(filled: FilledStore) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from typing import Any
+from typing import Any, Final
 
+from searchcrawl.documents.plugin_errors import PluginErrors
 from searchcrawl.exceptions import HostBlocked
 from searchcrawl.members.messages import Call, Reply, Tell
-from searchcrawl.members.services import ROBOTS, Services
+from searchcrawl.members.services import ADD_ERROR, NOTE_GOOD, ROBOTS, Services
 from searchcrawl.members.shared_probes import SharedProbes
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy
 from searchcrawl.robots.parser import RobotsFile
+from searchcrawl.run import Shutdown
+from searchcrawl.sources.plugin_limits import PluginLimits
+from searchcrawl.store.states import EndReason
 
 
 class NotingLimiter(RateLimiter):
@@ -28,6 +32,8 @@ class NotingLimiter(RateLimiter):
             raise HostBlocked("it asked for a pause", code=429)
         if host == "broken:80":
             raise ValueError("\x1b[31mbroken")
+        if host == "silent:80":
+            raise ValueError
         if host == "slow:80":
             await self.waits.wait()
 
@@ -41,13 +47,19 @@ class NotingLimiter(RateLimiter):
         self.called.append(("start", host))
 
 
+def build_services(
+    send: Any, *, limiter: RateLimiter | None = None, robots: Any = None, errors: Any = None
+) -> Services:
+    return Services(limiter or NotingLimiter(), robots, SharedProbes(), errors, send)
+
+
 def ask(*calls: Call | Tell, robots: Any = None, closes: bool = False) -> tuple[list[Reply], list[tuple[str, str]]]:
     """What was answered, and what the limits of hosts were asked."""
     replies: list[Reply] = []
 
     async def run() -> list[tuple[str, str]]:
         limiter = NotingLimiter()
-        services = Services(limiter, robots, SharedProbes(), replies.append)
+        services = build_services(replies.append, limiter=limiter, robots=robots)
         for call in calls:
             if isinstance(call, Call):
                 services.answer(call)
@@ -82,6 +94,29 @@ def test_answer_when_something_unexpected_fails_then_who_asked_does_not_wait_for
     assert [(reply.number, reply.code, "\x1b" in str(reply.error)) for reply in replies] == [(1, None, False)]
 
 
+def test_answer_when_an_error_has_no_text_then_the_reply_names_it() -> None:
+    replies, _ = ask(Call(1, "wait_until_allowed", {"host": "silent:80"}))
+
+    assert replies == [Reply(1, error="ValueError()")]
+
+
+def test_note_when_plugins_fail_in_members_then_their_errors_are_counted_together() -> None:
+    shutdown = Shutdown()
+    reasons: list[str] = []
+    shutdown.open(reasons.append)
+    errors = PluginErrors(shutdown, PluginLimits(3, 0), count=lambda name: None)
+    good = Tell(NOTE_GOOD, {"name": "mine", "documents": 1})
+    bad = Tell(ADD_ERROR, {"name": "mine", "url": "http://a.example/", "text": "mine: ValueError: no"})
+    first, second = (build_services(lambda reply: None, errors=errors) for _ in range(2))
+
+    for services, tell in ((first, bad), (second, bad), (second, good), (first, bad), (second, bad)):
+        services.note(tell)
+    before = [*reasons]
+    first.note(bad)
+
+    assert (before, reasons) == ([], [EndReason.PLUGIN_ERRORS])
+
+
 def test_close_when_a_member_held_requests_then_they_are_given_back_and_what_waits_ends() -> None:
     held, given = {"host": "a:80"}, {"host": "b:80"}
     replies, called = ask(
@@ -100,7 +135,7 @@ def test_close_when_a_member_held_requests_then_they_are_given_back_and_what_wai
 
 def test_note_when_all_was_given_back_then_nothing_is_kept_of_the_hosts() -> None:
     async def run() -> Services:
-        services = Services(NotingLimiter(), None, SharedProbes(), lambda reply: None)
+        services = build_services(lambda reply: None)
         for number in range(100):
             host = {"host": f"{number}.example:80"}
             services.answer(Call(number, "acquire_request", host))
@@ -120,6 +155,8 @@ def test_robots_when_they_are_known_then_the_copy_of_the_run_is_the_answer() -> 
     copy = RobotsCopy(expires=1.0, file=file)
 
     class Known:
+        slowed: Final = {"http://a.example", "http://b.example", "http://c.example"}
+
         def find(self, origin: str) -> RobotsCopy | None:
             return copy if origin == "http://a.example" else None
 
@@ -136,3 +173,4 @@ def test_robots_when_they_are_known_then_the_copy_of_the_run_is_the_answer() -> 
     assert there.file.decide("http://a.example/no/1").rule == "Disallow: /no"
     assert there.file.decide("http://a.example/yes").allowed
     assert replies[1].value.error == "none"
+    assert Known.slowed == {"http://c.example"}
