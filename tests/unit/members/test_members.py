@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,111 +12,22 @@ import pytest
 from sqlalchemy import func, select
 
 from searchcrawl.codes import Code
-from searchcrawl.commit.group_commit import WriterQueue
 from searchcrawl.exceptions import WorkersUnavailable
-from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.items import Outcome
 from searchcrawl.members import member as member_module
 from searchcrawl.members import members as members_module
 from searchcrawl.members.member import Death, Member
 from searchcrawl.members.members import Members
-from searchcrawl.members.messages import Closed, Ended, Forget, GoOn, Moved, Pong, Ready, Visit
+from searchcrawl.members.messages import Closed, Ended, Forget, GoOn, Moved, Pong, Visit
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
-from searchcrawl.urls import host_and_port
 from tests.filled_store import SITE, FilledStore
 from tests.unit.frontier.test_frontier import build_frontier
+from tests.unit.members.support_scene import HOST, KILLED, FakeMember, Scene, play
 
-_HOST: Final = host_and_port(SITE)
 _OTHER: Final = "other.example:80"
-_KILLED: Final = Death("signal 9", stalled=False, by_visit=False)
 _STALLED: Final = Death("it stopped turning", stalled=True, by_visit=True)
 _FROZEN: Final = Death("it stopped turning", stalled=True, by_visit=False)
-
-
-class FakeMember:
-    """A member without a process; tests say what comes from it, and how it ends. The first message is ``first``."""
-
-    def __init__(self, number: int, first: Any) -> None:
-        self.number = number
-        self.first = first
-        self.is_ready = self.has_closed = False
-        self.under_way: dict[int, Claim] = {}
-        self.sent: list[Any] = []
-        self.death = _KILLED
-        self.pings = 0
-        self.killed = asyncio.Event()
-
-    async def open(self, take: Callable[[Any], None], lost: Callable[[], None]) -> None:
-        self.take, self.lose = take, lost
-        take(self.first)
-
-    def note_closed(self) -> None:
-        self.has_closed = True
-
-    def kill(self) -> None:
-        self.killed.set()
-
-    def send(self, message: Any) -> None:
-        self.sent.append(message)
-
-    async def finish(self) -> None:
-        self.is_ready = False
-
-    async def find_death(self) -> Death:
-        return self.death
-
-    def ping(self) -> int:
-        self.pings += 1
-        return self.pings
-
-    def hold_back(self) -> None:
-        pass
-
-    let_through = hold_back
-
-
-class Scene:
-    """A run with rows that are claimed, its members, and what was handed to the writer."""
-
-    def __init__(self, filled: FilledStore, count: int, stall_seconds: float = 0.0) -> None:
-        self.run = filled.run
-        self.frontier = build_frontier(filled, WriterQueue())
-        #: what members say first
-        self.first: Any = Ready()
-        self.made: list[FakeMember] = []
-        self.taken: list[Document | Outcome] = []
-        self.members = Members(
-            self.run, self.frontier, self._make, count=count, is_full=lambda: False, stall_seconds=stall_seconds
-        )
-        self.failures: list[Exception] = []
-        self.run.shutdown.fail = self.failures.append  # type: ignore[method-assign]
-
-    def _make(self, number: int) -> Any:
-        self.made.append(FakeMember(number, self.first))
-        return self.made[-1]
-
-    async def take(self, item: Document | Outcome) -> None:
-        self.taken.append(item)
-        self.frontier.end_visit(item)
-
-    async def visit(self, count: int) -> list[Claim]:
-        """Has so many rows visited."""
-        claims = []
-        async with asyncio.timeout(20):
-            while len(claims) < count:
-                found = self.frontier.next_claim()
-                if found is None:
-                    await asyncio.sleep(0.01)
-                    continue
-                self.members.visit(*found)
-                claims.append(found[1])
-        return claims
-
-    async def lose(self, member: FakeMember, death: Death) -> None:
-        member.death = death
-        member.lose()
-        while self.members._tasks:
-            await asyncio.wait(self.members._tasks)
 
 
 @pytest.fixture
@@ -131,22 +42,6 @@ def count_state(filled: FilledStore, state: FetchState) -> int:
     """How many rows have a state."""
     query = select(func.count()).where(urls.c.fetch_state == int(state))
     return int(filled.run.read(lambda transaction: transaction.execute(query).scalar_one()))
-
-
-def play(filled: FilledStore, work: Callable[[Scene], Any], *, count: int = 2) -> Scene:
-    async def run() -> Scene:
-        scene = Scene(filled, count)
-        await scene.members.open(scene.take)
-        scene.frontier.start(lambda: None)
-        # A host gets more than one request at once when it has answered.
-        scene.frontier.window.hosts.find_or_add(_HOST).visited = True
-        try:
-            await work(scene)
-        finally:
-            scene.frontier.close()
-        return scene
-
-    return asyncio.run(run())
 
 
 def test_visit_when_a_host_has_several_then_members_share_them(filled: FilledStore) -> None:
@@ -178,7 +73,7 @@ def test_visit_when_its_member_ended_meanwhile_then_another_begins_anew(filled: 
         (claim,) = await scene.visit(1)
         (member,) = (member for member in scene.made if member.under_way)
         member.take(Moved(claim.url_id, "b.example:80"))
-        await scene.lose(member, _KILLED)
+        await scene.lose(member, KILLED)
         await scene.visit(5)
         sent = [message for each in scene.made for message in each.sent if isinstance(message, Visit)]
         assert [message.claim.url_id for message in sent].count(claim.url_id) == 2
@@ -198,14 +93,14 @@ def test_visit_when_its_member_ended_meanwhile_then_it_begins_under_the_limits_o
             async with asyncio.timeout(20):
                 while not any(isinstance(message, GoOn) for message in member.sent):
                     await scene.visit(1)
-        await scene.lose(member, _KILLED)
+        await scene.lose(member, KILLED)
         scene.frontier.window.hosts.find_or_add(_OTHER).visited = True
         begun: list[str] = []
         while len(begun) < 2:
             await scene.visit(1)
             sent = [message for each in scene.made for message in each.sent if isinstance(message, Visit)]
             begun = [message.host for message in sent if message.claim.url_id == claim.url_id]
-        assert begun == [_HOST, _HOST]
+        assert begun == [HOST, HOST]
 
     play(filled, work)
 
@@ -226,10 +121,10 @@ def test_archive_when_members_come_and_go_then_its_files_are_read_where_it_is(fi
     async def work(scene: Scene) -> None:
         (claim,) = await scene.visit(1)
         archives = [replace(claim, url=f"{SITE}{number}.zip!/file.txt") for number in range(20)]
-        before = [scene.members._choose(_HOST, each) for each in archives]
+        before = [scene.members._choose(HOST, each) for each in archives]
         gone: Any = scene.made[2]
         gone.is_ready = False
-        again = [scene.members._choose(_HOST, each) for each in archives]
+        again = [scene.members._choose(HOST, each) for each in archives]
         left = [(now, then) for now, then in zip(again, before, strict=True) if then is not gone]
         assert {id(each) for each in before} == {id(each) for each in scene.made}
         assert all(now is then for now, then in left)
@@ -243,7 +138,7 @@ def test_death_when_it_was_killed_then_its_visits_go_to_others_and_nobody_is_bla
         claims = await scene.visit(4)
         lost = max(scene.made, key=lambda member: len(member.under_way))
         ids = set(lost.under_way)
-        await scene.lose(lost, _KILLED)
+        await scene.lose(lost, KILLED)
         assert len(scene.made) == 3
         again = await scene.visit(len(ids))
         assert {claim.url_id for claim in again} == ids
@@ -284,7 +179,7 @@ def test_death_when_a_page_is_under_way_each_time_then_it_is_visited_last(filled
     async def work(scene: Scene) -> None:
         for _ in range(3):
             await scene.visit(1)
-            await scene.lose(scene.made[-1], _KILLED)
+            await scene.lose(scene.made[-1], KILLED)
         assert count_state(filled, FetchState.SUSPECT) == 1
         assert not scene.failures
 
@@ -294,7 +189,7 @@ def test_death_when_a_page_is_under_way_each_time_then_it_is_visited_last(filled
 def test_death_when_no_visit_ends_in_between_then_the_run_does(filled: FilledStore) -> None:
     async def work(scene: Scene) -> None:
         for _ in range(5):
-            await scene.lose(scene.made[-1], _KILLED)
+            await scene.lose(scene.made[-1], KILLED)
         assert isinstance(scene.failures[0], WorkersUnavailable)
         assert len(scene.made) == 5
 
@@ -304,16 +199,16 @@ def test_death_when_no_visit_ends_in_between_then_the_run_does(filled: FilledSto
 def test_death_when_those_that_follow_cannot_begin_then_the_others_go_on_without_them(filled: FilledStore) -> None:
     async def work(scene: Scene) -> None:
         scene.first = Pong()
-        await scene.lose(scene.made[1], _KILLED)
+        await scene.lose(scene.made[1], KILLED)
         for _ in range(5):
             (claim,) = await scene.visit(1)
             scene.made[0].take(Ended(Outcome(claim=claim, code=404)))
             await asyncio.sleep(0.01)
-            await scene.lose(scene.made[-1], _KILLED)
+            await scene.lose(scene.made[-1], KILLED)
         assert not scene.failures
         await scene.visit(1)
         assert scene.made[0].under_way
-        await scene.lose(scene.made[0], _KILLED)
+        await scene.lose(scene.made[0], KILLED)
         assert isinstance(scene.failures[0], WorkersUnavailable)
         assert len(scene.made) == 7
 
@@ -326,7 +221,7 @@ def test_end_when_visits_end_in_between_then_deaths_end_no_run(filled: FilledSto
             (claim,) = await scene.visit(1)
             scene.made[-1].take(Ended(Outcome(claim=claim, code=404)))
             await asyncio.sleep(0.01)
-            await scene.lose(scene.made[-1], _KILLED)
+            await scene.lose(scene.made[-1], KILLED)
         assert not scene.failures
         assert len(scene.taken) == 7
 
