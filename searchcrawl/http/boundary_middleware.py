@@ -21,6 +21,7 @@ from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.targets import TargetRules
 from searchcrawl.run import Run
+from searchcrawl.sources.forgotten_watch import ForgottenWatch
 from searchcrawl.stages import stages_of
 
 
@@ -31,15 +32,18 @@ class BoundaryMiddleware:
     URL.
     """
 
-    def __init__(self, boundary: Boundary, traps: TrapWatch, targets: TargetRules) -> None:
+    def __init__(self, boundary: Boundary, forgotten: ForgottenWatch, traps: TrapWatch, targets: TargetRules) -> None:
         self._boundary = boundary
+        self._forgotten = forgotten
         self._traps = traps
         self._targets = targets
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BoundaryMiddleware:
         stages = stages_of(crawler)
-        return cls(stages.get(Run).boundary, stages.get(TrapWatch), stages.get(TargetRules))
+        run = stages.get(Run)
+        forgotten = ForgottenWatch(run.project.root, run.source, run.boundary)
+        return cls(run.boundary, forgotten, stages.get(TrapWatch), stages.get(TargetRules))
 
     def process_request(self, request: Request) -> None:
         claim = find_claim(request)
@@ -47,6 +51,7 @@ class BoundaryMiddleware:
             return
         if not request.url.startswith(("http://", "https://")):
             raise build_visit_end(request, claim, Code.MALFORMED_URL, error="not an http or https URL")
+        self._forgotten.look()
         if find_redirects(request):
             request.meta[PUBLIC_ONLY] = self._targets.is_public_only(request.url)
             return

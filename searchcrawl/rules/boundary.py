@@ -128,6 +128,10 @@ class Boundary:
         self._forgotten = forgotten
         self._origins: dict[str, _Origin] = {}
 
+    def replace_forgotten(self, forgotten: Forgotten | None) -> None:
+        """Refuses from now on what is ``forgotten``, and nothing else that was; any thread may call it."""
+        self._forgotten = forgotten
+
     def decide(self, url: str, depth: int | None = None) -> Decision:
         """Decides whether ``url``, an identity of ``urls.resolve`` that was found at ``depth``, may be requested.
 
@@ -156,7 +160,7 @@ class Boundary:
         ``/docs/``. The URLs that it lists are decided like links.
         """
         decision = self.decide(url)
-        if decision.allowed:
+        if decision.allowed or self.is_elsewhere(url):
             return decision
         # All are asked: behind a missing include there may be an exclude.
         others = (refusal for refusal in self.list_refusals(url) if not refusal.key.endswith(_ABOUT_PAGES))

@@ -46,7 +46,7 @@ class Command(BaseCommand):
         return (
             f"The URLs are added to {FILE} of the project, which no source may request any more, and what is known of them "
             "is removed: documents from the index, records from the cache, rows from the table. A source that is crawled "
-            "meanwhile is not changed (exit 5): call again. Without URLs, what the file says is carried out."
+            "meanwhile asks for them no more, and is not changed (exit 5): call again. Without URLs, what the file says is carried out."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import pytest
 from scrapy import Request
@@ -23,7 +24,8 @@ from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_r
 
 INSIDE = Boundary(include_hosts=["site.test"], exclude_urls=["*/private/*"], depth=2)
 TARGETS = TargetRules(INSIDE, starts=["http://site.test:8000/"])
-BOUNDARY = BoundaryMiddleware(INSIDE, TrapWatch(1, trap_after=0, max_urls_per_pattern=0), TARGETS)
+NOTHING_NEW: Any = SimpleNamespace(look=lambda: None)
+BOUNDARY = BoundaryMiddleware(INSIDE, NOTHING_NEW, TrapWatch(1, trap_after=0, max_urls_per_pattern=0), TARGETS)
 CONDITIONAL = ConditionalMiddleware()
 REDIRECT = RedirectMiddleware(
     boundary=Boundary(include_hosts=["site.test"]),
@@ -98,7 +100,7 @@ class CutPattern:
 
 
 def test_boundary_when_pattern_was_cut_since_the_claim_then_nothing_is_requested() -> None:
-    middleware, maze = BoundaryMiddleware(INSIDE, CutPattern(), TARGETS), "http://site.test/maze/1"
+    middleware, maze = BoundaryMiddleware(INSIDE, NOTHING_NEW, CutPattern(), TARGETS), "http://site.test/maze/1"
 
     with pytest.raises(VisitEnded) as ended:
         middleware.process_request(visit(maze, row=Claim(url_id=1, url=maze, host_id=1, depth=1)))

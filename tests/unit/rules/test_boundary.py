@@ -301,6 +301,22 @@ def test_sitemap_when_the_boundary_has_rules_then_hosts_ports_and_excludes_decid
     ("url", "allowed"),
     [
         ("http://a.test/sitemap.xml", True),
+        ("http://a.test/docs/sitemap.xml", True),
+        ("http://a.test:81/sitemap.xml", False),
+        ("http://b.test/sitemap.xml", False),
+        ("https://c.test/sitemap.xml", True),
+    ],
+)
+def test_sitemap_when_only_url_rules_include_then_their_hosts_decide(url: str, allowed: bool) -> None:
+    boundary = Boundary(include_urls=["http://a.test/docs/*", "https://c.test/*"])
+
+    assert boundary.decide_sitemap(url).allowed is allowed
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("http://a.test/sitemap.xml", True),
         ("http://a.test/private/sitemap.xml", False),
         ("http://a.test/docs/sitemap.xml.gz", False),
         ("http://a.test/other/sitemap.xml.gz", False),
