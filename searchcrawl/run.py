@@ -287,7 +287,7 @@ def begin(
     boundary = build_boundary(source)
     current = compute_fingerprint(source, versions=versions)
     source_id, lease = database.write(lambda transaction: _take(transaction, source, job, requests=requests))
-    _hasten(database, lease, current)
+    _hasten(database, lease, current, longest_ms=source.lifecycle.intervals.longest_ms)
     row, forced = _recover(database, lease, current, StackFile(project.logs_dir, source.name), requests=requests)
     run = Run(
         project=project,
@@ -323,8 +323,8 @@ def _take(transaction: Transaction, source: Source, job: str, *, requests: bool)
     return source_id, lease
 
 
-def _hasten(database: Database, lease: Lease, current: str) -> None:
-    """Makes pages due whose next visit was set by a clock that was ahead; notes that an edit makes all due (D9, X-S7).
+def _hasten(database: Database, lease: Lease, current: str, *, longest_ms: int) -> None:
+    """Makes pages due that wait too long, by a clock or by the source file; notes that an edit makes all due (D9, X-S7).
 
     It ends before the run has a row: after a crash it begins again.
     """
@@ -337,6 +337,8 @@ def _hasten(database: Database, lease: Lease, current: str) -> None:
     after: int | None = 0
     while after is not None and before.is_later_than(moment_ms):
         after = database.write(partial(hastening_table.hasten_ahead, lease=lease, after=after, now_ms=moment_ms))
+    while database.write(partial(hastening_table.hasten_late, lease=lease, longest_ms=longest_ms, now_ms=moment_ms)):
+        pass
 
 
 def _recover(

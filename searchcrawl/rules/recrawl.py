@@ -48,6 +48,11 @@ class Intervals:
         return self.every_ms > 0 or self.are_adaptive
 
     @property
+    def longest_ms(self) -> int:
+        """How long a page waits at most whose visit did not fail."""
+        return self.max_ms if self.are_adaptive else self.every_ms
+
+    @property
     def after_failure_ms(self) -> int:
         """How long a page waits whose visit failed: a failure says nothing about how often it changes."""
         return self.min_ms if self.are_adaptive else self.every_ms

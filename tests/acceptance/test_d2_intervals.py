@@ -68,3 +68,21 @@ def test_pages_when_crawled_each_day_then_those_that_change_are_visited_each_tim
         counts = each.counts
         classes = ("to_fetch", "fetched", "fetch_failures", "rejected")
         assert counts["discovered"] == sum(counts[name] for name in classes) == len(each.requested)
+
+
+def test_pages_when_their_interval_is_made_shorter_then_they_are_visited_as_if_it_had_always_been(
+    tmp_path: Path,
+) -> None:
+    with SiteProcess() as site:
+        pages(site, HOST, one=page("one"), two=page("two"))
+        project = new_project(tmp_path, site, **source(site, HOST), lifecycle={"recrawl_every_hours": 168})
+        first, waiting = run(project), run(project)
+        each_run = run(project, "--set", "lifecycle.recrawl_every_hours=0")
+        hourly = ("--set", "lifecycle.recrawl_every_hours=1")
+        again = run(project)
+        late = run(project, *hourly, **{CLOCK: str(2 * 3600)})
+        soon = run(project, *hourly, **{CLOCK: str(2 * 3600 + 600)})
+
+    asked = [len(each.requested) for each in (first, waiting, each_run, again, late, soon)]
+    # A run that asks for all pages leaves them due in the next one, whatever its file says.
+    assert asked == [3, 0, 3, 3, 3, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, or_, select, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import lease as leases
@@ -14,6 +14,7 @@ from searchcrawl.store.schema import sources, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import review_table, url_classes
+from searchcrawl.store.urls.url_table import DUE_BY_TIME
 
 
 class Hastening(NamedTuple):
@@ -81,6 +82,22 @@ def hasten_ahead(transaction: Transaction, lease: Lease, *, after: int, now_ms: 
     here = [unindexed(urls.c.source_id) == lease.source_id, urls.c.id > after]
     found = _hasten(transaction, [*here, urls.c.due_ms > now_ms, urls.c.last_fetched_ms > now_ms], now_ms)
     return found[-1] if found else None
+
+
+def hasten_late(transaction: Transaction, lease: Lease, *, longest_ms: int, now_ms: int) -> bool:
+    """Makes rows due earlier that wait longer than a page may: ``lifecycle`` was edited since their visit.
+
+    Renews the lease. Looks at a page of them; returns whether there may be more. Pages that fail wait longer.
+    """
+    leases.renew(transaction, lease)
+    late = (DUE_BY_TIME, urls.c.source_id == lease.source_id, urls.c.due_ms > now_ms + longest_ms)
+    query = select(urls.c.id).where(*late, urls.c.failed_runs == 0).limit(review_table.PAGE_ROWS)
+    found = list(transaction.execute(query).scalars())
+    visited_ms = case((urls.c.last_fetched_ms <= now_ms, urls.c.last_fetched_ms), else_=0)
+    with url_classes.watch(transaction, found):
+        for part in split(found):
+            transaction.execute(update(urls).where(urls.c.id.in_(part)).values(due_ms=visited_ms + longest_ms))
+    return len(found) == review_table.PAGE_ROWS
 
 
 def _hasten(transaction: Transaction, conditions: Sequence[ColumnElement[bool]], due_ms: int) -> list[int]:

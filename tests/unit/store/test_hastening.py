@@ -140,3 +140,40 @@ def test_edit_when_the_lease_is_lost_then_it_is_not_noted(tmp_path: Path) -> Non
         database.write(partial(hastening_table.begin, lease=old, run_id=1, now_ms=1))
 
     assert database.read(partial(hastening_table.find, source=source)) is None
+
+
+def hasten_late(database: Database, longest_ms: int) -> bool:
+    with database.write_once() as transaction:
+        lease = leases.take(transaction, SOURCE, name="x")
+        more = hastening_table.hasten_late(transaction, lease, longest_ms=longest_ms, now_ms=NOW_MS)
+        leases.release(transaction, lease)
+        return more
+
+
+@pytest.mark.parametrize(("longest_ms", "due_ms"), [(0, NOW_MS - 700), (1000, NOW_MS + 300)])
+def test_hasten_late_when_pages_wait_longer_than_any_may_then_they_are_due_as_if_it_had_always_been_so(
+    database: Database, longest_ms: int, due_ms: int
+) -> None:
+    late, ahead, failing, soon, refused = ids = add(database, ["late", "ahead", "failing", "soon", "refused"])
+    settle(database, [late, failing], due_ms=LATER_MS, fetched_ms=NOW_MS - 700)
+    settle(database, [ahead], due_ms=LATER_MS, fetched_ms=NOW_MS + 864_000_000)
+    settle(database, [soon], due_ms=NOW_MS, fetched_ms=NOW_MS - 700)
+    settle(database, [refused], code=955, due_ms=None)
+    with database.write_once() as transaction:
+        transaction.execute(update(urls).where(urls.c.id == failing).values(failed_runs=3))
+
+    more = hasten_late(database, longest_ms)
+
+    assert [row(database, url_id).due_ms for url_id in ids] == [due_ms, longest_ms, LATER_MS, NOW_MS, None]
+    assert not more
+
+
+def test_hasten_late_when_there_are_more_than_a_page_then_it_goes_on(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(review_table, "PAGE_ROWS", 2)
+    ids = add(database, ["a", "b", "c"])
+    settle(database, ids, due_ms=LATER_MS, fetched_ms=NOW_MS - 700)
+
+    assert [hasten_late(database, 0), hasten_late(database, 0)] == [True, False]
+    assert {row(database, url_id).due_ms for url_id in ids} == {NOW_MS - 700}
