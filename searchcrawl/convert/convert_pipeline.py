@@ -71,9 +71,9 @@ class ConvertPipeline:
         if not isinstance(item, Document) or item.body_digest == item.claim.body_digest:
             return item
         try:
-            converter = self._registry.choose(item.mimetype, item.body, item.headers)
-            if item.refusal is not None and not converter.has_links:
+            if item.refusal is not None and not self._may_have_links(item):
                 return copy_with(item, page=Page())
+            converter = self._registry.choose(item.mimetype, item.body, item.headers)
             page = self._convert_again(item, converter)
             if page is not None:
                 return copy_with(item, page=page, converter=converter.name)
@@ -83,6 +83,13 @@ class ConvertPipeline:
             return self._add_page(item, converter, converter.convert(item.body, self._build_context(item)))
         except Exception as error:  # noqa: BLE001 - one document that cannot be read never ends a crawl
             return self._end_visit(item, error)
+
+    def _may_have_links(self, document: Document) -> bool:
+        """Whether a document that is not to be indexed has to be read nevertheless; not where nothing can read it."""
+        try:
+            return self._registry.choose(document.mimetype, document.body, document.headers).has_links
+        except DocumentError:
+            return False
 
     def _convert_again(self, document: Document, converter: Converter) -> Page | None:
         """The page of an answer of the cache, if its text need not be read once more."""

@@ -82,6 +82,22 @@ def test_document_when_a_converter_has_a_bug_then_its_visit_ends_with_903(
     assert "LookupError" in outcome.error
 
 
+@pytest.mark.parametrize(
+    ("mimetype", "body"),
+    [("image/png", "\x89PNG"), ("text/plain", "binary \x00\x01\x02" * 50)],
+    ids=["no converter", "a lie"],
+)
+def test_document_when_a_rule_keeps_it_out_then_nothing_has_to_read_it(
+    pipeline: ConvertPipeline, mimetype: str, body: str
+) -> None:
+    rule = f"keep.exclude_mime_types: {mimetype}"
+    refused = process(pipeline, unread(body, mimetype=mimetype, refusal=rule))
+    wanted = process(pipeline, unread(body, mimetype=mimetype))
+
+    assert (refused.page, refused.refusal) == (Page(), rule)
+    assert wanted.code in {Code.NO_CONVERTER, Code.BINARY_AS_TEXT}
+
+
 def test_document_when_no_worker_can_read_it_then_its_row_is_released_and_the_run_ends(
     stats: StatsCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
