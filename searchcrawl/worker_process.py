@@ -36,7 +36,7 @@ _KEPT_BYTES: Final = 8 << 20
 #: Addresses for the code of libraries, and for what they reserve and never write to.
 _RESERVED_BYTES: Final = 1 << 30
 #: Both are often sent to all processes of a terminal or a service: the owner ends what it has begun first.
-_OF_OWNER: Final = (signal.SIGINT, signal.SIGTERM)
+_OF_OWNER: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SPAWN: Final = multiprocessing.get_context("spawn")
 
 

@@ -49,3 +49,17 @@ def test_b11_runs_when_they_end_then_each_says_why_and_the_next_goes_on(tmp_path
     assert {*asked.values()} == {2}
     assert len(asked) == PAGES + 1
     assert len(project.indexed()) == PAGES + 1
+
+
+def test_b11_run_when_its_start_urls_were_edited_and_fail_then_these_are_named(tmp_path: Path) -> None:
+    with SiteProcess() as site:
+        site.set_page(HOST, "/", page("start"))
+        site.set_page(HOST, "/dead.html", "", status=500)
+        project = new_project(tmp_path, site, **source(site, HOST))
+        before = project.crawl()
+        project.edit(**source(site, HOST, "/dead.html"))
+        ended = project.crawl()
+
+    assert (before.exit_code, ended.exit_code) == (0, 8)
+    assert f"start URL: failed     500  {site.url(HOST, '/dead.html')}" in ended.errors
+    assert ended.errors.count("start URL:") == 1

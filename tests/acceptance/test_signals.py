@@ -1,4 +1,4 @@
-"""Ctrl-C once finishes what is in hand and pushes; twice stops at once and loses nothing; SIGTERM is as Ctrl-C once."""
+"""Ctrl-C once finishes what is in hand and pushes; twice stops at once and loses nothing; SIGTERM and SIGHUP are as Ctrl-C once."""
 
 from __future__ import annotations
 
@@ -66,14 +66,15 @@ def assert_pushed_and_completed(folder: Path, site: SiteProcess, forks: Forks, c
     assert_complete(folder)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_crawl_when_interrupted_once_then_pushes_and_the_next_run_completes(
-    forks: Forks, site: SiteProcess, tmp_path: Path
+    forks: Forks, site: SiteProcess, tmp_path: Path, number: int
 ) -> None:
     folder = project(tmp_path / "once", site, cache={"threshold_mb": 0.1})
 
     with started(forks.start(folder, "crawl", "demo")) as running:
         running.until(lambda: len(settled(folder)) >= 20)
-        running.signal(signal.SIGINT)
+        running.signal(number)
         code = running.wait()
 
     assert_pushed_and_completed(folder, site, forks, code)

@@ -145,8 +145,7 @@ class CrawlCommand(Command):
         run.files.asked = exports
         for log in logs:
             log.on_failure(run.shutdown.fail)
-        if job:
-            signal.signal(END_CLEANLY, lambda *_: run.shutdown.stop(EndReason.STOPPED))
+        _end_cleanly_at(*([END_CLEANLY] if job else ()), signal.SIGHUP, run=run)
         self._crawl(spider, {**arguments, "run": run})
         return self._print_result(run, as_json=opts.json)
 
@@ -328,6 +327,13 @@ def _arguments(pairs: list[str]) -> dict[str, str]:
     return arguments
 
 
+def _end_cleanly_at(*numbers: signal.Signals, run: Run) -> None:
+    """Has signals end the run as Ctrl-C does; ``nohup`` has it ignore that of a terminal that is closed."""
+    for number in numbers:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda *_: run.shutdown.stop(EndReason.STOPPED))
+
+
 def _print_failed_logins(run: Run) -> None:
     """Says on standard error that most pages failed the login, where they did."""
     if has_mostly_failed_logins(run.counts):
@@ -340,6 +346,7 @@ def _print_failed_starts(run: Run) -> None:
     if not run.counts[NO_START]:
         return
     shown = min(_STARTS_SHOWN, len(read_start_urls(run.project, run.source)))
+    named = {start.url for start in run.starts}
     starts = (row for row in list_urls(run.database, run.source, UrlFilter()) if row["depth"] == 0)
-    for row in islice(starts, shown):
+    for row in islice((row for row in starts if row["url"] in named), shown):
         print_note(f"searchcrawl: start URL: {url_line(row)}")
