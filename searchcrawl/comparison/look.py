@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from searchcrawl import urls
 from searchcrawl.exceptions import DeliveryError, SearchcrawlError, StoreError
 from searchcrawl.index.opening import use_index
-from searchcrawl.index.receiver import Receiver, SearchIndex
+from searchcrawl.index.receiver import Receiver, SearchIndex, SearchQuery
 from searchcrawl.sources.project import Project
 from searchcrawl.store.documents import comparison_table
 from searchcrawl.store.documents.comparison_table import BelievedDocument
@@ -83,7 +83,8 @@ def is_newer(index: SearchIndex, database: Database, name: str) -> int:
 
 
 def _find(index: SearchIndex, database: Database, name: str) -> Finding | None:
-    if is_newer(index, database, name):
+    # A source that was deleted has left tombstones, and nothing that could be brought together.
+    if is_newer(index, database, name) and index.search(SearchQuery(words="*", source=name, rows=1)).total:
         return Finding(
             "store_older",
             f"the index has versions of {name} that the store does not know: the store is older, or new; to bring both"

@@ -68,7 +68,7 @@ class Edit:
             case Action.REMOVE if self.key == forgotten.KEY:
                 return f"take the line {self.value} out of {self.file}"
             case Action.REMOVE:
-                return f"take {self.key if self.value is None else f'{value} out of {self.key}'} out of {self.file}"
+                return f"take {self.key if self.value is None else f'{value} out of {self.key}'} in {self.file}"
             case Action.SET:
                 return f"set {self.key} = {value} in {self.file}{_WITH_LEAVE.get(self.key, '')}"
         return f"raise {self.key} above {value} in {self.file}"

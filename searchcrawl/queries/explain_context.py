@@ -179,7 +179,7 @@ class Context:
             for decision in lower.list_refusals(url, self.depth):
                 key = f"{origin.table}.{decision.key}" if origin.table else decision.key
                 reason = Reason(step="boundary", rule=decision.rule, file=origin.file, key=key)
-                if decision.key in limits and reason not in found:
+                if decision.key in limits and not any(reason.is_same_rule(other) for other in found):
                     found.append(reason)
         of_itself = (self.full, self.trap) if url == self.url else ()
         return [*found, *(reason for reason in of_itself if reason is not None)]

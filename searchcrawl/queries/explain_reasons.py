@@ -28,6 +28,10 @@ class Reason:
     key: str | None = None
     proposal: Edit | None = None
 
+    def is_same_rule(self, other: Reason) -> bool:
+        """Whether both are one rule of one file, whatever would end them."""
+        return (self.rule, self.file, self.key) == (other.rule, other.file, other.key)
+
     def as_json(self) -> dict[str, Any]:
         """``{"step", "rule", "file", "key"}``, and ``"proposal": {"action", "file", "key", "value"}`` if there is one."""
         shown = asdict(self)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -27,6 +27,7 @@ from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 
 #: So many texts of links to a page are shown.
 _SHOWN_TEXTS: Final = 3
+_NOT_ASKED: Final = "not asked (--live asks it)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,13 @@ def list_steps_of_gone(context: Context) -> Iterator[Step]:
             yield _describe_index(context, context.facts)
 
 
-def describe_live_answer(context: Context, answer: Document | Outcome) -> Step:
+def add_live_answer(steps: Sequence[Step], context: Context, answer: Document | Outcome) -> tuple[Step, ...]:
+    """The steps with what the site answers now; a robots.txt that no run has stored was asked for as well."""
+    known = (replace(step, detail=step.detail.replace(_NOT_ASKED, "asked for now, and not stored")) for step in steps)
+    return (*known, _describe_live_answer(context, answer))
+
+
+def _describe_live_answer(context: Context, answer: Document | Outcome) -> Step:
     """What the site answers now, and whether the index or the cache has the same (``--live``)."""
     parts = [f"now {describe_code(answer.code)}"]
     if answer.redirects:
@@ -185,7 +192,7 @@ def _describe_robots(context: Context) -> Step:
         return Step("robots", "allowed", f"{file} did not forbid it at the last visit")
     # The URL was never requested: the last good copy says what would happen.
     if context.robots is None:
-        return Step("robots", "unknown", f"{file}: not asked (--live asks it)")
+        return Step("robots", "unknown", f"{file}: {_NOT_ASKED}")
     lines = context.list_robots_refusals()
     if lines:
         return Step("robots", "refused", f"{file}, as read last, forbids it", lines[0].rule)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.http.address_guard import AddressGuard, build_guard
+from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.sources.checking import guess, quote_value
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_boundary, build_rewriting, read_start_urls
@@ -58,7 +59,16 @@ def find_wrong_type(text: str) -> str | None:
 
 
 def _find_in_starts(project: Project, source: Source) -> Iterator[ConfigurationError]:
-    boundary, rewriting, guard = build_boundary(source), build_rewriting(project, source), build_guard(source.fetch)
+    rewriting = build_rewriting(project, source)
+    rewriting.open(source.name)
+    try:
+        yield from _find_in_rewritten(project, source, rewriting)
+    finally:
+        rewriting.close()
+
+
+def _find_in_rewritten(project: Project, source: Source, rewriting: Rewriting) -> Iterator[ConfigurationError]:
+    boundary, guard = build_boundary(source), build_guard(source.fetch)
     written = set(source.start.urls)
     found = 0
     for url in read_start_urls(project, source):
@@ -78,7 +88,7 @@ def _find_in_starts(project: Project, source: Source) -> Iterator[ConfigurationE
             continue
         found += 1
         if found <= _MOST_SHOWN:
-            key = "start.urls" if not written.isdisjoint({url, start.url}) or not source.start.files else "start"
+            key = "start.files" if source.start.files and written.isdisjoint({url, start.url}) else "start.urls"
             shown = HIDDEN if _is_secret(source, "start") or _is_secret(source, "rewrite") else url
             yield ConfigurationError(*source.locate(key), f"{reason} (got {quote_value(shown)})")
     if found > _MOST_SHOWN:

@@ -214,7 +214,7 @@ class Lifecycle(Table):
     def _check(self) -> Lifecycle:
         if 0 < self.recrawl_max_hours < self.recrawl_min_hours:
             least = f"recrawl_min_hours = {self.recrawl_min_hours:g}"
-            refuse(f"must not be below {least} (got {self.recrawl_max_hours:g})", key="recrawl_max_hours")
+            refuse(f"must not be below {least}", key="recrawl_max_hours")
         return self
 
     @property
@@ -243,7 +243,7 @@ class Keep(Table):
     @model_validator(mode="after")
     def _check(self) -> Keep:
         if 0 < self.max_bytes < self.min_bytes:
-            refuse(f"must not be below min_bytes = {self.min_bytes} (got {self.max_bytes})", key="max_bytes")
+            refuse(f"must not be below min_bytes = {self.min_bytes}", key="max_bytes")
         return self
 
 

@@ -95,11 +95,14 @@ def test_delete_when_a_source_is_named_then_nothing_is_left_of_it_and_a_crawl_be
 ) -> None:
     done = delete(project)
     gone = is_gone(project)
+    said = json.loads(project.command("status", "demo", "--json").stdout)["warnings"]
     again = run(project)
     status = json.loads(project.command("status", "demo", "--json").stdout)
 
     assert done == {"source": "demo", "documents": DOCUMENTS, "removed": DOCUMENTS, "failed": 0, "to_fetch": 0}
     assert gone
+    # Its tombstones in the index are no newer documents.
+    assert said == []
     assert (again.ended.exit_code, again.bodies, len(project.indexed())) == (0, DOCUMENTS, DOCUMENTS)
     assert (status["run"]["kind"], status["warnings"], is_verified(project)) == ("initial", [], True)
 

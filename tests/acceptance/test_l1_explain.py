@@ -280,6 +280,15 @@ def test_explain_when_a_limit_is_set_below_others_then_those_are_named_too(crawl
     ]
 
 
+def test_explain_when_a_built_in_limit_refuses_then_it_is_named_once(crawled: Crawled) -> None:
+    with closing(Asking(crawled.project.folder)) as asking:
+        found = asking.ask(f"http://{HOST}/same/same/same/same/same/x.html")
+
+    named = [(reason["rule"], reason["file"], reason["key"]) for reason in (found["decided_by"], *found["also"])]
+    assert ("max_repeated_segments = 3", "built-in", "scope.max_repeated_segments") in named
+    assert len(set(named)) == len(named)
+
+
 def test_explain_when_what_it_names_is_removed_then_the_next_run_indexes_what_was_refused_at_its_visit(
     site: SiteProcess, forks: Forks, crawled: Crawled
 ) -> None:

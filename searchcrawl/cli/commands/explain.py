@@ -12,7 +12,7 @@ from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.queries.explain import Explanation, explain_by_all
-from searchcrawl.queries.explain_steps import describe_live_answer
+from searchcrawl.queries.explain_steps import add_live_answer
 from searchcrawl.queries.gone_sources import list_gone_sources
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.project import Project
@@ -64,7 +64,7 @@ class Command(BaseCommand):
         stall_seconds = self.load_settings().getfloat("SEARCHCRAWL_STALL_SECONDS")
         with closing(run.rewriting), leaving_at_signals(), watch_stalls(seconds=stall_seconds):
             seen = visit_page(AsyncCrawlerProcess(self.load_settings()), run, context.url, depth=context.depth or 0)
-        return replace(found, steps=(*found.steps, describe_live_answer(context, seen)))
+        return replace(found, steps=add_live_answer(found.steps, context, seen))
 
 
 def _format_lines(found: Explanation, others: Sequence[Explanation]) -> Iterator[tuple[str, int]]:

@@ -59,7 +59,7 @@ def test_source_when_start_urls_lead_nowhere_then_each_is_named(tmp_path: Path) 
         f'{here}192.168.1.1 {private} (192.168.0.0/16 private; fetch.private_networks) (got "http://in.a.test/")',
         f'{here}127.0.0.1 {private} (127.0.0.0/8 loopback; fetch.private_networks) (got "http://localhost:8080/")',
         f'{here}lies outside the scope (scope.exclude_urls: */p) (got "http://a.test/p")',
-        f'{here[:21]}: lies outside the scope (scope.include_hosts: no include matches) (got "http://elsewhere.test/of/a/list")',
+        'sources/a.toml: start.files: lies outside the scope (scope.include_hosts: no include matches) (got "http://elsewhere.test/of/a/list")',
     ]
 
 
@@ -108,3 +108,29 @@ def test_contact_when_it_is_nobodys_then_it_is_doubted(tmp_path: Path, contact: 
 
     assert len(doubts) == placeholder
     assert all("is a placeholder" in doubt for doubt in doubts)
+
+
+def test_source_when_a_plugin_rewrites_its_start_urls_then_it_is_open(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "mine_rewriter.py").write_text(
+        "from searchcrawl.plugins import Rewritten\n\n\n"
+        "class Rewriter:\n"
+        "    def open(self, source):\n"
+        "        self.known = {'http://old.test/': 'http://a.test/'}\n\n"
+        "    def rewrite(self, url, *, referrer):\n"
+        "        return Rewritten(self.known[url])\n\n"
+        "    def close(self):\n"
+        "        self.known = {}\n"
+    )
+    text = """
+    [start]
+    urls = ["http://old.test/"]
+    [scope]
+    include_hosts = ["a.test"]
+    [[rewrite]]
+    plugin = "mine_rewriter:Rewriter"
+    """
+
+    assert findings(tmp_path, text) == ([], [])
+    assert not caplog.records
