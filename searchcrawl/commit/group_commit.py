@@ -307,8 +307,9 @@ class GroupCommit:
         )
 
     def _cut_redirect_chains(self, items: Sequence[Document | Outcome]) -> Sequence[Document | Outcome]:
-        most = self._run.source.fetch.max_redirects
-        return self._run.read(lambda transaction: link_rows.cut_redirect_chains(transaction, items, max_redirects=most))
+        source_id, most = self._run.source_id, self._run.source.fetch.max_redirects
+        cut = partial(link_rows.cut_redirect_chains, items=items, source_id=source_id, max_redirects=most)
+        return self._run.read(cut)
 
     def _write(
         self,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tests.acceptance.support_project import new_project
-from tests.acceptance.support_stories import page
+from tests.acceptance.support_stories import page, source
 from tests.crawl_forks import Forks
 from tests.hostile_server import HostileServer
 from tests.site.client import LogEntry, SiteProcess
@@ -190,3 +191,23 @@ def test_n7_headers_when_a_redirect_leaves_the_origin_then_they_stay_and_no_refe
     # Another port is another origin.
     assert any("get /ok " in head for head in beside)
     assert not any("of-ours" in head or "referer" in head for head in beside)
+
+
+def test_c6_redirects_when_links_lead_to_all_pages_of_a_loop_then_one_of_them_is_963_in_each_run(
+    tmp_path: Path,
+) -> None:
+    with SiteProcess() as site:
+        rings = {"moved": 2, "meta": 3}
+        names = [f"{kind}-{number}" for kind, size in rings.items() for number in range(size)]
+        site.set_page(IN, "/", page("start", *(f"/{name}" for name in names)))
+        for number in range(2):
+            _redirect(site, f"moved-{number}", 301, f"/moved-{1 - number}")
+        for number in range(3):
+            refresh = f'<meta http-equiv="refresh" content="0;url=/meta-{(number + 1) % 3}">'
+            site.set_page(IN, f"/meta-{number}", page("moved", head=refresh))
+        project = new_project(tmp_path, site, **source(site, IN))
+        codes = [(project.crawl().exit_code, project.codes()) for _ in range(2)]
+
+    for exit_code, found in codes:
+        by_kind = {kind: sorted(found[f"{IN}/{name}"] for name in names if name.startswith(kind)) for kind in rings}
+        assert (exit_code, by_kind) == (0, {"moved": [954, 963], "meta": [953, 953, 963]})

@@ -1,4 +1,4 @@
-"""Part of the URL table: the redirects that lead to a row, and those that lead to a URL without one."""
+"""Part of the URL table: the redirects that lead to a row and from it, and those that lead to a URL without one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from searchcrawl import urls as identity
 from searchcrawl.codes import REDIRECTS, Code
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.urls import outlink_table
 
 #: So many URLs that redirect to another are named.
 _MOST_LISTED: Final = 10
@@ -32,6 +33,17 @@ def find_redirects_before(transaction: Transaction, url_id: int, *, limit: int) 
             break
         url_id = row.id
         found.append(row.url)
+    return found
+
+
+def find_target(transaction: Transaction, source_id: int, url: str) -> str | None:
+    """The URL to which the row of ``url`` redirected at its last visit; None where it did not, or has no row."""
+    query = select(urls.c.id).where(urls.c.source_id == source_id, urls.c.key == identity.key(url))
+    url_id = transaction.execute(query.where(urls.c.code.in_(_REDIRECTING))).scalar_one_or_none()
+    targets = [] if url_id is None else outlink_table.load(transaction, [url_id]).get(url_id, [])
+    if len(targets) != 1:
+        return None
+    found: str | None = transaction.execute(select(urls.c.url).where(urls.c.id == targets[0])).scalar_one_or_none()
     return found
 
 

@@ -7,15 +7,17 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.commit import link_rows
 from searchcrawl.items import Claim, Link, Outcome
+from searchcrawl.store import schema
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls import outlink_table, url_table
 from searchcrawl.store.urls.url_table import NewUrl
 
 
@@ -53,7 +55,7 @@ def moved(database: Database, url_id: int, number: int, target: str, *, max_redi
     claim = Claim(url_id=url_id, url=hop(number), host_id=1, depth=0)
     outcome = Outcome(claim=claim, code=Code.MOVED, links=(Link(target),))
     with database.read_once() as transaction:
-        (found,) = link_rows.cut_redirect_chains(transaction, [outcome], max_redirects=max_redirects)
+        (found,) = link_rows.cut_redirect_chains(transaction, [outcome], source_id=1, max_redirects=max_redirects)
     assert isinstance(found, Outcome)
     return found
 
@@ -84,3 +86,53 @@ def test_redirect_when_an_ordinary_page_links_to_it_then_the_count_begins_there(
     found = moved(database, chain_of(database, 10, code=200), 10, hop(11))
 
     assert found.code == Code.MOVED
+
+
+def visited(database: Database, number: int, target: int | None) -> int:
+    """A row that was found by a link, and redirected to that of another number at its visit; None: it was not visited."""
+    with database.write_once() as transaction:
+        source = run_table.find_or_add_source(transaction, "example")
+        host = host_table.find_or_add(transaction, ["www.example.org:80"])["www.example.org:80"]
+        code = 0 if target is None else int(Code.MOVED)
+        row = NewUrl(key=urls.key(hop(number)), url=hop(number), host_id=host, depth=0, referrer_id=None, code=code)
+        url_id = url_table.add(transaction, source, [row], 0)[row.key]
+        if target is not None:
+            outlink_table.store(transaction, {url_id: [target]}, {})
+    return url_id
+
+
+@pytest.mark.parametrize("length", [1, 3, 9])
+def test_redirect_when_links_led_to_all_pages_of_a_loop_then_963(database: Database, length: int) -> None:
+    last = visited(database, length, None)
+    target = last
+    for number in reversed(range(length)):
+        target = visited(database, number, target)
+
+    assert moved(database, last, length, hop(0)).code == Code.REDIRECT_LOOP
+    assert moved(database, last, length, hop(length)).code == Code.REDIRECT_LOOP
+
+
+def test_redirect_when_what_follows_is_a_loop_without_it_then_leads_on(database: Database) -> None:
+    outside, second = visited(database, 5, None), visited(database, 2, None)
+    first = visited(database, 1, second)
+    with database.write_once() as transaction:
+        outlink_table.store(transaction, {second: [first]}, {})
+        transaction.execute(update(schema.urls).where(schema.urls.c.id == second).values(code=int(Code.MOVED)))
+
+    assert moved(database, outside, 5, hop(1)).code == Code.MOVED
+
+
+def test_redirects_when_they_are_in_one_group_then_the_last_of_a_loop_gets_963(database: Database) -> None:
+    ids = [visited(database, number, None) for number in range(3)]
+    items = [
+        Outcome(
+            claim=Claim(url_id=url_id, url=hop(number), host_id=1, depth=0),
+            code=Code.MOVED,
+            links=(Link(hop((number + 1) % 3)),),
+        )
+        for number, url_id in enumerate(ids)
+    ]
+    with database.read_once() as transaction:
+        found = link_rows.cut_redirect_chains(transaction, items, source_id=1, max_redirects=10)
+
+    assert [item.code for item in found] == [Code.MOVED, Code.MOVED, Code.REDIRECT_LOOP]
