@@ -52,10 +52,11 @@ def _find_state(state: str, job: Job | None, *, suspended: bool, disabled: bool)
         return state
     if suspended:
         return "suspended"
+    # What has ended before its run began waits for the next tick, which starts it again.
+    if job is not None and (job.state is JobState.WAITING or job.is_lost):
+        return "waiting_for_resume" if state in _LEFT else "waiting_for_start"
     if job is not None and job.state is JobState.LAUNCHING:
         return "launching"
-    if job is not None and job.state is JobState.WAITING:
-        return "waiting_for_resume" if state in _LEFT else "waiting_for_start"
     if disabled and state in _IDLE:
         return "disabled"
     # Its last start ended before it was a run.

@@ -230,7 +230,7 @@ def _find_loss(job: Job, remote: RemoteStates, now_ms: int) -> str:
         if state == "" and abs(now_ms - job.launched_ms) > LAUNCH_MS // 5:
             return f"scrapyd {job.place}: does not know the job any more"
         return f"scrapyd {job.place}: its crawl did not begin in time" if late and state != "pending" else ""
-    if holder.has_ended(job.child or job.launcher):
+    if job.is_lost:
         return "its process ended before the run began" if job.child else "what was to start it ended"
     return "its process did not begin in time" if late else ""
 

@@ -20,6 +20,7 @@ from searchcrawl.exit_codes import Exit
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.run_schema import jobs
+from searchcrawl.store.runs.holder import has_ended
 from searchcrawl.store.schema import sources
 from searchcrawl.store.statements import split
 
@@ -85,6 +86,11 @@ class Job:
     def is_started(self) -> bool:
         """Whether it has a place among those that are under way."""
         return self.state in {JobState.LAUNCHING, JobState.RUNNING}
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether what was being started on this machine, or what was to start it, has ended before its run began."""
+        return self.state is JobState.LAUNCHING and not self.place and has_ended(self.child or self.launcher)
 
 
 _COLUMNS: Final = tuple(each.name for each in fields(Job))
