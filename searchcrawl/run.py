@@ -337,8 +337,7 @@ def _hasten(database: Database, lease: Lease, current: str, *, longest_ms: int) 
     after: int | None = 0
     while after is not None and before.is_later_than(moment_ms):
         after = database.write(partial(hastening_table.hasten_ahead, lease=lease, after=after, now_ms=moment_ms))
-    while database.write(partial(hastening_table.hasten_late, lease=lease, longest_ms=longest_ms, now_ms=moment_ms)):
-        pass
+    hastening_table.hasten_late(database, lease, longest_ms=longest_ms, now_ms=moment_ms)
 
 
 def _recover(

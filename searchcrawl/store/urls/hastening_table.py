@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, or_, select, tuple_, update
 
-from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import lease as leases
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.schema import sources, urls
@@ -84,20 +85,31 @@ def hasten_ahead(transaction: Transaction, lease: Lease, *, after: int, now_ms: 
     return found[-1] if found else None
 
 
-def hasten_late(transaction: Transaction, lease: Lease, *, longest_ms: int, now_ms: int) -> bool:
+def hasten_late(database: Database, lease: Lease, *, longest_ms: int, now_ms: int) -> None:
     """Makes rows due earlier that wait longer than a page may: ``lifecycle`` was edited since their visit.
 
-    Renews the lease. Looks at a page of them; returns whether there may be more. Pages that fail wait longer.
+    Pages that fail wait longer. Each transaction takes a page of rows, and renews the lease.
     """
+    after: tuple[int, int] | None = (now_ms + longest_ms + 1, 0)
+    while after is not None:
+        after = database.write(partial(_hasten_late, lease=lease, after=after, longest_ms=longest_ms, now_ms=now_ms))
+
+
+def _hasten_late(
+    transaction: Transaction, *, lease: Lease, after: tuple[int, int], longest_ms: int, now_ms: int
+) -> tuple[int, int] | None:
     leases.renew(transaction, lease)
-    late = (DUE_BY_TIME, urls.c.source_id == lease.source_id, urls.c.due_ms > now_ms + longest_ms)
-    query = select(urls.c.id).where(*late, urls.c.failed_runs == 0).limit(review_table.PAGE_ROWS)
-    found = list(transaction.execute(query).scalars())
+    place = urls.c.due_ms, urls.c.id
+    # Both: the index knows the moment alone.
+    late = (DUE_BY_TIME, urls.c.source_id == lease.source_id, urls.c.due_ms >= after[0], tuple_(*place) > after)
+    query = select(*place).where(*late, urls.c.failed_runs == 0).order_by(*place).limit(review_table.PAGE_ROWS)
+    places = [(row.due_ms, row.id) for row in transaction.execute(query)]
+    found = [url_id for _, url_id in places]
     visited_ms = case((urls.c.last_fetched_ms <= now_ms, urls.c.last_fetched_ms), else_=0)
     with url_classes.watch(transaction, found):
         for part in split(found):
             transaction.execute(update(urls).where(urls.c.id.in_(part)).values(due_ms=visited_ms + longest_ms))
-    return len(found) == review_table.PAGE_ROWS
+    return places[-1] if len(places) == review_table.PAGE_ROWS else None
 
 
 def _hasten(transaction: Transaction, conditions: Sequence[ColumnElement[bool]], due_ms: int) -> list[int]:
