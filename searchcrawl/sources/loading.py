@@ -42,9 +42,9 @@ from searchcrawl.sources.fetch_table import TlsFiles
 from searchcrawl.sources.forgotten_list import read_list
 from searchcrawl.sources.login import find_login_errors
 from searchcrawl.sources.overrides import OPTION, name_option
-from searchcrawl.sources.plugin_classes import import_class
 from searchcrawl.sources.plugin_errors import find_plugin_errors
 from searchcrawl.sources.project import FILE, SOURCES_DIR, Project, ProjectFile
+from searchcrawl.sources.project_errors import find_project_errors
 from searchcrawl.sources.refused_settings import list_refused_settings
 from searchcrawl.sources.rewrites import build_rewriters
 from searchcrawl.sources.rule_errors import find_rule_errors
@@ -91,6 +91,14 @@ def has_project_file() -> bool:
 
 def load_project(root: Path) -> Project:
     """The project in ``root``; raises ConfigurationError, or InvalidFile with every error of the file."""
+    return _require_no_errors(*read_project(root))
+
+
+def read_project(root: Path) -> tuple[Project | None, Sequence[ConfigurationError]]:
+    """The project in ``root``, without what is wrong, if it can be read at all, and every error of its file.
+
+    Raises ConfigurationError for a file that cannot be read.
+    """
     raw = read_toml(root / project.FILE, project.FILE)
     tables, errors = read_known_keys(
         Project, raw, file=project.FILE, root=root, later=project.LATER_KEYS, hidden=_HIDDEN
@@ -99,9 +107,10 @@ def load_project(root: Path) -> Project:
     for table, settings in _list_shared_settings(tables):
         errors = join_errors(errors, list_refused_settings(settings, file=project.FILE, above=table))
     loaded, more = validate(Project, tables, file=project.FILE, extra=extra)
-    checked = _require_no_errors(loaded, join_errors(errors, more + (_find_project_errors(loaded) if loaded else [])))
-    hide_plain_secrets(checked, of_file=ProjectFile)
-    return checked
+    if loaded is None:
+        return None, join_errors(errors, more)
+    hide_plain_secrets(loaded, of_file=ProjectFile)
+    return loaded, join_errors(errors, more + find_project_errors(loaded))
 
 
 def _list_shared_settings(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -111,32 +120,6 @@ def _list_shared_settings(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]
     for place, values in (("defaults", tables.get("defaults")), *((join_key(("parameters", n)), v) for n, v in sets)):
         if isinstance(values, Mapping):
             yield place, values.get("settings")
-
-
-def _find_project_errors(project: Project) -> list[ConfigurationError]:
-    """The errors of a searchcrawl.toml whose single values are well-formed."""
-    errors = _find_unknown_sources(project)
-    for mimetype, plugin in project.converters.items():
-        try:
-            import_class(plugin, ["convert"], file=FILE, key=join_key(("converters", mimetype)), root=project.root)
-        except ConfigurationError as error:
-            errors.append(error)
-    return errors
-
-
-def _find_unknown_sources(project: Project) -> list[ConfigurationError]:
-    """The schedules of sources that have no file (H1)."""
-    names = [path.stem for path in project.sources_dir.glob("*.toml")]
-    return [
-        ConfigurationError(
-            FILE,
-            join_key(("schedules", name, "sources")),
-            f"no such source{guess(source, names)} (got {quote_value(source)})",
-        )
-        for name, schedule in project.schedules.items()
-        for source in schedule.sources
-        if source not in names
-    ]
 
 
 def load_source(project: Project, name: str, *, overrides: Mapping[str, Any] | None = None) -> Source:

@@ -68,7 +68,14 @@ def test_sources_check_when_files_are_broken_then_exit_4_and_a_line_each(project
 
     checked = run(project, "sources", "check")
     as_json = run(project, "sources", "check", "--json")
+    text = (project / "searchcrawl.toml").read_text()
+    (project / "searchcrawl.toml").write_text(f"unheard_of = 1\n{text}")
+    all_files = run(project, "sources", "check")
 
+    assert (all_files.returncode, all_files.stderr) == (
+        4,
+        f"searchcrawl.toml: unheard_of: unknown key\n{checked.stderr}",
+    )
     assert (checked.returncode, checked.stdout) == (4, "")
     assert checked.stderr == (
         "sources/intranet.toml: scope.depth: must not be negative (got -1)\n"

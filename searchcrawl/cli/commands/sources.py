@@ -17,7 +17,7 @@ from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.gone_sources import GoneSource, list_gone_sources
 from searchcrawl.queries.source_findings import find_doubts, find_in_source
 from searchcrawl.sources.effective import list_effective_values
-from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources
+from searchcrawl.sources.loading import find_project, load_source, load_sources, read_project
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
 from searchcrawl.store.engine.database import Database
@@ -83,10 +83,13 @@ def _check() -> tuple[int, Sequence[ConfigurationError], Sequence[ConfigurationE
     """How many sources are good, every error of the project, and what is no error: sources whose files are gone, say."""
     root = find_project()
     try:
-        project = load_project(root)
+        project, errors = read_project(root)
     except ConfigurationError as error:
         return 0, error.errors, ()
-    sources, errors = load_sources(project)
+    if project is None:
+        return 0, errors, ()
+    sources, more = load_sources(project)
+    errors = [*errors, *more]
     for source in sources.values():
         try:
             errors += find_in_source(project, source)
