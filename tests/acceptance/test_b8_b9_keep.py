@@ -46,7 +46,8 @@ MISTAKEN: Final = {
     "/zip-as-html": (b"PK\x03\x04" + bytes(400), "text/html", 1009),
     "/png-as-text": (b"\x89PNG\r\n\x1a\n" + bytes(400), "text/plain", 1009),
     "/text-as-pdf": (b"no PDF at all " * 30, "application/pdf", 952),
-    "/packed.7z": (b"7z\xbc\xaf\x27\x1c" + bytes(400), "application/x-7z-compressed", 908),
+    # A rule says no, whether or not anything could read it.
+    "/packed.7z": (b"7z\xbc\xaf\x27\x1c" + bytes(400), "application/x-7z-compressed", 952),
     "/picture.png": (b"\x89PNG\r\n\x1a\n" + bytes(400), "image/png", 908),
 }
 
