@@ -111,6 +111,7 @@ class VisitingSpider(Spider):
         spider = super().from_crawler(crawler, *args, **kwargs)
         run: Any = SimpleNamespace(
             source=SimpleNamespace(
+                forgotten=(),
                 fetch=Fetch(**JOB.get("fetch", {})),
                 robots=Robots(**JOB.get("robots", {})),
                 keep=Keep(),
