@@ -164,6 +164,8 @@ def _become(order: dict[str, Any]) -> None:
     from searchcrawl import failpoints
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # The tests may run under nohup.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.environ.clear()
     os.environ.update(order["environment"], PYTHONPATH=str(ROOT))
     # The folder of this process was chosen by the environment that it began with.
