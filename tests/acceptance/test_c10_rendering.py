@@ -67,7 +67,9 @@ def test_c10_page_when_its_shell_is_unchanged_and_what_is_rendered_is_not_then_i
 
     counts = here.crawl()
 
-    assert [entry["status"] for entry in site.log(host=HOST) if entry["path"] == "/begin.html"] == [304]
+    # One of the sample, as its URL may be by its port, is asked for without a condition.
+    status = 200 if is_sampled(site.url(HOST, "/begin.html"), 2) else 304
+    assert [entry["status"] for entry in site.log(host=HOST) if entry["path"] == "/begin.html"] == [status]
     assert (counts["changed"], counts["indexed"], counts["not_modified"]) == (1, 1, 0)
     assert len(here.project.found("second")) == 1
 
