@@ -29,9 +29,11 @@ class ForgottenWatch:
         """Takes over what was added to the list, or taken out of it. While it cannot be read, what it said before holds."""
         try:
             lines = read_list(self._root)
-            if lines == self._lines:
+            # As long as the file is the same these are the same lines: a list may be long, and this is asked for each request.
+            if lines is self._lines:
                 return
-            self._boundary.replace_forgotten(build_forgotten(self._source, lines))
+            if lines != self._lines:
+                self._boundary.replace_forgotten(build_forgotten(self._source, lines))
             self._lines = lines
         except ConfigurationError as error:
             if str(error) != self._said:
