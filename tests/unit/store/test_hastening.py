@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -130,16 +131,16 @@ def test_edit_when_noted_then_it_is_found_until_all_rows_are_due(database: Datab
 
 
 def test_edit_when_the_lease_is_lost_then_it_is_not_noted(tmp_path: Path) -> None:
-    database = Database("sqlite:///lost.db", tmp_path)
-    source = database.write(lambda transaction: run_table.find_or_add_source(transaction, "demo"))
-    old = database.write(lambda transaction: leases.take(transaction, source, name="demo"))
-    database.write(lambda transaction: leases.release(transaction, old))
-    database.write(lambda transaction: leases.take(transaction, source, name="demo"))
+    with closing(Database("sqlite:///lost.db", tmp_path)) as database:
+        source = database.write(lambda transaction: run_table.find_or_add_source(transaction, "demo"))
+        old = database.write(lambda transaction: leases.take(transaction, source, name="demo"))
+        database.write(lambda transaction: leases.release(transaction, old))
+        database.write(lambda transaction: leases.take(transaction, source, name="demo"))
 
-    with pytest.raises(LeaseLost):
-        database.write(partial(hastening_table.begin, lease=old, run_id=1, now_ms=1))
+        with pytest.raises(LeaseLost):
+            database.write(partial(hastening_table.begin, lease=old, run_id=1, now_ms=1))
 
-    assert database.read(partial(hastening_table.find, source=source)) is None
+        assert database.read(partial(hastening_table.find, source=source)) is None
 
 
 def hasten_late(database: Database, longest_ms: int) -> None:
