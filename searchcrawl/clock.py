@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+DAY_MS: Final = 86_400_000
 #: Where the system has no such clock: the one that rests while the machine sleeps.
 _BOOT_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -15,6 +15,10 @@ from typing import Final, Self
 
 #: The rule of a row with 951 whose robots.txt answered 5xx or 429: a failure, and no refusal by a rule.
 ROBOTS_UNAVAILABLE: Final = "robots.unavailable"
+#: Statuses that lead to another URL (RFC 9110 §15.4): for this time, or for good.
+TEMPORARY_REDIRECTS: Final = frozenset({302, 303, 307})
+PERMANENT_REDIRECTS: Final = frozenset({301, 308})
+REDIRECT_STATUSES: Final = TEMPORARY_REDIRECTS | PERMANENT_REDIRECTS
 
 
 class CodeClass(StrEnum):

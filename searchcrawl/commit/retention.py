@@ -22,7 +22,6 @@ from searchcrawl.store.urls import orphan_table, outlink_table, url_table
 
 logger = logging.getLogger(__name__)
 
-_DAY_MS: Final = 86_400_000
 #: Rows that are judged after one run; the others follow after the next.
 _MOST_ROWS: Final = 200_000
 
@@ -32,7 +31,7 @@ def purge_old(run: Run, files: Collection[int]) -> None:
     days = run.project.store.retention_days
     if not days:
         return
-    before_ms = clock.now_ms() - days * _DAY_MS
+    before_ms = clock.now_ms() - days * clock.DAY_MS
     rows = _purge_urls(run, before_ms)
     runs = _repeat(run, partial(retention_table.purge_runs, source_id=run.source_id, before_ms=before_ms))
     batches = _repeat(run, partial(retention_table.purge_batches, source_id=run.source_id, before_ms=before_ms))

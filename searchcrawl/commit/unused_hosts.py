@@ -14,7 +14,6 @@ from searchcrawl.store.hosts import host_table, unused_table
 from searchcrawl.store.hosts.unused_table import PAGE_ROWS
 from searchcrawl.store.urls import orphan_table
 
-_DAY_MS: Final = 86_400_000
 #: Hosts stay at least so long without a use: longer than a process may go on with an id, or a clock may be wrong.
 _LEAST_DAYS: Final = 7
 #: Hosts that are judged after one run; the others follow after the next.
@@ -28,7 +27,7 @@ def purge_hosts(run: Run, days: int) -> int:
     Hosts that URLs name are noted as used, so that each is looked for once in this time.
     """
     # Taken once: a use that is noted from now on is later.
-    before_ms = clock.now_ms() - max(days, _LEAST_DAYS) * _DAY_MS
+    before_ms = clock.now_ms() - max(days, _LEAST_DAYS) * clock.DAY_MS
     unused = _find_unused(run, before_ms)
     named = _find_named(run, set(unused))
     steps = (unused[start : start + _STEP_ROWS] for start in range(0, len(unused), _STEP_ROWS))

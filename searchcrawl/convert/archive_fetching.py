@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from searchcrawl import urls
-from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code
+from searchcrawl.codes import ROBOTS_UNAVAILABLE, TEMPORARY_REDIRECTS, Code
 from searchcrawl.convert.archive_shelf import Fetched
 from searchcrawl.http.side_requests import SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.items import Headers
@@ -18,7 +18,6 @@ from searchcrawl.rules.redirects import Redirect, RedirectKind
 from searchcrawl.rules.rewriting import Rewriting
 
 #: Redirects for good move the row of the archive, and so those of its files.
-_FOLLOWED: Final = frozenset({302, 303, 307})
 
 
 class ArchiveRefused(SideRequestFailed):
@@ -59,7 +58,7 @@ class ArchiveFetching:
         self._max_bytes = max_bytes
         self._max_redirects = max_redirects
         self._policy = SidePolicy(
-            kind="archive", max_bytes=max_bytes + 1, followed=_FOLLOWED, max_redirects=max_redirects
+            kind="archive", max_bytes=max_bytes + 1, followed=TEMPORARY_REDIRECTS, max_redirects=max_redirects
         )
 
     async def fetch(self, url: str) -> Fetched:

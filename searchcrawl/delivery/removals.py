@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.commit.orphans import unmark_orphans
@@ -35,7 +35,6 @@ class Limits(NamedTuple):
 
 
 #: Removals of so long count together: six runs that an outage met must not remove more than one.
-_DAY_MS: Final = 86_400_000
 
 
 def remove_copies(sender: BatchSender) -> int:
@@ -168,7 +167,7 @@ def find_limits(transaction: Transaction, *, run: Run, candidates: int) -> Limit
     """Counts what counts towards the limits on deleting together with ``candidates``, and says whether they hold."""
     lifecycle = run.source.lifecycle
     totals = document_table.count_totals(transaction, run.source_id)
-    removed = removal_table.count_recent(transaction, run.source_id, since_ms=clock.now_ms() - _DAY_MS)
+    removed = removal_table.count_recent(transaction, run.source_id, since_ms=clock.now_ms() - clock.DAY_MS)
     documents = totals["documents"] + removed
     allowed = is_within_limits(
         candidates + removed + totals["quarantined"],

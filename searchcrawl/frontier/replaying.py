@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code, CodeClass
+from searchcrawl.codes import REDIRECT_STATUSES, REDIRECTS, WITH_DOCUMENT, Code, CodeClass
 from searchcrawl.frontier.claiming_thread import IDLE_SECONDS, ClaimingThread
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim
@@ -32,7 +32,7 @@ _REFUSED_PAGES: Final = frozenset(
     int(code) for code in Code if code.facts.kind in {CodeClass.EXCLUDED, CodeClass.DISPLAY}
 ) | {int(Code.META_REFRESH)}
 #: Visits that led to another URL.
-_LED_ON: Final = REDIRECTS | {301, 302, 303, 307, 308, int(Code.REDIRECT_LOOP), int(Code.OUTSIDE_BOUNDARY)}
+_LED_ON: Final = REDIRECTS | REDIRECT_STATUSES | {int(Code.REDIRECT_LOOP), int(Code.OUTSIDE_BOUNDARY)}
 #: URLs that are counted before the first request, in about a second.
 _MOST_COUNTED: Final = 1_000_000
 #: After all times that a row may be due.

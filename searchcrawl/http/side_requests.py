@@ -19,7 +19,7 @@ from scrapy.http import Response
 from scrapy.http.headers import Headers
 
 from searchcrawl import urls
-from searchcrawl.codes import Code
+from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.exceptions import HostBlocked, InvalidUrl
 from searchcrawl.http.content_coding import decode_prefix, parse_codings
 from searchcrawl.http.library_internals import is_closing
@@ -28,7 +28,6 @@ from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.targets import TargetRules
 
-REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 #: The code of a failure of redirects that lead nowhere.
 ENDLESS: Final = frozenset({Code.REDIRECT_LOOP, Code.NO_LOCATION})
 #: After these statuses a form is sent again, to its own origin only.
@@ -62,7 +61,7 @@ class SidePolicy:
     kind: str
     max_bytes: int
     limits: Limits = Limits.DELAY_ONLY
-    followed: frozenset[int] = REDIRECTS
+    followed: frozenset[int] = REDIRECT_STATUSES
     ends_at_excluded: bool = False
     max_redirects: int = 5
 

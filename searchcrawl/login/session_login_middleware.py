@@ -9,11 +9,11 @@ from scrapy import Request
 from scrapy.http import Response
 
 from searchcrawl import urls
-from searchcrawl.codes import Code
+from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.raw_refresh import find_raw_refresh
 from searchcrawl.http.redirect_middleware import repeat_request
-from searchcrawl.http.side_requests import LOST_LOGIN, META_KEY, REDIRECTS
+from searchcrawl.http.side_requests import LOST_LOGIN, META_KEY
 from searchcrawl.http.visit_end import (
     PAGES,
     VisitEnded,
@@ -139,7 +139,7 @@ class SessionLogin:
 
     def _shows_lost_login(self, request: Request, response: Response) -> bool:
         status = response.status
-        if status in REDIRECTS:
+        if status in REDIRECT_STATUSES:
             location = (response.headers.get(b"Location") or b"").decode("latin-1")
             return self._leads_to_login(request, location, permanent=status in _PERMANENT)
         if status != 200:

@@ -48,7 +48,6 @@ from searchcrawl.store.urls import forget_table, submitted_table
 from searchcrawl.store.urls.forget_table import NamedRow, RedirectingRow
 
 _RETRY_SECONDS: Final = 60.0
-_DAY_MS: Final = 86_400_000
 
 
 @dataclass(slots=True)
@@ -169,7 +168,7 @@ def _find_past(transaction: Transaction, *, known: Known) -> PastLimit | None:
     removals = forget_table.count_documents(transaction, [*known.matched, *known.list_led(named=False)])
     if not removals:
         return None
-    lifecycle, since_ms = known.source.lifecycle, clock.now_ms() - _DAY_MS
+    lifecycle, since_ms = known.source.lifecycle, clock.now_ms() - clock.DAY_MS
     recent = removal_table.count_recent(transaction, known.source_id, since_ms=since_ms)
     totals = document_table.count_totals(transaction, known.source_id)
     documents = totals["documents"] + recent

@@ -38,7 +38,6 @@ from searchcrawl.store.urls.unfollowed_table import Nofollow, UnfollowedLink
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.store.urls.url_state import UrlState, derive_url_state
 
-_DAY_MS: Final = 86_400_000
 _LIMITS: Final = frozenset(f"scope.{name}" for name in NO_LIMITS)
 
 
@@ -246,7 +245,7 @@ class Context:
         needed = {"keep.min_bytes": fetched.size_bytes, "keep.max_bytes": fetched.size_bytes}
         if fetched.modified_ms is not None:
             # The next visit is later: a day more.
-            needed["keep.max_age_days"] = (fetched.fetched_ms - fetched.modified_ms) // _DAY_MS + 2
+            needed["keep.max_age_days"] = (fetched.fetched_ms - fetched.modified_ms) // clock.DAY_MS + 2
         return [
             build_reason("keep", decision, self.source, decision.propose_include(values), needed)
             for decision in build_index_filter(self.source).list_refusals(fetched, noindex=noindex)

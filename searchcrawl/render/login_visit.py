@@ -10,14 +10,14 @@ from urllib.parse import urljoin
 from playwright.async_api import Error, Locator, Page, Request, Route
 
 from searchcrawl import urls
-from searchcrawl.codes import Code
+from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.render import page_scripts
 from searchcrawl.render.login_steps import BrowserCookie, LoginEnd, LoginStep, LoginSteps, StepFailed
 from searchcrawl.render.login_wall import LoginWall
-from searchcrawl.render.open_page import REDIRECTS, OpenPage, Patience, choose_headers, first_line, resolve
+from searchcrawl.render.open_page import OpenPage, Patience, choose_headers, first_line
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import RenderFailed
-from searchcrawl.render.wall import Answer, FetchFailed, Refused
+from searchcrawl.render.wall import Answer, FetchFailed, Refused, resolve
 
 _LOOK_SECONDS: Final = 0.05
 #: The browser does not ask about the target of a redirect, and would request it itself: so a page leads there.
@@ -214,7 +214,7 @@ class LoginVisit(OpenPage):
     async def _show(self, route: Route, request: Request, answer: Answer) -> None:
         headers = dict(answer.headers)
         location = headers.get("location")
-        if answer.status in REDIRECTS and location is not None:
+        if answer.status in REDIRECT_STATUSES and location is not None:
             target = _join(answer.url, location)
             if target is None:
                 self._fail("the login redirects to what is no URL", Code.NO_LOCATION)

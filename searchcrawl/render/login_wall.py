@@ -11,9 +11,8 @@ from searchcrawl.codes import Code
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import Form, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.render.crawl_wall import CrawlWall, read_answer
-from searchcrawl.render.open_page import resolve
 from searchcrawl.render.resource_cache import ResourceCache
-from searchcrawl.render.wall import Answer, FetchFailed, Refused
+from searchcrawl.render.wall import Answer, FetchFailed, Refused, resolve
 
 #: The kind of these requests: their cookies are those of the browser.
 BROWSER_LOGIN: Final = "browser_login"

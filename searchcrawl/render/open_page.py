@@ -10,14 +10,12 @@ from typing import Any, Final
 
 from playwright.async_api import Error, Page, Request, Route
 
-from searchcrawl import clock, urls
+from searchcrawl import clock
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import RenderFailed
-from searchcrawl.render.wall import Answer
+from searchcrawl.render.wall import Answer, resolve
 
-REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 #: The kinds of resource without which a page has no text; all others are refused.
 _NEEDED: Final = frozenset({"document", "script", "stylesheet", "xhr", "fetch"})
 #: They describe the bytes that were sent, set what the crawler keeps itself, or have the browser ask for more.
@@ -178,14 +176,6 @@ def _join_headers(headers: Sequence[tuple[str, str]]) -> dict[str, str]:
         if name.lower() not in _NOT_PASSED_ON:
             joined.setdefault(name.lower(), []).append(value)
     return {name: ", ".join(values) for name, values in joined.items()}
-
-
-def resolve(text: str, base: str | None = None) -> str | None:
-    """The identity of a URL; None where it is none of http or https."""
-    try:
-        return urls.resolve(text, base)
-    except InvalidUrl:
-        return None
 
 
 def first_line(error: Error) -> str:

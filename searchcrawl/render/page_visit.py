@@ -8,12 +8,12 @@ from typing import Final
 from playwright.async_api import Error, Page, Request, Route
 
 from searchcrawl import clock, urls
-from searchcrawl.codes import Code
+from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.render import page_scripts
-from searchcrawl.render.open_page import REDIRECTS, OpenPage, Patience, choose_headers, first_line, resolve
+from searchcrawl.render.open_page import OpenPage, Patience, choose_headers, first_line
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import RenderedPage, RenderFailed
-from searchcrawl.render.wall import Answer, FetchFailed, Refused, Wall
+from searchcrawl.render.wall import Answer, FetchFailed, Refused, Wall, resolve
 
 _MAX_ROUTES: Final = 1000
 _MAX_RELOADS: Final = 2
@@ -112,7 +112,7 @@ class PageVisit(OpenPage):
             await route.abort("failed")
             return
         location = dict(self._answer.headers).get("location")
-        if self._answer.status in REDIRECTS and location:
+        if self._answer.status in REDIRECT_STATUSES and location:
             await self._leave(route, location, self._answer.status)
             return
         await self._fulfil(route, self._answer)

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from searchcrawl import urls
+from searchcrawl.exceptions import InvalidUrl
+
 
 class Refused(Exception):
     """A URL may not be requested; the message is the rule that forbids it."""
@@ -46,3 +49,11 @@ class Wall(Protocol):
         Redirects of a document are answers, those of all else are followed, each asked for as if it were the first.
         ``headers`` go with the first request only. Raises Refused and FetchFailed.
         """
+
+
+def resolve(text: str, base: str | None = None) -> str | None:
+    """The identity of a URL; None where it is none of http or https."""
+    try:
+        return urls.resolve(text, base)
+    except InvalidUrl:
+        return None

@@ -34,7 +34,7 @@ _MAX_MEMORY_BYTES: Final = 64 * 1024 * 1024
 #: Longer files are parsed in a thread.
 _THREAD_FROM_BYTES: Final = 64 * 1024
 #: The longest time for which a stored file is used.
-_MAX_STORED_MS: Final = 30 * 86_400_000
+_MAX_STORED_MS: Final = 30 * clock.DAY_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,6 @@ from searchcrawl.rules.url_rules import UrlRules
 
 _INDEXED: Final = 200
 _NO_REWRITING: Final = Rewriting()
-_DAY_MS: Final = 86_400_000
 _WILDCARDS: Final = re.compile(r"([*?])")
 _NOINDEX: Final = "meta robots noindex"
 META_ROBOTS_KEY: Final = "keep.meta_robots"
@@ -80,7 +79,7 @@ class IndexFilter:
         self._names = _Wildcards(include_names, exclude_names, file, "include_names", "exclude_names")
         self._urls = UrlRules(include=include_urls, exclude=exclude_urls, file=file, table="keep")
         self._min_bytes, self._max_bytes = min_bytes, max_bytes
-        self._max_age_ms = max_age_days * _DAY_MS
+        self._max_age_ms = max_age_days * clock.DAY_MS
         self._too_small = Decision(False, f"min_bytes = {min_bytes}", file, "keep.min_bytes")
         self._too_large = Decision(False, f"max_bytes = {max_bytes}", file, "keep.max_bytes")
         self._too_old = Decision(False, f"max_age_days = {max_age_days:g}", file, "keep.max_age_days")

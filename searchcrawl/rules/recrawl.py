@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from searchcrawl import clock
+
 _MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 60 * _MINUTE_MS
-DAY_MS: Final = 24 * HOUR_MS
 #: The longest gap after failures.
-_MAX_FAILURE_GAP_MS: Final = 7 * DAY_MS
+_MAX_FAILURE_GAP_MS: Final = 7 * clock.DAY_MS
 _RUNS_PER_DOUBLING: Final = 3
 #: A date that is further ahead says nothing. It may be the end of tomorrow: the day after begins first in the east.
-MOST_AHEAD_MS: Final = 2 * DAY_MS
+MOST_AHEAD_MS: Final = 2 * clock.DAY_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,4 +131,6 @@ def weigh(word: Word, *, changed: bool, lastmod_ms: int, visited_ms: int) -> boo
     A date without a time is the end of its day (``sitemaps.formats``): a page that was visited on that day may have
     changed before the visit, so that only a change that was seen proves something.
     """
-    return changed or word is Word.SAME or lastmod_ms - visited_ms >= DAY_MS or (lastmod_ms + 1) % DAY_MS != 0
+    return (
+        changed or word is Word.SAME or lastmod_ms - visited_ms >= clock.DAY_MS or (lastmod_ms + 1) % clock.DAY_MS != 0
+    )

@@ -9,15 +9,13 @@ from typing import Final
 from urllib.parse import quote
 
 from searchcrawl import urls
-from searchcrawl.codes import Code
+from searchcrawl.codes import PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS, Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.items import Hop, Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import ALLOWED, Decision
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 
-_TEMPORARY: Final = frozenset({302, 303, 307})
-_PERMANENT: Final = frozenset({301, 308})
 _LEADS_TO: Final = "leads to "
 _MAX_NOTED_CHARACTERS: Final = 8192
 _NO_REWRITING: Final = Rewriting()
@@ -73,7 +71,7 @@ def decide(
     ``own_url`` is that of the row (default: ``base_url``): a page that moved for good to itself, with parameters
     that are no part of its identity, is requested with them.
     """
-    if status not in _TEMPORARY and status not in _PERMANENT:
+    if status not in TEMPORARY_REDIRECTS and status not in PERMANENT_REDIRECTS:
         return Redirect(kind=RedirectKind.NONE, hops=hops)
     try:
         target = _resolve_target(locations, base_url)
@@ -83,13 +81,13 @@ def decide(
         return _build_loop(target, hops)
     taken = (*hops, Hop(base_url, status))
     own_url = own_url or base_url
-    if status in _PERMANENT and rewriting.identity.strip(target) != own_url:
+    if status in PERMANENT_REDIRECTS and rewriting.identity.strip(target) != own_url:
         return _build_move(rewriting.normalise(target, own_url), own_url, taken, boundary, depth)
     if len(taken) > max_redirects:
         error_text = f"more than {max_redirects} redirects"
         return Redirect(kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=error_text)
     # A permanent one leads to the row's own URL, which is inside.
-    exclusions = boundary.list_exclusions(target) if status in _TEMPORARY else []
+    exclusions = boundary.list_exclusions(target) if status in TEMPORARY_REDIRECTS else []
     return _build_refusal(target, taken, exclusions[0]) if exclusions else _build_follow(target, taken)
 
 

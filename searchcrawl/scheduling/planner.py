@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from searchcrawl.scheduling.timetable import DAY_MS, Timetable, build_timetable
+from searchcrawl import clock
+from searchcrawl.scheduling.timetable import Timetable, build_timetable
 from searchcrawl.sources.schedule import Schedule
 from searchcrawl.store.runs.job_table import MAX_PAUSE_MS, Job, JobState, find_pause_ms
 
@@ -164,7 +165,7 @@ def _anchor(job: Job, plan: Plan, now_ms: int) -> Job:
     elif anchor_ms is None or job.spec != plan.spec:
         # What was due before the edit is over.
         anchor_ms = max(min(anchor_ms or 0, now_ms), now_ms - _NEW_MS)
-    elif anchor_ms > now_ms + DAY_MS:
+    elif anchor_ms > now_ms + clock.DAY_MS:
         # The clock was far ahead. If it was less, its moments were dealt with, and do not come again.
         anchor_ms = now_ms
     return replace(job, spec=plan.spec, anchor_ms=anchor_ms)

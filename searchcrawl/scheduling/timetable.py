@@ -19,7 +19,6 @@ from searchcrawl import clock
 from searchcrawl.rules.week_window import WeekWindow, parse_days, parse_minute
 from searchcrawl.sources.schedule import Schedule, Window
 
-DAY_MS: Final = 86_400_000
 _LOCAL_ZONE: Final = Path("/etc/localtime")
 
 
@@ -38,7 +37,7 @@ class Timetable:
             passed = (now_ms - after_ms) // self.every_ms
             return after_ms + passed * self.every_ms if passed > 0 else None
         # Moments are listed from some day on: all those of a year, each minute, would be many.
-        for begin_ms in (max(after_ms, now_ms - DAY_MS), after_ms):
+        for begin_ms in (max(after_ms, now_ms - clock.DAY_MS), after_ms):
             *_, last = None, *takewhile(lambda moment: moment <= now_ms, self._list(begin_ms))
             if last is not None:
                 return last

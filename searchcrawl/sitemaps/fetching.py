@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from searchcrawl import urls
-from searchcrawl.codes import Code, is_retried
+from searchcrawl.codes import REDIRECT_STATUSES, Code, is_retried
 from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import (
-    REDIRECTS,
     CrawlEnds,
     Limits,
     SideAnswer,
@@ -89,7 +88,7 @@ async def fetch_sitemap(
 
 def _build_failure(answer: SideAnswer) -> SideRequestFailed:
     status = answer.status
-    if status in REDIRECTS:
+    if status in REDIRECT_STATUSES:
         return SideRequestFailed(f"{describe_status(status)} without a Location", code=Code.NO_LOCATION)
     return SideRequestFailed(
         describe_status(status),

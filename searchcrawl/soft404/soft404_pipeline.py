@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from scrapy.crawler import Crawler
 
 from searchcrawl import urls
-from searchcrawl.codes import Code
+from searchcrawl.codes import TEMPORARY_REDIRECTS, Code
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.page_text import collapse_lines
@@ -43,7 +43,7 @@ _MAX_HOSTS: Final = 10_000
 _MAX_TRIES: Final = 3
 _MAX_BYTES: Final = 1_000_000
 #: These redirects are followed: after them a page keeps its own URL.
-_POLICY: Final = SidePolicy(kind="sentinel", max_bytes=_MAX_BYTES, followed=frozenset({302, 303, 307}))
+_POLICY: Final = SidePolicy(kind="sentinel", max_bytes=_MAX_BYTES, followed=TEMPORARY_REDIRECTS)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -163,6 +163,34 @@ def test_c10_source_when_no_browser_can_start_then_exit_4_before_the_first_reque
     assert site.log() == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "requested"),
+    [(["crawl", "demo"], []), (["test", "URL", "--source", "demo", "--render"], ["/robots.txt"])],
+)
+def test_c10_source_when_the_driver_is_not_installed_then_exit_4_names_what_is_missing(
+    tmp_path: Path, site: SiteProcess, arguments: list[str], requested: list[str]
+) -> None:
+    here = rendering(tmp_path, site)
+    asked = [site.url(HOST, "/begin.html") if word == "URL" else word for word in arguments]
+    code = (
+        f"import sys; sys.modules['playwright'] = None; sys.argv = ['searchcrawl', *{asked}]; "
+        "from searchcrawl.__main__ import main; main()"
+    )
+
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        cwd=here.project.folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+
+    assert ended.returncode == 4, ended.stderr
+    assert "sources/demo.toml: render.mode: the driver of the browser is not installed" in ended.stderr
+    assert [request["path"] for request in site.log()] == requested
+
+
 def test_c10_source_when_it_does_not_render_then_nothing_of_a_browser_is_loaded(
     tmp_path: Path, site: SiteProcess
 ) -> None:

@@ -233,6 +233,23 @@ def test_gone_source_when_asked_then_status_check_show_and_explain_name_it(proje
     assert "searchcrawl delete demo" in explained["verdict"]
 
 
+def test_refused_source_when_asked_then_status_and_metrics_have_it_with_its_errors(project: CrawlProject) -> None:
+    file = project.folder / "sources" / "demo.toml"
+    file.write_text(file.read_text() + '\n[login]\nurl = {env = "NOT_SET_ANYWHERE"}\n')
+
+    asked = project.command("status", "--json")
+    [refused] = [each for each in json.loads(asked.stdout)["sources"] if each["source"] == "demo"]
+    shown = project.command("status")
+    metrics = project.command("status", "--prometheus").stdout
+
+    assert (asked.returncode, refused["state"], refused["documents"]) == (0, "failed", DOCUMENTS)
+    assert {warning["code"] for warning in refused["warnings"]} == {"bad_file"}
+    assert any("NOT_SET_ANYWHERE" in warning["message"] for warning in refused["warnings"])
+    assert "demo: sources/demo.toml: login.url" in shown.stdout
+    assert (asked.stderr, shown.stderr) == ("", "")
+    assert 'searchcrawl_state{source="demo",state="failed"} 1.0' in metrics
+
+
 def test_gone_source_when_the_file_is_back_then_nothing_is_said_of_it(project: CrawlProject) -> None:
     put_aside(project)
     (project.folder / "demo.aside").rename(project.folder / "sources" / "demo.toml")

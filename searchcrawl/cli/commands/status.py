@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_line, print_object, print_table, print_text
+from searchcrawl.cli.output import print_line, print_object, print_table, print_text, print_warnings
 from searchcrawl.cli.summary import count_documents, list_counts
 from searchcrawl.comparison.look import look_at_index
-from searchcrawl.queries.gone_sources import describe_gone_source, list_gone_sources
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.queries.gone_sources import (
+    describe_gone_source,
+    describe_refused_source,
+    find_refused_sources,
+    list_gone_sources,
+)
 from searchcrawl.queries.status import describe_status
+from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import VERSIONS
+from searchcrawl.sources.loading import load_sources
+from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
 
 #: Hosts whose refused links are shown; ``--json`` has all that were counted.
@@ -40,12 +49,13 @@ class Command(BaseCommand):
         project = self.load_project()
         with closing(Database(project.database_url, project.root)) as database, look_at_index(project) as look:
             gone = [each for each in list_gone_sources(project, database) if not args or each.name == args[0]]
-            sources = [] if args and gone else self.load_sources(project, args[0] if args else None)
+            sources, refused = self._load(project, args[0] if args else None, is_gone=bool(args and gone))
             found = [
                 describe_status(each, database, VERSIONS, preserve=project.cache.preserve, index=look, project=project)
                 for each in sources
             ]
             found += [describe_gone_source(project, each, database) for each in gone]
+            found += [describe_refused_source(project, *each, database) for each in refused.items()]
         if opts.prometheus:
             # Its library is needed here alone.
             from searchcrawl.queries.metrics import render_metrics  # noqa: PLC0415
@@ -57,6 +67,18 @@ class Command(BaseCommand):
             _show_one(found[0])
         else:
             _show_all(found)
+
+    def _load(
+        self, project: Project, name: str | None, *, is_gone: bool
+    ) -> tuple[Iterable[Source], Mapping[str, list[ConfigurationError]]]:
+        """The sources that are asked for, and the errors of those whose file is refused."""
+        if name is not None:
+            return [] if is_gone else self.load_sources(project, name), {}
+        sources, errors = load_sources(project)
+        refused = find_refused_sources(project, sources, errors)
+        shown = [error for of_source in refused.values() for error in of_source]
+        print_warnings([error for error in errors if error not in shown])
+        return sources.values(), refused
 
 
 def _show_one(status: Mapping[str, Any]) -> None:

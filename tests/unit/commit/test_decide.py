@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from searchcrawl import clock
+from searchcrawl.clock import DAY_MS
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code, FailureKind
 from searchcrawl.commit.decide import decide
 from searchcrawl.commit.group import Group
 from searchcrawl.items import Claim, Document, Link, Outcome, Page
 from searchcrawl.rules.failures import Failures
-from searchcrawl.rules.recrawl import DAY_MS, HOUR_MS, Word
+from searchcrawl.rules.recrawl import HOUR_MS, Word
 from searchcrawl.sources.config import Source
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls.unfollowed_table import Nofollow

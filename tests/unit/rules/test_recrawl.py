@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchcrawl.rules.recrawl import DAY_MS, HOUR_MS, Intervals, Word, find_slack_ms, next_due_ms, read_lastmod, weigh
+from searchcrawl.clock import DAY_MS
+from searchcrawl.rules.recrawl import HOUR_MS, Intervals, Word, find_slack_ms, next_due_ms, read_lastmod, weigh
 
 BOUNDS = Intervals.of_hours(24, 1, 100)
 ANY_MS = st.integers(min_value=-(10**13), max_value=10**13)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from searchcrawl.clock import DAY_MS
 from searchcrawl.items import SitemapEnd
-from searchcrawl.rules.recrawl import DAY_MS, Proof, Word
+from searchcrawl.rules.recrawl import Proof, Word
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.sitemaps import proof_table, sitemap_table
 from searchcrawl.store.sitemaps.sitemap_table import Dates, SitemapRow
