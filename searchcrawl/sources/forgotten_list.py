@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -15,8 +17,11 @@ from searchcrawl.durable import sync_folder
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.rules.forgotten import FILE, PATTERN, Forgotten, read_pattern
 from searchcrawl.sources.checking import quote_value
+from searchcrawl.sources.project import FILE as PROJECT_FILE
 from searchcrawl.terminal import to_one_line
 
+#: Who calls it may not write there.
+_FORBIDDEN: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _HEAD: Final = "# No source of this project requests or indexes these URLs: searchcrawl forget --help\n"
 
 
@@ -75,11 +80,16 @@ def check_line(text: str, *, file: str = "", place: str = "", is_typed: bool = F
 
 def add_lines(root: Path, lines: Iterable[str]) -> None:
     """Adds lines that the list does not have; they survive a loss of power. Raises OSError, ConfigurationError."""
-    with _locked(root):
-        known = set(read_list(root))
-        fresh = [line for line in dict.fromkeys(lines) if line not in known]
-        if fresh:
-            _write(root, fresh)
+    try:
+        with _locked(root):
+            known = set(read_list(root))
+            fresh = [line for line in dict.fromkeys(lines) if line not in known]
+            if fresh:
+                _write(root, fresh)
+    except OSError as error:
+        if error.errno not in _FORBIDDEN:
+            raise
+        raise ConfigurationError(FILE, "", f"cannot be written in {root} ({error.strerror})") from error
 
 
 def _write(root: Path, fresh: Sequence[str]) -> None:
@@ -88,11 +98,20 @@ def _write(root: Path, fresh: Sequence[str]) -> None:
     if before and not before.endswith("\n"):
         before += "\n"
     with new.open("w", encoding="utf-8") as file:
+        _let_others_read(file.fileno(), like=path if path.exists() else root / PROJECT_FILE)
         file.write(before + "".join(f"{line}\n" for line in fresh))
         file.flush()
         os.fsync(file.fileno())
     new.replace(path)
     sync_folder(root)
+
+
+def _let_others_read(handle: int, *, like: Path) -> None:
+    """Gives a new list the mode of ``like``, and where root writes it its owner: the crawls of a service read it, too."""
+    about = like.stat()
+    os.fchmod(handle, stat.S_IMODE(about.st_mode))
+    if os.geteuid() == 0:
+        os.fchown(handle, about.st_uid, about.st_gid)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -347,6 +348,29 @@ def test_index_when_it_is_of_another_release_or_damaged_then_it_says_what_to_do(
     for act in (other.ping, lambda: other.search(SearchQuery(words="*")), lambda: list(other.scan(None))):
         with pytest.raises(IndexMisconfigured, match="searchcrawl resend"):
             act()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who can take other users' rights")
+def test_index_when_its_files_belong_to_another_user_then_nobody_is_told_to_move_it_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tmp_path.chmod(0o755)
+    with closing(LocalReceiver(Path("index"))) as written:
+        written.deliver(batch(1, document("1", "text")))
+    for file in Path("index").iterdir():
+        file.chmod(0o600)
+    Path("index").chmod(0o755)
+    other = LocalReceiver(Path("index"))
+
+    os.seteuid(65534)
+    try:
+        for act in (other.ping, lambda: other.search(SearchQuery(words="*")), lambda: list(other.scan(None))):
+            with pytest.raises(IndexMisconfigured, match="Permission denied") as refused:
+                act()
+            assert "move the folder away" not in str(refused.value)
+    finally:
+        os.seteuid(0)
 
 
 def test_receiver_when_the_folder_is_removed_while_it_is_open_then_it_begins_anew(

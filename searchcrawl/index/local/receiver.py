@@ -35,6 +35,8 @@ from searchcrawl.sources.project import Project
 # Enough for one delivery to become one segment: merging smaller ones costs more than the memory that they save.
 _HEAP_BYTES: Final = 30_000_000
 _POLL_SECONDS: Final = 0.05
+#: What the library says where it may not read or write a file.
+_NOT_OURS: Final = "PermissionDenied"
 _TO_MEND: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP})
 _LOCK_NAME: Final = "searchcrawl.lock"
 #: The library makes them with mode 0600, whatever the umask is.
@@ -268,6 +270,8 @@ class LocalReceiver:
         # The library does not always say which error stopped one of its threads.
         if any(mark in str(error) for mark in _FULL) or free_bytes(self._path) < _NO_ROOM_BYTES:
             return DiskFull(f"{self._path}: no space left on its disk")
+        if _NOT_OURS in str(error):
+            return self._explain_error(error)
         return IndexUnavailable(f"{self._path}: {error}")
 
     def _explain_error(self, error: OSError | ValueError) -> SearchcrawlError:
@@ -279,6 +283,8 @@ class LocalReceiver:
             return _misconfigured(reason) if error.errno in _TO_MEND else IndexUnavailable(reason)
         if not (self._path / "meta.json").is_file():
             return IndexUnavailable(f"{self._path}: {error}")
+        if _NOT_OURS in str(error):
+            return _misconfigured(f"{self._path}: Permission denied: some of its files belong to another user")
         return _misconfigured(
             f"{self._path}: damaged, or the index of another release ({error}); move the folder away, then send each"
             " source again with `searchcrawl resend NAME`"

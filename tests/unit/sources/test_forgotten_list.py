@@ -1,0 +1,69 @@
+"""The file of what a project has forgotten: who may write and read it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.forgotten_list import add_lines, read_list
+
+ONE, TWO = "http://a.test/one", "http://a.test/two"
+NOBODY = 65534
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who can be other users")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "searchcrawl.toml").touch(mode=0o640)
+    return tmp_path
+
+
+def owner_and_mode(path: Path) -> tuple[int, int]:
+    about = path.stat()
+    return about.st_uid, stat.S_IMODE(about.st_mode)
+
+
+@needs_root
+def test_list_when_root_writes_it_then_whoever_reads_the_configuration_reads_it(root: Path) -> None:
+    os.chown(root / "searchcrawl.toml", NOBODY, NOBODY)
+    umask = os.umask(0o077)
+    try:
+        add_lines(root, [ONE])
+    finally:
+        os.umask(umask)
+
+    assert owner_and_mode(root / "forgotten.txt") == (NOBODY, 0o640)
+
+
+@needs_root
+def test_list_when_it_is_there_then_it_keeps_its_owner_and_mode(root: Path) -> None:
+    add_lines(root, [ONE])
+    os.chown(root / "forgotten.txt", NOBODY, NOBODY)
+    (root / "forgotten.txt").chmod(0o604)
+
+    add_lines(root, [TWO])
+
+    assert owner_and_mode(root / "forgotten.txt") == (NOBODY, 0o604)
+    assert read_list(root) == (ONE, TWO)
+
+
+@needs_root
+def test_list_when_its_folder_is_not_ours_then_the_error_names_file_and_folder(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    root.chmod(0o755)
+
+    os.seteuid(NOBODY)
+    try:
+        with pytest.raises(ConfigurationError, match=r"forgotten\.txt: cannot be written in \. \(Permission denied\)"):
+            add_lines(Path(), [ONE])
+    finally:
+        os.seteuid(0)
+
+    assert not (root / "forgotten.txt").exists()
