@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.http.address_guard import AddressGuard, build_guard
 from searchcrawl.rules.rewriting import Rewriting
+from searchcrawl.rules.url_rules import explain_no_match
 from searchcrawl.sources.checking import guess, quote_value
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_boundary, build_rewriting, read_start_urls
@@ -18,6 +19,7 @@ from searchcrawl.sources.project import FILE, PLACEHOLDER_CONTACT, Project
 from searchcrawl.sources.secrets import HIDDEN
 
 _NO_TYPE: Final = 'is no MIME type, as "text/html" or "image/*"'
+_NO_MATCH: Final = "matches no URL: it is a glob for the whole of it"
 _TYPE: Final = re.compile(r"([^/*?]+)/([^/]+)")
 #: The top-level types of media (RFC 6838 and its registry), and what is in use beside them.
 _TOP_TYPES: Final = frozenset({
@@ -35,7 +37,7 @@ def find_doubts(project: Project) -> Iterator[ConfigurationError]:
 
 
 def find_in_source(project: Project, source: Source) -> Iterator[ConfigurationError]:
-    """MIME types that are none, and start URLs that no run would request; raises ConfigurationError as a run does."""
+    """MIME types that are none, URL rules that match nothing, and start URLs that no run would request; raises ConfigurationError as a run does."""
     for key in ("mime_types", "exclude_mime_types"):
         for number, text in enumerate(getattr(source.keep, key)):
             reason, key_of_text = find_wrong_type(text), f"keep.{key}[{number}]"
@@ -43,7 +45,20 @@ def find_in_source(project: Project, source: Source) -> Iterator[ConfigurationEr
                 secret = _is_secret(source, key_of_text)
                 message = f"{_NO_TYPE if secret else reason} (got {quote_value(HIDDEN if secret else text)})"
                 yield ConfigurationError(*source.locate(key_of_text), message)
+    yield from _find_in_url_rules(source)
     yield from _find_in_starts(project, source)
+
+
+def _find_in_url_rules(source: Source) -> Iterator[ConfigurationError]:
+    for table in ("scope", "keep"):
+        for key in (f"{table}.include_urls", f"{table}.exclude_urls"):
+            rules: Sequence[str] = getattr(getattr(source, table), key.removeprefix(f"{table}."))
+            for number, rule in enumerate(rules):
+                reason, place = explain_no_match(rule), f"{key}[{number}]"
+                if reason is not None:
+                    secret = _is_secret(source, place)
+                    message = f"{_NO_MATCH if secret else reason} (got {quote_value(HIDDEN if secret else rule)})"
+                    yield ConfigurationError(*source.locate(place), message)
 
 
 def find_wrong_type(text: str) -> str | None:

@@ -17,6 +17,8 @@ from searchcrawl.rules.host_rules import to_comparable_text
 _SET_MEMORY_BYTES: Final = 64 << 20
 #: Scheme, host and port of a glob that names all of them.
 _GLOB_ORIGIN: Final = re.compile(r"https?://[^/*?#]+(?=/)", re.IGNORECASE)
+_SCHEMES: Final = ("http://", "https://")
+_SLASHES_BEFORE_HOST: Final = 2
 _GLOB_HOST: Final = re.compile(r"(https?://)([^/*:?]+)(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -100,3 +102,16 @@ def glob_expression(rule: str) -> str:
     end = "" if text.endswith("*") else "$"
     pieces = [re2.escape(piece) for piece in text.strip("*").split("*") if piece]
     return f"(?is){start}{'.*'.join(pieces)}{end}"
+
+
+def explain_no_match(rule: str) -> str | None:
+    """Why no URL can match a rule, which is a glob for the whole of it; None if one can."""
+    text = rule.strip()
+    start, star, _ = text.partition("*")
+    if text.startswith("re:") or not start:
+        return None
+    if not any(scheme.startswith(start.lower()) or start.lower().startswith(scheme) for scheme in _SCHEMES):
+        return f'is a glob for the whole URL, which begins with http: write "*{text}"'
+    if not star and text.count("/") == _SLASHES_BEFORE_HOST:
+        return f'names no path, and each URL has one: write "{text}/*"'
+    return None

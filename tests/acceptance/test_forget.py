@@ -248,8 +248,9 @@ def test_forget_when_a_line_is_not_understood_then_nothing_is_crawled(project: C
     assert project.site.requested() == []
 
 
-def test_forget_when_a_wrong_url_is_given_then_it_is_a_wrong_use(project: CrawlProject) -> None:
-    done = project.command("forget", "nowhere")
+@pytest.mark.parametrize("arguments", [["nowhere"], ["--pattern", "/private/*"]])
+def test_forget_when_a_wrong_url_is_given_then_it_is_a_wrong_use(project: CrawlProject, arguments: list[str]) -> None:
+    done = project.command("forget", *arguments)
 
     assert (done.returncode, (project.folder / "forgotten.txt").exists()) == (2, False)
 

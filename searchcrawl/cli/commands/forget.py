@@ -19,6 +19,7 @@ from searchcrawl.operations import forgetting
 from searchcrawl.operations.forgetting import Known, PastLimit
 from searchcrawl.operations.handing_over import hand_over
 from searchcrawl.rules.forgotten import FILE, PATTERN, digest
+from searchcrawl.rules.url_rules import explain_no_match
 from searchcrawl.sources.forgotten_list import add_lines, check_line, read_lines_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
@@ -89,6 +90,9 @@ def _read_lines(args: list[str], opts: argparse.Namespace) -> list[str]:
         lines += [check_line(f"{PATTERN} {pattern}") for pattern in opts.pattern]
     except ConfigurationError as error:
         raise UsageError(error.message) from error
+    for pattern in opts.pattern:
+        if (reason := explain_no_match(pattern)) is not None:
+            raise UsageError(f"--pattern {reason} (got {pattern!r})")
     return lines if opts.file is None else [*lines, *read_lines_of(Path(opts.file))]
 
 

@@ -23,10 +23,12 @@ import orjson
 from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_line, print_object
+from searchcrawl.cli.output import print_line, print_note, print_object
 from searchcrawl.cli.summary import show_summary
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.exit_codes import Exit
+from searchcrawl.http.address_guard import AddressGuard
+from searchcrawl.queries.source_findings import find_private
 from searchcrawl.sources.loading import PROJECT_VARIABLE
 from searchcrawl.store.states import EndReason
 from searchcrawl.urls import Url
@@ -98,6 +100,7 @@ class Command(BaseCommand):
             print_object({"project": str(root) if kept else None, **(status or {"source": _SOURCE})})
         else:
             _show(status, root if kept else None, found=found)
+            _name_option(opts.url, opts.networks)
         return exit_code
 
 
@@ -129,6 +132,14 @@ def _show(status: Mapping[str, Any], root: Path | None, *, found: bool) -> None:
     else:
         print_line(f"The project is kept in {root}. What became of each URL:")
         print_line(f"  {PROJECT_VARIABLE}={where} searchcrawl urls {_SOURCE}")
+
+
+def _name_option(url: Url, networks: Sequence[_Network]) -> None:
+    """Says how a private address may be reached: there is no file of a source that the user could edit."""
+    guard = AddressGuard(private_networks=networks, resolve={}, reason="--allow-private CIDR allows a network of yours")
+    reason = find_private(url.origin, guard)
+    if reason is not None:
+        print_note(f"searchcrawl quick: {reason}")
 
 
 def _write_project(root: Path, url: Url, networks: Sequence[_Network]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,42 @@ def test_source_when_it_can_be_meant_then_nothing_is_found(tmp_path: Path) -> No
     """
 
     assert findings(tmp_path, text) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ("/products/*", 'is a glob for the whole URL, which begins with http: write "*/products/*"'),
+        ("calendar", 'is a glob for the whole URL, which begins with http: write "*calendar"'),
+        (" www.a.test/*", 'is a glob for the whole URL, which begins with http: write "*www.a.test/*"'),
+        ("HTTPS://a.test", 'names no path, and each URL has one: write "HTTPS://a.test/*"'),
+        ("*/products/*", None),
+        ("http*://a.test/x", None),
+        ("HT*", None),
+        ("http://*", None),
+        ("HTTP://a.test/x", None),
+        ("http://a.test*", None),
+        ("re:products", None),
+    ],
+)
+def test_url_rule_when_no_url_can_match_then_it_is_said_with_what_to_write(
+    tmp_path: Path, rule: str, reason: str | None
+) -> None:
+    text = f"""
+    [start]
+    urls = ["http://a.test/"]
+    [scope]
+    include_hosts = ["a.test"]
+    exclude_urls = ["*/none", {json.dumps(rule)}]
+    [keep]
+    exclude_urls = ["*/none", {json.dumps(rule)}]
+    """
+
+    _, found = findings(tmp_path, text)
+
+    got = [error for error in found if ".exclude_urls[1]: " in error]
+    assert len(got) == (0 if reason is None else 2)
+    assert all(f"{reason} (got" in error for error in got)
 
 
 def test_source_when_start_urls_lead_nowhere_then_each_is_named(tmp_path: Path) -> None:
