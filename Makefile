@@ -91,7 +91,8 @@ venv: $(STAMP)  ## the virtual environment alone
 
 lock: $(STAMP)  ## resolve pyproject.toml anew into requirements/*.txt (needs uv; UV=…)
 	$(LOCK) --upgrade -c requirements/bounds.in -o requirements/run.txt pyproject.toml
-	$(LOCK) --upgrade -c requirements/run.txt --extra test --extra dev --extra docs -o requirements/dev.txt pyproject.toml
+	$(LOCK) -c requirements/run.txt --extra postgresql --extra parquet --extra scrapyd -o requirements/server.txt pyproject.toml
+	$(LOCK) --upgrade -c requirements/server.txt --extra test --extra dev --extra docs -o requirements/dev.txt pyproject.toml
 
 clean:  ## remove what the targets made, but for the virtual environment
 	rm -rf var docs/_build benchmarks/out .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

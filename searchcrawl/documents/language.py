@@ -76,11 +76,6 @@ _MIN_OTHER_LETTERS: Final = 12
 _MIN_OTHER_SHARE: Final = 0.6
 
 
-def find_language(text: str, *, declared: Iterable[str] = ()) -> str:
-    """The tag of a text's language, in lower case: the declared one, or what the text tells; empty where neither is sure."""
-    return choose_declared(text, declared) or detect_language(text)
-
-
 def choose_declared(text: str, declared: Iterable[str]) -> str:
     """Of the tags that a document declares, the best first, the first one that is written in the script of its text."""
     return next((tag for tag in declared if tag and _can_write(tag.partition("-")[0], text)), "")

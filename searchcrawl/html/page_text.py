@@ -34,13 +34,8 @@ def collapse(text: str) -> str:
     return clean if len(clean) == len(line) else " ".join(clean.split())
 
 
-def collapse_blocks(text: str) -> str:
-    """``text`` with a line for each block that is not empty; BLOCK_MARK separates the blocks."""
-    return _join(text.split(BLOCK_MARK))
-
-
 def collapse_segments(segments: list[str]) -> list[str]:
-    """Each of the segments of a text as ``collapse_blocks`` has it."""
+    """Each of the segments of a text with a line for each block that is not empty; BLOCK_MARK separates the blocks."""
     lines = [_join_blanks(segment.split(BLOCK_MARK)) for segment in segments]
     # They are looked at together: most are short, and nearly all are legal.
     return lines if is_legal("".join(lines)) else [_join(segment.split(BLOCK_MARK)) for segment in segments]

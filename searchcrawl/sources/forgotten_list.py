@@ -93,7 +93,9 @@ def add_lines(root: Path, lines: Iterable[str]) -> None:
 
 
 def _write(root: Path, fresh: Sequence[str]) -> None:
-    path, new = root / FILE, root / f".{FILE}.new"
+    # A link keeps the list where the user of a service may write.
+    path = (root / FILE).resolve()
+    new = path.with_name(f".{FILE}.new")
     before = path.read_text(encoding="utf-8-sig") if path.exists() else _HEAD
     if before and not before.endswith("\n"):
         before += "\n"
@@ -103,7 +105,7 @@ def _write(root: Path, fresh: Sequence[str]) -> None:
         file.flush()
         os.fsync(file.fileno())
     new.replace(path)
-    sync_folder(root)
+    sync_folder(path.parent)
 
 
 def _let_others_read(handle: int, *, like: Path) -> None:

@@ -186,4 +186,4 @@ def test_container_file_when_it_is_read_then_it_runs_as_nobody_special_and_says_
     assert re.search(r"^HEALTHCHECK .*CMD \[", last, re.MULTILINE)
     assert 'ENTRYPOINT ["searchcrawl"]' in last
     # The lock decides about versions, and their hashes are checked.
-    assert "--require-hashes -r /build/run.txt" in text
+    assert "--require-hashes -r /build/server.txt" in text

@@ -6,8 +6,8 @@ import re
 from typing import Final
 
 from searchcrawl.delivery.link_counts import LinkCounts
-from searchcrawl.documents.language import find_language, weigh_usual
-from searchcrawl.html.page_text import collapse, collapse_blocks, collapse_lines
+from searchcrawl.documents.language import choose_declared, detect_language, weigh_usual
+from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_lines, collapse_segments
 from searchcrawl.index.local.schema import build_document, prepare_text
 from searchcrawl.index.local.snippet import cut_snippet
 from searchcrawl.index.query import find_other_prefixes, parse
@@ -81,13 +81,13 @@ def words(given: bytes) -> None:
     text = given.decode("utf-8", "replace")
     split_words(text)
     words_of(text)
-    weigh_usual(text, find_language(text, declared=("en",)), "de")
+    weigh_usual(text, choose_declared(text, ("en",)) or detect_language(text), "de")
 
 
 @declare(*_WORDS, most=BODY)
 def page_text(given: bytes) -> None:
     text = given.decode("utf-8", "replace")
-    collapse_blocks(text)
+    collapse_segments(text.split(BLOCK_MARK))
     for clean in (collapse, collapse_lines):
         assert clean(clean(text)) == clean(text)
 

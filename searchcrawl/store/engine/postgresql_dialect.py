@@ -91,7 +91,8 @@ class PostgresqlDialect(Dialect):
                 f"PostgreSQL needs the driver psycopg: pip install 'searchcrawl[postgresql]' ({error}) "
                 f"(got {url.render_as_string()})",
             ) from error
-        event.listen(engine, "connect", _configure)
+        # First of all: SQLAlchemy's own first question fails in a database without an encoding.
+        event.listen(engine, "connect", _configure, insert=True)
         return engine
 
     def build_reader_and_writer(self, engine: Engine) -> tuple[Engine, Engine]:
@@ -161,7 +162,9 @@ def _configure(connection: Any, _record: object) -> None:
         raise StoreError(f"store: PostgreSQL {info.server_version // 10_000} is too old; {_OLDEST} or newer is needed")
     encoding = info.parameter_status("server_encoding")
     if encoding != "UTF8":
-        raise StoreError(f"store: database {info.dbname} has the encoding {encoding}; UTF8 is needed")
+        raise StoreError(
+            f"store: database {info.dbname} has the encoding {encoding}; UTF8 is needed (createdb -E UTF8 -T template0)"
+        )
     connection.adapters.register_dumper(str, _text_dumper())
 
 

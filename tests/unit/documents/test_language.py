@@ -7,7 +7,6 @@ import pytest
 from searchcrawl.documents.language import (
     choose_declared,
     detect_language,
-    find_language,
     select_usual,
     weigh_usual,
 )
@@ -75,7 +74,6 @@ def test_language_when_it_is_declared_then_it_counts_unless_its_script_is_anothe
     text: str, declared: tuple[str, ...], expected: str
 ) -> None:
     assert choose_declared(text, declared) == expected
-    assert find_language(text, declared=declared) == expected or detect_language(text)
 
 
 ENGLISH = "The library opens at nine in the morning and closes at six, except on public holidays. "

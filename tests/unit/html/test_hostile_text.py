@@ -12,7 +12,7 @@ import pytest
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.page import parse_html, parse_page
-from searchcrawl.html.page_text import collapse, collapse_blocks, collapse_lines, remove_illegal
+from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_lines, collapse_segments, remove_illegal
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Page
 from searchcrawl.terminal import to_one_line as escaped_line
@@ -45,6 +45,10 @@ def assert_clean(page: Page) -> None:
         assert url.isascii(), repr(url)
         assert url.isprintable(), repr(url)
         assert " " not in url
+
+
+def collapse_blocks(text: str) -> str:
+    return collapse_segments(text.split(BLOCK_MARK))[0]
 
 
 @pytest.mark.parametrize("clean", [collapse, collapse_blocks, collapse_lines])

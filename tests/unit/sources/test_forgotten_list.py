@@ -67,3 +67,15 @@ def test_list_when_its_folder_is_not_ours_then_the_error_names_file_and_folder(
         os.seteuid(0)
 
     assert not (root / "forgotten.txt").exists()
+
+
+def test_list_when_it_is_a_link_then_its_target_is_written(root: Path) -> None:
+    (root / "var").mkdir()
+    (root / "forgotten.txt").symlink_to("var/forgotten.txt")
+
+    add_lines(root, [ONE])
+    add_lines(root, [TWO])
+
+    assert (root / "forgotten.txt").is_symlink()
+    assert read_list(root) == (ONE, TWO)
+    assert (root / "var" / "forgotten.txt").is_file()

@@ -196,12 +196,16 @@ def _insert_twice(database: Database, name: str) -> None:
             transaction.execute(text("INSERT INTO sources (name) VALUES (:name)"), {"name": name})
 
 
-def test_database_when_it_is_not_in_utf8_then_refused(postgres: RunningPostgres, tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_database_when_it_is_not_in_utf8_then_refused(postgres: RunningPostgres, tmp_path: Path, encoding: str) -> None:
+    name = encoding.lower()
     with postgres.connect() as connection:
-        connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' LOCALE_PROVIDER libc TEMPLATE template0")
+        connection.execute(
+            f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' LOCALE_PROVIDER libc TEMPLATE template0"
+        )
 
-    with pytest.raises(StoreError, match="database latin has the encoding LATIN1; UTF8 is needed"):
-        Database(postgres.url("latin"), tmp_path)
+    with pytest.raises(StoreError, match=f"database {name} has the encoding {encoding}; UTF8 is needed"):
+        Database(postgres.url(name), tmp_path)
 
 
 def test_database_when_the_driver_is_missing_then_a_line_says_what_to_install(
