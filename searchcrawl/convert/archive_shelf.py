@@ -9,10 +9,11 @@ import shutil
 import tempfile
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, Final, NamedTuple, TypeVar
 
 from searchcrawl.codes import Code, is_retried
 from searchcrawl.convert.archive_converter import ARCHIVE
@@ -31,6 +32,9 @@ _PREFIX: Final = "searchcrawl-archives-"
 _LOCK: Final = "lock"
 _DIGEST_CHARACTERS: Final = 32
 _ROBOTS: Final = b"x-robots-tag"
+
+
+T = TypeVar("T")
 
 
 class Fetched(NamedTuple):
@@ -67,14 +71,11 @@ class Unpacked(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """An archive that was an answer of this run: its headers, and the file with its body."""
+    """An archive that was an answer of this run: its headers, and the file with its body, once that is written."""
 
     headers: Headers
-    file: Path
+    written: Future[Path]
     size: int
-
-    def delete(self) -> None:
-        shutil.rmtree(self.file.parent, ignore_errors=True)
 
 
 class ArchiveShelf:
@@ -90,21 +91,22 @@ class ArchiveShelf:
         self._opened: OrderedDict[str, asyncio.Future[Unpacked | Fetched]] = OrderedDict()
         self._seen: OrderedDict[str, _Seen] = OrderedDict()
         self._pool = WorkerPool(max_memory_bytes=MAX_FILE_MEMORY_BYTES)
+        # One thread: what is deleted was written before. The event loop waits for no disk.
+        self._files = ThreadPoolExecutor(1, thread_name_prefix="archives")
         self._folder: Path | None = None
         #: the file that is locked as long as this process lives
         self._lock: IO[bytes] | None = None
         self._count = 0
+        self._closed = False
 
     def note(self, url: str, headers: Headers, body: bytes) -> None:
         """Keeps the body of an answer, if it is that of an archive, so that it need not be fetched once more."""
-        if not self._is_archive(url, headers, body):
+        if self._closed or not self._is_archive(url, headers, body):
             return
         self._forget(url)
-        file = self._make_folder() / "body"
-        file.write_bytes(body)
-        self._seen[url] = _Seen(headers, file, len(body))
+        self._seen[url] = _Seen(headers, self._files.submit(self._write, body), len(body))
         while sum(seen.size for seen in self._seen.values()) > _MAX_KEPT_BYTES:
-            self._seen.popitem(last=False)[1].delete()
+            self._delete_later(_delete_written, self._seen.popitem(last=False)[1].written)
 
     async def open(self, url: str) -> Unpacked | Fetched:
         """The archive with this URL, or the answer in its place; raises what fetching or unpacking it did."""
@@ -119,7 +121,9 @@ class ArchiveShelf:
 
     async def close(self) -> None:
         """Deletes all that is kept."""
+        self._closed = True
         await asyncio.to_thread(self._pool.close)
+        await asyncio.to_thread(self._files.shutdown)
         if self._folder is not None:
             await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
         if self._lock is not None:
@@ -129,20 +133,22 @@ class ArchiveShelf:
         fetched = await self._get(url)
         if fetched.status != HTTPStatus.OK or not self._is_archive(url, fetched.headers, fetched.body):
             return fetched._replace(body=b"")
-        folder = self._make_folder()
+        folder = await asyncio.wrap_future(self._files.submit(self._make_folder))
         name = find_file_name(fetched.headers, url)
         try:
             kept, size = await asyncio.wrap_future(self._pool.submit(unpack, fetched.body, name, str(folder)))
         except BaseException:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            await asyncio.to_thread(_delete_tree, folder)
             raise
         return Unpacked(await asyncio.to_thread(_inherit, fetched.headers, fetched.body), folder, kept, size)
 
     async def _get(self, url: str) -> Fetched:
         if (seen := self._seen.pop(url, None)) is not None:
-            body = await asyncio.to_thread(seen.file.read_bytes)
-            seen.delete()
-            return Fetched(HTTPStatus.OK, seen.headers, body)
+            with suppress(OSError):  # It could not be written or read: it is fetched once more.
+                file = await asyncio.wrap_future(seen.written)
+                body = await asyncio.to_thread(file.read_bytes)
+                self._delete_later(_delete_tree, file.parent)
+                return Fetched(HTTPStatus.OK, seen.headers, body)
         inner = find_archive(url)
         if inner is None:
             return await self._fetch(url)
@@ -159,7 +165,13 @@ class ArchiveShelf:
     def _is_archive(self, url: str, headers: Headers, body: bytes) -> bool:
         return self._registry.find_mimetype(body, headers, url) in ARCHIVE.mime_types
 
+    def _write(self, body: bytes) -> Path:
+        file = self._make_folder() / "body"
+        file.write_bytes(body)
+        return file
+
     def _make_folder(self) -> Path:
+        """A new folder; for the thread of the files."""
         if self._folder is None:
             self._folder, self._lock = make_locked_folder()
         self._count += 1
@@ -170,9 +182,9 @@ class ArchiveShelf:
     def _forget(self, url: str) -> None:
         opened = self._opened.get(url)
         if opened is not None and opened.done():
-            _delete(self._opened.pop(url))
+            self._delete_unpacked(self._opened.pop(url))
         if (seen := self._seen.pop(url, None)) is not None:
-            seen.delete()
+            self._delete_later(_delete_written, seen.written)
 
     def _forget_failure(self, url: str, opened: asyncio.Future[Unpacked | Fetched]) -> None:
         """Lets the next file ask once more after a failure that may be over then."""
@@ -186,10 +198,19 @@ class ArchiveShelf:
         for url, size in sizes.items():
             if kept <= _MAX_KEPT_BYTES:
                 break
-            _delete(self._opened.pop(url))
+            self._delete_unpacked(self._opened.pop(url))
             kept -= size
         while len(self._opened) > _MAX_KNOWN:
             self._opened.popitem(last=False)
+
+    def _delete_unpacked(self, opened: asyncio.Future[Unpacked | Fetched]) -> None:
+        if (found := _find_files(opened)) is not None:
+            self._delete_later(_delete_tree, found.folder)
+
+    def _delete_later(self, delete: Callable[[T], None], what: T) -> None:
+        # At the end the folder of all goes.
+        if not self._closed:
+            self._files.submit(delete, what)
 
 
 def make_locked_folder() -> tuple[Path, IO[bytes]]:
@@ -224,9 +245,14 @@ def _may_pass(opened: asyncio.Future[Unpacked | Fetched]) -> bool:
     return isinstance(found, Fetched) and is_retried(found.status)
 
 
-def _delete(opened: asyncio.Future[Unpacked | Fetched]) -> None:
-    if (found := _find_files(opened)) is not None:
-        shutil.rmtree(found.folder, ignore_errors=True)
+def _delete_written(written: Future[Path]) -> None:
+    """Deletes the folder of a file; for the thread that has written it before."""
+    if written.exception() is None:
+        _delete_tree(written.result().parent)
+
+
+def _delete_tree(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _inherit(headers: Headers, body: bytes) -> Headers:

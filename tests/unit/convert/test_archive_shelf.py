@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
 import random
 import tempfile
@@ -144,6 +145,30 @@ def test_archive_when_it_was_an_answer_of_the_run_then_is_not_fetched(folder: Pa
         shelf.note("http://a.test/1.zip", ((b"Content-Type", b"application/zip"),), ZIP)
         shelf.note("http://a.test/page", ((b"Content-Type", b"text/html"),), b"<p>")
         opened = await shelf.open("http://a.test/1.zip")
+        assert isinstance(opened, Unpacked)
+        read = opened.read("a.txt")
+        await shelf.close()
+        return read
+
+    assert asyncio.run(open_noted()) == b"words"
+    assert list(folder.iterdir()) == []
+
+
+def test_archive_when_its_answer_cannot_be_kept_then_is_fetched_once_more(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fetch(url: str) -> Fetched:
+        return Fetched(200, (), ZIP)
+
+    def fill_the_disk(path: Path, body: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    async def open_noted() -> bytes | None:
+        shelf = ArchiveShelf(fetch)
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "write_bytes", fill_the_disk)
+            shelf.note("http://a.test/1.zip", ((b"Content-Type", b"application/zip"),), ZIP)
+            opened = await shelf.open("http://a.test/1.zip")
         assert isinstance(opened, Unpacked)
         read = opened.read("a.txt")
         await shelf.close()
