@@ -55,6 +55,7 @@ def decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
     _judge_document(settled, outcome, source, group)
     if outcome.links and source.finds_urls:
         group.found.append(FoundLinks(claim.url_id, claim.depth, outcome.links, is_normalised=True))
+        group.relinked.append(claim.url_id)
     if not failed or facts_of(outcome.code).kind is CodeClass.FAILURE:
         # A code may be a failure only here, as 951 for a robots.txt that cannot be read.
         group.counts.update(facts_of(outcome.code).counters)

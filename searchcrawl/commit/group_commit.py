@@ -328,8 +328,8 @@ class GroupCommit:
         group.displays = displays | group.displays
         document_rows.write_documents(transaction, run.source_id, group, places, canonicals=self._canonicals)
         self._turned.note_back(transaction, group)
-        if run.forced:
-            document_table.process_again(transaction, group.unread)
+        # Where a page is back with the bytes of before, its links are to be found all the same.
+        document_table.process_again(transaction, group.unread if run.forced else group.relinked)
         if displays:
             url_table.reopen(transaction, document_table.send_again(transaction, list(displays)))
         reach("row.updated")

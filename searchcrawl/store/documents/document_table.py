@@ -301,7 +301,7 @@ def forget_rejections(transaction: Transaction, url_ids: Sequence[int]) -> None:
 
 
 def process_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Has documents processed again at their next visit, also with the same bytes: the source was edited (D9)."""
+    """Has documents processed again at their next visit, also with the same bytes: as after an edit of the source (D9)."""
     for part in split(url_ids):
         transaction.execute(update(documents).where(documents.c.url_id.in_(part)).values(unavailable_ms=0))
 
