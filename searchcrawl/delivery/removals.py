@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from searchcrawl import clock
+from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.commit.orphans import unmark_orphans
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.evidence import select_with_evidence
@@ -17,7 +18,7 @@ from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.batches.removal_table import RemovalCandidate
-from searchcrawl.store.documents import document_table
+from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import BatchState, Leaving
 
@@ -87,7 +88,7 @@ def carry_out(sender: BatchSender, find: Callable[[Transaction], list[RemovalCan
         # Its receipts are there; the process died before the index made them visible.
         sender.commit(batch)
     while rows := sender.run.read(find):
-        yield len(rows), remove(sender, rows, counted=False)
+        yield len(rows), remove(sender, rows, counted=False, decided=True)
 
 
 def _send_left(sender: BatchSender) -> Iterator[tuple[int, int]]:
@@ -178,20 +179,22 @@ def find_limits(transaction: Transaction, *, run: Run, candidates: int) -> Limit
     return Limits(allowed, documents, removed, totals["quarantined"], candidates)
 
 
-def remove(sender: BatchSender, rows: list[RemovalCandidate], *, counted: bool) -> int:
-    """Removes documents, in a batch of their own; ``counted`` towards the limits. Returns how many left the index."""
+def remove(sender: BatchSender, rows: list[RemovalCandidate], *, counted: bool, decided: bool = False) -> int:
+    """Removes documents, in a batch of their own; ``counted`` towards the limits. Returns how many left the index.
+
+    ``decided``: an operator has it so, of documents that may have stood for their copies until now.
+    """
     run = sender.run
-    batch = run.write(
-        partial(
-            removal_table.seal,
-            source_id=run.source_id,
-            run_id=run.id,
-            now_ms=clock.now_ms(),
-            url_ids=[row.url_id for row in rows],
-            counted=counted,
-        )
-    )
+    batch = run.write(partial(_seal, run=run, url_ids=[row.url_id for row in rows], counted=counted, decided=decided))
     reach("delete.selected")
     removed = sender.send_removals(batch, rows)
     sender.commit(batch)
     return removed
+
+
+def _seal(transaction: Transaction, *, run: Run, url_ids: Sequence[int], counted: bool, decided: bool) -> SealedBatch:
+    before = duplicate_key_table.load(transaction, url_ids) if decided else {}
+    batch = removal_table.seal(transaction, run.source_id, run.id, clock.now_ms(), url_ids, counted=counted)
+    # In the same step: a process that dies after it must not leave copies of a page that is gone.
+    resolve_again(transaction, run.source_id, before)
+    return batch

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from searchcrawl import clock
+from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.commit.orphans import let_stay
 from searchcrawl.delivery import removals
 from searchcrawl.delivery.batch_sender import open_sender
@@ -119,8 +120,7 @@ def restore(
         choice = Choice(only)
         find = partial(quarantine_table.find_rejected, source_id=run.source_id, choice=choice)
         documents, removed = _carry_out(run, receiver, find, retry_seconds)
-        drop = partial(quarantine_table.drop_unsent, source_id=run.source_id, choice=choice)
-        while dropped := run.write(drop):
+        while dropped := run.write(partial(_drop_page, source_id=run.source_id, choice=choice)):
             documents, removed = documents + dropped, removed + dropped
         return _build_result(source, documents, removed, waiting=_count_waiting(run))
 
@@ -137,6 +137,14 @@ def reject(project: Project, source: Source, database: Database, *, only: int | 
         while number := run.write(partial(_reject_page, source_id=run.source_id, only=only)):
             kept += number
         return _build_result(source, kept, 0, waiting=_count_waiting(run)) | {"failed": 0}
+
+
+def _drop_page(transaction: Transaction, *, source_id: int, choice: Choice) -> int:
+    url_ids = quarantine_table.find_unsent(transaction, source_id, choice)
+    before = duplicate_key_table.load(transaction, url_ids)
+    quarantine_table.drop(transaction, url_ids)
+    resolve_again(transaction, source_id, before)
+    return len(url_ids)
 
 
 def _reject_page(transaction: Transaction, *, source_id: int, only: int | None) -> int:

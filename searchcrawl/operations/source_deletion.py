@@ -8,12 +8,12 @@ completes the rest.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from searchcrawl import clock
+from searchcrawl import clock, urls
 from searchcrawl.delivery.feeds import write_feeds
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.durable import sync_folder
@@ -68,7 +68,7 @@ def delete(
     with lease_source(project, source, database) as run:
         if run is not None:
             _seal_all(run)
-        removed, failed = _empty_index(project, source.name, database, retry_seconds)
+        removed, failed = _empty_index(project, source.name, database, retry_seconds, run)
         if not failed:
             drop_plans(project, source.name)
             for path in (each(source.name) for each in (project.metrics_file, project.told_file, project.said_file)):
@@ -89,7 +89,9 @@ def _seal_all(run: Run) -> None:
         reach("source.sealed")
 
 
-def _empty_index(project: Project, name: str, database: Database, retry_seconds: float) -> tuple[int, int]:
+def _empty_index(
+    project: Project, name: str, database: Database, retry_seconds: float, run: Run | None
+) -> tuple[int, int]:
     """Removes all that the index has of a source; returns how many documents that were, and how many it refuses."""
     retry = IndexRetry(retry_seconds)
     retry.limit_to_end()
@@ -98,16 +100,37 @@ def _empty_index(project: Project, name: str, database: Database, retry_seconds:
         index = _require_index(receiver)
         retry.attempt(index.ping)
         version = _choose_version(index, database, name, retry)
+        if run is not None:
+            removed = _remove_sealed(run, index, retry, version)
         while entries := retry.attempt(lambda: list(islice(index.scan(name), _PART))):
-            part = Batch(number=version, source=name, crawl_version=version, removals=list(_build_removals(entries)))
-            receipts = retry.attempt(partial(index.deliver, part))
-            reach("delete.sent")
-            retry.attempt(index.commit)
-            gone = sum(receipt.accepted for receipt in receipts)
+            gone = len(_remove(index, retry, name, version, list(_build_removals(entries))))
             removed += gone
             if not gone:
                 return removed, len(entries)
     return removed, 0
+
+
+def _remove_sealed(run: Run, index: SearchIndex, retry: IndexRetry, version: int) -> int:
+    """Sends what was sealed, also of documents that the index does not have; returns how many of them it had.
+
+    A process that died may have sent some: if they come late, the index has a newer version, that of the removal.
+    """
+    name, after, removed = run.source.name, 0, 0
+    while rows := run.read(partial(source_deletion.find_sealed, source_id=run.source_id, after=after, most=_PART)):
+        after = rows[-1][0]
+        removals = [Removal(id=urls.document_id(name, url), url=url, code=0) for _, url in rows]
+        there = retry.attempt(partial(index.find_versions, [each.id for each in removals]))
+        removed += len(_remove(index, retry, name, version, removals) & there.keys())
+    return removed
+
+
+def _remove(index: SearchIndex, retry: IndexRetry, name: str, version: int, removals: Sequence[Removal]) -> set[str]:
+    """Sends removals, and commits them; returns the ids of those that the index acknowledged."""
+    part = Batch(number=version, source=name, crawl_version=version, removals=removals)
+    receipts = retry.attempt(partial(index.deliver, part))
+    reach("delete.sent")
+    retry.attempt(index.commit)
+    return {each.id for each, receipt in zip(removals, receipts, strict=True) if receipt.accepted}
 
 
 def _choose_version(index: SearchIndex, database: Database, name: str, retry: IndexRetry) -> int:

@@ -19,6 +19,7 @@ from searchcrawl.run import begin
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store.engine.database import Database
+from searchcrawl.urls import document_id
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_quarantine import is_verified
 from tests.acceptance.support_stories import page, pages, run, source
@@ -144,6 +145,23 @@ def test_delete_when_the_index_alone_has_documents_of_it_then_they_go(project: C
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["removed"] == 1
     assert json.loads(project.command("verify", "--json").stdout)["ok"]
+
+
+@pytest.mark.matrix
+def test_delete_when_a_document_of_a_killed_crawl_comes_late_then_it_stays_out(project: CrawlProject) -> None:
+    project.site.set_page(HOST, "/", page("start again", "/late.html"))
+    project.site.set_page(HOST, "/late.html", page("late"))
+    killed = COMMANDS.run(project.folder, "crawl", "demo", SEARCHCRAWL_FAILPOINT="batch.post.begin")
+    url = project.site.url(HOST, "/late.html")
+    [sent] = query_columns(project.folder, "SELECT max(crawl_version) AS version FROM batches WHERE source_id = 1")
+
+    done = delete(project)
+    with closing(open_index(load_project(project.folder))) as index:
+        document = IndexedDocument(id=document_id("demo", url), fields={"url": url, "source": "demo", "title": "late"})
+        index.deliver(Batch(number=1, source="demo", crawl_version=sent["version"], documents=[document]))
+        index.commit()
+
+    assert (killed.returncode, done["documents"], is_gone(project)) == (-signal.SIGKILL, DOCUMENTS, True)
 
 
 @pytest.mark.matrix

@@ -94,9 +94,9 @@ def find_rejected(transaction: Transaction, source_id: int, choice: Choice) -> l
     return _find_page(transaction, documents.c.rejected_run.is_not(None), of_source, chosen, _SENT)
 
 
-def drop_unsent(transaction: Transaction, source_id: int, choice: Choice) -> int:
-    """Drops the next documents with a rejected removal that neither the index nor a delivery has; returns how many."""
-    unsent = (
+def find_unsent(transaction: Transaction, source_id: int, choice: Choice) -> list[int]:
+    """The next documents with a rejected removal that neither the index nor a delivery has, a page of them."""
+    query = (
         select(documents.c.url_id)
         .where(
             documents.c.rejected_run.is_not(None),
@@ -106,17 +106,15 @@ def drop_unsent(transaction: Transaction, source_id: int, choice: Choice) -> int
         )
         .limit(PAGE_ROWS)
     )
-    return transaction.execute(
-        update(documents)
-        .where(documents.c.url_id.in_(unsent))
-        .values(
-            state=case(
-                (documents.c.duplicate_of.is_not(None), int(DocumentState.WITHHELD)), else_=int(DocumentState.NONE)
-            ),
-            removed_run=documents.c.rejected_run,
-            rejected_run=None,
-        )
-    ).rowcount
+    return list(transaction.execute(query).scalars())
+
+
+def drop(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Lets documents go that ``find_unsent`` found; their duplicates have to be resolved afterwards."""
+    state = case((documents.c.duplicate_of.is_not(None), int(DocumentState.WITHHELD)), else_=int(DocumentState.NONE))
+    values = {"state": state, "removed_run": documents.c.rejected_run, "rejected_run": None}
+    for part in split(url_ids):
+        transaction.execute(update(documents).where(documents.c.url_id.in_(part)).values(values))
 
 
 def find_removed(transaction: Transaction, source_id: int, run_id: int) -> dict[int, str | None]:

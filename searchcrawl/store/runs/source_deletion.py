@@ -72,6 +72,18 @@ def seal_all(transaction: Transaction, source_id: int, run_id: int, now_ms: int,
     return rows[-1].url_id if rows else None
 
 
+def find_sealed(transaction: Transaction, source_id: int, *, after: int, most: int) -> list[tuple[int, str]]:
+    """The next removals of a source that are sealed, by rising id: the id and the URL of each."""
+    query = (
+        select(documents.c.url_id, urls.c.url)
+        .join(urls, urls.c.id == documents.c.url_id)
+        .where(unindexed(documents.c.source_id) == source_id, documents.c.url_id > after)
+        .where(documents.c.state == int(DocumentState.REMOVING))
+    )
+    rows = transaction.execute(query.order_by(documents.c.url_id).limit(most))
+    return [(row.url_id, row.url) for row in rows]
+
+
 def delete_urls(transaction: Transaction, source_id: int) -> int:
     """Deletes the next URLs of a source, with all that is known of them; returns how many."""
     query = select(urls.c.id).where(unindexed(urls.c.source_id) == source_id).order_by(urls.c.id).limit(_STEP_ROWS)
