@@ -252,7 +252,8 @@ class Outcome:
     ``retry_after_seconds`` where the server named it. ``links`` are URLs to be admitted at the
     claim's own depth (targets of 301, 308 and meta refresh). ``released``: the row is to be released
     unchanged, because the process is stopping. ``stopped_worker``: the worker that read the page was ended by a limit,
-    or died. ``unasked``: no request was sent for the row in this run, because its host is blocked.
+    or died. ``unasked``: no request was sent for the row in this run, because its host is blocked. ``again_ms``: the visit
+    begins anew at this moment, as if it had not begun: too many wait for the host to which it was redirected.
     """
 
     claim: Claim
@@ -268,6 +269,7 @@ class Outcome:
     last_modified: str | None = None
     stopped_worker: bool = False
     unasked: bool = False
+    again_ms: int | None = None
 
 
 class VisitEnds(NamedTuple):

@@ -10,7 +10,7 @@ from searchcrawl.codes import REFUSED, Code, CodeClass, facts_of, find_failure_k
 from searchcrawl.commit import next_visit
 from searchcrawl.commit.group import Group, came_back, encode_redirects, plan_next
 from searchcrawl.counters import LOGIN_FAILURES
-from searchcrawl.items import Outcome
+from searchcrawl.items import Claim, Outcome
 from searchcrawl.politeness import backoff
 from searchcrawl.rules import lifecycle
 from searchcrawl.rules.failures import Failures, is_confirmed
@@ -25,6 +25,9 @@ def decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
     claim = outcome.claim
     if outcome.released:
         group.released.append(claim.url_id)
+        return
+    if outcome.again_ms is not None:
+        group.settled.append(_build_put_off(outcome.claim, outcome.again_ms))
         return
     now_ms = clock.now_ms()
     attempt = claim.attempt + 1
@@ -139,6 +142,21 @@ def _judge_document(settled: Settled, outcome: Outcome, source: Source, group: G
         group.with_evidence.append(claim.url_id)
     elif claim.is_known and 0 < keys.error_runs_before_hidden <= settled.failed_runs:
         group.hidden[claim.url_id] = lifecycle.describe_failures(keys.error_runs_before_hidden)
+
+
+def _build_put_off(claim: Claim, again_ms: int) -> Settled:
+    """A row that is as it was before its visit, and is to do at a later moment."""
+    return Settled(
+        url_id=claim.url_id,
+        fetch_state=FetchState.TODO,
+        code=claim.code,
+        keep_rule=True,
+        attempts=claim.attempt,
+        failed_runs=claim.failed_runs,
+        failures=claim.failures,
+        due_ms=again_ms,
+        fetched_ms=None,
+    )
 
 
 def _build_settled(

@@ -6,7 +6,7 @@ It knows nothing of Scrapy; the scheduler connects the two.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import BUSY, is_refusal
@@ -20,6 +20,10 @@ from searchcrawl.politeness.backoff import explain_block
 from searchcrawl.run import Run
 from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import url_table
+
+#: What is at least between two visits that begin anew for one host, and of so many hosts it is known when they do.
+_LEAST_PAUSE_SECONDS: Final = 0.25
+_MOST_PROMISED: Final = 10_000
 
 
 class Frontier:
@@ -47,6 +51,8 @@ class Frontier:
         self._visits = self._pages = 0
         self._closed = False
         self._redirected: dict[int, Any] = {}
+        #: by host, when the last visit begins anew that found no room there
+        self._promised: dict[str, int] = {}
         self._wake: Callable[[], None] | None = None
         #: called, in any thread, with what a redirected claim would have continued with, once it is settled
         self.drop_redirected: Callable[[Claim, Any], None] = lambda claim, request: None
@@ -94,9 +100,23 @@ class Frontier:
         return any(most and number + in_flight >= most for most, number in had)
 
     def redirect(self, claim: Claim, host: str, request: Any) -> None:
-        """Lets a claim continue at ``host`` with ``request``; it waits there before all others."""
+        """Lets a claim continue at ``host`` with ``request``; it waits there. Where too many do it begins anew, later."""
+        self.window.release(claim.url_id)
         self._redirected[claim.url_id] = request
-        self.put_back(claim, host)
+        if self.window.has_room_for_redirected:
+            self.window.fill_redirected(host, claim)
+        else:
+            self.settle(Outcome(claim=claim, code=claim.code, again_ms=self._promise(host)))
+
+    def _promise(self, host: str) -> int:
+        """A moment, in ms since 1970, when the host may have room for one more that is redirected: each gets its own."""
+        pause = max(self.window.hosts.delay_seconds(host), _LEAST_PAUSE_SECONDS)
+        if len(self._promised) > _MOST_PROMISED:
+            self._promised.clear()
+        now = clock.now_ms()
+        after = self._promised.get(host, now + int(self.window.count_redirected(host) * pause * 1000))
+        self._promised[host] = moment = max(after, now) + int(pause * 1000)
+        return min(moment, now + clock.DAY_MS)
 
     def put_back(self, claim: Claim, host: str) -> None:
         """Lets a claim that was handed out wait once more, before all others of ``host``."""

@@ -17,6 +17,8 @@ from searchcrawl.politeness.host_state import HostState
 HOST_ROWS: Final = 192
 DELAYED_HOST_ROWS: Final = 2
 WINDOW_ROWS: Final = 384
+#: How many claims wait at hosts to which redirects led them. They do not keep others from being claimed.
+REDIRECTED_ROWS: Final = 4096
 
 
 @dataclass(slots=True, eq=False)
@@ -25,9 +27,22 @@ class _HostClaims:
 
     host: HostState
     claims: deque[Claim] = field(default_factory=deque)
+    #: those that redirects led here; one of them and one of the others go in turn
+    redirected: deque[Claim] = field(default_factory=deque)
+    was_redirected: bool = False
     in_flight: int = 0
     #: whether it is in ``_ready``, ``_delayed`` or ``_capped``
     scheduled: bool = False
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether any claim waits."""
+        return bool(self.claims or self.redirected)
+
+    def take(self) -> tuple[Claim, bool]:
+        """Takes out the next claim, and says whether a redirect led it here."""
+        self.was_redirected = bool(self.redirected) and not (self.claims and self.was_redirected)
+        return (self.redirected if self.was_redirected else self.claims).popleft(), self.was_redirected
 
 
 class Window:
@@ -49,11 +64,16 @@ class Window:
         self._delayed: list[tuple[float, int, _HostClaims]] = []
         self._capped: deque[_HostClaims] = deque()
         self._serial = 0
-        self._size = 0
+        self._size = self._redirected = 0
+
+    @property
+    def has_room_for_redirected(self) -> bool:
+        """Whether one more claim may wait where a redirect led it."""
+        return self._redirected < REDIRECTED_ROWS
 
     @property
     def size(self) -> int:
-        """How many claims wait."""
+        """How many claims wait, without those that were redirected."""
         return self._size
 
     @property
@@ -91,6 +111,20 @@ class Window:
             entry.claims.appendleft(claim)
             self._note_added(entry, 1)
 
+    def fill_redirected(self, name: str, claim: Claim) -> None:
+        """Adds a claim that a redirect led to the host."""
+        with self._lock:
+            entry = self._find_or_add(name)
+            entry.redirected.append(claim)
+            self._redirected += 1
+            self._note_added(entry, 0)
+
+    def count_redirected(self, name: str) -> int:
+        """How many claims wait that redirects led to the host."""
+        with self._lock:
+            entry = self._by_host.get(name)
+            return 0 if entry is None else len(entry.redirected)
+
     def pop(self, now: float) -> tuple[str, Claim] | None:
         """The next claim that may be requested now, with its host; None if there is none."""
         hosts = self.hosts
@@ -108,7 +142,7 @@ class Window:
                 host = entry.host
                 # If a side request waits, it gets the last free request of the host.
                 side_is_next = host.side_waiting > 0 and not host.side_was_last
-                if not entry.claims or hosts.count_free(host) <= side_is_next:
+                if not entry.has_claims or hosts.count_free(host) <= side_is_next:
                     continue
                 start = hosts.find_start(host, now)
                 if start is None or start > now:
@@ -167,14 +201,15 @@ class Window:
 
     def _note_added(self, entry: _HostClaims, count: int) -> None:
         self._size += count
-        entry.host.has_claims = bool(entry.claims)
+        entry.host.has_claims = entry.has_claims
         self._schedule(entry)
         self._drop_unused(entry)
 
     def _take(self, entry: _HostClaims, now: float) -> Claim:
-        claim = entry.claims.popleft()
-        entry.host.has_claims = bool(entry.claims)
-        self._size -= 1
+        claim, redirected = entry.take()
+        entry.host.has_claims = entry.has_claims
+        self._size -= not redirected
+        self._redirected -= redirected
         self._in_flight[claim.url_id] = entry
         entry.in_flight += 1
         self.hosts.begin_request(entry.host, now, side=False)
@@ -182,16 +217,18 @@ class Window:
         return claim
 
     def _clear(self, entry: _HostClaims) -> list[Claim]:
-        claims = list(entry.claims)
+        claims = [*entry.redirected, *entry.claims]
+        self._size -= len(entry.claims)
+        self._redirected -= len(entry.redirected)
         entry.claims.clear()
+        entry.redirected.clear()
         entry.host.has_claims = False
-        self._size -= len(claims)
         self._drop_unused(entry)
         return claims
 
     def _drop_unused(self, entry: _HostClaims) -> None:
         # It may still be in a queue of hosts: without claims it is passed over there.
-        if not entry.claims and not entry.in_flight and self._by_host.get(entry.host.name) is entry:
+        if not entry.has_claims and not entry.in_flight and self._by_host.get(entry.host.name) is entry:
             del self._by_host[entry.host.name]
 
     def _schedule_host(self, host: HostState) -> None:
@@ -201,7 +238,7 @@ class Window:
 
     def _schedule(self, entry: _HostClaims, now: float | None = None) -> None:
         """Puts a host where ``pop`` finds its next claim: among those that are ready, or that wait for a moment."""
-        if entry.scheduled or not entry.claims or self.hosts.count_free(entry.host) <= 0:
+        if entry.scheduled or not entry.has_claims or self.hosts.count_free(entry.host) <= 0:
             return
         if now is None:
             now = clock.monotonic()

@@ -282,6 +282,17 @@ def test_refusal_when_no_request_was_sent_then_not_due_again_and_the_time_of_the
     assert counted(group) == set()
 
 
+def test_outcome_when_put_off_then_the_row_is_to_do_later_and_as_it_was() -> None:
+    visited = claim(9, code=200, attempt=2, failed_runs=1)
+
+    group = decided(outcome(200, claim=visited, again_ms=12_345))
+
+    [row] = group.settled
+    assert (row.url_id, row.fetch_state, row.due_ms, row.code, row.keep_rule) == (9, FetchState.TODO, 12_345, 200, True)
+    assert (row.attempts, row.failed_runs, row.fetched_ms) == (2, 1, None)
+    assert (group.released, group.unread, counted(group)) == ([], [], set())
+
+
 def test_outcome_when_released_then_the_row_goes_back_untouched() -> None:
     group = decided(outcome(0, claim=claim(9), released=True))
 

@@ -132,3 +132,33 @@ def test_close_when_a_row_is_blocked_after_the_writer_ended_then_it_goes_back_in
     with filled.database.read_once() as transaction:
         states = list(transaction.execute(select(urls.c.fetch_state)).scalars())
     assert sorted(states) == [FetchState.TODO, *[FetchState.FETCHING] * FAILURES_TO_BLOCK]
+
+
+def test_redirect_when_too_many_wait_at_a_host_then_others_begin_anew_one_after_the_other(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("searchcrawl.frontier.window.REDIRECTED_ROWS", 1)
+    claims = claimed(filled, 4)
+    waiting = WriterQueue()
+    waiting.open()
+
+    async def run() -> list[Outcome]:
+        scheduler, frontier = opened(filled, waiting)
+        frontier.window.hosts.set_crawl_delay(DEAD, 30.0)
+        for claim in claims:
+            scheduler.enqueue_request(Request(f"http://{DEAD}/", meta={"claim": claim, "download_slot": DEAD}))
+        put_off = []
+        for _ in claims[1:]:
+            item = waiting.take_nowait()
+            assert isinstance(item, Outcome)
+            put_off.append(item)
+        frontier.stop_handing_out()
+        await scheduler.close("stopped").asFuture(asyncio.get_running_loop())
+        return put_off
+
+    before_ms = clock.now_ms()
+    put_off = asyncio.run(run())
+
+    assert [outcome.claim.url_id for outcome in put_off] == [claim.url_id for claim in claims[1:]]
+    moments = [(outcome.again_ms or 0) - before_ms for outcome in put_off]
+    assert [round(moment / 30_000) for moment in moments] == [2, 3, 4]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from searchcrawl import clock
-from searchcrawl.frontier.window import WINDOW_ROWS
+from searchcrawl.frontier.window import REDIRECTED_ROWS, WINDOW_ROWS
 from tests.factories import claim
 from tests.unit.frontier.support_window import HOST, OTHER, build_window, met, popped
 
@@ -81,6 +81,32 @@ def test_redirected_when_a_claim_comes_to_a_host_then_it_goes_before_the_others(
 
     assert [popped(tested, now[0]) for _ in range(2)] == [2, 1]
     assert tested.host_of(2) == HOST
+
+
+def test_redirected_when_others_wait_at_their_host_then_they_go_in_turn(now: list[float]) -> None:
+    tested = met(build_window(host_concurrency=9), now)
+    tested.fill(HOST, [claim(1), claim(2)])
+
+    for number in (3, 4, 5):
+        tested.fill_redirected(HOST, claim(number))
+
+    assert [popped(tested, now[0]) for _ in range(6)] == [3, 1, 4, 2, 5, None]
+    assert (tested.size, tested.in_flight) == (0, 5)
+
+
+def test_redirected_when_very_many_wait_then_other_hosts_have_as_much_room_as_before(now: list[float]) -> None:
+    tested = build_window(delay_seconds=60.0)
+    rooms = []
+
+    for number in range(REDIRECTED_ROWS):
+        rooms.append(tested.has_room_for_redirected)
+        tested.fill_redirected(HOST, claim(number))
+
+    assert all(rooms)
+    assert (tested.has_room_for_redirected, tested.size, tested.runs_low) == (False, 0, True)
+    assert tested.count_room(OTHER) == 2
+    assert len(tested.drain()) == REDIRECTED_ROWS
+    assert tested.has_room_for_redirected
 
 
 def test_wanted_when_claims_wait_then_no_more_than_there_is_room_for(now: list[float]) -> None:

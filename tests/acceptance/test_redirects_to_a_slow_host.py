@@ -1,0 +1,58 @@
+"""Redirects to a slow host hold up nobody but those that lead there (T1-T7)."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page, source
+from tests.crawl_forks import Forks
+from tests.site.client import SiteProcess
+
+GOOD, LEADING, SLOW = "good.acme.test", "leading.acme.test", "slow.acme.test"
+#: More than the window has rows.
+LEADING_PAGES: Final = 450
+GOOD_PAGES: Final = 5
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[CrawlProject]:
+    with SiteProcess() as site:
+        leading = [f"/{number}.html" for number in range(LEADING_PAGES)]
+        site.set_page(LEADING, "/", page("leading", *leading))
+        for path in leading:
+            site.set_page(LEADING, path, "", status=302, headers={"Location": site.url(SLOW, path)})
+        site.set_page(SLOW, "/robots.txt", "User-agent: *\nCrawl-delay: 60\n", content_type="text/plain")
+        site.set_page(GOOD, "/", page("good", site.url(LEADING, "/")))
+        yield new_project(tmp_path, site, **{**source(site, GOOD), "scope": {"include_hosts": [GOOD, LEADING]}})
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_hosts_when_redirects_lead_to_a_slow_one_then_all_others_are_visited(
+    project: CrawlProject, processes: int
+) -> None:
+    site = project.site
+    good = {f"/{number}.html": page(f"good {number}") for number in range(GOOD_PAGES)}
+    with Forks(1) as forks:
+        running = forks.start(project.folder, "crawl", "demo", "--processes", str(processes))
+        try:
+            running.until(lambda: len(requested(site, LEADING)) > LEADING_PAGES - 50)
+            # They become known while visits wait at the slow host.
+            site.set_pages(GOOD, good)
+            for path in good:
+                assert project.command("submit", site.url(GOOD, path), "--source", "demo").returncode == 0
+            running.until(lambda: requested(site, GOOD) >= good.keys())
+        finally:
+            running.signal(signal.SIGKILL)
+            running.wait()
+
+    assert len(requested(site, SLOW) - {"/robots.txt"}) <= 2
+
+
+def requested(site: SiteProcess, host: str) -> set[str]:
+    return {request["path"] for request in site.log() if request["host"] == host}
