@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 
 from searchcrawl import urls
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code
+from searchcrawl.http.library_internals import is_closing
 from searchcrawl.http.turn_middleware import TURN_ENDS
-from searchcrawl.http.visit_end import PUBLIC_ONLY, build_visit_end, find_claim
-from searchcrawl.items import Claim
+from searchcrawl.http.visit_end import PUBLIC_ONLY, VisitEnded, build_visit_end, find_claim
+from searchcrawl.items import Claim, Outcome
 from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
 from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
+
+#: How often a visit that waits for its turn looks whether the crawl ends.
+_LOOK_SECONDS: Final = 1.0
 
 
 class RobotsMiddleware:
@@ -30,9 +36,16 @@ class RobotsMiddleware:
     ``rate_limiter`` where pages wait for their turn later.
     """
 
-    def __init__(self, files: RobotsFiles | None, rate_limiter: RateLimiter | None) -> None:
+    def __init__(
+        self,
+        files: RobotsFiles | None,
+        rate_limiter: RateLimiter | None,
+        *,
+        is_closing: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._files = files
         self._rate_limiter = rate_limiter
+        self._is_closing = is_closing
         if files is None:
             logger.warning("robots.txt is not obeyed for this source (robots.obey = false)")
 
@@ -40,7 +53,8 @@ class RobotsMiddleware:
     def from_crawler(cls, crawler: Crawler) -> RobotsMiddleware:
         stages = stages_of(crawler)
         waits_later = stages.find(DryRunRateLimiter) is not None
-        return cls(stages.find(RobotsFiles), None if waits_later else stages.get(RateLimiter))
+        rate_limiter = None if waits_later else stages.get(RateLimiter)
+        return cls(stages.find(RobotsFiles), rate_limiter, is_closing=lambda: is_closing(crawler))
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
         files, claim = self._files, find_claim(request)
@@ -59,8 +73,19 @@ class RobotsMiddleware:
         _check(request, claim, copy)
         files.slowed.discard(origin)
         if self._rate_limiter is not None:
-            await self._rate_limiter.wait_until_allowed(urls.host_and_port(request.url))
+            await self._wait(self._rate_limiter, request, claim)
             request.meta.pop(TURN_ENDS, None)
+
+    async def _wait(self, rate_limiter: RateLimiter, request: Request, claim: Claim) -> None:
+        """Waits for a turn, unless the crawl ends before: the visit is given back then."""
+        turn = asyncio.ensure_future(rate_limiter.wait_until_allowed(urls.host_and_port(request.url)))
+        try:
+            while not (await asyncio.wait([turn], timeout=_LOOK_SECONDS))[0]:
+                if self._is_closing():
+                    raise VisitEnded(Outcome(claim=claim, code=claim.code, released=True))
+            await turn
+        finally:
+            turn.cancel()
 
 
 def _check(request: Request, claim: Claim, copy: RobotsCopy) -> None:

@@ -105,6 +105,26 @@ def test_robots_when_rule_forbids_then_visit_ends_with_its_line() -> None:
     assert (outcome.code, outcome.rule, outcome.transient) == (951, "Disallow: /private/", False)
 
 
+def test_robots_when_the_crawl_ends_while_a_visit_waits_for_its_turn_then_it_is_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Slow(Site):
+        async def wait_until_allowed(self, host: str) -> None:
+            self.turns.append(host)
+            # The first turn is that of robots.txt.
+            if len(self.turns) > 1:
+                await asyncio.Event().wait()
+
+    monkeypatch.setattr("searchcrawl.robots.robots_middleware._LOOK_SECONDS", 0.01)
+    site = Slow({})
+    middleware = RobotsMiddleware(files_of(site), site, is_closing=lambda: len(site.turns) > 1)
+
+    ended = asyncio.run(judged(middleware, "http://a.test/page"))
+
+    assert ended is not None
+    assert (ended.released, site.turns) == (True, ["a.test:80"] * 2)
+
+
 def test_robots_when_rule_allows_then_visit_goes_on() -> None:
     assert outcome_for((200, RULES, {})) is None
 
