@@ -83,7 +83,6 @@ EXCEPTIONS: Final = {
     "searchcrawl.render.renderer:Renderer.render": "hands an answer on to the browser",
     "searchcrawl.render.renderer:PageBrowser.render": "hands an answer on to the browser",
     "searchcrawl.render.verdicts:Verdicts.*": "hands URLs on to the rules",
-    "searchcrawl.render.open_page:*": "hands URLs on to readers",
     "searchcrawl.render.render_middleware:RenderMiddleware.process_response": "hands bodies on to readers",
     "searchcrawl.robots.files:*": "hands bodies on to the parser",
     "searchcrawl.sitemaps.fetching:fetch_sitemap": "hands URLs on to the requests",

@@ -22,6 +22,7 @@ from searchcrawl.index.local.query import QueryBuilder, find_column, find_sort_f
 from searchcrawl.index.local.snippet import build_hit_pattern, cut_snippet
 from searchcrawl.index.query import parse, positive_terms
 from searchcrawl.index.receiver import Hit, SearchAnswer, SearchQuery
+from searchcrawl.index.snippets import has_mark, leave_out_title
 from searchcrawl.index.stems import find_beginnings
 from searchcrawl.index_fields import LANGUAGES
 
@@ -198,7 +199,9 @@ def _read_hits(
         document = searcher.doc(address)
         fields = orjson.loads(document["stored"][0])
         text = str(fields.pop("content", "") or fields.get("description", ""))
-        hits.append(Hit(id=document["id"][0], score=score, snippet=cut_snippet(text, pattern), fields=fields))
+        has_hit = pattern.search if pattern is not None else has_mark
+        snippet = cut_snippet(leave_out_title(text, str(fields.get("title", "")), has_hit=has_hit), pattern)
+        hits.append(Hit(id=document["id"][0], score=score, snippet=snippet, fields=fields))
     return hits
 
 

@@ -16,6 +16,7 @@ from searchcrawl import clock
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
 from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
 from searchcrawl.index.sanitising import format_number
+from searchcrawl.index.snippets import leave_out_title
 from searchcrawl.index.solr.query import build_parameters, build_spelling_parameters, find_value_field
 from searchcrawl.index.solr.transport import Refused, SolrSession, hide_secrets, misconfigured
 from searchcrawl.index.solr.update import SolrUpdates
@@ -307,10 +308,11 @@ def _split_address(url: str) -> tuple[str, tuple[str, str] | None]:
 def _build_hit(stored: Mapping[str, Any], highlighting: Mapping[str, Mapping[str, Sequence[str]]]) -> Hit:
     snippets = highlighting.get(stored["id"], {}).get("content") or ()
     fields = {name: _unwrap(name, value) for name, value in stored.items() if name not in {"id", "score"}}
+    title = str(fields.get("title", ""))
     return Hit(
         id=stored["id"],
         score=float(stored.get("score") or 0.0),
-        snippet=_BETWEEN_SNIPPETS.join(" ".join(snippet.split()) for snippet in snippets),
+        snippet=_BETWEEN_SNIPPETS.join(" ".join(leave_out_title(snippet, title).split()) for snippet in snippets),
         fields=fields,
     )
 
