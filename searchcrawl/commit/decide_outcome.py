@@ -27,7 +27,7 @@ def decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         group.released.append(claim.url_id)
         return
     if outcome.again_ms is not None:
-        group.settled.append(_build_put_off(outcome.claim, outcome.again_ms))
+        group.settled.append(_build_put_off(claim, outcome.again_ms))
         return
     now_ms = clock.now_ms()
     attempt = claim.attempt + 1
@@ -36,6 +36,11 @@ def decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         pause = backoff.retry_pause_seconds(attempt, retry_after)
         group.settled.append(_build_settled(outcome, due_ms=now_ms + int(pause * 1000), again=True))
         return
+    _settle(outcome, source, group, now_ms)
+
+
+def _settle(outcome: Outcome, source: Source, group: Group, now_ms: int) -> None:
+    claim = outcome.claim
     failed = is_failure(outcome.code, outcome.rule)
     failed_runs, failures = 0, None
     if failed:
@@ -56,13 +61,18 @@ def decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
     group.settled.append(settled)
     group.unread.append(claim.url_id)
     _judge_document(settled, outcome, source, group)
-    if outcome.links and source.finds_urls:
-        group.found.append(FoundLinks(claim.url_id, claim.depth, outcome.links, is_normalised=True))
-        group.relinked.append(claim.url_id)
+    _note_links(outcome, source, group)
     if not failed or facts_of(outcome.code).kind is CodeClass.FAILURE:
         # A code may be a failure only here, as 951 for a robots.txt that cannot be read.
         group.counts.update(facts_of(outcome.code).counters)
     group.counts[LOGIN_FAILURES] += outcome.code == Code.LOGIN_FAILED
+
+
+def _note_links(outcome: Outcome, source: Source, group: Group) -> None:
+    claim = outcome.claim
+    if outcome.links and source.finds_urls:
+        group.found.append(FoundLinks(claim.url_id, claim.depth, outcome.links, is_normalised=True))
+        group.relinked.append(claim.url_id)
 
 
 def _confirm_unread(outcome: Outcome, settled: Settled, group: Group) -> None:

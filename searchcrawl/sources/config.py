@@ -154,11 +154,7 @@ class Scope(Table):
 class Robots(Table):
     """How robots.txt is read (C5)."""
 
-    obey: bool = Field(
-        True,
-        description="Obey robots.txt; otherwise it is not requested, nor read for sitemaps. `status` warns of a source that "
-        "does not.",
-    )
+    obey: bool = Field(True, description="Obey robots.txt; `status` warns of a source that does not even read it.")
     user_agent: Annotated[HeaderText, Privacy.PUBLIC] | None = Field(
         None, description="The name whose group of rules counts; without it `user_agent` of the project."
     )

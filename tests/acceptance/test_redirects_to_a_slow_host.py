@@ -1,4 +1,4 @@
-"""Redirects to a slow host hold up nobody but those that lead there (T1-T7)."""
+"""Redirects to a slow host hold up nobody but those that lead there (C2)."""
 
 from __future__ import annotations
 
