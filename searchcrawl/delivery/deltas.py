@@ -66,7 +66,7 @@ def drop_parts(run: Run, feed: FeedFile) -> None:
 
 def write_delta(run: Run, feed: FeedFile) -> Delta:
     """Writes the next delta of a feed; raises OSError, CacheError, StoreError. Then the next run writes what this one did not."""
-    row = _find_or_add(run, feed.name)
+    row = run.write(partial(feed_table.find_or_add, source_id=run.source_id, name=feed.name))
     # First of all: what is staged is that of this file, if there is one.
     _finish(run, row)
     while run.write(partial(feed_table.unstage_page, source_id=run.source_id, feed_id=row.id)):
@@ -92,11 +92,6 @@ def write_delta(run: Run, feed: FeedFile) -> Delta:
     reach("feed.noted")
     _finish(run, row._replace(file=file))
     return Delta(path, changed, removed, lost)
-
-
-def _find_or_add(run: Run, name: str) -> FeedRow:
-    row = next((each for each in list_known(run) if each.name == name), None)
-    return row or run.write(partial(feed_table.add_feed, source_id=run.source_id, name=name))
 
 
 def _write_removals(run: Run, feed: FeedRow, writer: Writer) -> Iterator[int]:

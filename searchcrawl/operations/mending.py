@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.comparison.bring_together import Changes, forget_lost_segments
+from searchcrawl.comparison.bring_together import Changes, forget_lost_segments, note_compared
 from searchcrawl.comparison.look import is_newer
 from searchcrawl.comparison.second_look import (
     GROUP,
@@ -115,9 +115,7 @@ class Mending:
         changes.write()
         reach("repair.adopted")
         if self._newer:
-            # From now on nothing says any more that the store was older.
-            note = partial(comparison_table.note_version, source_id=run.source_id, run_id=run.id, version=self._newer)
-            run.write(partial(note, now_ms=clock.now_ms()))
+            note_compared(run, self._newer)
 
     def _end_left_removals(self) -> int:
         """Ends removals of documents without rows that a dead process left; returns how many they were at most."""

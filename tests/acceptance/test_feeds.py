@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from searchcrawl.failpoints import OF_FEEDS
+from tests import backends
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_quarantine import decide, is_verified
 from tests.acceptance.support_stories import page, pages, source
@@ -42,7 +43,7 @@ def site() -> Iterator[SiteProcess]:
 
 
 def build(folder: Path, site: SiteProcess, feeds: dict[str, Any], **more: Any) -> CrawlProject:
-    (folder / "out").mkdir()
+    (folder / "out").mkdir(parents=True)
     head = {"attributes": {"meta:price": "price", "meta:seen": "seen", "types": {"price": "number", "seen": "date"}}}
     return new_project(folder, site, **source(site, HOST), **head, feeds=feeds, **more)
 
@@ -61,13 +62,15 @@ def read_csv(path: Path) -> list[dict[str, Any]]:
         return [{**row, "deleted": row["deleted"] == "true"} for row in csv.DictReader(file)]
 
 
-def add_up(project: CrawlProject, names: str = "demo-*.jsonl") -> dict[str, int]:
-    """The version of each document after all deltas, by short URL."""
+def add_up(project: CrawlProject, names: str = "demo-*.jsonl", *, put_back: bool = False) -> dict[str, int]:
+    """The version of each document after all deltas, by short URL; of a store ``put_back`` they may repeat removals."""
     read = {".jsonl": read_lines, ".parquet": read_table, ".csv": read_csv}
     there: dict[str, dict[str, Any]] = {}
     for path in sorted((project.folder / "out").glob(names)):
         for row in read[path.suffix](path):
-            if row["deleted"]:
+            if row["deleted"] and put_back:
+                there.pop(row["id"], None)
+            elif row["deleted"]:
                 del there[row["id"]]
             else:
                 there[row["id"]] = row
@@ -82,10 +85,10 @@ def list_deltas(project: CrawlProject) -> list[str]:
     return sorted(path.name for path in (project.folder / "out").glob("demo-*"))
 
 
-def assert_true(project: CrawlProject) -> None:
+def assert_true(project: CrawlProject, *, put_back: bool = False) -> None:
     """All files say what the index has, and nothing is left over."""
     versions = project.versions()
-    assert add_up(project) == versions
+    assert add_up(project, put_back=put_back) == versions
     assert read_all(project) == versions
     assert not list(project.folder.rglob(".*.part"))
 
@@ -251,3 +254,45 @@ def test_delta_when_it_waits_for_its_name_then_no_other_feed_of_the_folder_takes
 
     assert add_up(project) == project.versions()
     assert list(project.folder.rglob("*.part")) == [project.folder / "out" / "other.part"]
+
+
+@pytest.mark.few(2)
+@pytest.mark.matrix
+@pytest.mark.parametrize("before", [(), ("verify", "demo", "--repair", "--yes")], ids=["crawl", "repair"])
+@pytest.mark.parametrize("point", ["", "links.mid:1", "row.updated", "feed.staged", "feed.noted"])
+def test_deltas_when_the_store_was_put_back_then_documents_that_it_does_not_know_are_removed_as_well(
+    site: SiteProcess, tmp_path: Path, point: str, before: tuple[str, ...]
+) -> None:
+    project = build(tmp_path / "project", site, TWO)
+    project.crawl()
+    saved = backends.current.copy(project.folder, tmp_path / "saved")
+    pages(site, HOST, **PAGES, new=page("a page that comes and goes"))
+    site.delete_page(HOST, "/d.html")
+    site.set_page(HOST, "/b.html", page("page b anew"))
+    project.crawl()
+    told = add_up(project)
+    backends.current.put_back("store", saved, project.folder)
+    site.delete_page(HOST, "/new.html")
+    site.delete_page(HOST, "/b.html")
+
+    if before:
+        project.command(*before)
+    if point:
+        project.crawl(SEARCHCRAWL_FAILPOINT=point)
+    project.crawl()
+
+    assert f"{HOST}/new.html" in told
+    assert add_up(project, put_back=True).keys() == {f"{HOST}/", f"{HOST}/a.html", f"{HOST}/c.html"}
+    assert_true(project, put_back=True)
+
+
+def test_deltas_when_the_store_was_lost_then_what_left_since_is_removed(site: SiteProcess, tmp_path: Path) -> None:
+    project = build(tmp_path / "project", site, TWO)
+    project.crawl()
+    backends.current.lose_store(project.folder)
+    site.delete_page(HOST, "/b.html")
+
+    project.crawl()
+
+    assert f"{HOST}/b.html" not in add_up(project, put_back=True)
+    assert_true(project, put_back=True)

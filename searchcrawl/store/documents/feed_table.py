@@ -7,10 +7,22 @@ Then the file gets its name, and what was staged is taken over. Before that, wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import Boolean, ColumnElement, and_, delete, insert, literal, literal_column, select, tuple_, update
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    and_,
+    delete,
+    func,
+    insert,
+    literal,
+    literal_column,
+    select,
+    tuple_,
+    update,
+)
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
@@ -22,6 +34,8 @@ from searchcrawl.store.statements import unindexed
 PAGE_ROWS: Final = 5000
 #: The version of a document that the delta removes.
 _REMOVED: Final = 0
+#: The version of a document that the deltas may have: the store is older than they are. No document has it.
+_UNKNOWN: Final = -1
 _KEY: Final = (feed_documents.c.url_id, feed_documents.c.url_key)
 # The literal lets the planner use the partial index.
 _IS_STAGED: Final = literal_column("feed_documents.staged IS NOT NULL", Boolean)
@@ -51,8 +65,11 @@ def list_feeds(transaction: Transaction, source_id: int) -> list[FeedRow]:
     return [FeedRow._make(row) for row in transaction.execute(query.order_by(feeds.c.id))]
 
 
-def add_feed(transaction: Transaction, source_id: int, name: str) -> FeedRow:
-    """Adds a feed that has no delta yet."""
+def find_or_add(transaction: Transaction, source_id: int, name: str) -> FeedRow:
+    """The feed of this name; a new one has no delta yet."""
+    known = next((each for each in list_feeds(transaction, source_id) if each.name == name), None)
+    if known is not None:
+        return known
     added = insert(feeds).values(source_id=source_id, name=name).returning(feeds.c.id)
     return FeedRow(transaction.execute(added).scalar_one(), name, 0, None)
 
@@ -113,6 +130,23 @@ def stage(transaction: Transaction, source_id: int, feed_id: int, found: Iterabl
     if values:
         key = [column.name for column in feed_documents.primary_key]
         statement = dialect_of(transaction).upsert(feed_documents, key, lambda new: {"staged": new.staged})
+        transaction.execute(statement, values)
+
+
+def note_told(transaction: Transaction, source_id: int, found: Sequence[FeedDocument]) -> None:
+    """Notes that the deltas of all feeds may have these documents, in any version.
+
+    What is staged of them may be of a delta before the last, so it says nothing any more.
+    """
+    values = [
+        {**each._asdict(), "source_id": source_id, "feed_id": feed.id, "version": _UNKNOWN}
+        for feed in list_feeds(transaction, source_id)
+        for each in found
+    ]
+    if values:
+        key = [column.name for column in feed_documents.primary_key]
+        known = func.coalesce(feed_documents.c.version, _UNKNOWN)
+        statement = dialect_of(transaction).upsert(feed_documents, key, lambda new: {"version": known, "staged": None})
         transaction.execute(statement, values)
 
 

@@ -22,7 +22,7 @@ from tests.unit.store.test_deliveries import present
 
 @pytest.fixture
 def feed(database: Database) -> int:
-    return database.write(partial(feed_table.add_feed, source_id=SOURCE, name="a")).id
+    return database.write(partial(feed_table.find_or_add, source_id=SOURCE, name="a")).id
 
 
 def list_changed(database: Database, feed: int) -> dict[int, int]:
@@ -111,6 +111,27 @@ def test_delta_when_an_id_is_that_of_another_url_then_the_old_document_is_gone_a
     assert (list_changed(database, feed).keys(), list_gone(database, feed)) == ({url_id}, [url_id])
 
 
+def test_documents_when_deltas_may_have_them_then_they_are_told_again_or_removed(database: Database, feed: int) -> None:
+    known, other, new = present(database, ["a", "b", "c"])
+    versions = list_changed(database, feed)
+    stage(database, feed, {known: versions[known], other: versions[other]})
+    settle(database, feed)
+    # This delta counted in a store that is older than a later one.
+    stage(database, feed, {other: None})
+    database.write(partial(feed_table.note_file, feed_id=feed, file="f", number=2))
+    told = [FeedDocument(url_id, row(database, url_id).key, b"%d" % url_id) for url_id in (known, other, new)]
+    for _ in range(2):
+        database.write(partial(feed_table.note_told, source_id=SOURCE, found=told))
+    turn(database, feed_table.settle_page, feed)
+    remove(database, [other])
+
+    assert (list_changed(database, feed).keys(), list_gone(database, feed)) == ({new}, [other])
+
+    remove(database, [new])
+
+    assert (list_changed(database, feed), list_gone(database, feed)) == ({}, [other, new])
+
+
 @pytest.mark.parametrize(
     ("values", "is_readable"),
     [
@@ -142,7 +163,7 @@ def test_feed_when_dropped_then_nothing_is_left_and_others_stay(
     database: Database, feed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_table, "PAGE_ROWS", 2)
-    other = database.write(partial(feed_table.add_feed, source_id=SOURCE, name="b")).id
+    other = database.write(partial(feed_table.find_or_add, source_id=SOURCE, name="b")).id
     ids = present(database, ["a", "b", "c"])
     for each in (feed, other):
         stage(database, each, dict.fromkeys(ids, 5))
