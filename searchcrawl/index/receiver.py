@@ -20,6 +20,8 @@ from searchcrawl.items import IndexedDocument, Removal
 #: These marks are around a hit in a snippet; stored text has neither of them.
 HIT_START: Final = "\ue000"
 HIT_END: Final = "\ue001"
+#: What tells which hits are near copies, and where they are.
+NEAR_FIELDS: Final = ("url", "source", "duplicates", "text_signature")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,8 @@ class SearchQuery:
 
     ``filters`` are (field, exact value) pairs, ``sort`` is ``field`` or ``-field``. Fields are those of the index:
     that of an attribute has its suffix. ``attributes`` are the fields that may stand before a colon besides,
-    as in ``version:2``, by their lower-case names.
+    as in ``version:2``, by their lower-case names. Without ``has_snippets`` no text is read for hits, and they need no
+    other fields than those of NEAR_FIELDS.
     """
 
     words: str
@@ -75,6 +78,7 @@ class SearchQuery:
     sort: str | None = None
     facets: Sequence[str] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
+    has_snippets: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

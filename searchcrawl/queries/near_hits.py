@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from searchcrawl.exceptions import ConfigurationError, UnknownSource
@@ -29,8 +29,36 @@ Collapses = Callable[[str], bool]
 class _Groups:
     """The hits of an answer in their groups: each shown one with its near copies."""
 
-    shown: list[Hit]
-    near: dict[str, list[Hit]]
+    collapses: Collapses
+    hits: list[Hit] = field(default_factory=list)
+    shown: list[Hit] = field(default_factory=list)
+    near: dict[str, list[Hit]] = field(default_factory=dict)
+    _by_source: dict[str, NearGroups] = field(default_factory=dict)
+
+    def add(self, hits: Sequence[Hit]) -> None:
+        """Takes the next hits, in the order of their rank."""
+        for number, hit in enumerate(hits, len(self.hits)):
+            self.hits.append(hit)
+            source = _read(hit, "source")
+            near = self._by_source.setdefault(source, NearGroups())
+            first = near.add(number, _read(hit, "text_signature"))
+            if first != number and self.collapses(source):
+                self.near.setdefault(self.hits[first].id, []).append(hit)
+            else:
+                self.shown.append(hit)
+
+    def may_have_near(self, hits: Sequence[Hit]) -> bool:
+        """Whether later hits may be near copies of some of these."""
+        return any(_read(hit, "text_signature") and self.collapses(_read(hit, "source")) for hit in hits)
+
+    def list_later(self, hits: Sequence[Hit]) -> None:
+        """Takes later hits of which only those count that are near copies of earlier ones."""
+        for hit in hits:
+            source = _read(hit, "source")
+            groups = self._by_source.get(source)
+            first = None if groups is None else groups.find(_read(hit, "text_signature"))
+            if first is not None and self.collapses(source):
+                self.near.setdefault(self.hits[first].id, []).append(hit)
 
 
 class SourceOptions:
@@ -64,29 +92,24 @@ def search_grouped(index: SearchIndex, query: SearchQuery, collapses: Collapses)
     asked = min(wanted + max(_SPARE, wanted // _SPARE_SHARE), _MOST_HITS)
     while True:
         answer = index.search(replace(query, start=0, rows=asked))
-        found = _group(answer.hits, collapses)
+        found = _Groups(collapses)
+        found.add(answer.hits)
         if len(found.shown) >= wanted or len(answer.hits) < asked or asked == _MOST_HITS:
             break
         asked = min(2 * asked, _MOST_HITS)
-    hits = [_list_near(hit, found.near.get(hit.id, [])) for hit in found.shown[query.start : wanted]]
+    shown = found.shown[query.start : wanted]
+    if answer.total > len(answer.hits) == asked < _MOST_HITS and found.may_have_near(shown):
+        later = replace(query, start=asked, rows=_MOST_HITS - asked, facets=(), has_snippets=False)
+        found.list_later(index.search(later).hits)
+    hits = [_list_near(hit, found.near.get(hit.id, [])) for hit in shown]
     if len(hits) < query.rows and answer.total > _MOST_HITS:
         start = _MOST_HITS + max(query.start - len(found.shown), 0)
         hits += index.search(replace(query, start=start, rows=query.rows - len(hits), facets=())).hits
     return replace(answer, hits=hits)
 
 
-def _group(hits: Sequence[Hit], collapses: Collapses) -> _Groups:
-    by_source: dict[str, NearGroups] = {}
-    found = _Groups([], {})
-    for number, hit in enumerate(hits):
-        source = str(hit.fields.get("source", ""))
-        near = by_source.setdefault(source, NearGroups())
-        first = near.add(number, str(hit.fields.get("text_signature", "")))
-        if first != number and collapses(source):
-            found.near.setdefault(hits[first].id, []).append(hit)
-        else:
-            found.shown.append(hit)
-    return found
+def _read(hit: Hit, name: str) -> str:
+    return str(hit.fields.get(name, ""))
 
 
 def _list_near(hit: Hit, near: list[Hit]) -> Hit:

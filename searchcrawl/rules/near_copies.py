@@ -86,17 +86,28 @@ class NearGroups:
         values = _read(signature)
         if values is None:
             return number
-        candidates = {at for band in _split(values) for at in self._bands.get(band, ())}
-        for at in sorted(candidates):
-            first, known = self._first[at]
-            if _count_equal(values, known) >= NEAR_PLACES:
-                return first
+        first = self._find(values)
+        if first is not None:
+            return first
         for band in _split(values):
             held = self._bands.setdefault(band, [])
             if len(held) < _MOST_IN_BAND:
                 held.append(len(self._first))
         self._first.append((number, values))
         return number
+
+    def find(self, signature: str) -> int | None:
+        """The number of the text that stands for this one, which is not added; None where it is near to none."""
+        values = _read(signature)
+        return None if values is None else self._find(values)
+
+    def _find(self, values: bytes) -> int | None:
+        candidates = {at for band in _split(values) for at in self._bands.get(band, ())}
+        for at in sorted(candidates):
+            first, known = self._first[at]
+            if _count_equal(values, known) >= NEAR_PLACES:
+                return first
+        return None
 
 
 def _read(signature: str) -> bytes | None:

@@ -10,6 +10,7 @@ without a value come last.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -199,10 +200,14 @@ def _read_hits(
         document = searcher.doc(address)
         fields = orjson.loads(document["stored"][0])
         text = str(fields.pop("content", "") or fields.get("description", ""))
-        has_hit = pattern.search if pattern is not None else has_mark
-        snippet = cut_snippet(leave_out_title(text, str(fields.get("title", "")), has_hit=has_hit), pattern)
+        snippet = _cut(text, str(fields.get("title", "")), pattern) if query.has_snippets else ""
         hits.append(Hit(id=document["id"][0], score=score, snippet=snippet, fields=fields))
     return hits
+
+
+def _cut(text: str, title: str, pattern: re.Pattern[str] | None) -> str:
+    has_hit = pattern.search if pattern is not None else has_mark
+    return cut_snippet(leave_out_title(text, title, has_hit=has_hit), pattern)
 
 
 def _read_count(result: tantivy.SearchResult) -> int:

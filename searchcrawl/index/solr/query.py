@@ -13,7 +13,7 @@ from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.forms import find_stemmed, fold, is_cjk, most_added, read_pairs, require_pairs
 from searchcrawl.index.query import AllOf, AnyOf, Everything, Nothing, Query, Term, find_sequence, parse, positive_terms
 from searchcrawl.index.ranges import Range
-from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
+from searchcrawl.index.receiver import HIT_END, HIT_START, NEAR_FIELDS, SearchQuery
 from searchcrawl.index.sanitising import iso_utc, parse_number
 from searchcrawl.index.stems import find_beginnings, find_optional
 from searchcrawl.index_fields import (
@@ -36,6 +36,7 @@ from searchcrawl.index_fields import (
 _RETURNED: Final = ",".join(
     (*(field.name for field in (*FIELDS, *ATTRIBUTE_FIELDS.values()) if field.is_returned), "score")
 )
+_OF_NEAR: Final = ",".join(("id", *NEAR_FIELDS))
 _INTEGER: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 #: Their type is pint, that of the other numbers plong.
 _OF_32_BITS: Final = frozenset({"depth"})
@@ -68,12 +69,12 @@ def build_parameters(query: SearchQuery, languages: Sequence[str] = ()) -> dict[
         # What analysis makes of one word in a field of a language is all required.
         "q.op": "AND",
         "fq": filters,
-        "fl": _RETURNED,
+        "fl": _RETURNED if query.has_snippets else _OF_NEAR,
         "rows": query.rows,
         "start": query.start,
         "sort": _order(query.sort),
         **_facets(query),
-        **_highlighting(positive, languages),
+        **(_highlighting(positive, languages) if query.has_snippets else {}),
     }
 
 

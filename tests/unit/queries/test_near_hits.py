@@ -26,6 +26,7 @@ class Ranked(Oracle):
     ) -> None:
         super().__init__()
         self.rows: list[int] = []
+        self.asked: list[tuple[int, int, bool]] = []
         self._hits = [
             Hit(
                 id=name,
@@ -43,6 +44,7 @@ class Ranked(Oracle):
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         self.rows.append(query.rows)
+        self.asked.append((query.start, query.rows, query.has_snippets))
         return SearchAnswer(total=len(self._hits), hits=self._hits[query.start : query.start + query.rows])
 
 
@@ -76,8 +78,18 @@ def test_pages_when_hits_are_near_copies_then_none_is_shown_twice_and_none_is_mi
     pages = [ask(Ranked(*names), start=start, rows=5) for start in range(0, 40, 5)]
 
     assert [name for page in pages for name, _ in page] == [name for name, _ in shown]
-    # What is listed are the hits that were looked at for the page.
-    assert [len(listed) for _, listed in ask(Ranked(*names), rows=31)] == [count for _, count in shown]
+    # What is listed does not depend on the page.
+    assert [(name, len(listed)) for page in pages for name, listed in page] == shown
+
+
+def test_hits_when_near_copies_come_after_those_that_are_shown_then_they_are_listed_without_their_texts() -> None:
+    others = [f"x{number}" for number in range(900)]
+    index = Ranked("a1", "b1", *others, "a2", *others[:97], "b2", sources={"b1": "apart", "b2": "apart"})
+
+    assert ask(index, rows=2) == [("a1", ["a2"]), ("b1", [])]
+    assert index.asked == [(0, 7, True), (7, 993, False)]
+    # No text that is shown has a signature.
+    assert ask(Ranked(*others), start=2, rows=1) == [("x2", [])]
 
 
 def test_hits_when_thousands_are_near_copies_then_so_many_are_looked_at_and_the_next_ones_follow() -> None:

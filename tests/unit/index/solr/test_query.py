@@ -143,3 +143,10 @@ def test_parameters_when_words_may_follow_each_other_then_documents_in_which_the
     assert found["near"] == 'title:"quick jumps"^2.0 OR content:"quick jumps"^2.0 OR (*:* -*:*)'
     assert found["asked"].startswith('(+(title:"quick"^3.0 OR ')
     assert not {"asked", "near"} & build_parameters(SearchQuery(words="quick title:a")).keys()
+
+
+def test_query_when_no_snippets_are_wanted_then_solr_reads_no_text() -> None:
+    found = build_parameters(SearchQuery(words="*", has_snippets=False))
+
+    assert found["fl"] == "id,url,source,duplicates,text_signature"
+    assert not [name for name in found if name.startswith("hl")]
