@@ -13,6 +13,7 @@ from searchcrawl.queries.status import count_cache, describe_status
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.runs import lease
 from searchcrawl.store.schema import documents
+from searchcrawl.store.states import DocumentState
 from tests.filled_store import FilledStore
 
 
@@ -86,10 +87,11 @@ def test_status_when_something_needs_attention_then_it_is_warned_about(filled: F
     filled.fetch("/a", "/b")
     filled.send()
     filled.hold_back("/a")
-    filled.fetch("/c", "/d")
+    filled.fetch("/c", "/d", "/e")
     with filled.database.write_once() as transaction:
         batch_table.forget_segment(transaction, filled.run.source_id, 1)
-        transaction.execute(update(documents).where(documents.c.url_id == filled.ids["/d"]).values(index_error="no"))
+        refused = update(documents).where(documents.c.url_id == filled.ids["/e"])
+        transaction.execute(refused.values(index_error="no", state=int(DocumentState.WITHHELD)))
     filled.end(exit_code=8)
 
     assert warned(filled) == ["no_start", "waiting", "quarantine", "refused"]

@@ -287,5 +287,6 @@ def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
             (still, int(DocumentState.NONE)),
             else_=documents.c.state,
         ),
+        index_error=case((still, None), else_=documents.c.index_error),
     )
     orphan_table.park_removed(transaction, url_ids)

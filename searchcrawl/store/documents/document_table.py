@@ -26,6 +26,8 @@ _STOOD_FOR: Final = documents.c.duplicate_of.is_not(None)
 _COPY_CODES: Final = COPIES & WITH_DOCUMENT
 IS_COPY: Final = or_(*(documents.c.code == code for code in sorted(_COPY_CODES)))
 _CODE_ALONE: Final = case((_STOOD_FOR, 200), else_=documents.c.code)
+#: What an operator and the index said of a document that is none any more.
+_UNJUDGED: Final[Mapping[str, Any]] = {"rejected_run": None, "index_error": None}
 
 #: The version of a document that is taken out of its delivery. The index may have got it, and its answer may be lost
 #: with the process. Then the document may be in the index in an unknown version (0).
@@ -288,7 +290,7 @@ def mark_evidence(
             transaction.execute(
                 update(documents)
                 .where(here, ~on_the_way)
-                .values(state=int(DocumentState.NONE), duplicate_of=None, code=_CODE_ALONE, rejected_run=None)
+                .values(state=int(DocumentState.NONE), duplicate_of=None, code=_CODE_ALONE, **_UNJUDGED)
             )
 
 

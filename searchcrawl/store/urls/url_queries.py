@@ -166,8 +166,9 @@ def count_cached_records(transaction: Transaction, source_id: int) -> int:
 
 
 def count_refused_documents(transaction: Transaction, source_id: int) -> int:
-    """How many documents the index refused in their current version."""
-    return _count(transaction, documents.c.source_id == source_id, documents.c.index_error.is_not(None))
+    """How many documents the index refused in their current version, and would be in it else."""
+    refused = and_(documents.c.index_error.is_not(None), documents.c.state == int(DocumentState.WITHHELD))
+    return _count(transaction, documents.c.source_id == source_id, refused, documents.c.duplicate_of.is_(None))
 
 
 def count_warned_urls(transaction: Transaction, source_id: int) -> dict[int, int]:
