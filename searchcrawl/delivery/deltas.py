@@ -71,6 +71,7 @@ def write_delta(run: Run, feed: FeedFile) -> Delta:
     _finish(run, row)
     while run.write(partial(feed_table.unstage_page, source_id=run.source_id, feed_id=row.id)):
         pass
+    _move(run, row)
     # Also above those of a feed that was forgotten since: none is overwritten.
     there = [path.name for path in run.project.path(feed.name).parent.iterdir()]
     number = max([row.number, *(feed.find_number(run.source.name, name) or 0 for name in there)]) + 1
@@ -92,6 +93,13 @@ def write_delta(run: Run, feed: FeedFile) -> Delta:
     reach("feed.noted")
     _finish(run, row._replace(file=file))
     return Delta(path, changed, removed, lost)
+
+
+def _move(run: Run, feed: FeedRow) -> None:
+    after: tuple[int, int] | None = (0, 0)
+    move = partial(feed_table.move_page, source_id=run.source_id, feed_id=feed.id)
+    while after is not None:
+        after = run.write(partial(move, after=after))
 
 
 def _write_removals(run: Run, feed: FeedRow, writer: Writer) -> Iterator[int]:

@@ -17,6 +17,7 @@ from tests import backends
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_quarantine import decide, is_verified
 from tests.acceptance.support_stories import page, pages, source
+from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
 from tests.site.expected import short
 
@@ -163,6 +164,23 @@ def test_deltas_when_other_commands_change_the_index_then_the_next_run_writes_wh
     project.crawl()
     assert_true(project)
     assert len(list_deltas(project)) == number + 1
+
+
+def test_delta_when_the_deletion_of_the_source_was_killed_then_no_id_is_in_it_twice(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site, TWO)
+    project.crawl()
+
+    killed = COMMANDS.run(project.folder, "delete", "demo", "--yes", SEARCHCRAWL_FAILPOINT="source.rows")
+    # Found in another order, they get other rows.
+    pages(site, HOST, **dict(reversed(PAGES.items())))
+    project.crawl()
+
+    told = [row["id"] for row in read_lines(project.folder / "out" / "demo-000002.jsonl")]
+    assert killed.returncode == -signal.SIGKILL
+    assert len(told) == len(set(told)) == len(PAGES) + 1
+    assert_true(project)
 
 
 @pytest.mark.few(3)

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Boolean,
     ColumnElement,
     and_,
+    bindparam,
     delete,
     func,
     insert,
@@ -36,9 +37,13 @@ PAGE_ROWS: Final = 5000
 _REMOVED: Final = 0
 #: The version of a document that the deltas may have: the store is older than they are. No document has it.
 _UNKNOWN: Final = -1
+_PRIMARY: Final = [column.name for column in feed_documents.primary_key]
 _KEY: Final = (feed_documents.c.url_id, feed_documents.c.url_key)
 # The literal lets the planner use the partial index.
 _IS_STAGED: Final = literal_column("feed_documents.staged IS NOT NULL", Boolean)
+
+#: The id of a row, and the key of its URL: up to there the documents of a feed were read.
+_Place = tuple[int, int]
 
 
 class FeedRow(NamedTuple):
@@ -94,10 +99,37 @@ def unstage_page(transaction: Transaction, source_id: int, feed_id: int) -> bool
     return True
 
 
-def find_gone(transaction: Transaction, source_id: int, feed_id: int, *, after: tuple[int, int]) -> list[FeedDocument]:
+def move_page(transaction: Transaction, source_id: int, feed_id: int, *, after: _Place) -> _Place | None:
+    """Gives the next documents whose URLs have other rows by now the ids of these; returns up to where, None at the end.
+
+    A URL that was forgotten, or deleted with its source, comes again in a new row. Nothing may be staged.
+    """
+    now = urls.alias("now")
+    rows = feed_documents.outerjoin(urls, _is_row(source_id))
+    rows = rows.join(now, and_(now.c.source_id == source_id, now.c.key == feed_documents.c.url_key))
+    query = (
+        select(*_KEY, feed_documents.c.digest, feed_documents.c.version, now.c.id)
+        .select_from(rows)
+        .where(_is_of(source_id, feed_id), urls.c.id.is_(None), tuple_(*_KEY) > tuple_(*map(literal, after)))
+        .order_by(*_KEY)
+        .limit(PAGE_ROWS)
+    )
+    moved = transaction.execute(query).all()
+    if not moved:
+        return None
+    own = {"source_id": source_id, "feed_id": feed_id}
+    values = [{**own, "url_id": row[4], "url_key": row[1], "digest": row[2], "version": row[3]} for row in moved]
+    # A comparison with the index may have added the new row.
+    transaction.execute(dialect_of(transaction).upsert(feed_documents, _PRIMARY), values)
+    old = and_(*(column == bindparam(f"old_{column.name}") for column in _KEY))
+    gone = delete(feed_documents).where(_is_of(source_id, feed_id), old)
+    transaction.execute(gone, [{"old_url_id": row[0], "old_url_key": row[1]} for row in moved])
+    return moved[-1][0], moved[-1][1]
+
+
+def find_gone(transaction: Transaction, source_id: int, feed_id: int, *, after: _Place) -> list[FeedDocument]:
     """The next documents that the deltas of a feed have and the index has not, by rising row and key of the URL."""
-    same = and_(urls.c.id == feed_documents.c.url_id, urls.c.key == feed_documents.c.url_key)
-    rows = feed_documents.outerjoin(urls, and_(same, unindexed(urls.c.source_id) == source_id))
+    rows = feed_documents.outerjoin(urls, _is_row(source_id))
     rows = rows.outerjoin(documents, documents.c.url_id == urls.c.id)
     query = (
         select(*_KEY, feed_documents.c.digest)
@@ -128,8 +160,7 @@ def stage(transaction: Transaction, source_id: int, feed_id: int, found: Iterabl
         for each in found
     ]
     if values:
-        key = [column.name for column in feed_documents.primary_key]
-        statement = dialect_of(transaction).upsert(feed_documents, key, lambda new: {"staged": new.staged})
+        statement = dialect_of(transaction).upsert(feed_documents, _PRIMARY, lambda new: {"staged": new.staged})
         transaction.execute(statement, values)
 
 
@@ -144,9 +175,10 @@ def note_told(transaction: Transaction, source_id: int, found: Sequence[FeedDocu
         for each in found
     ]
     if values:
-        key = [column.name for column in feed_documents.primary_key]
         known = func.coalesce(feed_documents.c.version, _UNKNOWN)
-        statement = dialect_of(transaction).upsert(feed_documents, key, lambda new: {"version": known, "staged": None})
+        statement = dialect_of(transaction).upsert(
+            feed_documents, _PRIMARY, lambda new: {"version": known, "staged": None}
+        )
         transaction.execute(statement, values)
 
 
@@ -168,6 +200,12 @@ def settle_page(transaction: Transaction, source_id: int, feed_id: int) -> bool:
 
 def _is_of(source_id: int, feed_id: int) -> ColumnElement[bool]:
     return and_(feed_documents.c.source_id == source_id, feed_documents.c.feed_id == feed_id)
+
+
+def _is_row(source_id: int) -> ColumnElement[bool]:
+    """Whether a row of a URL is that of a document of a feed."""
+    same = and_(urls.c.id == feed_documents.c.url_id, urls.c.key == feed_documents.c.url_key)
+    return and_(same, unindexed(urls.c.source_id) == source_id)
 
 
 def _find_page(

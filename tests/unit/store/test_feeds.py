@@ -111,6 +111,33 @@ def test_delta_when_an_id_is_that_of_another_url_then_the_old_document_is_gone_a
     assert (list_changed(database, feed).keys(), list_gone(database, feed)) == ({url_id}, [url_id])
 
 
+def test_delta_when_urls_got_new_rows_then_none_of_their_documents_is_gone_and_new_at_once(
+    database: Database, feed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_table, "PAGE_ROWS", 1)
+    left, same, changed = present(database, ["a", "b", "c"])
+    versions = list_changed(database, feed)
+    later = {left: 97, same: 98, changed: 99}
+    with database.read_once() as transaction:
+        keys = {row.id: row.key for row in transaction.execute(select(urls.c.id, urls.c.key))}
+    told = [FeedDocument(new, keys[old], b"%d" % new, versions[old]) for old, new in later.items()]
+    # What a comparison added: the new row is there as well.
+    told.append(told[1]._replace(url_id=same))
+    database.write(partial(feed_table.stage, source_id=SOURCE, feed_id=feed, found=told))
+    settle(database, feed)
+    remove(database, [left])
+    with database.write_once() as transaction:
+        transaction.execute(update(documents).where(documents.c.url_id == changed).values(indexed_version=NOW_MS + 9))
+
+    move = partial(feed_table.move_page, source_id=SOURCE, feed_id=feed)
+    after, moves = database.write(partial(move, after=(0, 0))), 0
+    while after is not None:
+        after, moves = database.write(partial(move, after=after)), moves + 1
+
+    assert moves == len(later)
+    assert (list_changed(database, feed), list_gone(database, feed)) == ({changed: NOW_MS + 9}, [left])
+
+
 def test_documents_when_deltas_may_have_them_then_they_are_told_again_or_removed(database: Database, feed: int) -> None:
     known, other, new = present(database, ["a", "b", "c"])
     versions = list_changed(database, feed)
