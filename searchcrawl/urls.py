@@ -18,6 +18,8 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _ESCAPED: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 #: A host as people type it, with or without a port, and what follows it.
 _WITHOUT_SCHEME: Final = re.compile(r"\s*(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]|\s*\Z)")
+#: Schemes of which a number may follow the colon, as if they were hosts with a port.
+_WITH_NUMBERS: Final = frozenset({"callto", "javascript", "mailto", "sms", "tel", "urn", "vbscript", "view-source"})
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -64,7 +66,8 @@ def resolve_typed(text: str) -> str:
         return resolve(text)
     except InvalidUrl:
         # The name of a host before its port looks like a scheme, so a URL of another scheme is looked at, too.
-        if _WITHOUT_SCHEME.match(text) is None:
+        name, colon, _ = text.strip().partition(":")
+        if _WITHOUT_SCHEME.match(text) is None or (colon and name.lower() in _WITH_NUMBERS):
             raise
     return resolve(f"http://{text.strip()}")
 

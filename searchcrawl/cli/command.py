@@ -34,6 +34,14 @@ class UsageError(Exception):
     """The command line is wrong; the command ends with its usage and exit code 2."""
 
 
+def whole_number(text: str) -> int:
+    """The value of an option; argparse says what is wrong with any other text."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number (got {text!r})") from None
+
+
 class Command:
     """The base of our commands; each module of ``cli/commands/`` has one subclass, with the name of the module.
 

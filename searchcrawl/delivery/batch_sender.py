@@ -123,8 +123,9 @@ class BatchSender:
             for (url_id, _), receipt in zip(part, receipts, strict=True)
             if not receipt.accepted
         ]
+        shown = {url_id: document.fields["url"] for url_id, document in part}
         for url_id, reason in refused:
-            logger.error("the index refuses document %d: %s", url_id, reason)
+            logger.error("the index refuses %s: %s", shown[url_id], reason)
 
         def note_receipts(transaction: Transaction) -> Mapping[str, int]:
             batch_table.note_accepted(transaction, batch, accepted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -17,6 +18,8 @@ _MAX_PORT: Final = 65535
 #: Characters that are not escaped in a path and in a query (WHATWG URL, path and query percent-encode sets).
 _KEPT_IN_PATH: Final = "!$%&'()*+,-./:;=@[\\]_|~"
 _KEPT_IN_QUERY: Final = "!$%&()*+,-./:;=?@[\\]^_`{|}~"
+#: As other programs name all hosts below one.
+_ANY_BELOW: Final = re.compile(r"\*\.[\w.-]{1,253}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +56,8 @@ def parse_host_rule(rule: str, *, file: str, key: str) -> HostPattern:
     elif text.endswith("*"):
         kind, text = "prefix", text[:-1]
     if not text or "*" in text:
-        raise ConfigurationError(file, key, f"must be a host, =host or a prefix like www.* (got {rule!r})")
+        below = f': "{text[2:]}" has all hosts below it' if _ANY_BELOW.fullmatch(text) else ""
+        raise ConfigurationError(file, key, f"must be a host, =host or a prefix like www.*{below} (got {rule!r})")
     whole_labels = kind != "prefix" or text.endswith(".")
     if not whole_labels and not text.isascii():
         raise ConfigurationError(file, key, f"a prefix within a label must be ASCII (got {rule!r})")

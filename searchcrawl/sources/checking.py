@@ -277,7 +277,9 @@ def _table_of(annotation: Any) -> type[BaseModel] | None:
 
 def guess(name: str, names: Collection[str]) -> str:
     """``" (did you mean NAME?)"`` for the closest of ``names``, or an empty text."""
-    close = difflib.get_close_matches(name, names, n=1)
+    longer = [each for each in names if each.startswith(f"{name}_")]
+    # A unit that was left out makes a short name too different.
+    close = longer if len(longer) == 1 else difflib.get_close_matches(name, names, n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 
 
@@ -317,8 +319,11 @@ def _error_of(details: ErrorDetails, file: str, model: type[BaseModel]) -> Confi
     got = f" (got {quote_value(value, privacy)})"
     if details["type"] == "not_available":
         return NotAvailableYet(file, key, "not available yet" + got)
+    message = _message(details["type"], context, details["msg"])
+    if details["type"] == "tuple_type" and isinstance(value, Mapping) and [*_walk(model, at)][-1][2]:
+        message += f": write [[{key}]]"
     silent = details["type"] == "missing" or value is None or privacy is Privacy.SILENT
-    return ConfigurationError(file, key, _message(details["type"], context, details["msg"]) + ("" if silent else got))
+    return ConfigurationError(file, key, message + ("" if silent else got))
 
 
 def _walk(model: type[BaseModel], at: Iterable[str | int]) -> Iterator[tuple[str | int, Privacy | None, bool]]:

@@ -141,6 +141,7 @@ def test_urls_when_filtered_then_a_line_each_for_people_too(crawled: Path) -> No
         ("quick", "ftp://example.org/"),
         ("quick", "http://example.org/", "--pages", "0"),
         ("quick", "http://example.org/", "--allow-private", "everything"),
+        ("explain", "javascript:1"),
     ],
 )
 def test_commands_when_used_wrongly_then_exit_2_with_a_reason_and_no_answer(
@@ -152,6 +153,21 @@ def test_commands_when_used_wrongly_then_exit_2_with_a_reason_and_no_answer(
     assert ended.stderr
     assert "Traceback" not in ended.stderr
     assert ended.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("urls", "demo", "--code", "4xx"), "argument --code: must be one code, such as 404 or 952 (got '4xx')"),
+        (("search", "word", "--rows", "ten"), "argument --rows: must be a whole number (got 'ten')"),
+    ],
+)
+def test_commands_when_an_option_is_no_number_then_they_say_what_is_wanted(
+    crawled: Path, arguments: tuple[str, ...], reason: str
+) -> None:
+    ended = ask(crawled, *arguments)
+
+    assert (ended.returncode, reason in ended.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_resend_when_the_index_had_refused_a_document_then_it_is_tried_again(fil
 
 
 def test_resend_when_the_index_refuses_a_document_again_then_it_failed_and_is_not_sent_for_ever(
-    filled: CachedStore,
+    filled: CachedStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     filled.fetch("/a", "/b")
     filled.send()
@@ -116,6 +116,7 @@ def test_resend_when_the_index_refuses_a_document_again_then_it_failed_and_is_no
 
     assert done == sent(1, failed=1)
     assert [len(batch.documents) for batch in receiver.batches] == [2]
+    assert f"the index refuses {SITE}/b: immense" in caplog.messages
     assert states(filled) == {"/a": "indexed", "/b": "failed"}
     assert filled.indexed_urls() == ["/a", "/b"]
 

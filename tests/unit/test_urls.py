@@ -90,6 +90,9 @@ def test_text_when_no_http_url_then_is_invalid(text: str, base: str | None) -> N
         ("bücher.example?x", "http://xn--bcher-kva.example/?x"),
         ("[::1]:80/x", "http://[::1]/x"),
         ("HTTPS://example.com/x", "https://example.com/x"),
+        ("example.org:443", "http://example.org:443/"),
+        ("javascript.test:1", "http://javascript.test:1/"),
+        ("tel", "http://tel/"),
     ],
 )
 def test_url_when_typed_without_a_scheme_then_is_one_of_http(text: str, identity: str) -> None:
@@ -97,7 +100,20 @@ def test_url_when_typed_without_a_scheme_then_is_one_of_http(text: str, identity
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "/path", "?q", "mailto:me@example.com", "ftp://example.com/", "a b/", "*.example.com", "a:99999/"]
+    "text",
+    [
+        "",
+        " ",
+        "/path",
+        "?q",
+        "mailto:me@example.com",
+        "ftp://example.com/",
+        "a b/",
+        "*.example.com",
+        "a:99999/",
+        "javascript:1",
+        "TEL:110",
+    ],
 )
 def test_text_when_typed_and_no_host_then_is_invalid(text: str) -> None:
     with pytest.raises(InvalidUrl):

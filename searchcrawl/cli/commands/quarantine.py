@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import UsageError, whole_number
 from searchcrawl.cli.output import print_line, print_object, print_objects, print_table
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import use_index
@@ -32,7 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--rejected", action="store_true", help="list the deletions that were rejected")
         parser.add_argument(
             "--run",
-            type=int,
+            type=whole_number,
             metavar="N",
             help="approve, reject or restore the deletions of this run alone; else approve and reject mean those listed last",
         )

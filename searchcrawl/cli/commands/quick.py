@@ -22,7 +22,7 @@ import orjson
 
 from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import UsageError, whole_number
 from searchcrawl.cli.output import print_line, print_note, print_object
 from searchcrawl.cli.summary import show_summary
 from searchcrawl.exceptions import InvalidUrl
@@ -50,7 +50,7 @@ class Command(BaseCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument(
-            "--pages", type=int, default=_PAGES, metavar="N", help=f"at most so many pages (default {_PAGES})"
+            "--pages", type=whole_number, default=_PAGES, metavar="N", help=f"at most so many pages (default {_PAGES})"
         )
         parser.add_argument(
             "--allow-private",

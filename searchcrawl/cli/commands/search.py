@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.padding import Padding
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import UsageError, whole_number
 from searchcrawl.cli.output import console_for_answers, print_note, print_object, print_table, styled
 from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.queries import search
@@ -46,13 +46,17 @@ class Command(BaseCommand):
             metavar="NAME",
             help="documents of sources of this group (may be repeated)",
         )
-        parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out so many of the first hits")
+        parser.add_argument(
+            "--offset", type=whole_number, default=0, metavar="N", help="leave out so many of the first hits"
+        )
         parser.add_argument(
             "--language",
             metavar="TAG",
             help="the language of what facets show (that of the environment if it is not given)",
         )
-        parser.add_argument("--rows", type=int, default=10, metavar="N", help="so many hits (default 10, at most 1000)")
+        parser.add_argument(
+            "--rows", type=whole_number, default=10, metavar="N", help="so many hits (default 10, at most 1000)"
+        )
         parser.add_argument(
             "--sort", metavar="NAME", help="by an attribute; --sort=-NAME or 'NAME desc' begins with the largest"
         )

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import UsageError, whole_number
 from searchcrawl.cli.output import print_line, print_object, print_table, progress_bar
 from searchcrawl.exit_codes import Exit
 
@@ -44,9 +44,9 @@ class Command(BaseCommand):
         super().add_options(parser)
         parser.add_argument("--kill9", action="store_true", help="kill with SIGKILL; there is no other test yet")
         parser.add_argument(
-            "--kills", type=int, default=_KILLS, metavar="N", help=f"kill so many processes (default {_KILLS})"
+            "--kills", type=whole_number, default=_KILLS, metavar="N", help=f"kill so many processes (default {_KILLS})"
         )
-        parser.add_argument("--seed", type=int, metavar="N", help="choose the same kills as an earlier call")
+        parser.add_argument("--seed", type=whole_number, metavar="N", help="choose the same kills as an earlier call")
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)

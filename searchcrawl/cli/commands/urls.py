@@ -28,7 +28,7 @@ class Command(BaseCommand):
         super().add_options(parser)
         states = [state.value for state in UrlState]
         parser.add_argument("--state", choices=states, metavar="STATE", help=", ".join(states))
-        parser.add_argument("--code", type=int, metavar="N", help="an HTTP status or a code of searchcrawl")
+        parser.add_argument("--code", type=_read_code, metavar="N", help="an HTTP status or a code of searchcrawl")
         parser.add_argument(
             "--rule", metavar="RULE", help="the rule that decided, its key, or both with a colon between"
         )
@@ -57,6 +57,13 @@ class Command(BaseCommand):
                 print_objects(rows)
             else:
                 _show(rows)
+
+
+def _read_code(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be one code, such as 404 or 952 (got {text!r})") from None
 
 
 def _moment_ms(text: str) -> int:

@@ -131,7 +131,8 @@ class PostgresqlDialect(Dialect):
     def describe_error(self, cause: BaseException) -> str:
         # Further lines of a message can quote rows.
         diagnosis = getattr(cause, "diag", None)
-        return str(getattr(diagnosis, "message_primary", None) or cause)
+        # The library says on lines of its own why there is no connection.
+        return " ".join(str(getattr(diagnosis, "message_primary", None) or cause).split())
 
     def upsert(self, table: Table, key: Sequence[str], changes: Changes | None = None, where: Any = None) -> Insert:
         return add_on_conflict(insert(table), key, changes, where)

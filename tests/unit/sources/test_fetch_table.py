@@ -63,7 +63,9 @@ def lines_of(root: Path, addition: str) -> list[str]:
         ('[fetch]\nwindows = [{days = "mo", from = "08:00", to = "18:00", delay_seconds = 1}]', "fetch.windows[0].days: "),
         ('[fetch]\nwindows = [{from = "08:00", to = "18:00", delay_seconds = -1}]', "fetch.windows[0].delay_seconds: must "),
         ('[fetch]\nwindows = [{from = "08:00", to = "18:00", delay_seconds = 1, day = "mon"}]', "fetch.windows[0].day: unknown"),
-        ('[fetch.windows]\nfrom = "08:00"', "fetch.windows: must be a list"),
+        ('[fetch.windows]\nfrom = "08:00"', "fetch.windows: must be a list: write [[fetch.windows]] (got "),
+        ("[fetch]\nheaders_to = {a = 1}", "fetch.headers_to: must be a list (got "),
+        ("[fetch]\ndelay = 1", "fetch.delay: unknown key (did you mean delay_seconds?)"),
     ],
 )  # fmt: skip
 def test_load_source_when_a_value_of_fetch_is_wrong_then_one_line_says_so(root: Path, addition: str, line: str) -> None:

@@ -16,6 +16,7 @@ from searchcrawl.store.engine import sqlite_dialect
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.schema import sources
 from tests.postgres_server import PASSWORD, USER, RunningPostgres
+from tests.solr_server import free_port
 from tests.store_outages import CuttableProxy
 
 FILE = "sqlite:///store.db"
@@ -54,6 +55,16 @@ def test_write_when_another_process_holds_the_file_then_locked(tmp_path: Path, m
         with pytest.raises(StoreLocked, match=r"store\.db: database is locked"), database.write_once():
             pass
         assert database.read(lambda transaction: transaction.execute(text("SELECT 1")).scalar()) == 1
+
+
+def test_open_when_nobody_listens_then_one_line_says_so(tmp_path: Path) -> None:
+    nowhere = f"postgresql+psycopg://{USER}:{PASSWORD}@127.0.0.1:{free_port()}/store"
+
+    with pytest.raises(StoreAway) as away, closing(Database(nowhere, tmp_path)):
+        pass
+
+    assert "Connection refused Is the server running" in str(away.value)
+    assert "\n" not in str(away.value)
 
 
 def test_open_when_the_file_is_no_database_then_it_is_not_waited_for(tmp_path: Path) -> None:
