@@ -25,6 +25,7 @@ from searchcrawl.cli.command import Command
 from searchcrawl.codes import Code, CodeClass
 from searchcrawl.convert import archive_reader
 from searchcrawl.convert.converter import MAX_CHARACTERS, MAX_FILE_MEMORY_BYTES
+from searchcrawl.convert.document_converter import MAX_DOCX_PART_BYTES
 from searchcrawl.convert.formats import BY_ENDING
 from searchcrawl.convert.pdf_converter import MAX_PAGES
 from searchcrawl.convert.registry import CONVERTERS
@@ -256,6 +257,7 @@ def limits_page() -> str:
         ("text", f"{MAX_CHARACTERS:,} characters"),
         ("pages of a PDF", f"{MAX_PAGES:,}"),
         ("an office file or an archive, unpacked", f"{archive_reader.MAX_UNPACKED_BYTES >> 20} MB"),
+        ("a part of a `.docx`, unpacked", f"{MAX_DOCX_PART_BYTES >> 20} MB"),
         ("unpacked to packed", f"{archive_reader.MAX_RATIO} to 1"),
         ("files in an archive", f"{archive_reader.MAX_MEMBERS:,}"),
         ("archives in each other", str(archive_reader.MAX_DEPTH)),

@@ -12,6 +12,13 @@ _OLE_MARK: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _SECTOR: Final = 512
 _MOMENT: Final = (2024, 3, 5, 10, 0, 0)
 _SMALL: Final = 64
+_CONTENT: Final = (
+    '<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
+    'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" '
+    'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"><office:body><office:{0}>{1}</office:{0}></office:body></office:document-content>'
+)
+_MANIFEST: Final = b'<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"/>'
+_WORD: Final = b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>%b</w:body></w:document>'
 _NONE: Final = 0xFFFFFFFF
 _END: Final = 0xFFFFFFFE
 _OF_TABLE: Final = 0xFFFFFFFD
@@ -27,6 +34,21 @@ def make_zip(members: Mapping[str, bytes]) -> bytes:
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, content)
     return packed.getvalue()
+
+
+def open_document(kind: str, body: str) -> bytes:
+    """A file of OpenDocument."""
+    content = _CONTENT.format(kind, body).encode()
+    return make_zip({
+        "mimetype": f"application/vnd.oasis.opendocument.{kind}".encode(),
+        "META-INF/manifest.xml": _MANIFEST,
+        "content.xml": content,
+    })  # fmt: skip
+
+
+def make_docx(body: bytes) -> bytes:
+    """A file of Word whose body is this XML."""
+    return make_zip({"[Content_Types].xml": b"<Types/>", "word/document.xml": _WORD % body})
 
 
 def make_ole(streams: Mapping[str, bytes]) -> bytes:

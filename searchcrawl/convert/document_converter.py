@@ -18,7 +18,11 @@ from searchcrawl.html.encoding import decode_text
 from searchcrawl.items import Page
 
 #: What the library says of a file that passes a limit.
-_OVER_LIMIT: Final = ("Security", "ZIP bomb", "exceeds limit", "Nesting too deep")
+_OVER_LIMIT: Final = ("Security", "ZIP bomb", "exceeds limit", "limit exceeded", "Nesting too deep", "out of memory")
+#: The library unpacks no larger part of a .docx, whatever it is told.
+MAX_DOCX_PART_BYTES: Final = 100 << 20
+#: More than a file within all other limits has.
+_UNLIMITED: Final = 1 << 31
 #: What the library adds to headings of office files.
 _STYLE: Final = re.compile(r" \(style_name: [^()\n]{1,80}\)$", re.MULTILINE)
 #: Formats whose subject is their title.
@@ -52,8 +56,15 @@ async def _extract(body: bytes, form: Format) -> Any:
     # The process of the crawl itself never calls this function, so it never loads the library.
     import xberg  # noqa: PLC0415
 
+    # The time and memory of this process bound all else; what is nested deeper would overflow the library's stack.
     limits = xberg.SecurityLimits(
-        max_archive_size=MAX_UNPACKED_BYTES, max_compression_ratio=MAX_RATIO, max_files_in_archive=MAX_MEMBERS
+        max_archive_size=MAX_UNPACKED_BYTES,
+        max_compression_ratio=MAX_RATIO,
+        max_files_in_archive=MAX_MEMBERS,
+        max_content_size=MAX_UNPACKED_BYTES,
+        max_entity_length=MAX_UNPACKED_BYTES,
+        max_iterations=_UNLIMITED,
+        max_table_cells=_UNLIMITED,
     )
     # Nothing is recognised in pictures, and nothing is kept on the disk.
     config = xberg.ExtractionConfig(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+import xberg
 
 from searchcrawl.codes import Code
 from searchcrawl.convert import build_page as build_page_module
@@ -12,7 +15,7 @@ from searchcrawl.convert.document_converter import convert_document
 from searchcrawl.convert.file_properties import Properties, read_ole_properties, read_rtf_properties
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.items import Page
-from tests.office_files import make_message, make_ole, make_zip
+from tests.office_files import make_docx, make_message, make_ole, make_zip, open_document
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
@@ -94,6 +97,54 @@ def test_document_when_it_is_a_bomb_then_fails_with_904() -> None:
         page_of(body, DOCX)
 
     assert caught.value.code == Code.CONVERSION_LIMIT
+
+
+def test_spreadsheet_when_it_has_a_hundred_thousand_cells_and_more_then_all_are_read() -> None:
+    row = (
+        "<table:table-row>"
+        + '<table:table-cell office:value-type="string"><text:p>7</text:p></table:table-cell>' * 11
+        + "</table:table-row>"
+    )
+    body = open_document("spreadsheet", f'<table:table table:name="a">{row * 10_000}</table:table>')
+
+    assert page_of(body, "application/vnd.oasis.opendocument.spreadsheet").text.split().count("7") == 110_000
+
+
+@pytest.mark.parametrize(
+    ("mimetype", "build"),
+    [
+        (DOCX, lambda text: make_docx(b"<w:p><w:r><w:t>" + text + b"</w:t></w:r></w:p>")),
+        (
+            "application/x-fictionbook+xml",
+            lambda text: (
+                b'<FictionBook xmlns="http://www.gribuser.ru/xml/fictionbook/2.0"><body><section><p>'
+                + text
+                + b"</p></section></body></FictionBook>"
+            ),
+        ),
+    ],
+)
+def test_document_when_one_of_its_paragraphs_is_long_then_it_is_read(
+    mimetype: str, build: Callable[[bytes], bytes]
+) -> None:
+    text = b" ".join(b"w%d" % number for number in range(200_000))
+
+    assert page_of(build(text), mimetype).text.count("w") == 200_000
+
+
+@pytest.mark.parametrize(("message", "code"), [("IO error: out of memory", 904), ("IO error: it ends", 903)])
+def test_document_when_the_library_has_no_memory_left_then_that_is_a_limit(
+    message: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(xberg, "extract", fail)
+
+    with pytest.raises(ConversionFailed) as caught:
+        page_of(make_docx(b""), DOCX)
+
+    assert caught.value.code == code
 
 
 def test_document_when_its_text_is_too_long_then_fails_with_904(monkeypatch: pytest.MonkeyPatch) -> None:
