@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
-from typing import IO, Final, NamedTuple, TypeVar
+from typing import IO, Final, Generic, NamedTuple, TypeVar
 
 from searchcrawl.codes import Code, is_retried
 from searchcrawl.convert.archive_converter import ARCHIVE
@@ -28,6 +28,8 @@ from searchcrawl.worker_pool import WorkerPool
 #: So many bytes are kept of archives that were seen, and of those that were unpacked; and so many answers are known.
 _MAX_KEPT_BYTES: Final = 1 << 30
 _MAX_KNOWN: Final = 10_000
+#: A small archive counts as so many: it takes a folder, and its headers take memory.
+_LEAST_BYTES: Final = 16 << 10
 _PREFIX: Final = "searchcrawl-archives-"
 _LOCK: Final = "lock"
 _DIGEST_CHARACTERS: Final = 32
@@ -75,7 +77,36 @@ class _Seen(NamedTuple):
 
     headers: Headers
     written: Future[Path]
-    size: int
+
+
+class _Row(Generic[T]):
+    """Values by URL, the one that was not used for longest first, and the sum of their sizes."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[str, tuple[T, int]] = OrderedDict()
+        self._bytes = 0
+
+    def is_full(self) -> bool:
+        return self._bytes > _MAX_KEPT_BYTES
+
+    def put(self, url: str, value: T, size: int) -> None:
+        size = max(size, _LEAST_BYTES)
+        self._values[url] = value, size
+        self._bytes += size
+
+    def use(self, url: str) -> None:
+        if url in self._values:
+            self._values.move_to_end(url)
+
+    def pop(self, url: str) -> T | None:
+        value, size = self._values.pop(url, (None, 0))
+        self._bytes -= size
+        return value
+
+    def pop_oldest(self) -> tuple[str, T]:
+        url, (value, size) = self._values.popitem(last=False)
+        self._bytes -= size
+        return url, value
 
 
 class ArchiveShelf:
@@ -89,7 +120,9 @@ class ArchiveShelf:
         self._fetch = fetch
         self._registry = Registry()
         self._opened: OrderedDict[str, asyncio.Future[Unpacked | Fetched]] = OrderedDict()
-        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+        #: those of them that are on the disk
+        self._unpacked = _Row[Unpacked]()
+        self._seen = _Row[_Seen]()
         self._pool = WorkerPool(max_memory_bytes=MAX_FILE_MEMORY_BYTES)
         # One thread: what is deleted was written before. The event loop waits for no disk.
         self._files = ThreadPoolExecutor(1, thread_name_prefix="archives")
@@ -104,19 +137,20 @@ class ArchiveShelf:
         if self._closed or not self._is_archive(url, headers, body):
             return
         self._forget(url)
-        self._seen[url] = _Seen(headers, self._files.submit(self._write, body), len(body))
-        while sum(seen.size for seen in self._seen.values()) > _MAX_KEPT_BYTES:
-            self._delete_later(_delete_written, self._seen.popitem(last=False)[1].written)
+        self._seen.put(url, _Seen(headers, self._files.submit(self._write, body)), len(body))
+        while self._seen.is_full():
+            self._delete_later(_delete_written, self._seen.pop_oldest()[1].written)
 
     async def open(self, url: str) -> Unpacked | Fetched:
         """The archive with this URL, or the answer in its place; raises what fetching or unpacking it did."""
         opened = self._opened.get(url)
         if opened is None:
             opened = self._opened[url] = asyncio.ensure_future(self._open(url))
-            opened.add_done_callback(lambda done: self._forget_failure(url, done))
+            opened.add_done_callback(lambda done: self._settle(url, done))
             self._drop_oldest()
         else:
             self._opened.move_to_end(url)
+            self._unpacked.use(url)
         return await asyncio.shield(opened)
 
     async def close(self) -> None:
@@ -143,7 +177,7 @@ class ArchiveShelf:
         return Unpacked(await asyncio.to_thread(_inherit, fetched.headers, fetched.body), folder, kept, size)
 
     async def _get(self, url: str) -> Fetched:
-        if (seen := self._seen.pop(url, None)) is not None:
+        if (seen := self._seen.pop(url)) is not None:
             with suppress(OSError):  # It could not be written or read: it is fetched once more.
                 file = await asyncio.wrap_future(seen.written)
                 body = await asyncio.to_thread(file.read_bytes)
@@ -182,28 +216,36 @@ class ArchiveShelf:
     def _forget(self, url: str) -> None:
         opened = self._opened.get(url)
         if opened is not None and opened.done():
-            self._delete_unpacked(self._opened.pop(url))
-        if (seen := self._seen.pop(url, None)) is not None:
+            self._drop(url, opened)
+        if (seen := self._seen.pop(url)) is not None:
             self._delete_later(_delete_written, seen.written)
 
-    def _forget_failure(self, url: str, opened: asyncio.Future[Unpacked | Fetched]) -> None:
-        """Lets the next file ask once more after a failure that may be over then."""
-        if _may_pass(opened) and self._opened.get(url) is opened:
+    def _settle(self, url: str, opened: asyncio.Future[Unpacked | Fetched]) -> None:
+        """Notes what is on the disk, and lets the next file ask once more after a failure that may be over then."""
+        if self._opened.get(url) is not opened:
+            return
+        if _may_pass(opened):
             del self._opened[url]
+        elif (found := _find_files(opened)) is not None:
+            self._unpacked.put(url, found, found.size)
 
     def _drop_oldest(self) -> None:
         """Deletes archives that were not used for longest, so that few are on the disk; failures are small."""
-        sizes = {url: found.size for url, opened in self._opened.items() if (found := _find_files(opened)) is not None}
-        kept = sum(sizes.values())
-        for url, size in sizes.items():
-            if kept <= _MAX_KEPT_BYTES:
-                break
-            self._delete_unpacked(self._opened.pop(url))
-            kept -= size
+        while self._unpacked.is_full():
+            url, found = self._unpacked.pop_oldest()
+            del self._opened[url]
+            self._delete_later(_delete_tree, found.folder)
         while len(self._opened) > _MAX_KNOWN:
-            self._opened.popitem(last=False)
+            url, oldest = next(iter(self._opened.items()))
+            if not oldest.done():
+                # It is waited for: others go with the next one.
+                self._opened.move_to_end(url)
+                break
+            self._drop(url, oldest)
 
-    def _delete_unpacked(self, opened: asyncio.Future[Unpacked | Fetched]) -> None:
+    def _drop(self, url: str, opened: asyncio.Future[Unpacked | Fetched]) -> None:
+        del self._opened[url]
+        self._unpacked.pop(url)
         if (found := _find_files(opened)) is not None:
             self._delete_later(_delete_tree, found.folder)
 

@@ -15,6 +15,7 @@ from searchcrawl.convert import archive_shelf
 from searchcrawl.convert.archive_shelf import ArchiveShelf, Fetched, Unpacked, make_locked_folder
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.http.side_requests import SideRequestFailed
+from tests.growth import assert_linear
 from tests.office_files import make_zip
 
 ZIP = make_zip({"a.txt": b"words"})
@@ -71,6 +72,67 @@ def test_archives_when_too_much_is_kept_then_those_not_used_for_longest_are_fetc
     assert asyncio.run(open_all()) == [b"words"] * 5
     assert len(asked) > 3
     assert list(folder.iterdir()) == []
+
+
+def test_archives_when_more_are_known_than_may_be_then_what_was_unpacked_is_deleted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_shelf, "_MAX_KNOWN", 2)
+
+    async def fetch(url: str) -> Fetched:
+        return Fetched(200, (), ZIP)
+
+    async def open_many() -> int:
+        shelf = ArchiveShelf(fetch)
+        for number in range(5):
+            await shelf.open(f"http://a.test/{number}.zip")
+        await asyncio.to_thread(shelf._files.submit(int).result)
+        left = len([path for path in folder.glob("*/*") if path.is_dir()])
+        await shelf.close()
+        return left
+
+    assert asyncio.run(open_many()) == 2
+
+
+def test_archives_when_many_small_ones_are_kept_then_each_counts_for_what_it_takes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_shelf, "_MAX_KEPT_BYTES", 64 << 10)
+
+    async def fetch(url: str) -> Fetched:
+        return Fetched(404, (), b"")
+
+    async def note_many() -> int:
+        shelf = ArchiveShelf(fetch)
+        for number in range(10):
+            shelf.note(f"http://a.test/{number}.zip", (), ZIP)
+        await asyncio.to_thread(shelf._files.submit(int).result)
+        left = len([path for path in folder.glob("*/*") if path.is_dir()])
+        await shelf.close()
+        return left
+
+    assert asyncio.run(note_many()) == 4
+
+
+def test_archives_when_there_are_many_then_each_costs_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fetch(url: str) -> Fetched:
+        raise AssertionError(url)
+
+    async def unpack(shelf: ArchiveShelf, url: str) -> Unpacked:
+        return Unpacked((), folder / "none", {}, 1)
+
+    async def visit(count: int) -> None:
+        shelf = ArchiveShelf(fetch)
+        for number in range(count):
+            shelf.note(f"http://a.test/{number}.zip", (), ZIP)
+        for number in range(count):
+            await shelf.open(f"http://a.test/{number}.zip")
+        await shelf.close()
+
+    monkeypatch.setattr(ArchiveShelf, "_open", unpack)
+    monkeypatch.setattr(ArchiveShelf, "_write", lambda shelf, body: folder / "none" / "body")
+
+    assert_linear(lambda count: asyncio.run(visit(count)), int, smallest=500, largest=8_000)
 
 
 @pytest.mark.parametrize(
