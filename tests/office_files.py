@@ -94,9 +94,11 @@ def _entry(name: str, kind: int, first: int, length: int, *, right: int = _NONE,
     return head + bytes(36) + struct.pack("<LQ", first, length)
 
 
-def make_message(*, subject: str, sender: str, text: str) -> bytes:
+def make_message(*, subject: str, sender: str, text: str, html: str = "") -> bytes:
     """An Outlook message (MS-OXMSG) without recipients and attachments."""
-    values = {0x001A: "IPM.Note", 0x0037: subject, 0x0C1A: sender, 0x0C1F: "a@b.test", 0x1000: text}
+    values = {0x001A: "IPM.Note", 0x0037: subject, 0x0C1A: sender, 0x0C1F: "a@b.test", 0x1000: text} | (
+        {0x1013: html} if html else {}
+    )
     streams = {f"__substg1.0_{number:04X}001F": value.encode("utf-16-le") for number, value in values.items()}
     rows = b"".join(
         struct.pack("<HHLQ", 0x001F, number, 6, len(value.encode("utf-16-le")) + 2) for number, value in values.items()

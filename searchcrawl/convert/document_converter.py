@@ -13,6 +13,7 @@ from searchcrawl.convert.containers import ENCRYPTED
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, ConversionContext, Converter, run_in_process
 from searchcrawl.convert.file_properties import Properties, read_ole_properties, read_rtf_properties
 from searchcrawl.convert.formats import BY_TYPE, FORMATS, Format
+from searchcrawl.convert.mail_text import hide_html, simplify_mail
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.encoding import decode_text
 from searchcrawl.items import Page
@@ -26,7 +27,9 @@ _UNLIMITED: Final = 1 << 31
 #: What the library adds to headings of office files.
 _STYLE: Final = re.compile(r" \(style_name: [^()\n]{1,80}\)$", re.MULTILINE)
 #: Formats whose subject is their title.
-_MAILS: Final = frozenset({"message/rfc822", "application/vnd.ms-outlook"})
+_MAIL: Final = "message/rfc822"
+_MESSAGE: Final = "application/vnd.ms-outlook"
+_MAILS: Final = frozenset({_MAIL, _MESSAGE})
 _OLD_OFFICE: Final = frozenset({"application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"})
 _RTF: Final = "application/rtf"
 _DOCBOOK: Final = "application/docbook+xml"
@@ -47,6 +50,10 @@ def convert_document(body: bytes, context: ConversionContext) -> Page:
     if form.is_text:
         text, charset = decode_text(body, content_type=context.content_type, default_charset=context.default_charset)
         body = text.encode("utf-8", "replace")
+    elif form is BY_TYPE[_MAIL]:
+        body = simplify_mail(body, context.default_charset)
+    elif form is BY_TYPE[_MESSAGE]:
+        body = hide_html(body)
     found = asyncio.run(_extract(body, form))
     text = found.content if form.is_text else _STYLE.sub("", found.content)
     return build_page(context, text=text, charset=charset, **_read_fields(found.metadata, text, body, form))

@@ -13,6 +13,7 @@ from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.data_converter import convert_csv, convert_json
 from searchcrawl.convert.document_converter import DOCUMENTS, convert_document
 from searchcrawl.convert.file_properties import read_ole_properties, read_rtf_properties
+from searchcrawl.convert.mail_text import hide_html, simplify_mail
 from searchcrawl.convert.xml_converter import convert_xml
 from searchcrawl.exceptions import ConversionFailed
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
@@ -33,6 +34,28 @@ _CONTEXT: Final = ConversionContext(url=URL, user_agent="searchcrawl")
 def container(body: bytes) -> None:
     find_zip_type(body)
     find_ole_type(body)
+
+
+@declare(
+    *("Content-Type: multipart/alternative; boundary=b\n", "Content-Type: text/html\n", "Content-Type: text/plain\n"),
+    *("Content-Type: message/rfc822\n", "Content-Transfer-Encoding: base64\n", "Content-Disposition: attachment\n"),
+    *("Content-Transfer-Encoding: quoted-printable\n", "boundary*1*=utf-8''b", "\n\n", "\n--b\n", "\n--b--\n", "\r\n"),
+    *("=FC=\n", "<style>", "__substg1.0_10130102\0".encode("utf-16-le"), *ODD_BYTES),
+    most=BODY,
+    grown=[
+        lambda n: "Content-Type: multipart/mixed; boundary=b\n\n" + "--b\n\nx\n" * n,
+        lambda n: "Content-Type: multipart/mixed; boundary=b\n\n--b\n" * n,
+        lambda n: "Content-Type: multipart/mixed; boundary=b\n\n" + "--b" * n,
+        lambda n: "Content-Type: message/rfc822\n\n" * n,
+        lambda n: "Content-Type: text/html\n " + "\n " * n,
+        lambda n: "Content-Type: text/html" + ';a="b\\' * n,
+        lambda n: "Content-Type: text/html\n" * n,
+        lambda n: "__substg1.0_10130102\0" * n,
+    ],
+)
+def mail(body: bytes) -> None:
+    simplify_mail(body, "windows-1252")
+    hide_html(body)
 
 
 @declare(
