@@ -127,7 +127,7 @@ class LogError(SearchcrawlError):
 
 
 class DiskFull(SearchcrawlError):
-    """A disk of the project is full, or has less space left than must be kept free."""
+    """A disk of the project is full, or has less space left than must be kept free; so is that of temporary files."""
 
 
 class CacheError(SearchcrawlError):

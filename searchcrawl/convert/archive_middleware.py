@@ -19,11 +19,11 @@ from searchcrawl.convert.archive_fetching import ArchiveFetching, ArchiveRefused
 from searchcrawl.convert.archive_reader import MARK, find_archive, is_called_archive
 from searchcrawl.convert.archive_shelf import ArchiveShelf, Fetched, Unpacked
 from searchcrawl.convert.detection import detect
-from searchcrawl.exceptions import ConversionFailed, WorkersUnavailable
+from searchcrawl.exceptions import ConversionFailed, DiskFull, WorkersUnavailable
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim
-from searchcrawl.items import Claim, Headers, Hop, Link
+from searchcrawl.items import Claim, Headers, Hop, Link, Outcome
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.redirects import write_target
@@ -98,9 +98,10 @@ class ArchiveMiddleware:
             raise _build_failed(outermost, request, claim, error) from error
         except ConversionFailed as error:
             raise build_visit_end(request, claim, error.code, error=f"{error}") from error
-        except WorkersUnavailable as error:
+        except (WorkersUnavailable, DiskFull) as error:
+            # It says nothing against the file: the next run visits it.
             self._shutdown.fail(error)
-            raise
+            raise VisitEnded(Outcome(claim=claim, code=Code.NOT_FETCHED, error=str(error), released=True)) from error
         if isinstance(found, Fetched):
             return _answer_without(found, request, claim, is_member=is_member)
         return await self._answer_from(found, path, request, claim)

@@ -103,10 +103,18 @@ def list_members(body: bytes, name: str) -> Iterator[Member]:
         ) from error
 
 
+def try_unpack(body: bytes, name: str, folder: str) -> tuple[dict[str, Kept], int] | OSError:
+    """What ``unpack`` returns, or the error of the disk: raised in a worker process it would count against the archive."""
+    try:
+        return unpack(body, name, folder)
+    except OSError as error:
+        return error
+
+
 def unpack(body: bytes, name: str, folder: str) -> tuple[dict[str, Kept], int]:
     """Writes the files of an archive to ``folder``, called by their numbers; what is at each path, and their bytes.
 
-    Runs in a worker process. Raises what ``list_members`` does.
+    Raises what ``list_members`` does, and OSError where they cannot be written.
     """
     limits, kept = _Limits(len(body)), dict[str, Kept]()
     for number, member in enumerate(list_members(body, name)):

@@ -17,10 +17,10 @@ from typing import IO, Final, Generic, NamedTuple, TypeVar
 
 from searchcrawl.codes import Code, is_retried
 from searchcrawl.convert.archive_converter import ARCHIVE
-from searchcrawl.convert.archive_reader import Kept, find_archive, unpack
+from searchcrawl.convert.archive_reader import Kept, find_archive, try_unpack
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES
 from searchcrawl.convert.registry import Registry
-from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.exceptions import ConversionFailed, DiskFull
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.items import ARCHIVE_ETAG, Headers
 from searchcrawl.worker_pool import WorkerPool
@@ -142,7 +142,10 @@ class ArchiveShelf:
             self._delete_later(_delete_written, self._seen.pop_oldest()[1].written)
 
     async def open(self, url: str) -> Unpacked | Fetched:
-        """The archive with this URL, or the answer in its place; raises what fetching or unpacking it did."""
+        """The archive with this URL, or the answer in its place.
+
+        Raises what fetching or unpacking it did, and DiskFull where its files cannot be written.
+        """
         opened = self._opened.get(url)
         if opened is None:
             opened = self._opened[url] = asyncio.ensure_future(self._open(url))
@@ -167,13 +170,19 @@ class ArchiveShelf:
         fetched = await self._get(url)
         if fetched.status != HTTPStatus.OK or not self._is_archive(url, fetched.headers, fetched.body):
             return fetched._replace(body=b"")
-        folder = await asyncio.wrap_future(self._files.submit(self._make_folder))
+        try:
+            folder = await asyncio.wrap_future(self._files.submit(self._make_folder))
+        except OSError as error:
+            raise _build_full(error) from error
         name = find_file_name(fetched.headers, url)
         try:
-            kept, size = await asyncio.wrap_future(self._pool.submit(unpack, fetched.body, name, str(folder)))
+            unpacked = await asyncio.wrap_future(self._pool.submit(try_unpack, fetched.body, name, str(folder)))
+            if isinstance(unpacked, OSError):
+                raise _build_full(unpacked)
         except BaseException:
             await asyncio.to_thread(_delete_tree, folder)
             raise
+        kept, size = unpacked
         return Unpacked(await asyncio.to_thread(_inherit, fetched.headers, fetched.body), folder, kept, size)
 
     async def _get(self, url: str) -> Fetched:
@@ -201,7 +210,11 @@ class ArchiveShelf:
 
     def _write(self, body: bytes) -> Path:
         file = self._make_folder() / "body"
-        file.write_bytes(body)
+        try:
+            file.write_bytes(body)
+        except OSError:
+            _delete_tree(file.parent)
+            raise
         return file
 
     def _make_folder(self) -> Path:
@@ -274,6 +287,10 @@ def _find_files(opened: asyncio.Future[Unpacked | Fetched]) -> Unpacked | None:
         return None
     found = opened.result()
     return found if isinstance(found, Unpacked) else None
+
+
+def _build_full(error: OSError) -> DiskFull:
+    return DiskFull(f"{tempfile.gettempdir()}: archives cannot be unpacked there: {error.strerror or error}")
 
 
 def _may_pass(opened: asyncio.Future[Unpacked | Fetched]) -> bool:

@@ -15,9 +15,12 @@ import pytest
 
 from searchcrawl.selftest.final_state import differences, inconsistencies
 from tests import backends, kill_site
+from tests.acceptance.support_project import new_project
+from tests.acceptance.support_stories import source
 from tests.crawl_forks import Forks
 from tests.final_state import read_state
 from tests.kill_rounds import KILLED, Kind, initial
+from tests.office_files import make_zip
 from tests.site.client import SiteProcess
 from tests.small_disk import SmallDisk, may_mount, small_disk
 
@@ -143,6 +146,31 @@ def test_s5_disk_when_little_room_is_left_then_the_run_ends_before_it_is_full(
     assert line.startswith(f"searchcrawl: {project}/var/")
     assert "100 MB are kept free (SEARCHCRAWL_MIN_FREE_MB)" in line
     assert as_undisturbed(kind, found) == []
+
+
+@pytest.mark.usefixtures("mounting")
+def test_s5_disk_when_archives_cannot_be_unpacked_then_exit_7_and_their_files_are_visited_with_room(
+    tmp_path: Path,
+) -> None:
+    with SiteProcess() as site:
+        site.set_page("full.acme.test", "/", '<a href="/pack.zip">pack</a>')
+        packed = make_zip(
+            {name: os.urandom(100_000).hex().encode() for name in ("one.txt", "two.txt")} | {"three.txt": b"barometer"}
+        )
+        site.set_page("full.acme.test", "/pack.zip", packed, content_type="application/zip")
+        project = new_project(tmp_path / "project", site, **source(site, "full.acme.test"))
+        temporary = tmp_path / "temporary"
+        with small_disk(temporary, 100) as disk:
+            full = disk.searchcrawl(project.folder, "crawl", "demo", TMPDIR=str(temporary))
+            blamed = project.codes()
+            disk.grow(ROOM)
+            last = disk.searchcrawl(project.folder, "crawl", "demo", TMPDIR=str(temporary))
+
+    assert (full.returncode, last.returncode) == (7, 0)
+    [line] = full.stderr.splitlines()
+    assert line == f"searchcrawl: {temporary}: archives cannot be unpacked there: No space left on device"
+    assert not [url for url, code in blamed.items() if "!/" in url and code]
+    assert project.codes()["full.acme.test/pack.zip!/three.txt"] == 200
 
 
 @pytest.mark.usefixtures("mounting")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from searchcrawl.convert.archive_converter import convert_archive
-from searchcrawl.convert.archive_reader import find_archive, is_called_archive, unpack
+from searchcrawl.convert.archive_reader import find_archive, is_called_archive, try_unpack
 from searchcrawl.convert.containers import find_ole_type, find_zip_type
 from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.data_converter import convert_csv, convert_json
@@ -80,7 +80,7 @@ def mail(body: bytes) -> None:
 def archive(body: bytes) -> None:
     convert_archive(body, replace(_CONTEXT, url="http://a.test/a.gz"))
     with tempfile.TemporaryDirectory() as folder:
-        unpack(body, "a.gz", folder)
+        try_unpack(body, "a.gz", folder)
     find_archive(body[:2_000].decode("latin-1"))
     is_called_archive(body[:2_000].decode("latin-1"))
 

@@ -13,7 +13,7 @@ import pytest
 from searchcrawl.codes import Code
 from searchcrawl.convert import archive_shelf
 from searchcrawl.convert.archive_shelf import ArchiveShelf, Fetched, Unpacked, make_locked_folder
-from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.exceptions import ConversionFailed, DiskFull
 from searchcrawl.http.side_requests import SideRequestFailed
 from tests.growth import assert_linear
 from tests.office_files import make_zip
@@ -175,6 +175,44 @@ def test_archive_when_it_cannot_be_unpacked_then_nothing_of_it_is_left(folder: P
         return left
 
     assert asyncio.run(open_broken()) == []
+
+
+def test_archive_when_its_disk_is_full_then_that_is_not_its_fault(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fetch(url: str) -> Fetched:
+        return Fetched(200, (), ZIP)
+
+    def make_full_folder(shelf: ArchiveShelf) -> Path:
+        made = folder / "full"
+        made.mkdir()
+        (made / "0").symlink_to("/dev/full")
+        return made
+
+    async def open_archive() -> None:
+        shelf = ArchiveShelf(fetch)
+        try:
+            await shelf.open("http://a.test/1.zip")
+        finally:
+            await shelf.close()
+
+    monkeypatch.setattr(ArchiveShelf, "_make_folder", make_full_folder)
+
+    with pytest.raises(DiskFull, match=rf"{folder}: .*No space left on device"):
+        asyncio.run(open_archive())
+    assert list(folder.iterdir()) == []
+
+
+def test_archive_when_no_folder_can_be_made_then_that_is_not_its_fault(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fetch(url: str) -> Fetched:
+        return Fetched(200, (), ZIP)
+
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "none"))
+
+    with pytest.raises(DiskFull, match="No such file or directory"):
+        asyncio.run(ArchiveShelf(fetch).open("http://a.test/1.zip"))
 
 
 def test_archive_in_an_archive_when_it_cannot_be_read_then_fails_and_is_not_gone(folder: Path) -> None:
