@@ -32,6 +32,7 @@ _SEVERAL_LINES: Final = re.compile(rf"({_FLAG})|(?![\n\t])[{_STEERING}]")
 #: Begins at no second blank: blanks at the end of a text would be tried from each of them on.
 _WORD: Final = re.compile(r"(?<! ) *+[^ ]+")
 _USUAL_WIDTH: Final = 80
+_STANDARD_OUTPUT: Final = 1
 
 
 def to_one_line(text: str) -> str:
@@ -97,6 +98,14 @@ def guard_streams(*, alter_errors: Callable[[str], str]) -> None:
         sys.stdout = cast(TextIO, GuardedStream(sys.stdout or _open_nowhere()))
     if not isinstance(sys.stderr, GuardedStream):
         sys.stderr = cast(TextIO, GuardedStream(sys.stderr or _open_nowhere(), alter_errors))
+
+
+def send_prints_to_errors() -> None:
+    """Has all that this process and its libraries write to standard output go to standard error."""
+    sys.stdout = sys.stderr
+    # Python sets it to None where the caller has closed it.
+    if (errors := cast("TextIO | None", sys.stderr)) is not None:
+        os.dup2(errors.fileno(), _STANDARD_OUTPUT)
 
 
 def _open_nowhere() -> TextIO:

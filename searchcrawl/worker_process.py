@@ -22,6 +22,7 @@ from typing import Any, Final
 from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConversionFailed, DocumentError, WorkerLost
+from searchcrawl.terminal import send_prints_to_errors
 
 #: The exit code of a process whose memory is too small for its task alone.
 NO_MEMORY: Final = 77
@@ -141,7 +142,11 @@ def spawn(serve: Callable[..., None], *args: Any, is_leaf: bool = True) -> tuple
 
 
 def follow_owner() -> None:
-    """Leaves signals to the process that started this one, and has this one end with it."""
+    """Leaves signals to the process that started this one, and has this one end with it.
+
+    What is printed here goes to standard error: standard output is for what the owner answers.
+    """
+    send_prints_to_errors()
     for number in _OF_OWNER:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _OF_OWNER)

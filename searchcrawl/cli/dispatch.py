@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from searchcrawl import __version__
 from searchcrawl.cli import commands, later
-from searchcrawl.cli.output import drop_output, flush_output, guard_output, print_error, print_line, print_note
+from searchcrawl.cli.output import (
+    answers_apart,
+    drop_output,
+    flush_output,
+    guard_output,
+    print_error,
+    print_line,
+    print_note,
+)
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.exit_codes import Exit, exit_of
 
@@ -81,6 +89,11 @@ def _run_own(name: str, argv: list[str]) -> int:
     command.add_options(parser)
     at = argv.index(name)
     opts, args = parser.parse_known_args([*argv[1:at], *argv[at + 1 :]])
+    with answers_apart():
+        return _run_command(command, args, opts)
+
+
+def _run_command(command: Command, args: list[str], opts: argparse.Namespace) -> int:
     command.process_options(args, opts)
     if command.requires_crawler_process:
         from searchcrawl.cli.python_spiders import make_process  # noqa: PLC0415  # heavy

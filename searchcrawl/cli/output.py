@@ -31,6 +31,8 @@ _WIDTH_IN_PIPES: Final = 10_000
 #: Of a table: what is beside its columns, and between two of them.
 _BORDERS: Final = 2
 _GAP: Final = 2
+#: Standard output, while ``sys.stdout`` is standard error.
+_APART: Final[list[TextIO]] = []
 #: The least width to which a URL or a path is folded.
 _FOLDED: Final = 16
 
@@ -41,20 +43,45 @@ def guard_output() -> None:
     guard_logs(alter=redact)
 
 
+@contextmanager
+def answers_apart() -> Iterator[None]:
+    """Has what code of users and libraries prints go to standard error: standard output has what a command answers."""
+    _APART.append(sys.stdout)
+    sys.stdout = sys.stderr
+    try:
+        yield
+    finally:
+        sys.stdout = _APART.pop()
+
+
+@contextmanager
+def prints_among_answers() -> Iterator[None]:
+    """Undoes that for a spider in Python, which may print and write its items there."""
+    before, sys.stdout = sys.stdout, _answers()
+    try:
+        yield
+    finally:
+        sys.stdout = before
+
+
+def _answers() -> TextIO:
+    return _APART[-1] if _APART else sys.stdout
+
+
 def drop_output() -> None:
     """Has nothing more written to standard output, whose reader has ended (``| head``); not at exit either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), _answers().fileno())
 
 
 def flush_output() -> None:
     """Hands over what was written so far, for a process that is to end at once."""
-    sys.stdout.flush()
+    _answers().flush()
     sys.stderr.flush()
 
 
 def is_on_terminal() -> bool:
     """Whether a person reads standard output as it is written."""
-    return sys.stdout.isatty()
+    return _answers().isatty()
 
 
 def print_line(text: str = "", *, hang: int | None = None) -> None:
@@ -62,12 +89,12 @@ def print_line(text: str = "", *, hang: int | None = None) -> None:
 
     ``hang``: by how many columns further lines are indented; if it is None, by two more than the first.
     """
-    _write_line(sys.stdout, to_one_line(text), hang)
+    _write_line(_answers(), to_one_line(text), hang)
 
 
 def print_text(text: str) -> None:
     """Writes a text of our own as it is, on as many lines as it has."""
-    sys.stdout.write(text.rstrip("\n") + "\n")
+    _answers().write(text.rstrip("\n") + "\n")
 
 
 def print_note(text: str) -> None:
@@ -105,7 +132,7 @@ def print_warnings(errors: Iterable[Exception]) -> None:
 
 def print_object(value: Mapping[str, Any]) -> None:
     """Writes one JSON object on one line."""
-    sys.stdout.write(escape_json(orjson.dumps(value).decode()) + "\n")
+    _answers().write(escape_json(orjson.dumps(value).decode()) + "\n")
 
 
 def print_objects(values: Iterable[Mapping[str, Any]]) -> None:
@@ -118,13 +145,13 @@ def print_lists(
     head: Mapping[str, Any], lists: Mapping[str, Iterable[Mapping[str, Any]]], tail: Mapping[str, Any]
 ) -> None:
     """Writes one JSON object on one line: ``head``, then lists that need not fit into memory, then ``tail``."""
-    sys.stdout.write(escape_json(orjson.dumps(head).decode())[:-1])
+    _answers().write(escape_json(orjson.dumps(head).decode())[:-1])
     for name, values in lists.items():
-        sys.stdout.write(f',"{name}":[')
+        _answers().write(f',"{name}":[')
         for number, value in enumerate(values):
-            sys.stdout.write("," * bool(number) + escape_json(orjson.dumps(value).decode()))
-        sys.stdout.write("]")
-    sys.stdout.write("," + escape_json(orjson.dumps(tail).decode())[1:] + "\n")
+            _answers().write("," * bool(number) + escape_json(orjson.dumps(value).decode()))
+        _answers().write("]")
+    _answers().write("," + escape_json(orjson.dumps(tail).decode())[1:] + "\n")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
@@ -140,7 +167,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, tit
     cells = [tuple("" if cell is None else str(cell) for cell in row) for row in listed]
     if title is not None:
         print_line(title)
-    width = find_width(sys.stdout)
+    width = find_width(_answers())
     widths = None if width is None else fit_columns([columns, *cells], width - _BORDERS - _GAP * (len(columns) - 1))
     if width is not None and widths is None:
         _print_cells(columns, cells)
@@ -205,7 +232,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
 
 def console_for_answers() -> Console:
     """A console on standard output: as wide as the terminal, without colour and wrapping elsewhere."""
-    return make_console(sys.stdout, width=None if sys.stdout.isatty() else _WIDTH_IN_PIPES)
+    return make_console(_answers(), width=None if _answers().isatty() else _WIDTH_IN_PIPES)
 
 
 def styled(text: str, style: str = "") -> Text:

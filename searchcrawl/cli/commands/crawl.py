@@ -22,7 +22,7 @@ from searchcrawl.cli.after_run import follow_run
 from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.urls import url_line
 from searchcrawl.cli.jobs import JOB, find_job, list_overrides, note_failed_job
-from searchcrawl.cli.output import flush_output, print_error, print_note, print_object
+from searchcrawl.cli.output import flush_output, print_error, print_note, print_object, prints_among_answers
 from searchcrawl.cli.python_spiders import restore_log, run_python_spider
 from searchcrawl.cli.summary import show_summary
 from searchcrawl.comparison.look import look_at_index
@@ -198,7 +198,8 @@ class CrawlCommand(Command):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "there is no process that could crawl")
         restore_log(self.load_settings(), self.default_settings)
         try:
-            return run_python_spider(self.crawler_process, spider, opts)
+            with prints_among_answers():
+                return run_python_spider(self.crawler_process, spider, opts)
         except ScrapyUsageError as error:
             raise UsageError(str(error)) from error
 
