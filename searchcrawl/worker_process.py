@@ -22,6 +22,7 @@ from typing import Any, Final
 from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConversionFailed, DocumentError, WorkerLost
+from searchcrawl.own_code import name_error
 from searchcrawl.terminal import send_prints_to_errors
 
 #: The exit code of a process whose memory is too small for its task alone.
@@ -178,7 +179,7 @@ def unpack(data: bytearray) -> Any:
 
 def format_error(error: Exception) -> str:
     """The message of an error, without control characters: it may quote the page, and goes to rows, logs and terminals."""
-    text = f"{type(error).__name__}: {error}"[:500]
+    text = name_error(error)[:500]
     return "".join(character if character.isprintable() else " " for character in text)
 
 

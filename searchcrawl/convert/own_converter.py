@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from searchcrawl.codes import Code
 from searchcrawl.convert.build_page import build_page
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, ConversionContext, Converter, run_in_process
+from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.items import Page
+from searchcrawl.own_code import ordinary_errors
 from searchcrawl.plugins import Converted, DocumentConverter
 from searchcrawl.sources.plugin_classes import find_class
 from searchcrawl.sources.project import Project
+from searchcrawl.worker_process import format_error
 
 #: The objects of this process, by name; in the process of a crawl there are none.
 _made: Final[dict[str, DocumentConverter]] = {}
@@ -27,11 +31,23 @@ class OwnConversion:
     root: str
 
     def __call__(self, body: bytes, context: ConversionContext) -> Page:
-        """The page of a body; raises whatever the class does, which is 903."""
+        """The page of a body; whatever the class raises becomes ConversionFailed (903) with its name."""
+        try:
+            with ordinary_errors():
+                converted = self._make().convert(body, url=context.url, mimetype=context.mimetype)
+        except MemoryError:
+            raise
+        except Exception as error:
+            message = f"{self.plugin}: {format_error(error)}"
+            raise ConversionFailed(message, code=Code.CONVERSION_FAILED) from error
+        return page_of_plugin(converted, self.plugin, context)
+
+    def _make(self) -> DocumentConverter:
+        """The object of this process."""
         converter = _made.get(self.plugin)
         if converter is None:
             converter = _made[self.plugin] = find_class(self.plugin, Path(self.root))()
-        return page_of_plugin(converter.convert(body, url=context.url, mimetype=context.mimetype), self.plugin, context)
+        return converter
 
 
 def page_of_plugin(converted: Any, plugin: str, context: ConversionContext) -> Page:

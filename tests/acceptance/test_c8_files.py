@@ -286,7 +286,7 @@ def test_c8_files_when_they_are_bad_then_each_has_a_code_and_a_line(seen: Seen) 
             assert seen.rows[path]["error"]
     assert "needs a password" in seen.rows["/protected.docx"]["error"]
     assert seen.rows["/die.note"]["error"].startswith("notes_of_site:Notes: the process died")
-    assert seen.rows["/raise.note"]["error"].startswith("LookupError: no such note")
+    assert seen.rows["/raise.note"]["error"].startswith("notes_of_site:Notes: LookupError: no such note")
 
 
 def test_c8_archives_when_crawled_then_each_file_in_them_is_one_document(seen: Seen) -> None:

@@ -36,6 +36,8 @@ class Notes:
             case b"die": os._exit(3)
             case b"raise": raise LookupError("no such word")
             case b"wrong": return "text"
+            case b"leave": raise SystemExit("no licence")
+            case b"steer": raise LookupError("a\\x1b]0;b")
         return Converted(text=f"{body.decode()} {self.made != os.getppid()}", title=url, values={"created": mimetype})
 
 class Nothing: ...
@@ -69,7 +71,7 @@ def test_own_converter_when_files_fail_it_in_any_way_then_each_costs_one_documen
 
     async def process() -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for body in ("one", "raise", "hang", "wrong", "die", "swell", "two"):
+        for body in ("one", "raise", "hang", "wrong", "die", "swell", "leave", "steer", "two"):
             document = replace(factories.document(body), page=None, mimetype="text/x-note")
             result = pipeline.process_item(document)
             found[body] = await result if isinstance(result, Awaitable) else result
@@ -81,14 +83,13 @@ def test_own_converter_when_files_fail_it_in_any_way_then_each_costs_one_documen
     assert [ends[body].page.text for body in ("one", "two")] == ["one True", "two True"]
     assert ends["one"].page.found == (("meta:created", ("text/x-note",)),)
     assert ends["one"].converter == "notes_of_test:Notes"
-    assert {body: end.code for body, end in ends.items() if body not in {"one", "two"}} == {
-        "raise": Code.CONVERSION_FAILED,
-        "wrong": Code.CONVERSION_FAILED,
-        "hang": Code.CONVERSION_LIMIT,
-        "die": Code.CONVERSION_LIMIT,
-        "swell": Code.CONVERSION_LIMIT,
-    }
-    assert ends["raise"].error.startswith("LookupError: no such word")
+    codes = {body: end.code for body, end in ends.items() if body not in {"one", "two"}}
+    failed, limited = ("raise", "wrong", "leave", "steer"), ("hang", "die", "swell")
+    assert codes == dict.fromkeys(failed, Code.CONVERSION_FAILED) | dict.fromkeys(limited, Code.CONVERSION_LIMIT)
+    assert ends["raise"].error.startswith("notes_of_test:Notes: LookupError: no such word")
+    assert ends["wrong"].error.startswith("TypeError: notes_of_test:Notes must return a Converted (got str)")
+    assert ends["leave"].error.startswith("notes_of_test:Notes: SystemExit: no licence")
+    assert ends["steer"].error.startswith("notes_of_test:Notes: LookupError: a ]0;b")
     assert ends["hang"].error.startswith("notes_of_test:Notes: took longer than 3 s")
 
 
