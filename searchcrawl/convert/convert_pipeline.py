@@ -12,7 +12,7 @@ from searchcrawl.changed_copy import copy_with
 from searchcrawl.codes import Code
 from searchcrawl.convert.conversion_pool import ConversionPool
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
-from searchcrawl.convert.own_converter import list_own_converters
+from searchcrawl.convert.own_converter import list_own_converters, refuse_wrong_converters
 from searchcrawl.convert.registry import Registry
 from searchcrawl.exceptions import DocumentError, WorkerLost, WorkersUnavailable
 from searchcrawl.html.links import MAX_LINKS
@@ -56,6 +56,7 @@ class ConvertPipeline:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ConvertPipeline:
         run = stages_of(crawler).get(Run)
+        refuse_wrong_converters(run.project)
         return cls(
             crawler.stats,
             user_agent=run.source.robots.user_agent or run.project.user_agent,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -10,12 +11,14 @@ from typing import Any, Final
 from searchcrawl.codes import Code
 from searchcrawl.convert.build_page import build_page
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, ConversionContext, Converter, run_in_process
-from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.exceptions import ConfigurationError, ConversionFailed
 from searchcrawl.items import Page
 from searchcrawl.own_code import ordinary_errors
 from searchcrawl.plugins import Converted, DocumentConverter
+from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.plugin_classes import find_class
-from searchcrawl.sources.project import Project
+from searchcrawl.sources.project import FILE, Project
+from searchcrawl.worker_pool import WorkerPool
 from searchcrawl.worker_process import format_error
 
 #: The objects of this process, by name; in the process of a crawl there are none.
@@ -41,6 +44,11 @@ class OwnConversion:
             message = f"{self.plugin}: {format_error(error)}"
             raise ConversionFailed(message, code=Code.CONVERSION_FAILED) from error
         return page_of_plugin(converted, self.plugin, context)
+
+    def try_make(self) -> None:
+        """Makes the object of this process; raises whatever the class does."""
+        with ordinary_errors():
+            self._make()
 
     def _make(self) -> DocumentConverter:
         """The object of this process."""
@@ -73,3 +81,27 @@ def list_own_converters(project: Project) -> Iterator[Converter]:
             is_text=mimetype.startswith("text/"),
             max_memory_bytes=MAX_FILE_MEMORY_BYTES,
         )
+
+
+def find_converter_errors(project: Project) -> list[ConfigurationError]:
+    """The converters that searchcrawl.toml names and that cannot be made, which is tried where they are to run.
+
+    Raises WorkersUnavailable.
+    """
+    if not project.converters:
+        return []
+    errors: list[ConfigurationError] = []
+    with closing(WorkerPool(max_memory_bytes=MAX_FILE_MEMORY_BYTES)) as pool:
+        for mimetype, plugin in project.converters.items():
+            try:
+                pool.submit(OwnConversion(plugin, str(project.root)).try_make).result()
+            except ConversionFailed as error:
+                key = join_key(("converters", mimetype))
+                errors.append(ConfigurationError(FILE, key, f'cannot be made: {error} (got "{plugin}")'))
+    return errors
+
+
+def refuse_wrong_converters(project: Project) -> None:
+    """Raises ConfigurationError for the first of them."""
+    for error in find_converter_errors(project):
+        raise error

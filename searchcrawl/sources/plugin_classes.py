@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -63,7 +64,32 @@ def import_class(plugin: str, methods: Sequence[str], *, file: str, key: str, ro
     missing = [method for method in methods if not callable(getattr(found, method, None))]
     if missing:
         raise ConfigurationError(file, key, f'has no method {", ".join(missing)} (got "{plugin}")')
+    if methods and (needed := _find_arguments(found)):
+        raise ConfigurationError(file, key, f'must be made without arguments: {needed} (got "{plugin}")')
     return found
+
+
+def import_converter(plugin: str, *, file: str, key: str, root: Path) -> Any:
+    """The class of a converter; raises ConfigurationError as ``import_class`` does."""
+    found = import_class(plugin, ["convert"], file=file, key=key, root=root)
+    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
+    if any(is_kind(found.convert) for is_kind in kinds):
+        raise ConfigurationError(
+            file, key, f'convert must be an ordinary method, without async and yield (got "{plugin}")'
+        )
+    return found
+
+
+def _find_arguments(found: type) -> str:
+    """Why a class cannot be made without arguments; empty where it can, or does not tell."""
+    try:
+        inspect.signature(found).bind()
+    except TypeError as error:
+        return str(error)
+    except ValueError:
+        # A class of an extension module has no signature.
+        return ""
+    return ""
 
 
 def import_spider(plugin: str, *, file: str, key: str, root: Path) -> Any:

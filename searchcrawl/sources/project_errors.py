@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.checking import guess, join_key, quote_value
-from searchcrawl.sources.plugin_classes import import_class
+from searchcrawl.sources.plugin_classes import import_converter
 from searchcrawl.sources.project import FILE, Project
 
 
@@ -13,7 +13,7 @@ def find_project_errors(project: Project) -> list[ConfigurationError]:
     errors = _find_unknown_sources(project)
     for mimetype, plugin in project.converters.items():
         try:
-            import_class(plugin, ["convert"], file=FILE, key=join_key(("converters", mimetype)), root=project.root)
+            import_converter(plugin, file=FILE, key=join_key(("converters", mimetype)), root=project.root)
         except ConfigurationError as error:
             errors.append(error)
     return errors

@@ -89,7 +89,7 @@ def _check() -> tuple[int, Sequence[ConfigurationError], Sequence[ConfigurationE
     if project is None:
         return 0, errors, ()
     sources, more = load_sources(project)
-    errors = [*errors, *more]
+    errors = [*errors, *_try_converters(project, errors), *more]
     for source in sources.values():
         try:
             errors += find_in_source(project, source)
@@ -98,6 +98,16 @@ def _check() -> tuple[int, Sequence[ConfigurationError], Sequence[ConfigurationE
     errors += find_name_clashes(root)
     doubts = [*find_doubts(project), *(ConfigurationError(each.file, "", each.text) for each in _find_gone(project))]
     return len(sources), errors, doubts
+
+
+def _try_converters(project: Project, errors: Sequence[ConfigurationError]) -> Sequence[ConfigurationError]:
+    """The converters that cannot be made, without those of which ``errors`` already has something."""
+    if not project.converters:
+        return ()
+    from searchcrawl.convert.own_converter import find_converter_errors  # noqa: PLC0415  # most projects have none
+
+    named = {(error.file, error.key) for error in errors}
+    return [each for each in find_converter_errors(project) if (each.file, each.key) not in named]
 
 
 def explain_unknown(project: Project, name: str, error: UnknownSource) -> UnknownSource:

@@ -13,7 +13,7 @@ from scrapy.utils.test import get_crawler
 
 from searchcrawl.codes import Code
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
-from searchcrawl.convert.own_converter import list_own_converters
+from searchcrawl.convert.own_converter import find_converter_errors, list_own_converters
 from searchcrawl.convert.registry import Registry
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
@@ -41,6 +41,20 @@ class Notes:
         return Converted(text=f"{body.decode()} {self.made != os.getppid()}", title=url, values={"created": mimetype})
 
 class Nothing: ...
+
+class Choosy(Notes):
+    def __init__(self, language): ...
+
+class Late(Notes):
+    async def convert(self, body, *, url, mimetype): ...
+
+class Many(Notes):
+    def convert(self, body, *, url, mimetype):
+        yield body
+
+class Unable(Notes):
+    def __init__(self):
+        raise LookupError("no model")
 """
 
 
@@ -105,6 +119,12 @@ def test_own_converter_when_named_then_it_can_be_sent_to_a_process(tmp_path: Pat
     ("text", "message"),
     [
         ('"text/x-note" = "notes_of_test:Nothing"', 'has no method convert (got "notes_of_test:Nothing")'),
+        (
+            '"text/x-note" = "notes_of_test:Choosy"',
+            "must be made without arguments: missing a required argument: 'language' (got \"notes_of_test:Choosy\")",
+        ),
+        ('"text/x-note" = "notes_of_test:Late"', "convert must be an ordinary method"),
+        ('"text/x-note" = "notes_of_test:Many"', "convert must be an ordinary method"),
         ('"text/x-note" = "notes_of_test:Notes.convert"', 'is no class (got "notes_of_test:Notes.convert")'),
         ('"text/x-note" = "not_there:Notes"', "cannot be imported: ModuleNotFoundError: No module named 'not_there'"),
         ('"text/x-note" = "notes"', 'must be "module:Class" (got "notes")'),
@@ -120,6 +140,16 @@ def test_project_when_a_converter_is_wrong_then_file_key_and_value_are_named(
 
     assert str(caught.value).startswith("searchcrawl.toml: converters")
     assert message in str(caught.value)
+
+
+def test_converters_when_they_cannot_be_made_then_each_is_named(tmp_path: Path) -> None:
+    named = '[converters]\n"text/x-note" = "notes_of_test:Notes"\n"text/x-other" = "notes_of_test:Unable"\n'
+
+    errors = find_converter_errors(load_project(project(tmp_path, named)))
+
+    assert list(map(str, errors)) == [
+        'searchcrawl.toml: converters."text/x-other": cannot be made: LookupError: no model (got "notes_of_test:Unable")'
+    ]
 
 
 def test_fingerprint_when_converters_are_edited_then_it_differs(tmp_path: Path) -> None:
