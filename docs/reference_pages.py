@@ -33,6 +33,7 @@ from searchcrawl.counters import COUNTS
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_FIELDS, Kind
 from searchcrawl.messages import list_messages
+from searchcrawl.rules import archives
 from searchcrawl.sources import config, project
 from searchcrawl.sources.values import Check
 from searchcrawl.store.states import (
@@ -260,7 +261,7 @@ def limits_page() -> str:
         ("a part of a `.docx`, unpacked", f"{MAX_DOCX_PART_BYTES >> 20} MB"),
         ("unpacked to packed", f"{archive_reader.MAX_RATIO} to 1"),
         ("files in an archive", f"{archive_reader.MAX_MEMBERS:,}"),
-        ("archives in each other", str(archive_reader.MAX_DEPTH)),
+        ("archives in each other", str(archives.MAX_DEPTH)),
     ]
     return "\n".join(grid(("what", "at most"), rows))
 

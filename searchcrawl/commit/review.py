@@ -178,7 +178,7 @@ def _review_row(row: Reviewed, run: Run, reviews: _Reviews) -> None:
     else:
         # Limits on traps are for new URLs: a page whose document is known goes on being visited.
         decide = run.boundary.decide_known if row.is_known else run.boundary.decide
-        decision = decide(row.url, row.depth)
+        decision = decide(row.url, row.depth, in_archive=row.in_archive)
         if not decision.allowed:
             _refuse(row, refusal_code(decision), decision, None, reviews)
         elif row.code in REFUSED and row.fetch_state == FetchState.SETTLED:

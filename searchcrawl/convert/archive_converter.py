@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.archive_reader import MARK, MAX_DEPTH, list_members
+from searchcrawl.convert.archive_reader import list_members
 from searchcrawl.convert.build_page import build_page
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, ConversionContext, Converter, run_in_process
 from searchcrawl.exceptions import ConversionFailed, InvalidUrl
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.items import Link, Page
+from searchcrawl.rules.archives import MARK, MAX_DEPTH
 from searchcrawl.urls import resolve
 
 

@@ -16,7 +16,7 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.convert.archive_converter import ARCHIVE
 from searchcrawl.convert.archive_fetching import ArchiveFetching, ArchiveRefused, list_headers
-from searchcrawl.convert.archive_reader import MARK, find_archive, is_called_archive
+from searchcrawl.convert.archive_reader import find_archive
 from searchcrawl.convert.archive_shelf import ArchiveShelf, Fetched, Unpacked
 from searchcrawl.convert.detection import detect
 from searchcrawl.exceptions import ConversionFailed, DiskFull, WorkersUnavailable
@@ -25,6 +25,7 @@ from searchcrawl.http.side_requests import SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim
 from searchcrawl.items import Claim, Headers, Hop, Link, Outcome
 from searchcrawl.robots.files import RobotsFiles
+from searchcrawl.rules.archives import MARK, is_called_archive
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.redirects import write_target
 from searchcrawl.run import Run, Shutdown

@@ -24,10 +24,8 @@ from urllib.parse import quote, unquote_to_bytes
 from searchcrawl.codes import Code
 from searchcrawl.convert.detection import BZIP2, GZIP, XZ, detect
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.rules.archives import ENDINGS, MARK, TAR_ENDINGS
 
-#: Stands between the URL of an archive and the path of a member.
-MARK: Final = "!/"
-MAX_DEPTH: Final = 3
 MAX_MEMBERS: Final = 10_000
 MAX_UNPACKED_BYTES: Final = 256 << 20
 #: How often larger than itself a file may be once it is unpacked.
@@ -39,12 +37,8 @@ _ENCRYPTED: Final = 0x1
 _UTF_8: Final = 0x800
 #: An entry of the directory of a ZIP, without its name.
 _ENTRY_BYTES: Final = 46
-_ENDINGS: Final = (".gz", ".bz2", ".xz")
 #: What URLs have in their paths as it is, but for the mark.
 _UNESCAPED: Final = "/$&'()*+,;=:@[]|"
-#: Of tar archives that are packed.
-_TAR_ENDINGS: Final = (".tgz", ".tbz", ".tbz2", ".txz", *(f".tar{ending}" for ending in _ENDINGS))
-_CALLED: Final = (".zip", ".tar", *_TAR_ENDINGS, *_ENDINGS)
 _BLOCK_BYTES: Final = tarfile.BLOCKSIZE
 _BROKEN: Final = (
     zipfile.BadZipFile, tarfile.TarError, struct.error, zlib.error, lzma.LZMAError, gzip.BadGzipFile, EOFError, OSError, ValueError,
@@ -80,11 +74,6 @@ def find_archive(url: str) -> tuple[str, str] | None:
     """The archive of a URL and the path in it, as members have it; None where the URL is not made like that of one."""
     archive, mark, path = url.rpartition(MARK)
     return (archive, _spell(path)) if mark and archive and path else None
-
-
-def is_called_archive(url: str) -> bool:
-    """Whether the path of a URL ends like the name of an archive."""
-    return url.partition("?")[0].lower().endswith(_CALLED)
 
 
 def list_members(body: bytes, name: str) -> Iterator[Member]:
@@ -165,10 +154,10 @@ def _list_all(body: bytes, name: str, limits: _Limits) -> Iterator[Member]:
         yield from _list_tar(io.BytesIO(body))
         return
     # What is called a tar archive and is none is damaged.
-    if name.lower().endswith(_TAR_ENDINGS) or _begins_tar(unpack(io.BytesIO(body)).read(_BLOCK_BYTES)):
+    if name.lower().endswith(TAR_ENDINGS) or _begins_tar(unpack(io.BytesIO(body)).read(_BLOCK_BYTES)):
         yield from _list_tar(unpack(io.BytesIO(body)))
         return
-    stem = next((name[: -len(ending)] for ending in _ENDINGS if name.lower().endswith(ending)), name)
+    stem = next((name[: -len(ending)] for ending in ENDINGS if name.lower().endswith(ending)), name)
     path = _build_path(stem or "file")
     if path is not None:
         # Damaged bytes may be those of a tar archive: it is read to its end before it counts as one file.

@@ -59,7 +59,7 @@ class BoundaryMiddleware:
         request.meta.pop(PUBLIC_ONLY, None)
         try:
             decide = self._boundary.decide_known if claim.is_known else self._boundary.decide
-            decision = decide(claim.url, claim.depth)
+            decision = decide(claim.url, claim.depth, in_archive=claim.in_archive)
         except InvalidUrl as error:
             raise build_visit_end(request, claim, Code.MALFORMED_URL, error=str(error)) from error
         if decision.allowed:

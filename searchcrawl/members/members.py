@@ -16,13 +16,13 @@ from typing import Any, Final
 from searchcrawl import clock, urls
 from searchcrawl.codes import Code
 from searchcrawl.convert.archive_converter import ARCHIVE
-from searchcrawl.convert.archive_reader import MARK, is_called_archive
 from searchcrawl.exceptions import LeaseLost, StoreError, WorkersUnavailable
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.members.member import Death, Member
 from searchcrawl.members.messages import Closed, Ended, Failed, Forget, GoOn, Logged, Moved, Ready, Stopped, Visit
 from searchcrawl.politeness.host_registry import LATE_SECONDS
+from searchcrawl.rules.archives import MARK, is_called_archive
 from searchcrawl.run import Run
 from searchcrawl.store.urls import suspect_table
 

@@ -45,14 +45,14 @@ from searchcrawl.store.runs import run_table
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import DocumentState
 from searchcrawl.store.urls import forget_table, submitted_table
-from searchcrawl.store.urls.forget_table import NamedRow, RedirectingRow
+from searchcrawl.store.urls.forget_table import KnownRow, NamedRow, RedirectingRow
 
 _RETRY_SECONDS: Final = 60.0
 
 
 @dataclass(slots=True)
 class Known:
-    """What a source knows of forgotten URLs: rows that a line names, and rows that a pattern alone matches.
+    """What a source knows of forgotten URLs: rows that a line names, and rows that patterns or archives alone match.
 
     ``led`` are rows of other URLs whose page came from one of them by redirects; True: a line names that one.
 
@@ -152,7 +152,7 @@ def _sort(row: NamedRow, known: Known, aliases: dict[str, None]) -> None:
     elif any(forgotten.find_named(url) for url in others):
         aliases[row.url] = None
         known.named.append(row.id)
-    elif forgotten.find(row.url):
+    elif forgotten.find(row.url, in_archive=row.in_archive):
         known.matched.append(row.id)
     elif any(forgotten.find(url) for url in others):
         aliases[row.url] = None
@@ -189,7 +189,7 @@ def is_concerned(project: Project, database: Database, known: Known) -> bool:
     if known.named or known.matched or known.led or database.read(partial(_find_submitted, known=known)):
         return True
     with closing(DocumentCache(project.cache_dir / known.source.name)) as cache:
-        return any(find_segments(database.read, cache, known.source_id, partial(_is_meant, known)))
+        return any(find_segments(database.read, cache, known.source_id, partial(_may_be_meant, known)))
 
 
 def _find_submitted(transaction: Transaction, *, known: Known) -> list[str]:
@@ -205,6 +205,11 @@ def _drop_submitted(transaction: Transaction, *, known: Known) -> None:
 
 def _is_meant(known: Known, url: str) -> bool:
     return known.forgotten.find(url) is not None
+
+
+def _may_be_meant(known: Known, url: str) -> bool:
+    """The same of a record that no row names: if in doubt it was read from an archive, for nobody needs it."""
+    return known.forgotten.find(url, in_archive=True) is not None
 
 
 def forget_in(
@@ -239,7 +244,7 @@ def forget_in(
         except DeliveryError as error:
             failure = error
         with closing(DocumentCache(project.cache_dir / source.name)) as cache:
-            remove_records(run, cache, partial(_is_meant, known))
+            remove_records(run, cache, partial(_may_be_meant, known))
         left = sum(run.write(partial(forget_table.purge, url_ids=part)) for part in split(ids))
         run.write(partial(_note_applied, source=source, source_id=run.source_id, before=before))
         reach("forget.done")
@@ -282,7 +287,7 @@ def _empty_rows(run: Run, known: Known, *, counted: bool) -> Iterator[int]:
 def _empty_page(transaction: Transaction, *, run: Run, url_ids: Sequence[int], counted: bool, refused: bool) -> int:
     """Empties rows and seals their removals; returns how many documents that concerns."""
     rows = {row.id: row for row in forget_table.load_known(transaction, run.source_id, url_ids)}
-    rules = {row.id: _find_rule(run, row.url) if refused else None for row in rows.values()}
+    rules = {row.id: _find_rule(run, row) if refused else None for row in rows.values()}
     rules = {url_id: rule for url_id, rule in rules.items() if not rows[url_id].is_forgotten(rule)}
     before = duplicate_key_table.load(transaction, list(rules))
     sealing = [url_id for url_id in rules if rows[url_id].is_in_index and rows[url_id].state != DocumentState.REMOVING]
@@ -295,10 +300,10 @@ def _empty_page(transaction: Transaction, *, run: Run, url_ids: Sequence[int], c
     return len(before)
 
 
-def _find_rule(run: Run, url: str) -> str:
+def _find_rule(run: Run, row: KnownRow) -> str:
     """The rule of a row, as the boundary says it; of one that was found as a forgotten URL, or is shown as one, itself."""
-    decision = run.boundary.decide(url)
-    return (decision if decision.key == KEY else Decision(False, url, FILE, KEY)).text
+    decision = run.boundary.decide(row.url, in_archive=row.in_archive)
+    return (decision if decision.key == KEY else Decision(False, row.url, FILE, KEY)).text
 
 
 def _send(run: Run, retry_seconds: float) -> Sent:

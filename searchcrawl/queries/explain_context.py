@@ -11,6 +11,7 @@ from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import REFUSED, Code
 from searchcrawl.duplicates.resolution import MAX_HOPS
 from searchcrawl.html.file_name import find_file_name
+from searchcrawl.items import ARCHIVE_ETAG
 from searchcrawl.queries.explain_advice import propose
 from searchcrawl.queries.explain_reasons import Reason, build_reason
 from searchcrawl.robots.parser import RobotsFile
@@ -163,9 +164,12 @@ class Context:
 
     def list_refusals(self, url: str | None = None) -> list[Reason]:
         """All rules of the boundary that refuse it now, or the target of its redirect, at its own depth."""
-        exempt = url is None and self.listed is not None and self.listed.is_known
+        listed = self.listed if url is None else None
+        exempt = listed is not None and listed.is_known
+        in_archive = listed is not None and (listed.etag or "").startswith(ARCHIVE_ETAG)
         url, boundary = url or self.url, self.inputs.boundary
-        decisions = boundary.list_refusals(url, 0 if self.is_start and self.depth is None else self.depth)
+        depth = 0 if self.is_start and self.depth is None else self.depth
+        decisions = boundary.list_refusals(url, depth, in_archive=in_archive)
         needed = boundary.measure(url, self.depth)
         decisions = [decision for decision in decisions if not (exempt and is_trap_limit(decision.key))]
         found = [

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.rules.decision import Decision, Proposal
+from searchcrawl.rules.archives import MARK, list_archives
+from searchcrawl.rules.decision import Decision, Proposal, RuleList
 from searchcrawl.rules.forgotten import Forgotten
 from searchcrawl.rules.host_rules import (
     HostBlock,
@@ -83,8 +84,10 @@ class Boundary:
 
     A URL is allowed if its length, host, port, path, the whole URL and the limits all allow it. An exclude wins over an
     include. The ports of the source and of all ``hosts`` that match are joined, and so are their paths. A limit of 0 is
-    no limit. What is ``forgotten`` is refused before all else. ``file`` is named in the other decisions. The constructor raises ConfigurationError, with the key and the rule,
-    for an invalid rule, and for a source that has neither an include nor ``allow_all`` (B5).
+    no limit. What is ``forgotten`` is refused before all else. What excludes an archive excludes its files, and so does the
+    list of what is forgotten; its includes and limits are its own. ``file`` is named in the other decisions. The constructor
+    raises ConfigurationError, with the key and the rule, for an invalid rule, and for a source that has neither an include
+    nor ``allow_all`` (B5).
     """
 
     def __init__(
@@ -132,25 +135,27 @@ class Boundary:
         """Refuses from now on what is ``forgotten``, and nothing else that was; any thread may call it."""
         self._forgotten = forgotten
 
-    def decide(self, url: str, depth: int | None = None) -> Decision:
+    def decide(self, url: str, depth: int | None = None, *, in_archive: bool = False) -> Decision:
         """Decides whether ``url``, an identity of ``urls.resolve`` that was found at ``depth``, may be requested.
 
         A refusal has the first rule that refuses; a permission has the most precise rule that includes. Without
-        ``depth`` the limit of depth is not checked. Raises InvalidUrl for anything but an http(s) URL.
+        ``depth`` the limit of depth is not checked. ``in_archive`` is as for ``list_archives``. Raises InvalidUrl for
+        anything but an http(s) URL.
         """
-        for decisions in self._ask_in_order(url, depth):
+        for decisions in self._ask_in_order(url, depth, in_archive=in_archive):
             if decisions:
                 decision = decisions[0]
                 if not decision.allowed:
                     break
         return decision
 
-    def decide_known(self, url: str, depth: int) -> Decision:
+    def decide_known(self, url: str, depth: int, *, in_archive: bool = False) -> Decision:
         """Decides as ``decide`` about a URL whose document is in the index: the limits that end traps do not apply."""
-        decision = self.decide(url, depth)
+        decision = self.decide(url, depth, in_archive=in_archive)
         if decision.allowed or not is_trap_limit(decision.key):
             return decision
-        others = (refusal for refusal in self.list_refusals(url, depth) if not is_trap_limit(refusal.key))
+        refusals = self.list_refusals(url, depth, in_archive=in_archive)
+        others = (refusal for refusal in refusals if not is_trap_limit(refusal.key))
         return next(others, Decision(True, file=decision.file))
 
     def decide_sitemap(self, url: str) -> Decision:
@@ -189,27 +194,29 @@ class Boundary:
         origins = self._url_rules.origins if self._url_rules.include_count else None
         return origins is not None and seen[:slash] not in origins
 
-    def list_refusals(self, url: str, depth: int | None = None) -> list[Decision]:
+    def list_refusals(self, url: str, depth: int | None = None, *, in_archive: bool = False) -> list[Decision]:
         """Lists all rules that refuse ``url``, in the order in which they are asked; ``decide`` returns the first.
 
         The list is empty for a URL that is allowed. If all rules of the list were removed, and the include that
         ``propose_include`` names for each ``NO_INCLUDE`` was added, the URL would be allowed.
         """
-        asked = self._ask_in_order(url, depth)
+        asked = self._ask_in_order(url, depth, in_archive=in_archive)
         return [decision for decisions in asked for decision in decisions if not decision.allowed]
 
-    def _ask_in_order(self, url: str, depth: int | None) -> Iterator[Sequence[Decision]]:
+    def _ask_in_order(self, url: str, depth: int | None, *, in_archive: bool) -> Iterator[Sequence[Decision]]:
         """What each kind of rule says about ``url``; a kind is asked only when its turn comes."""
-        if self._forgotten is not None and (gone := self._forgotten.find(url)) is not None:
+        if self._forgotten is not None and (gone := self._forgotten.find(url, in_archive=in_archive)) is not None:
             yield [gone]
         if 0 < self._max_url_length < len(url):
             yield self._too_long
         origin, seen, slash = self._locate(url)
         yield origin.decisions
+        # All of them have the origin of the URL.
+        archives = list_archives(seen, in_archive=in_archive) if MARK in seen else ()
         if origin.has_paths:
-            yield origin.paths.find(seen[slash:])
+            yield _find_for(origin.paths, seen[slash:], [archive[slash:] for archive in archives])
         if self._has_url_rules:
-            yield self._url_rules.find(seen)
+            yield _find_for(self._url_rules, seen, archives)
         yield self._limits.find(seen[slash:], depth)
 
     def list_includes(self, url: str) -> list[Decision]:
@@ -266,6 +273,16 @@ class Boundary:
             self._origins.clear()
         self._origins[text] = origin
         return origin
+
+
+def _find_for(rules: RuleList, subject: str, archives: Sequence[str]) -> list[Decision]:
+    """What rules say about ``subject``, and which of them exclude an archive around it."""
+    found = rules.find(subject)
+    if not archives:
+        return found
+    excludes = [each for each in found if each.is_exclusion]
+    inherited = (each for archive in archives for each in rules.find(archive) if each.is_exclusion)
+    return [*dict.fromkeys([*excludes, *inherited]), *found[len(excludes) :]]
 
 
 class _Block(NamedTuple):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from searchcrawl import urls
+from searchcrawl.rules.archives import MARK, list_archives
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.identity import Identity
@@ -58,12 +59,20 @@ class Forgotten:
         self._patterns = UrlRules(include=(), exclude=patterns, file=FILE, table=KEY) if patterns else None
         self._display = display
 
-    def find(self, url: str) -> Decision | None:
-        """The line that names ``url``, an identity, or the URL that is shown for it; None if none does."""
-        return self.find_named(url) or self._find_pattern(url)
+    def find(self, url: str, *, in_archive: bool = False) -> Decision | None:
+        """The line that names ``url``, an identity, or the URL that is shown for it, or an archive around it; or None.
+
+        ``in_archive`` is as for ``list_archives``.
+        """
+        found = self.find_named(url) or self._find_pattern(url)
+        if found is not None or MARK not in url:
+            return found
+        archives = list_archives(urls.unescape_unreserved(url), in_archive=in_archive)
+        lines = (self.find_named(archive) or self._find_pattern(archive) for archive in archives)
+        return next((line for line in lines if line is not None), None)
 
     def find_named(self, url: str) -> Decision | None:
-        """The same among the lines that are URLs."""
+        """The same among the lines that are URLs, and that name ``url`` itself."""
         found = self._named.get(urls.unescape_unreserved(url))
         if found is None and self._display is not None:
             found = self._named.get(urls.unescape_unreserved(self._display.show(url)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from searchcrawl.convert.archive_converter import convert_archive
-from searchcrawl.convert.archive_reader import find_archive, is_called_archive, try_unpack
+from searchcrawl.convert.archive_reader import find_archive, try_unpack
 from searchcrawl.convert.containers import find_ole_type, find_zip_type
 from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.data_converter import convert_csv, convert_json
@@ -16,6 +16,7 @@ from searchcrawl.convert.file_properties import read_ole_properties, read_rtf_pr
 from searchcrawl.convert.mail_text import hide_html, simplify_mail
 from searchcrawl.convert.xml_converter import convert_xml
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.rules.archives import is_called_archive, list_archives
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
 
 _CONTEXT: Final = ConversionContext(url=URL, user_agent="searchcrawl")
@@ -83,6 +84,7 @@ def archive(body: bytes) -> None:
         try_unpack(body, "a.gz", folder)
     find_archive(body[:2_000].decode("latin-1"))
     is_called_archive(body[:2_000].decode("latin-1"))
+    list_archives(body.decode("latin-1"))
 
 
 @declare(

@@ -61,7 +61,9 @@ class Command(BaseCommand):
         )
         parser.add_argument("--file", metavar="F", help=f"a file in the form of {FILE}, with a URL or a pattern a line")
         parser.add_argument(
-            "--yes", action="store_true", help="also where patterns match more documents than the limits on deleting"
+            "--yes",
+            action="store_true",
+            help="also where patterns and archives have more documents than the limits on deleting",
         )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
@@ -99,7 +101,7 @@ def _read_lines(args: list[str], opts: argparse.Namespace) -> list[str]:
 def _refuse(past: list[PastLimit]) -> int:
     for name, documents, total in past:
         print_note(
-            f"searchcrawl forget: the patterns match {documents} of {total} documents of {name}, more than its limits on "
+            f"searchcrawl forget: patterns, and files in archives, are {documents} of {total} documents of {name}, more than its limits on "
             "deleting allow: nothing was done; --yes forgets them all the same"
         )
     return Exit.PAST_LIMITS

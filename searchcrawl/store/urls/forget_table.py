@@ -15,6 +15,7 @@ from searchcrawl.store.site_schema import anchors
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls import url_classes
+from searchcrawl.store.urls.review_table import IN_ARCHIVE
 
 #: Rows that are read at once.
 PAGE_ROWS: Final = 5000
@@ -55,13 +56,17 @@ _VISIT_AGAIN: Final = (
 
 
 class NamedRow(NamedTuple):
-    """A row with all URLs that it has: as it is fetched, as it was found, and as it is shown."""
+    """A row with all URLs that it has: as it is fetched, as it was found, and as it is shown.
+
+    ``in_archive``: its last good body was that of a file in an archive.
+    """
 
     id: int
     source_id: int
     url: str
     found_as: str | None
     display_url: str | None
+    in_archive: bool
 
 
 class RedirectingRow(NamedTuple):
@@ -76,7 +81,7 @@ class RedirectingRow(NamedTuple):
 
 
 class KnownRow(NamedTuple):
-    """A row and what is known of it; ``state`` is that of its document, None without one."""
+    """A row and what is known of it; ``state`` is that of its document, None without one. ``in_archive`` is as in NamedRow."""
 
     id: int
     url: str
@@ -85,6 +90,7 @@ class KnownRow(NamedTuple):
     fetch_state: int
     state: int | None
     indexed_version: int | None
+    in_archive: bool
 
     @property
     def is_in_index(self) -> bool:
@@ -99,7 +105,8 @@ class KnownRow(NamedTuple):
 
 def load_rows(transaction: Transaction, *, after: int, source_id: int | None = None) -> list[NamedRow]:
     """The next rows of all sources, or of one, by rising id."""
-    query = select(*(urls.c[name] for name in NamedRow._fields)).where(urls.c.id > after)
+    query = select(*(urls.c[name] for name in NamedRow._fields[:-1]), IN_ARCHIVE)
+    query = query.select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id)).where(urls.c.id > after)
     if source_id is not None:
         query = query.where(unindexed(urls.c.source_id) == source_id)
     return [NamedRow._make(row) for row in transaction.execute(query.order_by(urls.c.id).limit(PAGE_ROWS))]
@@ -120,10 +127,11 @@ def load_redirecting(transaction: Transaction, source_id: int, *, after: int) ->
 def load_known(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> list[KnownRow]:
     """What is known of those of these rows that are of a source, by rising id."""
     of_document = {"state", "indexed_version"}
-    columns = [(documents if name in of_document else urls).c[name] for name in KnownRow._fields]
+    columns = [(documents if name in of_document else urls).c[name] for name in KnownRow._fields[:-1]]
     found: list[KnownRow] = []
     for part in split(sorted(url_ids)):
-        query = select(*columns).select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
+        query = select(*columns, IN_ARCHIVE)
+        query = query.select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
         here = urls.c.id.in_(part), urls.c.source_id == source_id
         found += map(KnownRow._make, transaction.execute(query.where(*here).order_by(urls.c.id)))
     return found

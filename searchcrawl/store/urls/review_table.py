@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import bindparam, false, func, or_, select, update
 
+from searchcrawl.items import ARCHIVE_ETAG
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, urls
@@ -22,7 +23,8 @@ _referrers = urls.alias("referrers")
 class Reviewed(NamedTuple):
     """A row to be checked by edited rules; ``found_as`` is the URL before a rewriter changed it, if one did.
 
-    ``is_known`` tells whether it has a document that belongs in the index, or is there.
+    ``is_known`` tells whether it has a document that belongs in the index, or is there; ``in_archive`` that its last good
+    body was that of a file in an archive.
     """
 
     id: int
@@ -35,9 +37,14 @@ class Reviewed(NamedTuple):
     referrer: str | None
     found_as: str | None
     is_known: bool
+    in_archive: bool
 
 
 _OF_PAGE: Final = ("id", "url", "depth", "fetch_state", "code", "rule", "referrer_id", "found_as")
+#: Whether the last good body of a row was that of a file in an archive; of rows joined with their documents.
+IN_ARCHIVE: Final = func.coalesce(documents.c.etag.startswith(ARCHIVE_ETAG, autoescape=True), false()).label(
+    "in_archive"
+)
 _IS_KNOWN: Final = or_(documents.c.indexed_version.is_not(None), is_one_of("documents.state", INDEXABLE))
 
 
@@ -51,7 +58,8 @@ def load_rows_after(transaction: Transaction, source_id: int, after: int, last: 
         .subquery("page")
     )
 
-    of_others = {"referrer": _referrers.c.url, "is_known": func.coalesce(_IS_KNOWN, false()).label("is_known")}
+    is_known = func.coalesce(_IS_KNOWN, false()).label("is_known")
+    of_others = {"referrer": _referrers.c.url, "is_known": is_known, "in_archive": IN_ARCHIVE}
     query = (
         select(*(of_others[name] if name in of_others else page.c[name] for name in Reviewed._fields))
         .select_from(
