@@ -14,6 +14,7 @@ from searchcrawl.items import Claim, Outcome
 from searchcrawl.politeness import backoff
 from searchcrawl.rules import lifecycle
 from searchcrawl.rules.failures import Failures, is_confirmed
+from searchcrawl.rules.forgotten import KEY
 from searchcrawl.sources.config import Source
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.states import FetchState
@@ -142,8 +143,9 @@ def count_failure(
 def _judge_document(settled: Settled, outcome: Outcome, source: Source, group: Group) -> None:
     """Notes whether a visit without a page says that a known document is to leave."""
     claim, keys = outcome.claim, source.lifecycle
-    if _leads_outside(outcome) and not (outcome.rule or "").startswith(group.edited):
-        # A page may lead to an excluded one for a while, as to a login. If the rule is new, what was read there leaves.
+    if _leads_outside(outcome) and not (outcome.rule or "").startswith((*group.edited, f"{KEY}: ")):
+        # A page may lead to an excluded one for a while, as to a login. If the rule is new, what was read there leaves; and
+        # nothing stays of what is to be forgotten.
         return
     confirmed = is_confirmed(
         settled.code, settled.failures, remove_on=keys.remove_on, confirmations=keys.gone_confirmations

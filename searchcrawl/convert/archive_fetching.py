@@ -33,8 +33,7 @@ class ArchiveRefused(SideRequestFailed):
         retry_after_seconds: float | None = None,
         moved_to: str | None = None,
     ) -> None:
-        super().__init__(message, code=code, transient=transient, retry_after_seconds=retry_after_seconds)
-        self.rule = rule
+        super().__init__(message, code=code, rule=rule, transient=transient, retry_after_seconds=retry_after_seconds)
         self.moved_to = moved_to
 
 

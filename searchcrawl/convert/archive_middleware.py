@@ -173,7 +173,7 @@ def _build_failed(archive: str, request: Request, claim: Claim, error: SideReque
         claim,
         error.code,
         error=str(error),
-        rule=refused.rule if refused is not None else None,
+        rule=error.rule,
         transient=error.transient,
         retry_after_seconds=error.retry_after_seconds,
     )

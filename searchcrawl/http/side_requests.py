@@ -67,15 +67,22 @@ class SidePolicy:
 
 
 class SideRequestFailed(Exception):
-    """There is no usable answer; ``code`` is as for a page.
+    """There is no usable answer; ``code`` is as for a page, and ``rule`` is what refuses it, as rows keep it.
 
     A ``transient`` failure may be gone after ``retry_after_seconds``.
     """
 
     def __init__(
-        self, message: str, *, code: int, transient: bool = False, retry_after_seconds: float | None = None
+        self,
+        message: str,
+        *,
+        code: int,
+        rule: str | None = None,
+        transient: bool = False,
+        retry_after_seconds: float | None = None,
     ) -> None:
         self.code = code
+        self.rule = rule
         self.transient = transient
         self.retry_after_seconds = retry_after_seconds
         super().__init__(message)
@@ -212,6 +219,7 @@ class SideRequests:
         raise SideRequestFailed(
             f"{_shown(url)} redirects to {_shown(target)}, which is excluded ({refusal.text})",
             code=Code.OUTSIDE_BOUNDARY,
+            rule=refusal.text,
         )
 
     async def _send(self, request: Request, policy: SidePolicy) -> Response:

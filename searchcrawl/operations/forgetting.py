@@ -26,6 +26,7 @@ from searchcrawl.failpoints import reach
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import SearchIndex
 from searchcrawl.operations import redelivery
+from searchcrawl.operations.forgotten_archives import find_carried, find_carriers, is_carried
 from searchcrawl.operations.forgotten_records import find_segments, remove_records
 from searchcrawl.operations.plan_file import drop_plans
 from searchcrawl.operations.source_lease import lease_source
@@ -54,7 +55,8 @@ _RETRY_SECONDS: Final = 60.0
 class Known:
     """What a source knows of forgotten URLs: rows that a line names, and rows that patterns or archives alone match.
 
-    ``led`` are rows of other URLs whose page came from one of them by redirects; True: a line names that one.
+    ``led`` are rows of other URLs whose page came from one of them by redirects; True: a line names that one. ``carriers`` are
+    URLs from which redirects led to a forgotten archive; their files are among ``led``.
 
     ``error`` is that of its file, where that is missing or broken: then it stands for the source with built-in values.
     """
@@ -66,6 +68,7 @@ class Known:
     named: list[int] = field(default_factory=list)
     matched: list[int] = field(default_factory=list)
     led: dict[int, bool] = field(default_factory=dict)
+    carriers: frozenset[str] = frozenset()
 
     def list_led(self, *, named: bool) -> list[int]:
         """The rows whose page came from a URL that a line names, or that a pattern alone matches."""
@@ -104,6 +107,10 @@ def survey(project: Project, database: Database, lines: Sequence[str]) -> Survey
                 _sort(row, known, found.aliases)
     for known in by_id.values():
         known.led = _find_led(project, database, known)
+        known.carriers = find_carriers(database, known.source_id, known.forgotten)
+        seen = {*known.named, *known.matched, *known.led}
+        carried = find_carried(database, known.source_id, known.carriers)
+        known.led |= {url_id: False for url_id in carried if url_id not in seen}
     return found
 
 
@@ -209,7 +216,7 @@ def _is_meant(known: Known, url: str) -> bool:
 
 def _may_be_meant(known: Known, url: str) -> bool:
     """The same of a record that no row names: if in doubt it was read from an archive, for nobody needs it."""
-    return known.forgotten.find(url, in_archive=True) is not None
+    return known.forgotten.find(url, in_archive=True) is not None or is_carried(url, known.carriers)
 
 
 def forget_in(

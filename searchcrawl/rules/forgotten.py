@@ -59,6 +59,10 @@ class Forgotten:
         self._patterns = UrlRules(include=(), exclude=patterns, file=FILE, table=KEY) if patterns else None
         self._display = display
 
+    def list_named(self) -> list[str]:
+        """All forms of the lines that are URLs: as they stand there, and as the source sees them."""
+        return [*self._named, *(decision.rule for decision in self._named.values())]
+
     def find(self, url: str, *, in_archive: bool = False) -> Decision | None:
         """The line that names ``url``, an identity, or the URL that is shown for it, or an archive around it; or None.
 

@@ -26,6 +26,8 @@ NESTED: Final = f"{HOST}/n.zip"
 IN_NESTED: Final = f"{NESTED}!/in.zip!/a.txt"
 #: Its URL does not say that it is an archive.
 PLAIN: Final = f"{HOST}/download/5"
+#: A host that no rule includes.
+OTHER: Final = "other.acme.test"
 START: Final = f"{HOST}/"
 
 
@@ -165,3 +167,64 @@ def test_b6_archive_when_it_is_excluded_within_the_limits_then_its_files_go_with
     assert (second.counts["deleted"], second.ended.exit_code) == (FILES, 0)
     assert not IN_BIG & set(project.indexed())
     assert BIG not in second.requested
+
+
+def redirect(project: CrawlProject, **targets: str) -> None:
+    """Has each ``/NAME.zip`` lead to another URL for a while, and crawls it after the first run."""
+    for name, target in targets.items():
+        project.site.set_behaviour(HOST, f"/{name}.zip", status=302, headers={"Location": target})
+    project.site.set_page(HOST, "/", page("start", "/n.zip", "/big.zip", *(f"/{name}.zip" for name in targets)))
+    assert run(project).ended.exit_code == 0
+
+
+def test_forget_when_redirects_lead_to_an_archive_then_its_files_by_the_other_urls_go_too(
+    project: CrawlProject,
+) -> None:
+    redirect(project, to="/n.zip", over="/to.zip")
+
+    code, _ = forget(project, url_of(project, NESTED))
+    found, in_cache = [*project.found("innerword"), *project.found("topword")], cached(project)
+    runs = [run(project) for _ in range(2)]
+
+    assert (code, found) == (0, [])
+    assert "innerword" not in in_cache
+    assert [*project.found("innerword"), *project.found("topword")] == []
+    assert [each.ended.exit_code for each in runs] == [0, 0]
+    assert not any(NESTED in each.requested for each in runs)
+    assert project.rows()[f"{HOST}/to.zip!/top.txt"]["document_state"] is None
+    assert is_verified(project)
+
+
+def test_forget_when_the_archive_is_on_a_host_outside_then_its_files_by_the_other_url_go_too(
+    project: CrawlProject,
+) -> None:
+    project.site.set_page(OTHER, "/far.zip", make_zip({"e.txt": b"epazote"}), content_type="application/zip")
+    redirect(project, by=project.site.url(OTHER, "/far.zip"))
+    found = project.found("epazote")
+
+    code, (done,) = forget(project, project.site.url(OTHER, "/far.zip"))
+
+    assert (found, code, done["removed"]) == ([f"{HOST}/by.zip!/e.txt"], 0, 1)
+    assert (project.found("epazote"), "epazote" in cached(project)) == ([], False)
+
+
+@pytest.mark.parametrize("by", ["forgotten.txt", "exclude_urls"])
+def test_crawl_when_a_redirect_leads_to_an_archive_that_a_new_rule_names_then_the_limits_hold(
+    project: CrawlProject, by: str
+) -> None:
+    redirect(project, alias="/big.zip", to="/n.zip")
+    urls = [url_of(project, BIG), url_of(project, NESTED)]
+    if by == "forgotten.txt":
+        (project.folder / by).write_text("".join(f"{url}\n" for url in urls), "utf-8")
+    else:
+        exclude(project, *urls)
+
+    second = run(project)
+    kept = set(project.indexed())
+    approved = project.command("quarantine", "approve", "demo")
+    third = run(project)
+
+    assert (second.counts["deleted"], second.ended.exit_code) == (0, 9)
+    assert kept >= IN_BIG
+    assert (approved.returncode, third.ended.exit_code) == (0, 0)
+    assert set(project.indexed()) == {START, f"{PLAIN}!/u.txt"}

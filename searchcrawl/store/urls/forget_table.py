@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import bindparam, case, delete, func, or_, select, update
+from sqlalchemy import and_, bindparam, case, delete, func, or_, select, update
 
 from searchcrawl.codes import Code
 from searchcrawl.store.batches.batch_table import set_documents
@@ -80,6 +80,19 @@ class RedirectingRow(NamedTuple):
     fields_bytes: int
 
 
+class AnsweredRow(NamedTuple):
+    """A row without a record whose visit was led to another URL: its hops, as JSON, and the URL that answered.
+
+    ``answered_url`` is None where the source has no row of it.
+    """
+
+    id: int
+    url: str
+    redirects: str | None
+    answered_key: int
+    answered_url: str | None
+
+
 class KnownRow(NamedTuple):
     """A row and what is known of it; ``state`` is that of its document, None without one. ``in_archive`` is as in NamedRow."""
 
@@ -122,6 +135,20 @@ def load_redirecting(transaction: Transaction, source_id: int, *, after: int) ->
         .where(or_(urls.c.redirects.is_not(None), urls.c.code != 200))
     )
     return [RedirectingRow._make(row) for row in transaction.execute(query.order_by(urls.c.id).limit(PAGE_ROWS))]
+
+
+def load_answered(transaction: Transaction, source_id: int, *, after: int) -> list[AnsweredRow]:
+    """The next rows of a source without a record to which another URL answered, by rising id."""
+    answered = urls.alias("answered")
+    same = and_(answered.c.source_id == source_id, answered.c.key == documents.c.answered_key)
+    joined = urls.join(documents, documents.c.url_id == urls.c.id).outerjoin(answered, same)
+    query = (
+        select(urls.c.id, urls.c.url, urls.c.redirects, documents.c.answered_key, answered.c.url)
+        .select_from(joined)
+        .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after, documents.c.segment.is_(None))
+        .where(documents.c.answered_key.is_not(None))
+    )
+    return [AnsweredRow._make(row) for row in transaction.execute(query.order_by(urls.c.id).limit(PAGE_ROWS))]
 
 
 def load_known(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> list[KnownRow]:
