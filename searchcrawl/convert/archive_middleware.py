@@ -25,7 +25,7 @@ from searchcrawl.http.side_requests import SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim
 from searchcrawl.items import Claim, Headers, Hop, Link, Outcome
 from searchcrawl.robots.files import RobotsFiles
-from searchcrawl.rules.archives import MARK, is_called_archive
+from searchcrawl.rules.archives import MARK, is_called_archive, list_archives
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.redirects import write_target
 from searchcrawl.run import Run, Shutdown
@@ -34,6 +34,11 @@ from searchcrawl.stages import stages_of
 _NOT_MODIFIED: Final = 304
 _GONE: Final = 404
 _CODED: Final = b"Content-Encoding"
+_NOTHING_THERE: Final = frozenset({_GONE, 410})
+#: No status, so that none agrees with it.
+_UNKNOWN: Final = -1
+#: A flag of a response: it is what an archive says, or what says that there is none.
+_OF_ARCHIVE: Final = "of_archive"
 
 
 class ArchiveMiddleware:
@@ -81,31 +86,60 @@ class ArchiveMiddleware:
         if MARK not in request.url:
             return None
         claim, place = find_claim(request), find_archive(request.url)
-        if claim is None or place is None:
-            return None
-        archive, path = place
-        outermost = archive.partition(MARK)[0]
-        # What was read from an archive is never requested: a server knows nothing of it.
-        is_member = claim.in_archive or is_called_archive(outermost)
-        if (refusal := self._refuse(outermost, request, claim)) is not None:
-            if is_member:
-                raise refusal
+        marked = list_archives(request.url, in_archive=True)
+        if claim is None or place is None or not marked:
             return None
         try:
-            found = await self._get_shelf().open(archive)
-        except (SideRequestFailed, BrokenCoding) as error:
-            if not is_member:
-                return None
-            raise _build_failed(outermost, request, claim, error) from error
+            return await self._read(place, marked[0], request, claim)
         except ConversionFailed as error:
             raise build_visit_end(request, claim, error.code, error=f"{error}") from error
         except (WorkersUnavailable, DiskFull) as error:
             # It says nothing against the file: the next run visits it.
             self._shutdown.fail(error)
             raise VisitEnded(Outcome(claim=claim, code=Code.NOT_FETCHED, error=str(error), released=True)) from error
+
+    async def _read(self, place: tuple[str, str], first: str, request: Request, claim: Claim) -> Response | None:
+        """The answer to a URL whose part before the first mark is ``first``; None where it is to be requested itself."""
+        archive, path = place
+        outermost, doubt = await self._find_outermost(first, request, claim)
+        # What was read from an archive is never requested: a server knows nothing of it.
+        is_member = claim.in_archive or is_called_archive(outermost)
+        if (refusal := self._refuse(outermost, request, claim)) is not None:
+            if is_member:
+                raise _build_lost(request, claim) if doubt else refusal
+            return None
+        try:
+            found = await self._get_shelf().open(archive, outermost)
+        except (SideRequestFailed, BrokenCoding) as error:
+            if not is_member:
+                return None
+            ended = _build_lost(request, claim) if doubt else _build_failed(outermost, request, claim, error)
+            raise ended from error
         if isinstance(found, Fetched):
+            if doubt and not found.is_within and found.status != doubt:
+                raise _build_lost(request, claim)
             return _answer_without(found, request, claim, is_member=is_member)
         return await self._answer_from(found, path, request, claim)
+
+    async def _find_outermost(self, first: str, request: Request, claim: Claim) -> tuple[str, int]:
+        """The outermost archive of a URL, and the answer that has to agree before it counts as none; 0: any will do.
+
+        A mark may be part of the path of an archive. So the outermost is the first that is called like one, unless what
+        stands before that is one as well.
+        """
+        named = list_archives(request.url)
+        if not named or named[0] == first:
+            return first, 0
+        if self._refuse(first, request, claim) is not None:
+            return named[0], _UNKNOWN if claim.in_archive else 0
+        try:
+            found = await self._get_shelf().open(first, first)
+        except (SideRequestFailed, BrokenCoding):
+            # It cannot be had, and may be one: the file stays unless the other one has it.
+            return named[0], _UNKNOWN if claim.in_archive else 0
+        if isinstance(found, Unpacked):
+            return first, 0
+        return named[0], found.status if claim.in_archive and found.status not in _NOTHING_THERE else 0
 
     def process_response(self, request: Request, response: Response) -> Response:
         # The files of an archive that was just fetched come next.
@@ -113,7 +147,7 @@ class ArchiveMiddleware:
         if (
             response.status == HTTPStatus.OK
             and claim is not None
-            and MARK not in request.url
+            and _OF_ARCHIVE not in response.flags
             and _CODED not in response.headers
             and detect(response.body) in ARCHIVE.mime_types
         ):
@@ -196,8 +230,12 @@ def _answer_without(found: Fetched, request: Request, claim: Claim, *, is_member
         return None
     if found.status == HTTPStatus.OK:
         # A page in its place, as while a site is repaired, says nothing about what is in the archive.
-        raise build_visit_end(request, claim, Code.CONVERSION_FAILED, error="its archive is none now")
+        raise _build_lost(request, claim)
     return _answer(request, found.status, found.headers)
+
+
+def _build_lost(request: Request, claim: Claim) -> VisitEnded:
+    return build_visit_end(request, claim, Code.CONVERSION_FAILED, error="its archive is none now")
 
 
 def _is_unchanged(request: Request, headers: Headers) -> bool:
@@ -210,4 +248,4 @@ def _answer(request: Request, status: int, headers: Headers, body: bytes = b"") 
     sent = ScrapyHeaders()
     for name, value in headers:
         sent.appendlist(name, value)
-    return Response(request.url, status=status, headers=sent, body=body, request=request)
+    return Response(request.url, status=status, headers=sent, body=body, flags=[_OF_ARCHIVE], request=request)

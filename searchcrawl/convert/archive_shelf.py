@@ -141,14 +141,15 @@ class ArchiveShelf:
         while self._seen.is_full():
             self._delete_later(_delete_written, self._seen.pop_oldest()[1].written)
 
-    async def open(self, url: str) -> Unpacked | Fetched:
+    async def open(self, url: str, outermost: str | None = None) -> Unpacked | Fetched:
         """The archive with this URL, or the answer in its place.
 
-        Raises what fetching or unpacking it did, and DiskFull where its files cannot be written.
+        ``outermost`` is the one that is requested for it: by default what stands before the first mark. Raises what
+        fetching or unpacking it did, and DiskFull where its files cannot be written.
         """
         opened = self._opened.get(url)
         if opened is None:
-            opened = self._opened[url] = asyncio.ensure_future(self._open(url))
+            opened = self._opened[url] = asyncio.ensure_future(self._open(url, outermost))
             opened.add_done_callback(lambda done: self._settle(url, done))
             self._drop_oldest()
         else:
@@ -166,8 +167,8 @@ class ArchiveShelf:
         if self._lock is not None:
             self._lock.close()
 
-    async def _open(self, url: str) -> Unpacked | Fetched:
-        fetched = await self._get(url)
+    async def _open(self, url: str, outermost: str | None) -> Unpacked | Fetched:
+        fetched = await self._get(url, outermost)
         if fetched.status != HTTPStatus.OK or not self._is_archive(url, fetched.headers, fetched.body):
             return fetched._replace(body=b"")
         try:
@@ -185,17 +186,17 @@ class ArchiveShelf:
         kept, size = unpacked
         return Unpacked(await asyncio.to_thread(_inherit, fetched.headers, fetched.body), folder, kept, size)
 
-    async def _get(self, url: str) -> Fetched:
+    async def _get(self, url: str, outermost: str | None) -> Fetched:
         if (seen := self._seen.pop(url)) is not None:
             with suppress(OSError):  # It could not be written or read: it is fetched once more.
                 file = await asyncio.wrap_future(seen.written)
                 body = await asyncio.to_thread(file.read_bytes)
                 self._delete_later(_delete_tree, file.parent)
                 return Fetched(HTTPStatus.OK, seen.headers, body)
-        inner = find_archive(url)
+        inner = find_archive(url) if url != outermost else None
         if inner is None:
             return await self._fetch(url)
-        outer = await self.open(inner[0])
+        outer = await self.open(inner[0], outermost)
         if isinstance(outer, Fetched):
             return outer
         if inner[1] not in outer.kept:
