@@ -2,6 +2,7 @@
 
 A pattern is a set of URLs that differ only in numbers, ids and parameter values (rules.traps). If the last pages of a
 pattern brought almost no new text, the pattern is cut: its URLs that were never fetched are refused with 961 (L8, F5).
+Files in archives are no trap: there are no more of them than one archive may have.
 Links cost nothing as long as no pattern is cut or limited. The "ratio" is the new-content ratio of a page.
 """
 
@@ -15,10 +16,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from searchcrawl.codes import NEVER_REQUESTED, REFUSED, Code
-from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.items import ARCHIVE_ETAG, Claim, Document, Outcome
+from searchcrawl.rules.archives import list_archives
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.new_content import KnownLines, NewContent, PageText
-from searchcrawl.rules.traps import Level, build_values_pattern, find_cut, find_patterns
+from searchcrawl.rules.traps import Level, build_counted_pattern, find_cut, find_patterns
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.urls import pattern_table
 from searchcrawl.store.urls.pattern_table import StoredPattern
@@ -155,14 +157,14 @@ class TrapWatch:
     def prepare(self, transaction: Transaction, urls: Iterable[str]) -> None:
         """Loads how many URLs the patterns of ``urls`` have; to be called before ``admit`` for new URLs."""
         if self._max_urls:
-            texts = {text for text in map(build_values_pattern, urls) if text is not None} - self._counts.keys()
+            texts = {text for text in map(build_counted_pattern, urls) if text is not None} - self._counts.keys()
             self._counts |= pattern_table.count_urls(transaction, self._source_id, sorted(texts))
 
     def admit(self, url: str) -> Decision | None:
         """Counts a new URL; returns why it is refused, or None."""
         decision = self.find_cut(url)
         if decision is None and self._max_urls:
-            text = build_values_pattern(url)
+            text = build_counted_pattern(url)
             if text is not None:
                 if self._counts[text] >= self._max_urls:
                     self._full.add(text)
@@ -175,7 +177,7 @@ class TrapWatch:
         return Decision(False, f"max_urls_per_pattern = {self._max_urls} of {text}", self._file, MAX_URLS)
 
     def _count_claim(self, transaction: Transaction, url: str) -> Decision | None:
-        text = build_values_pattern(url)
+        text = build_counted_pattern(url)
         if text is None:
             return None
         number = pattern_table.count_urls(transaction, self._source_id, [text])[text]
@@ -191,7 +193,7 @@ class TrapWatch:
         numbers: dict[str, int] = {}
         refused = sorted(REFUSED)
         for url in pattern_table.list_urls(transaction, self._source_id, without=refused):
-            text = build_values_pattern(url)
+            text = build_counted_pattern(url)
             if text is not None:
                 numbers[text] = numbers.get(text, 0) + 1
         pattern_table.forget_counts(transaction, self._source_id)
@@ -204,7 +206,12 @@ class TrapWatch:
         if not self._trap_after:
             return
         for item in items:
-            if isinstance(item, Document) and item.page is not None and item.claim.fields_digest is None:
+            if (
+                isinstance(item, Document)
+                and item.page is not None
+                and item.claim.fields_digest is None
+                and not _is_in_archive(item)
+            ):
                 text = f"{item.page.title}\n{item.page.all_text}"
                 self._observe_page(self._known_lines.add_page(item.claim.url, text, item.fields_digest))
 
@@ -372,6 +379,12 @@ class TrapWatch:
 def _is_new(claim: Claim) -> bool:
     """Whether limits on traps apply to a row: it is no start URL, was never fetched, and has no document."""
     return claim.depth > 0 and claim.code in NEVER_REQUESTED and not claim.is_known
+
+
+def _is_in_archive(document: Document) -> bool:
+    # A server may send any ETag.
+    was_read_from_one = (document.etag or "").startswith(ARCHIVE_ETAG)
+    return bool(list_archives(document.claim.url, in_archive=was_read_from_one))
 
 
 def _warn_of_trap(row: StoredPattern) -> None:

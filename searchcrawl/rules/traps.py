@@ -11,6 +11,8 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from searchcrawl.rules.archives import list_archives
+
 #: The placeholder for a number or an id.
 _VARIABLE: Final = "{n}"
 # In this order: a UUID; hex digits; letters and digits mixed; any long word with a digit. Percent escapes are no ids.
@@ -84,13 +86,23 @@ def find_patterns(url: str) -> list[Pattern]:
 
 
 def find_cut(url: str, cuts: Container[str], productive: Container[str]) -> str | None:
-    """The pattern of ``cuts`` that ``url`` belongs to; None if a narrower pattern of it is ``productive``."""
+    """The pattern of ``cuts`` that ``url`` belongs to; None if a narrower pattern of it is ``productive``.
+
+    It is None as well for a file in an archive: there are no more of them than one may have.
+    """
+    if list_archives(url):
+        return None
     for _, text in find_patterns(url):
         if text in cuts:
             return text
         if text in productive:
             return None
     return None
+
+
+def build_counted_pattern(url: str) -> str | None:
+    """The pattern whose URLs are counted: that of level VALUES, and None for a file in an archive."""
+    return None if list_archives(url) else build_values_pattern(url)
 
 
 def build_values_pattern(url: str) -> str | None:

@@ -72,3 +72,16 @@ def test_d5_archive_when_it_is_not_called_like_one_then_files_of_inner_ones_go_w
 
     assert (second.codes[IN_PLAIN], project.found("sumac") == [IN_PLAIN]) == (code, stays)
     assert [project.found(word) for word in ("juniper", "tarragon")] == [[each] for each in IN_JAR]
+
+
+def test_l8_archive_when_its_files_are_alike_but_for_numbers_then_all_are_indexed(project: CrawlProject) -> None:
+    words = " ".join(f"boilerplate{number}" for number in range(60))
+    put(project, "/inv.zip", **{f"invoice-{number:03}.txt": f"{words} no {number}".encode() for number in range(60)})
+    project.site.set_page(HOST, "/", page("start", "/inv.zip"))
+    tables = source(project.site, HOST)
+    project.edit(**tables | {"scope": {**tables["scope"], "trap_after": 20, "max_urls_per_pattern": 30}})
+
+    first = run(project)
+
+    assert sum("!/invoice-" in url for url in first.versions) == 60
+    assert (first.ended.exit_code, 961 in first.codes.values()) == (0, False)

@@ -23,7 +23,7 @@ from searchcrawl.rules.redirects import read_target, write_target
 from searchcrawl.rules.rendering import Need
 from searchcrawl.rules.rewriting import PatternRewriter, Rewriting
 from searchcrawl.rules.targets import TargetRules
-from searchcrawl.rules.traps import build_values_pattern, find_cut, find_patterns
+from searchcrawl.rules.traps import build_counted_pattern, build_values_pattern, find_cut, find_patterns
 from searchcrawl.soft404.signature import probe_url
 from searchcrawl.store.hosts.name_table import is_shared, read_row
 from searchcrawl.terminal import to_one_line
@@ -140,6 +140,7 @@ def pattern(given: bytes) -> None:
     url = _read(given)
     found = find_patterns(url)
     assert build_values_pattern(url) in {None, found[0].text}
+    assert build_counted_pattern(url) in {None, build_values_pattern(url)}
     find_cut(url, {"http://none.test/"}, set())
     rendering.build_key(url, Need.NONE)
     rendering.is_sampled(url, 1)

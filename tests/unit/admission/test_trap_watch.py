@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +241,53 @@ def test_number_when_what_it_refused_is_claimed_again_then_it_is_counted_up_to_t
 
     assert [_name(one) for one in kept] == ["0", "1", "9", "8"]
     assert [_name(one) for one, _ in refused_claims] == ["2", "3"]
+
+
+def invoices(archive: str, number: int, **values: Any) -> list[Document]:
+    return [page(f"{archive}!/invoice-{one}.txt", f"The same words, {one} of them", **values) for one in range(number)]
+
+
+def test_files_in_an_archive_when_they_are_alike_then_none_is_refused(database: Database) -> None:
+    tested = watch(database)
+    unnamed = [replace(one, etag='"!/1234"') for one in invoices("/download/5", 3 * AFTER)]
+
+    see(database, tested, [*invoices("/inv.zip", 3 * AFTER), *unnamed])
+
+    assert not tested.active
+    see(database, tested, [replace(one, etag='"!/sent by a server"') for one in empty_days(0, 2 * AFTER)])
+    assert tested.active
+    assert refused(watch(database), "/inv.zip!/invoice-999.txt") is None
+
+
+def test_files_in_an_archive_when_pages_of_its_branch_are_cut_then_none_is_refused(database: Database) -> None:
+    tested = watch(database)
+
+    # Their last segments have no numbers: the pattern that is cut is that of the folder, with all that lies below.
+    see(database, tested, [page(f"/day/{''.join(name)}", "nothing") for name in permutations("abcde")])
+
+    assert (refused(tested, "/day/other"), refused(tested, "/day/inv.zip!/1.txt")) == (
+        f"{TRAP_AFTER}: {SITE}/day/*",
+        None,
+    )
+
+
+def test_number_when_urls_are_those_of_files_in_archives_then_they_are_not_counted(database: Database) -> None:
+    tested = watch(database, most=3)
+    files = [f"{SITE}/inv.zip!/invoice-{number}.txt" for number in range(9)]
+
+    with database.write_once() as transaction:
+        tested.prepare(transaction, files)
+        admitted = [tested.admit(url) for url in files]
+        tested.store(transaction)
+        again, full = tested.split_refused(transaction, [claim(url=url, code=961) for url in files])
+    counted = pattern_counts(database)
+
+    assert (admitted, len(again), full, counted) == ([None] * 9, 9, [], 0)
+
+
+def pattern_counts(database: Database) -> int:
+    with database.write_once() as transaction:
+        return sum(pattern_table.count_urls(transaction, 1, [f"{SITE}/inv.zip!/invoice-{{n}}.txt"]).values())
 
 
 def _name(one: Claim) -> str:
