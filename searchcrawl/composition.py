@@ -338,7 +338,7 @@ def _build_targets(run: Run, starts: Sequence[str]) -> TargetRules:
     named = [*source.start.sitemaps] if not isinstance(source.start.sitemaps, str) else []
     if source.login.url:
         named.append(source.login.url)
-    return TargetRules(run.boundary, starts=starts, named=named)
+    return TargetRules(run.boundary, starts=starts, named=named, rewriting=run.rewriting)
 
 
 def _build_traps(run: Run) -> TrapWatch:

@@ -20,6 +20,7 @@ from searchcrawl.rules.decision import NO_INCLUDE, Decision
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_last_modified
 from searchcrawl.rules.rendering import Need, build_key
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
+from searchcrawl.rules.targets import list_exclusions
 from searchcrawl.sources.config import Origin, Source
 from searchcrawl.sources.effective import BUILT_IN, list_layers
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
@@ -189,7 +190,7 @@ class Context:
 
     def list_exclusions(self, url: str) -> list[Reason]:
         """The exclude rules that name the target of a redirect now."""
-        decisions = self.inputs.boundary.list_exclusions(url)
+        decisions = list_exclusions(url, self.inputs.boundary, self.inputs.rewriting, self.url)
         return [build_reason("boundary", decision, self.source) for decision in decisions]
 
     def list_includes(self) -> list[Reason]:

@@ -79,14 +79,17 @@ class CrawlWall:
         if known in self._under_way:
             return None
         decision = self._boundary.decide(known)
-        return self._ask_robots(known) if decision.allowed else decision.text
+        if not decision.allowed:
+            return decision.text
+        exclusions = self._targets.list_exclusions(known)
+        return exclusions[0].text if exclusions else self._ask_robots(known)
 
     def check_resource(self, url: str, kind: str) -> str | None:
         """The rule that forbids a page to load ``url``, a resource of this kind; None if none does."""
         known = _resolve(url)
         if known is None:
             return _NO_URL
-        exclusions = self._boundary.list_exclusions(known)
+        exclusions = self._targets.list_exclusions(known)
         if exclusions:
             return exclusions[0].text
         if self._is_inside(known) or self._is_allowed(known, kind):
@@ -152,7 +155,7 @@ class CrawlWall:
     def is_named(self, url: str) -> bool:
         """Whether ``render.allow_hosts`` names the host of ``url``, an identity, and no rule excludes it."""
         return (
-            self._allowed is not None and self._allowed.decide(url).allowed and not self._boundary.list_exclusions(url)
+            self._allowed is not None and self._allowed.decide(url).allowed and not self._targets.list_exclusions(url)
         )
 
     def _is_allowed(self, url: str, kind: str) -> bool:

@@ -39,8 +39,8 @@ def digest(lines: Sequence[str]) -> str | None:
 class Forgotten:
     """The lines of the list, as one source sees URLs: each is a URL, or ``pattern:`` and a URL rule.
 
-    ``identity`` removes the parameters that are no part of the source's URLs. With ``display`` a URL is forgotten with
-    the URL that is shown for it. The constructor raises ConfigurationError for a rule that cannot be understood.
+    ``identity`` removes the parameters that are no part of the source's URLs, of lines and of what is asked for. With
+    ``display`` a URL is forgotten with the URL that is shown for it. The constructor raises ConfigurationError for a rule that cannot be understood.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Forgotten:
             for form in (line, identity.strip(line)):
                 self._named.setdefault(urls.unescape_unreserved(form), decision)
         self._patterns = UrlRules(include=(), exclude=patterns, file=FILE, table=KEY) if patterns else None
+        self._identity = identity
         self._display = display
 
     def list_named(self) -> list[str]:
@@ -64,19 +65,28 @@ class Forgotten:
         return [*self._named, *(decision.rule for decision in self._named.values())]
 
     def find(self, url: str, *, in_archive: bool = False) -> Decision | None:
-        """The line that names ``url``, an identity, or the URL that is shown for it, or an archive around it; or None.
+        """The line that names ``url``, or the URL that is shown for it, or an archive around it; None if none does.
 
         ``in_archive`` is as for ``list_archives``.
         """
-        found = self.find_named(url) or self._find_pattern(url)
+        found = self._find_line(url)
         if found is not None or MARK not in url:
             return found
         archives = list_archives(urls.unescape_unreserved(url), in_archive=in_archive)
-        lines = (self.find_named(archive) or self._find_pattern(archive) for archive in archives)
+        lines = (self._find_line(archive) for archive in archives)
         return next((line for line in lines if line is not None), None)
+
+    def _find_line(self, url: str) -> Decision | None:
+        found = self.find_named(url) or self._find_pattern(url)
+        if found is not None:
+            return found
+        # What is requested may have parameters that the URL of a row has not.
+        identity = self._identity.strip(url)
+        return self._find_pattern(identity) if identity != url else None
 
     def find_named(self, url: str) -> Decision | None:
         """The same among the lines that are URLs, and that name ``url`` itself."""
+        url = self._identity.strip(url)
         found = self._named.get(urls.unescape_unreserved(url))
         if found is None and self._display is not None:
             found = self._named.get(urls.unescape_unreserved(self._display.show(url)))

@@ -15,6 +15,7 @@ from searchcrawl.items import Hop, Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import ALLOWED, Decision
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
+from searchcrawl.rules.targets import list_exclusions
 
 _LEADS_TO: Final = "leads to "
 _MAX_NOTED_CHARACTERS: Final = 8192
@@ -65,7 +66,7 @@ def decide(
     """Decides on the answer ``status`` of ``base_url``; ``locations`` are all its Location headers.
 
     302, 303 and 307 are followed up to ``max_redirects`` times, also to hosts that no rule includes, but not to what an
-    exclude rule names.
+    exclude rule names, as it is requested or as ``rewriting`` would call its row.
     The target of 301 and 308 is checked against the boundary, at the row's own ``depth``. A URL
     that comes a second time is a loop, whatever the statuses. Other statuses, 300 and 304 too, are no redirects.
     ``own_url`` is that of the row (default: ``base_url``): a page that moved for good to itself, with parameters
@@ -87,7 +88,8 @@ def decide(
         error_text = f"more than {max_redirects} redirects"
         return Redirect(kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=error_text)
     # A permanent one leads to the row's own URL, which is inside.
-    exclusions = boundary.list_exclusions(target) if status in TEMPORARY_REDIRECTS else []
+    is_own = status in PERMANENT_REDIRECTS
+    exclusions = [] if is_own else list_exclusions(target, boundary, rewriting, own_url)
     return _build_refusal(target, taken, exclusions[0]) if exclusions else _build_follow(target, taken)
 
 

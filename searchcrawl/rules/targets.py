@@ -8,8 +8,22 @@ from typing import Final
 from searchcrawl import urls
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.rewriting import Rewriting
 
 _USUAL_PORTS: Final = frozenset(urls.DEFAULT_PORTS.values())
+_NO_REWRITING: Final = Rewriting()
+
+
+def list_exclusions(url: str, boundary: Boundary, rewriting: Rewriting, referrer: str | None = None) -> list[Decision]:
+    """Lists the exclude rules that name ``url``, as it is requested, or as its row would be called.
+
+    A tracking parameter is no way past a rule: the page behind it is the same.
+    """
+    found = boundary.list_exclusions(url)
+    identity = rewriting.normalise(url, referrer).url
+    if identity == url:
+        return found
+    return [*found, *(rule for rule in boundary.list_exclusions(identity) if rule not in found)]
 
 
 class TargetRules:
@@ -17,13 +31,26 @@ class TargetRules:
 
     A redirect may lead to hosts that no rule includes, but not to what an exclude rule names. There, addresses of
     ``fetch.private_networks`` are reached on ports 80 and 443, and on those of ``starts``, only. ``named`` are URLs
-    of the source file, such as ``login.url``: side requests to their origins are as good as inside.
+    of the source file, such as ``login.url``: side requests to their origins are as good as inside. ``rewriting`` makes
+    the URLs of rows.
     """
 
-    def __init__(self, boundary: Boundary, *, starts: Iterable[str] = (), named: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        boundary: Boundary,
+        *,
+        starts: Iterable[str] = (),
+        named: Iterable[str] = (),
+        rewriting: Rewriting = _NO_REWRITING,
+    ) -> None:
         self._boundary = boundary
+        self._rewriting = rewriting
         self._ports = _USUAL_PORTS | {urls.parse(url).port for url in starts}
         self._named = frozenset(urls.origin_of(url) for url in named)
+
+    def list_exclusions(self, url: str) -> list[Decision]:
+        """Lists the exclude rules that name ``url``, as it is requested, or as its row would be called."""
+        return list_exclusions(url, self._boundary, self._rewriting)
 
     def refuse(self, url: str, first_url: str) -> Decision | None:
         """The exclude rule that forbids a redirect from ``first_url`` to ``url``; None if none does.
@@ -31,10 +58,10 @@ class TargetRules:
         A rule that names ``first_url`` as well does not count: the source asks for that one in spite of it, as for the
         page of a login, or a robots.txt.
         """
-        exclusions = self._boundary.list_exclusions(url)
+        exclusions = self.list_exclusions(url)
         if not exclusions:
             return None
-        exempt = self._boundary.list_exclusions(first_url)
+        exempt = self.list_exclusions(first_url)
         return next((rule for rule in exclusions if rule not in exempt), None)
 
     def is_public_only(self, url: str) -> bool:

@@ -18,6 +18,8 @@ from searchcrawl.render.wall import FetchFailed, Refused
 from searchcrawl.robots.files import RobotsCopy
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.identity import Identity
+from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.rules.targets import TargetRules
 
 
@@ -75,8 +77,9 @@ def wall(
     site: Site | None = None,
     max_bytes: int = 1000,
 ) -> CrawlWall:
-    boundary = Boundary(include_hosts=("site.test",), exclude_urls=("*/private/*",), file="f")
-    targets = TargetRules(boundary, starts=("http://site.test/",))
+    boundary = Boundary(include_hosts=("site.test",), exclude_urls=("*/private/*", "*/one"), file="f")
+    rewriting = Rewriting(identity=Identity(["utm_*"]))
+    targets = TargetRules(boundary, starts=("http://site.test/",), rewriting=rewriting)
     return CrawlWall(
         boundary,
         allow_hosts=allow_hosts,
@@ -96,6 +99,7 @@ def wall(
         ("http://site.test/a#b", None),
         ("http://site.test/private/a", "scope.exclude_urls: */private/*"),
         ("http://site.test/%70rivate/a", "scope.exclude_urls: */private/*"),
+        ("http://site.test/one?utm_id=1", "scope.exclude_urls: */one"),
         ("http://other.test/", "scope.include_hosts: no include matches"),
         ("file:///etc/passwd", "not an http or https URL"),
         ("data:text/html,x", "not an http or https URL"),
@@ -124,6 +128,7 @@ def test_c10_navigation_when_a_redirect_led_outside_then_that_page_alone_is_open
         ((), "http://site.test/x", "xhr", True),
         ((), "http://below.site.test/x", "fetch", True),
         ((), "http://site.test/private/x.js", "script", False),
+        ((), "https://cdn.test/one?utm_id=1", "script", False),
         ((), "https://cdn.test/x.js", "script", True),
         ((), "https://cdn.test/x.css", "stylesheet", True),
         ((), "https://cdn.test/x", "xhr", False),

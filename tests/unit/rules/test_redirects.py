@@ -8,7 +8,9 @@ from searchcrawl.codes import Code
 from searchcrawl.items import Hop
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.identity import Identity
 from searchcrawl.rules.redirects import Redirect, RedirectKind, decide
+from searchcrawl.rules.rewriting import Rewriting
 
 BASE = "http://a.test/dir/page?q=1"
 INSIDE = "http://a.test/new"
@@ -50,6 +52,21 @@ def test_temporary_redirect_when_an_exclude_rule_names_the_target_then_is_refuse
 
     assert (redirect.kind, redirect.code, redirect.link) == (RedirectKind.REFUSE, Code.OUTSIDE_BOUNDARY, None)
     assert (redirect.decision.key, redirect.hops) == (key, (Hop(BASE, status),))
+
+
+@pytest.mark.parametrize("status", [302, 303, 307])
+def test_temporary_redirect_when_a_rule_names_the_row_of_its_target_then_is_refused(status: int) -> None:
+    boundary = Boundary(allow_all=True, exclude_urls=["http://b.test/x"])
+    rewriting = Rewriting(identity=Identity(["utm_*"]))
+
+    refused, followed = (
+        decide(status, [target], base_url=BASE, boundary=boundary, rewriting=rewriting)
+        for target in (b"http://b.test/x?utm_id=1", b"http://b.test/y?utm_id=1")
+    )
+
+    assert (refused.kind, refused.decision.rule) == (RedirectKind.REFUSE, "http://b.test/x")
+    # What is requested stays as the host wrote it.
+    assert (followed.kind, followed.url) == (RedirectKind.FOLLOW, "http://b.test/y?utm_id=1")
 
 
 @pytest.mark.parametrize("status", [301, 308])

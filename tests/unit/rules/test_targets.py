@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from searchcrawl.rules.boundary import Boundary, HostBlock
+from searchcrawl.rules.forgotten import Forgotten
+from searchcrawl.rules.identity import DEFAULT_NAMES, Identity
+from searchcrawl.rules.rewriting import PatternRewriter, Rewriting
 from searchcrawl.rules.targets import TargetRules
 
 BOUNDARY = Boundary(
@@ -83,3 +86,34 @@ def test_target_when_only_url_rules_include_then_no_host_as_such_is_inside() -> 
     assert not targets.is_public_only("http://a.test:9001/docs/x")
     assert targets.is_side_public_only("http://a.test:9001/sitemap.xml")
     assert targets.is_side_public_only("http://b.test:9001/robots.txt")
+
+
+IDENTITY = Identity(DEFAULT_NAMES)
+REWRITING = Rewriting([PatternRewriter("/mobile/", "/")], IDENTITY)
+
+
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        ("http://a.test/secret?utm_source=x", "scope.exclude_urls: http://a.test/secret"),
+        ("http://a.test/mobile/secret;jsessionid=1", "scope.exclude_urls: http://a.test/secret"),
+        ("http://a.test/secret?key=1", None),
+    ],
+)
+def test_target_when_a_rule_names_its_row_then_other_ways_to_write_it_are_refused(url: str, rule: str | None) -> None:
+    boundary = Boundary(allow_all=True, exclude_urls=["http://a.test/secret"])
+    targets = TargetRules(boundary, rewriting=REWRITING)
+
+    refusal = targets.refuse(url, FIRST)
+
+    assert (refusal.text if refusal else None) == rule
+
+
+@pytest.mark.parametrize("line", ["http://a.test/secret", "pattern:re:^http://a.test/secret$"])
+@pytest.mark.parametrize("url", ["http://a.test/secret", "http://a.test/secret?utm_source=x&%75tm_id=2"])
+def test_forgotten_when_parameters_are_no_part_of_the_url_then_it_is_refused_with_them(line: str, url: str) -> None:
+    boundary = Boundary(allow_all=True, forgotten=Forgotten([line], identity=IDENTITY))
+
+    assert [decision.rule for decision in boundary.list_exclusions(url)] == [line.removeprefix("pattern:")]
+    assert not boundary.decide_sitemap(url).allowed
+    assert boundary.decide(f"{url}#".replace("secret", "other")).allowed
