@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from scrapy import Request
 from scrapy.crawler import Crawler
 
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.http.side_requests import ASKED_FOR, SideRequestFailed
 from searchcrawl.http.visit_end import (
     PUBLIC_ONLY,
     VisitEnded,
@@ -19,6 +22,7 @@ from searchcrawl.http.visit_end import (
 from searchcrawl.items import Claim, Outcome
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.redirects import write_target
 from searchcrawl.rules.targets import TargetRules
 from searchcrawl.run import Run
 from searchcrawl.sources.forgotten_watch import ForgottenWatch
@@ -29,7 +33,7 @@ class BoundaryMiddleware:
     """Ends visits outside the boundary (955, 1004, 961; ``rule`` is ``KEY: RULE``).
 
     The target of a followed redirect may be on any host (C6) that no exclude rule names, but must be an http or https
-    URL.
+    URL. It may have waited long for its turn: it ends if it was forgotten meanwhile, also that of a side request.
     """
 
     def __init__(self, boundary: Boundary, forgotten: ForgottenWatch, traps: TrapWatch, targets: TargetRules) -> None:
@@ -48,11 +52,13 @@ class BoundaryMiddleware:
     def process_request(self, request: Request) -> None:
         claim = find_claim(request)
         if claim is None:
+            self._check_side_target(request)
             return
         if not request.url.startswith(("http://", "https://")):
             raise build_visit_end(request, claim, Code.MALFORMED_URL, error="not an http or https URL")
         self._forgotten.look()
         if find_redirects(request):
+            self._check_target(request, claim)
             request.meta[PUBLIC_ONLY] = self._targets.is_public_only(request.url)
             return
         # A visit that begins again has the notes of its redirects.
@@ -67,6 +73,24 @@ class BoundaryMiddleware:
             decision = self._traps.refuse(claim) or decision
         if not decision.allowed:
             raise VisitEnded(end_refused(claim, decision))
+
+    def _check_target(self, request: Request, claim: Claim) -> None:
+        for url, error in ((claim.url, None), (request.url, write_target(request.url))):
+            decision = self._targets.find_forgotten(url)
+            if decision is not None:
+                outcome = end_refused(claim, decision)
+                raise VisitEnded(replace(outcome, redirects=find_redirects(request), error=error or outcome.error))
+
+    def _check_side_target(self, request: Request) -> None:
+        first_url = request.meta.get(ASKED_FOR, request.url)
+        if first_url == request.url:
+            return
+        self._forgotten.look()
+        refusal = self._targets.refuse(request.url, first_url)
+        if refusal is not None:
+            raise SideRequestFailed(
+                f"a redirect leads to what is excluded ({refusal.text})", code=Code.OUTSIDE_BOUNDARY
+            )
 
 
 def end_refused(claim: Claim, decision: Decision) -> Outcome:

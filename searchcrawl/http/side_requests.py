@@ -34,6 +34,8 @@ ENDLESS: Final = frozenset({Code.REDIRECT_LOOP, Code.NO_LOCATION})
 _KEEP_METHOD: Final = frozenset({307, 308})
 #: The key of ``Request.meta`` that names the kind of a side request.
 META_KEY: Final = "side_request"
+#: The key of ``Request.meta`` for the URL whose redirects led to a side request.
+ASKED_FOR: Final = "asked_for"
 #: A flag of a response: nobody was logged in.
 LOST_LOGIN: Final = "lost_login"
 
@@ -264,7 +266,7 @@ def _build_request(
 ) -> Request:
     meta: dict[str, Any] = {
         META_KEY: policy.kind,
-        "asked_for": first_url,
+        ASKED_FOR: first_url,
         "download_slot": urls.host_and_port(url),
         "verbatim_url": True,
         "body_prefix_bytes": policy.max_bytes,

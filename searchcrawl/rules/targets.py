@@ -8,6 +8,7 @@ from typing import Final
 from searchcrawl import urls
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.forgotten import KEY
 from searchcrawl.rules.rewriting import Rewriting
 
 _USUAL_PORTS: Final = frozenset(urls.DEFAULT_PORTS.values())
@@ -51,6 +52,10 @@ class TargetRules:
     def list_exclusions(self, url: str) -> list[Decision]:
         """Lists the exclude rules that name ``url``, as it is requested, or as its row would be called."""
         return list_exclusions(url, self._boundary, self._rewriting)
+
+    def find_forgotten(self, url: str) -> Decision | None:
+        """The line of ``forgotten.txt`` that names ``url``, as it is requested, or as its row would be called."""
+        return next((rule for rule in self.list_exclusions(url) if rule.key == KEY), None)
 
     def refuse(self, url: str, first_url: str) -> Decision | None:
         """The exclude rule that forbids a redirect from ``first_url`` to ``url``; None if none does.

@@ -182,6 +182,7 @@ def boundary(given: bytes) -> None:
         _BOUNDARY.propose_include(url, decision)
     targets = TargetRules(_BOUNDARY, starts=[URL])
     targets.refuse(url, URL)
+    targets.find_forgotten(url)
     targets.is_public_only(url)
     targets.is_side_public_only(url)
     OwnOrigins([URL], []).has(url, from_https=False)

@@ -14,6 +14,7 @@ from scrapy.http import Response
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import HostBlocked
 from searchcrawl.http.side_requests import (
+    ASKED_FOR,
     CrawlEnds,
     Form,
     Limits,
@@ -138,7 +139,7 @@ def test_redirect_when_followed_then_each_request_says_where_it_comes_from() -> 
 
     assert [request.meta["from_https"] for request in site.requests] == [False, False, True, True]
     assert [b"If-None-Match" in request.headers for request in site.requests] == [True, False, False, False]
-    assert {request.meta["asked_for"] for request in site.requests} == {URL}
+    assert {request.meta[ASKED_FOR] for request in site.requests} == {URL}
     slots = ["a.test:80", "a.test:80", "b.test:443", "b.test:80"]
     assert [request.meta["download_slot"] for request in site.requests] == slots
 

@@ -13,11 +13,14 @@ from searchcrawl.codes import Code
 from searchcrawl.http.boundary_middleware import BoundaryMiddleware
 from searchcrawl.http.headers_middleware import ConditionalMiddleware
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
+from searchcrawl.http.side_requests import ASKED_FOR, SideRequestFailed
 from searchcrawl.http.visit_end import PUBLIC_ONLY, VisitEnded
 from searchcrawl.items import Claim, Hop, Link
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.forgotten import Forgotten
+from searchcrawl.rules.identity import Identity
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.rules.targets import TargetRules
 from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_request, visit
@@ -76,6 +79,28 @@ def test_boundary_when_redirect_was_followed_then_target_may_lie_anywhere_with_a
 
     assert BOUNDARY.process_request(request) is None
     assert request.meta[PUBLIC_ONLY] is public_only
+
+
+@pytest.mark.parametrize(("line", "error"), [(f"{URL}s", f"leads to {URL}s?utm_id=1"), (URL, None)])
+def test_boundary_when_a_target_is_forgotten_while_it_waits_then_it_is_not_requested(
+    line: str, error: str | None
+) -> None:
+    boundary = Boundary(allow_all=True)
+    targets = TargetRules(boundary, rewriting=Rewriting(identity=Identity(["utm_*"])))
+    watch: Any = SimpleNamespace(look=lambda: boundary.replace_forgotten(Forgotten([line])))
+    middleware = BoundaryMiddleware(boundary, watch, TrapWatch(1, trap_after=0, max_urls_per_pattern=0), targets)
+    request = visit(f"{URL}s?utm_id=1", redirects=TRAIL)
+
+    with pytest.raises(VisitEnded) as ended:
+        middleware.process_request(request)
+
+    outcome = outcome_of(ended)
+    assert (outcome.code, outcome.rule, outcome.redirects) == (955, f"forget: {line}", TRAIL)
+    assert error in (None, outcome.error)
+    side = Request(f"{line}?utm_id=1", meta={ASKED_FOR: "http://site.test/sitemap.xml"})
+    with pytest.raises(SideRequestFailed, match="forget: "):
+        middleware.process_request(side)
+    assert middleware.process_request(side.replace(meta={ASKED_FOR: side.url})) is None
 
 
 def test_boundary_when_a_visit_begins_again_then_what_held_for_its_target_is_forgotten() -> None:
