@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,22 +57,29 @@ class SitemapBody:
 
 
 async def fetch_sitemap(
-    url: str, validators: Validators, *, side: SideRequests, boundary: Boundary
+    url: str,
+    validators: Validators,
+    *,
+    side: SideRequests,
+    boundary: Boundary,
+    check: Callable[[str], Awaitable[None]],
 ) -> SitemapBody | None:
-    """The sitemap at ``url``, None where it has not changed (304); raises SideRequestFailed."""
+    """The sitemap at ``url``, None where it has not changed (304); raises SideRequestFailed.
 
-    async def check(target: str) -> None:
-        if target == url:
-            return
+    ``check`` is called with each URL before it is requested, targets of redirects too, and raises SideRequestFailed.
+    """
+
+    async def check_url(target: str) -> None:
         decision = boundary.decide_sitemap(target)
-        if not decision.allowed:
+        if target != url and not decision.allowed:
             raise SideRequestFailed(
                 f"redirects to {target[:200]}, outside the boundary ({decision.key}: {decision.rule})",
                 code=Code.OUTSIDE_BOUNDARY,
             )
+        await check(target)
 
     conditions = validators.build_headers()
-    answer = await side.fetch(url, _POLICY, headers=conditions, check=check)
+    answer = await side.fetch(url, _POLICY, headers=conditions, check=check_url)
     if answer.status == 304 and conditions and not answer.redirected:
         return None
     if answer.status not in PAGES:
@@ -145,7 +152,7 @@ def parse(wanted: WantedSitemap, sitemap: SitemapBody, send: Callable[[SitemapPa
     """Reads a body to its end and sends all that it lists; blocks."""
     parser = SitemapParser(sitemap.body, codings=sitemap.codings, charset=sitemap.charset)
     children: list[str] = []
-    count = 0
+    count, left_out = 0, False
     try:
         for batch in parser.batches():
             count += len(batch)
@@ -154,9 +161,13 @@ def parse(wanted: WantedSitemap, sitemap: SitemapBody, send: Callable[[SitemapPa
                 children.extend(names)
                 send(SitemapPart(url=wanted.url, children=names))
             else:
-                send(SitemapPart(url=wanted.url, urls=_without_foreign_dates(batch, wanted)))
-        # A sitemap that was cut is fetched again, even if it has not changed.
-        validators = sitemap.validators if parser.whole else Validators()
+                listed = _without_foreign_dates(batch, wanted)
+                left_out = left_out or listed != tuple(batch)
+                send(SitemapPart(url=wanted.url, urls=listed))
+        # A sitemap that was cut is fetched again, even if it has not changed; so is one of which dates were left out as
+        # only foreign origins lead to it: its own may, next time.
+        is_kept = parser.whole and (wanted.is_own or not left_out)
+        validators = sitemap.validators if is_kept else Validators()
         end = SitemapEnd(
             code=200,
             error=parser.note or None,

@@ -21,9 +21,9 @@ MAX_LEVEL: Final = 3
 class WantedSitemap:
     """A sitemap to be read. ``level`` counts the indexes above it.
 
-    If it is ``in_robots_txt``, robots.txt is not asked whether it may be requested. ``is_guess`` marks a /sitemap.xml
-    that nobody names. Its lastmods count for URLs of ``origins``; None: for all URLs, as when the source file names it.
-    ``attempt`` counts the failed tries.
+    If it is ``in_robots_txt``, that of its own origin, this is not asked whether it may be requested. ``is_guess`` marks a
+    /sitemap.xml that nobody names. Its lastmods count for URLs of ``origins``, whose robots.txt leads to it, or whose
+    guess does; None: for all URLs, as when the source file names it. ``attempt`` counts the failed tries.
     """
 
     url: str
@@ -32,6 +32,11 @@ class WantedSitemap:
     is_guess: bool = False
     origins: frozenset[str] | None = None
     attempt: int = 0
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its own origin, or the source file, leads to it: then it speaks for its own URLs."""
+        return self.origins is None or urls.origin_of(self.url) in self.origins
 
 
 class SitemapQueue:
@@ -65,11 +70,11 @@ class SitemapQueue:
 
 
 def build_child(index: WantedSitemap, url: str) -> WantedSitemap:
-    """A sitemap that an index names; within the origin of the index it has the same rights."""
+    """A sitemap that an index names; it speaks for the same origins: not for its own, if that names neither of them.
+
+    See "Sitemaps & Cross Submits" in sitemaps.org, protocol.html.
+    """
     same_origin = urls.origin_of(index.url) == urls.origin_of(url)
-    origins = index.origins
-    if origins is not None and not same_origin:
-        origins = origins | {urls.origin_of(url)}
     return WantedSitemap(
-        url=url, level=index.level + 1, in_robots_txt=index.in_robots_txt and same_origin, origins=origins
+        url=url, level=index.level + 1, in_robots_txt=index.in_robots_txt and same_origin, origins=index.origins
     )

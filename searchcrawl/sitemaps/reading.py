@@ -224,8 +224,8 @@ class SitemapReading:
                 logger.info("no sitemaps of %s: %s", origin, error)
             return
         for url in rules.sitemaps:
-            origins = frozenset({origin, urls.origin_of(url)})
-            self._enqueue(WantedSitemap(url=url, in_robots_txt=True, origins=origins))
+            is_own = urls.origin_of(url) == origin
+            self._enqueue(WantedSitemap(url=url, in_robots_txt=is_own, origins=frozenset({origin})))
         if rules.decide(own.url).allowed:
             self._enqueue(own)
 
@@ -241,8 +241,13 @@ class SitemapReading:
         if row is not None and row.is_good and not run.forced:
             validators = Validators(etag=row.etag, last_modified=row.last_modified)
         try:
-            await self._check_robots(wanted)
-            sitemap = await fetch_sitemap(url, validators, side=self._side, boundary=run.boundary)
+            sitemap = await fetch_sitemap(
+                url,
+                validators,
+                side=self._side,
+                boundary=run.boundary,
+                check=lambda one: self._check_robots(wanted, one),
+            )
         except SideRequestFailed as error:
             again = replace(wanted, attempt=wanted.attempt + 1)
             if not self._retry(lambda: self._read(again), error, again.attempt):
@@ -266,12 +271,13 @@ class SitemapReading:
         for url in found:
             self._enqueue(build_child(wanted, url))
 
-    async def _check_robots(self, wanted: WantedSitemap) -> None:
-        """Raises SideRequestFailed where robots.txt forbids a sitemap that it does not name itself."""
-        if wanted.in_robots_txt or self._robots is None:
+    async def _check_robots(self, wanted: WantedSitemap, url: str) -> None:
+        """Raises SideRequestFailed where robots.txt forbids ``url``, to which a sitemap leads that it does not name."""
+        origin = urls.origin_of(url)
+        if self._robots is None or (wanted.in_robots_txt and origin == urls.origin_of(wanted.url)):
             return
-        rules = await self._get_rules(self._robots, urls.origin_of(wanted.url))
-        decision = rules.decide(wanted.url)
+        rules = await self._get_rules(self._robots, origin)
+        decision = rules.decide(url)
         if not decision.allowed:
             raise SideRequestFailed(f"robots.txt: {decision.rule}", code=Code.ROBOTS)
 

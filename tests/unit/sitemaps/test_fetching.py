@@ -64,6 +64,16 @@ def test_parse_when_it_does_not_speak_for_a_host_then_its_date_is_left_out() -> 
     assert {one.lastmod_ms for one in all_of_it.urls} == {1000}
 
 
+@pytest.mark.parametrize(("origin", "etag"), [("http://a.test", '"1"'), ("http://b.test", None)])
+def test_parse_when_foreign_dates_are_left_out_then_only_its_own_origin_keeps_its_validators(
+    origin: str, etag: str | None
+) -> None:
+    *_, last = parts_of(urlset("http://a.test/1", "http://b.test/2"), origins=frozenset({origin}))
+
+    assert last.end is not None
+    assert last.end.etag == etag
+
+
 @pytest.mark.parametrize(
     ("body", "code", "error"),
     [(b"<html></html>", 903, "no sitemap: '<html></html>'"), (b"\x1f\x8b\x08\x00broken", 958, "gzip")],
@@ -114,15 +124,22 @@ def test_send_when_the_run_ends_then_nobody_waits_for_ever() -> None:
 
 
 def fetched(
-    answers: dict[str, tuple[int, dict[str, str]]], validators: Validators = NO_VALIDATORS
+    answers: dict[str, tuple[int, dict[str, str]]],
+    validators: Validators = NO_VALIDATORS,
+    *,
+    forbidden: str = "",
 ) -> SitemapBody | None:
+    async def check(url: str) -> None:
+        if url == forbidden:
+            raise SideRequestFailed("robots.txt: /", code=Code.ROBOTS)
+
     async def download(request: Request) -> Response:
         status, headers = answers[request.url]
         return Response(request.url, status=status, headers=headers, body=b"<urlset/>", request=request)
 
     side = SideRequests(download=download, rate_limiter=RateLimiter(), targets=ANY_TARGET)
     boundary = Boundary(include_hosts=["a.test"])
-    return asyncio.run(fetch_sitemap(URL, validators, side=side, boundary=boundary))
+    return asyncio.run(fetch_sitemap(URL, validators, side=side, boundary=boundary, check=check))
 
 
 def test_sitemap_when_fetched_then_its_headers_say_how_to_read_it_and_whether_it_changed() -> None:
@@ -163,3 +180,12 @@ def test_sitemap_when_it_is_not_sent_then_failure_has_the_code_of_a_page(
 
     assert (failed.value.code, failed.value.transient) == (code, transient)
     assert failed.value.retry_after_seconds == (7.0 if answer[0] == 503 else None)
+
+
+def test_sitemap_when_robots_txt_forbids_the_target_of_its_redirect_then_that_is_not_requested() -> None:
+    target = "http://a.test/private.xml"
+
+    with pytest.raises(SideRequestFailed) as failed:
+        fetched({URL: (302, {"Location": target})}, forbidden=target)
+
+    assert failed.value.code == Code.ROBOTS

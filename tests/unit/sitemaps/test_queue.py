@@ -52,12 +52,12 @@ def test_child_when_on_the_origin_of_its_index_then_it_inherits_what_that_may() 
     assert (child.level, child.in_robots_txt, child.origins) == (1, True, index.origins)
 
 
-def test_child_when_on_another_origin_then_robots_txt_is_asked_and_it_speaks_for_itself_too() -> None:
+def test_child_when_on_another_origin_then_robots_txt_is_asked_and_it_does_not_speak_for_itself() -> None:
     index = wanted("index", in_robots_txt=True, origins=frozenset({"http://a.test"}))
 
     child = build_child(index, "http://b.test/child.xml")
 
-    assert (child.in_robots_txt, child.origins) == (False, {"http://a.test", "http://b.test"})
+    assert (child.in_robots_txt, child.origins) == (False, {"http://a.test"})
 
 
 def test_origin_when_of_an_identity_then_without_its_path() -> None:
