@@ -86,7 +86,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.render.render_middleware:RenderMiddleware.process_response": "hands bodies on to readers",
     "searchcrawl.robots.files:*": "hands bodies on to the parser",
     "searchcrawl.sitemaps.fetching:fetch_sitemap": "hands URLs on to the requests",
-    "searchcrawl.sitemaps.queue:build_child": "hands URLs on",
+    "searchcrawl.sitemaps.queue:*": "hands URLs on",
     "searchcrawl.login.cookie_jar:CookieJar.set": "takes what the owner wrote",
     "searchcrawl.terminal:GuardedStream.write": "hands text on to to_lines",
 }

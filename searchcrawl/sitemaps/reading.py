@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from searchcrawl import clock, urls
@@ -22,6 +21,7 @@ from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.run import Run
 from searchcrawl.sitemaps.fetching import Parsed, PartSender, Validators, fetch_sitemap, parse
 from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
+from searchcrawl.sitemaps.turns import Turns
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.sitemaps import sitemap_table
 from searchcrawl.store.sitemaps.sitemap_table import Dates, SitemapRow
@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 #: Sitemaps that are fetched or read at once.
 _WORKERS: Final = 4
+#: How many of them one origin may hold.
+_WORKERS_OF_ORIGIN: Final = _WORKERS // 2
 #: Origins whose robots.txt and /sitemap.xml are looked for.
 _MAX_ORIGINS: Final = 10_000
 _AUTO: Final = "auto"
@@ -65,7 +67,7 @@ class SitemapReading:
         self._queue = SitemapQueue(run.boundary)
         self._sender = PartSender(submit)
         self._origins: set[str] = set()
-        self._jobs: deque[Job] = deque()
+        self._jobs: Turns[Job] = Turns(_WORKERS_OF_ORIGIN)
         self._tasks: set[asyncio.Task[None]] = set()
         # One sitemap at a time, because a large one takes much processor time.
         self._parsing = ThreadPoolExecutor(1, thread_name_prefix="sitemaps")
@@ -75,6 +77,8 @@ class SitemapReading:
         self._stopped = False
         #: sitemaps that were read in this run, and whose lastmods are not used yet
         self._undated: list[str] = []
+        #: sitemaps that this process was sent in full
+        self._read_here: set[str] = set()
         self._committed: dict[str, asyncio.Future[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -94,7 +98,7 @@ class SitemapReading:
             for url in listed:
                 self._enqueue(WantedSitemap(url=urls.resolve(url)))
         # If there is nothing to read, that is known now.
-        self._add_job(self._do_nothing)
+        self._add_job("", self._do_nothing)
 
     def add_origin(self, origin: str) -> None:
         """Looks for the sitemaps of an origin that is part of the crawl, once."""
@@ -102,7 +106,7 @@ class SitemapReading:
             return
         self._origins.add(origin)
         if self._run.boundary.decide_sitemap(f"{origin}/sitemap.xml").allowed:
-            self._add_job(lambda: self._find_sitemaps(origin))
+            self._add_job(origin, lambda: self._find_sitemaps(origin))
 
     def on_committed(self, part: SitemapPart) -> None:
         """Notes that a part is in the store; called by the writer thread."""
@@ -126,21 +130,26 @@ class SitemapReading:
 
     def _enqueue(self, wanted: WantedSitemap) -> None:
         if self._queue.accept(wanted):
-            self._add_job(lambda: self._read(wanted))
+            self._add_reading(wanted.url)
 
-    def _add_job(self, job: Job) -> None:
+    def _add_reading(self, url: str) -> None:
+        self._add_job(urls.origin_of(url), lambda: self._read(url))
+
+    def _add_job(self, origin: str, job: Job) -> None:
         self.hold()
         self._pending += 1
-        self._jobs.append(job)
+        self._jobs.add(origin, job)
         self._begin_jobs()
 
     def _begin_jobs(self) -> None:
-        while self._jobs and len(self._tasks) < _WORKERS and not self._stopped:
-            task = asyncio.ensure_future(self._work(self._jobs.popleft()))
+        while len(self._tasks) < _WORKERS and not self._stopped and (taken := self._jobs.take()) is not None:
+            origin, job = taken
+            task = asyncio.ensure_future(self._work(job))
             self._tasks.add(task)
-            task.add_done_callback(self._end_job)
+            task.add_done_callback(partial(self._end_job, origin))
 
-    def _end_job(self, task: asyncio.Task[None]) -> None:
+    def _end_job(self, origin: str, task: asyncio.Task[None]) -> None:
+        self._jobs.end(origin)
         self._tasks.discard(task)
         self._begin_jobs()
 
@@ -158,8 +167,8 @@ class SitemapReading:
         if self._pending == 0:
             await self._set_due_dates()
 
-    def _retry(self, job: Job, error: SideRequestFailed, attempt: int) -> bool:
-        """Whether a job is repeated after its ``attempt``-th failure (from 1); until then it counts as unfinished."""
+    def _retry(self, origin: str, job: Job, error: SideRequestFailed, attempt: int) -> bool:
+        """Whether a job of an origin is repeated after its ``attempt``-th failure (from 1); until then it counts as unfinished."""
         retries, asked = self._run.source.fetch.retries, error.retry_after_seconds
         if not error.transient or not backoff.may_retry(attempt, retries=retries, retry_after_seconds=asked):
             return False
@@ -168,7 +177,7 @@ class SitemapReading:
         def add() -> None:
             self._pending -= 1
             if not self._stopped:
-                self._add_job(job)
+                self._add_job(origin, job)
 
         asyncio.get_running_loop().call_later(backoff.retry_pause_seconds(attempt, asked), add)
         return True
@@ -213,50 +222,56 @@ class SitemapReading:
 
     async def _find_sitemaps(self, origin: str, attempt: int = 0) -> None:
         """Enqueues the sitemaps that the robots.txt of an origin names, and its /sitemap.xml."""
-        own = WantedSitemap(url=f"{origin}/sitemap.xml", is_guess=True, origins=frozenset({origin}))
+        origins = frozenset({origin})
+        own = WantedSitemap(url=f"{origin}/sitemap.xml", is_guess=True, origins=origins, named_by=origin)
         if self._robots is None:
             self._enqueue(own)
             return
         try:
             rules = await self._get_rules(self._robots, origin)
         except SideRequestFailed as error:
-            if not self._retry(lambda: self._find_sitemaps(origin, attempt + 1), error, attempt + 1):
+            if not self._retry(origin, lambda: self._find_sitemaps(origin, attempt + 1), error, attempt + 1):
                 logger.info("no sitemaps of %s: %s", origin, error)
             return
         for url in rules.sitemaps:
             is_own = urls.origin_of(url) == origin
-            self._enqueue(WantedSitemap(url=url, in_robots_txt=is_own, origins=frozenset({origin})))
+            self._enqueue(WantedSitemap(url=url, in_robots_txt=is_own, origins=origins, named_by=origin))
         if rules.decide(own.url).allowed:
             self._enqueue(own)
 
-    async def _read(self, wanted: WantedSitemap) -> None:
-        run, url = self._run, wanted.url
+    async def _read(self, url: str, attempt: int = 0) -> None:
+        try:
+            await self._fetch(url)
+        except SideRequestFailed as error:
+            again = partial(self._read, url, attempt + 1)
+            if self._retry(urls.origin_of(url), again, error, attempt + 1):
+                return
+            await self._send_end(self._queue.find(url), SitemapEnd(code=error.code, error=str(error)))
+        if self._queue.end(url):
+            self._add_reading(url)
+
+    async def _fetch(self, url: str) -> None:
+        run, wanted = self._run, self._queue.begin(url)
         row = await asyncio.to_thread(run.read, lambda transaction: sitemap_table.find(transaction, run.source_id, url))
-        if row is not None and row.is_good and row.run_id == run.id:
+        is_good = row is not None and row.is_good
+        if row is not None and is_good and row.run_id == run.id and url not in self._read_here:
             # This run read the sitemap before it was interrupted.
             self._undated.append(url)
             await self._enqueue_known_children(wanted, row)
             return
         validators = Validators()
-        if row is not None and row.is_good and not run.forced:
+        # What was read with less rights is read once more in full.
+        if row is not None and is_good and not run.forced and url not in self._read_here:
             validators = Validators(etag=row.etag, last_modified=row.last_modified)
-        try:
-            sitemap = await fetch_sitemap(
-                url,
-                validators,
-                side=self._side,
-                boundary=run.boundary,
-                check=lambda one: self._check_robots(wanted, one),
-            )
-        except SideRequestFailed as error:
-            again = replace(wanted, attempt=wanted.attempt + 1)
-            if not self._retry(lambda: self._read(again), error, again.attempt):
-                await self._send_end(wanted, SitemapEnd(code=error.code, error=str(error)))
-            return
+        sitemap = await fetch_sitemap(
+            url, validators, side=self._side, boundary=run.boundary, check=lambda one: self._check_robots(wanted, one)
+        )
+        wanted = self._queue.begin(url)
         if sitemap is None and row is not None:
             await self._send_end(wanted, SitemapEnd(code=304))
             await self._enqueue_known_children(wanted, row)
         elif sitemap is not None:
+            self._read_here.add(url)
             committed = self._expect_end(url)
             parsed = await self._in_thread(lambda: parse(wanted, sitemap, self._sender.send))
             await committed

@@ -67,3 +67,23 @@ def test_sitemaps_when_the_robots_txt_of_another_host_names_them_then_their_own_
     assert {f"{GOOD}/open.xml", f"{EVIL}/away.xml", f"{GOOD}/dated.html"} <= set(asked)
     # It may vouch for its own pages alone.
     assert dated(project) == {EVIL}
+
+
+def test_sitemap_when_a_long_chain_of_another_host_leads_to_it_then_its_own_host_has_it_read(
+    project: CrawlProject,
+) -> None:
+    site = project.site
+    chain = [site.url(EVIL, f"/chain{number}.xml") for number in range(3)]
+    put(site, EVIL, "/robots.txt", f"Sitemap: {chain[0]}", f"Sitemap: {site.url(GOOD, '/early.xml')}")
+    for number, following in enumerate([*chain[1:], site.url(GOOD, "/sitemap.xml")]):
+        put(site, EVIL, f"/chain{number}.xml", index_of(following))
+    # What is named in time, and below an index that the chain reaches at the deepest level.
+    put(site, GOOD, "/robots.txt", f"Sitemap: {site.url(GOOD, '/sitemap.xml')}")
+    site.set_behaviour(GOOD, "/robots.txt", delay_seconds=1.5)
+    put(site, GOOD, "/sitemap.xml", index_of(site.url(GOOD, "/early.xml")))
+    put(site, GOOD, "/early.xml", urlset(site.url(GOOD, "/dated.html")))
+
+    done = run(project)
+
+    assert f"{GOOD}/dated.html" in done.requested
+    assert dated(project) == {GOOD}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from searchcrawl import urls
@@ -26,13 +28,62 @@ def test_accept_when_below_too_many_indexes_then_it_is_not_read(caplog: pytest.L
     assert "http://a.test/3.xml is not read" in caplog.text
 
 
+def test_accept_when_it_was_named_too_deep_before_then_its_own_host_still_has_it_read() -> None:
+    queue = SitemapQueue(BOUNDARY, max_level=2)
+
+    assert [queue.accept(wanted(level=level)) for level in (3, 0)] == [False, True]
+    assert queue.find(wanted().url).level == 0
+
+
 def test_accept_when_there_are_too_many_then_the_rest_is_left_out_with_one_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    queue = SitemapQueue(BOUNDARY, max_sitemaps=2)
+    queue = SitemapQueue(BOUNDARY, max_sitemaps=2, sure_of_origin=0)
 
     assert [queue.accept(wanted(str(number))) for number in range(5)] == [True, True, False, False, False]
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("limits", [{"max_of_origin": 3}, {"max_sitemaps": 3, "sure_of_origin": 2}])
+def test_accept_when_one_origin_leads_to_too_many_then_those_of_another_are_read(limits: dict[str, int]) -> None:
+    queue = SitemapQueue(BOUNDARY, **{"sure_of_origin": 0, **limits})
+
+    many = [queue.accept(wanted(str(number), named_by="http://evil.test")) for number in range(5)]
+    few = [queue.accept(wanted(str(number), named_by="http://a.test")) for number in (4, 5)]
+
+    assert (sum(many), few) == (3, [True, True])
+
+
+FOREIGN: Final = wanted(level=3, origins=frozenset({"http://evil.test"}), named_by="http://evil.test")
+OWN: Final = wanted(in_robots_txt=True, origins=frozenset({"http://a.test"}), named_by="http://a.test")
+BOTH: Final = wanted(in_robots_txt=True, origins=OWN.origins | FOREIGN.origins, named_by="http://a.test")
+
+
+def test_sitemap_when_its_own_origin_names_it_before_it_is_read_then_it_is_read_once_with_all_rights() -> None:
+    queue = SitemapQueue(BOUNDARY)
+
+    assert [queue.accept(one) for one in (FOREIGN, OWN, FOREIGN)] == [True, False, False]
+    assert queue.begin(OWN.url) == BOTH
+    assert not queue.end(OWN.url)
+
+
+def test_sitemap_when_its_own_origin_names_it_while_it_is_read_then_it_is_read_again_once() -> None:
+    queue = SitemapQueue(BOUNDARY)
+    queue.accept(FOREIGN)
+    queue.begin(OWN.url)
+
+    named = [queue.accept(OWN), queue.accept(OWN)]
+
+    assert (named, queue.end(OWN.url), queue.begin(OWN.url), queue.end(OWN.url)) == ([False, False], True, BOTH, False)
+
+
+def test_sitemap_when_its_own_origin_names_it_after_it_was_read_then_it_is_read_again_once() -> None:
+    queue = SitemapQueue(BOUNDARY)
+    queue.accept(FOREIGN)
+    queue.begin(OWN.url)
+    queue.end(OWN.url)
+
+    assert [queue.accept(one) for one in (FOREIGN, OWN, OWN)] == [False, True, False]
 
 
 def test_accept_when_outside_the_boundary_then_it_is_not_read_and_the_rule_is_named(
