@@ -342,11 +342,16 @@ class SubmittedUrls:
 class SitemapPart:
     """Some of the entries of one sitemap, which the writer takes at once; the last part of a sitemap has the ``end``.
 
-    ``url`` is the identity of the sitemap, ``children`` are the sitemaps that it names. A long sitemap comes in several
-    parts: it is written while it is read.
+    ``url`` is the identity of the sitemap, ``children`` are the sitemaps that it names; of ``own_children`` it may say so
+    before indexes of other hosts. A long sitemap comes in several parts: it is written while it is read. The last part
+    tells whether the sitemap ``is_root``: robots.txt or the source file names it, so that it belongs to no index; and
+    whether it ``is_guess``: then it belongs to no index of another host.
     """
 
     url: str
     urls: tuple[ListedUrl, ...] = ()
     children: tuple[str, ...] = ()
+    own_children: tuple[str, ...] = ()
     end: SitemapEnd | None = None
+    is_root: bool = False
+    is_guess: bool = False

@@ -6,6 +6,7 @@ The writer thread calls it within the transaction of a group; the helper thread 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -148,15 +149,21 @@ def write_start_displays(transaction: Transaction, source_id: int, found: FoundL
 
 @dataclass(slots=True)
 class _Contents:
-    """The ids of the URL rows and of the sitemaps that one sitemap lists, as far as it was read."""
+    """The ids of the URL rows and of the sitemaps that one sitemap lists, as far as it was read.
 
+    ``others`` are those of its ``children`` that belong to another index, or to none.
+    """
+
+    sitemap_id: int
     rows: set[int] = field(default_factory=set)
     children: set[int] = field(default_factory=set)
+    others: set[int] = field(default_factory=set)
     ended: bool = False
 
     def add(self, other: _Contents) -> None:
         self.rows |= other.rows
         self.children |= other.children
+        self.others |= other.others
 
 
 class SitemapRows:
@@ -172,6 +179,8 @@ class SitemapRows:
         self._run_id = run_id
         self._reading: dict[str, _Contents] = {}
         self._written: dict[str, _Contents] = {}
+        #: by sitemap: an index to which it does not belong, and that names it in this run
+        self._naming: dict[int, int] = {}
 
     def write(
         self, transaction: Transaction, parts: Sequence[SitemapPart], find_row: Callable[[int], int | None]
@@ -180,14 +189,12 @@ class SitemapRows:
         self._written = {}
         for part in parts:
             (sitemap_id,) = sitemap_table.add(transaction, self._source_id, [part.url])
-            contents = self._written.setdefault(part.url, _Contents())
+            contents = self._written.setdefault(part.url, _Contents(sitemap_id))
             found = [(find_row(urls.key(one.url)), one.lastmod_ms) for one in part.urls]
             lastmods = {row_id: lastmod_ms for row_id, lastmod_ms in found if row_id is not None}
             sitemap_table.list_urls(transaction, sitemap_id, lastmods)
             contents.rows.update(lastmods)
-            contents.children.update(
-                sitemap_table.add(transaction, self._source_id, part.children, parent_id=sitemap_id)
-            )
+            self._write_children(transaction, part, contents)
             if part.end is not None:
                 self._end(transaction, sitemap_id, part, part.end)
                 contents.ended = True
@@ -195,6 +202,7 @@ class SitemapRows:
     def note_commit(self) -> None:
         """Remembers what the last call wrote."""
         for url, contents in self._written.items():
+            self._naming.update(dict.fromkeys(contents.others, contents.sitemap_id))
             if contents.ended:
                 self._reading.pop(url, None)
             elif url in self._reading:
@@ -203,11 +211,45 @@ class SitemapRows:
                 self._reading[url] = contents
         self._written = {}
 
+    def _write_children(self, transaction: Transaction, part: SitemapPart, contents: _Contents) -> None:
+        if not part.children:
+            return
+        children = sitemap_table.add(transaction, self._source_id, part.children, parent_id=contents.sitemap_id)
+        if part.own_children:
+            own = sitemap_table.add(transaction, self._source_id, part.own_children)
+            sitemap_table.take_from_foreign(transaction, own, contents.sitemap_id)
+        contents.children.update(children)
+        contents.others.update(sitemap_table.find_others(transaction, contents.sitemap_id, children))
+
     def _end(self, transaction: Transaction, sitemap_id: int, part: SitemapPart, end: SitemapEnd) -> None:
+        if part.is_root:
+            sitemap_table.give_to(transaction, [sitemap_id], None)
+        elif part.is_guess:
+            sitemap_table.take_from_foreign(transaction, [sitemap_id], None)
+        contents = _Contents(sitemap_id)
+        for one in (self._reading.get(part.url), self._written[part.url]):
+            if one is not None:
+                contents.add(one)
         if end.whole:
-            both = (self._reading.get(part.url), self._written[part.url])
-            rows = set[int]().union(*(contents.rows for contents in both if contents))
-            children = set[int]().union(*(contents.children for contents in both if contents))
-            sitemap_table.unlist_others(transaction, sitemap_id, rows)
-            sitemap_table.forget_other_children(transaction, sitemap_id, children)
+            sitemap_table.unlist_others(transaction, sitemap_id, contents.rows)
+            self._forget_other_children(transaction, contents)
+        if contents.others:
+            # The store does not know that it names them: it has to say so each time.
+            end = replace(end, etag=None, last_modified=None)
         sitemap_table.end(transaction, sitemap_id, end, run_id=self._run_id, now_ms=clock.now_ms())
+
+    def _forget_other_children(self, transaction: Transaction, contents: _Contents) -> None:
+        """Gives what an index no longer names to another one that names it in this run; forgets the rest."""
+        gone = sitemap_table.find_other_children(transaction, contents.sitemap_id, contents.children)
+        if not gone:
+            return
+        naming = self._naming | {child: one.sitemap_id for one in self._written.values() for child in one.others}
+        children_of = defaultdict(list)
+        for child in gone:
+            if child in naming:
+                children_of[naming[child]].append(child)
+        # An index that was forgotten meanwhile gets none.
+        for index in sitemap_table.find_existing(transaction, list(children_of)):
+            sitemap_table.give_to(transaction, children_of.pop(index), index)
+        left = {child for children in children_of.values() for child in children}
+        sitemap_table.forget(transaction, [child for child in gone if child not in naming or child in left])

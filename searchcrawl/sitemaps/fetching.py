@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from searchcrawl import urls
 from searchcrawl.codes import REDIRECT_STATUSES, Code, is_retried
 from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.http.content_coding import BrokenCoding
@@ -159,7 +158,8 @@ def parse(wanted: WantedSitemap, sitemap: SitemapBody, send: Callable[[SitemapPa
             if parser.kind is SitemapKind.INDEX:
                 names = tuple(listed.url for listed in batch)
                 children.extend(names)
-                send(SitemapPart(url=wanted.url, children=names))
+                own = tuple(name for name in names if wanted.speaks_for(name))
+                send(SitemapPart(url=wanted.url, children=names, own_children=own))
             else:
                 listed = _without_foreign_dates(batch, wanted)
                 left_out = left_out or listed != tuple(batch)
@@ -178,8 +178,13 @@ def parse(wanted: WantedSitemap, sitemap: SitemapBody, send: Callable[[SitemapPa
     except (NotASitemap, BrokenCoding) as error:
         code = Code.CONVERSION_FAILED if isinstance(error, NotASitemap) else Code.READ_ERROR
         end = SitemapEnd(code=code, error=str(error))
-    send(SitemapPart(url=wanted.url, end=end))
+    send(build_last_part(wanted, end))
     return Parsed(end=end, urls=count, skipped=parser.skipped, children=tuple(children))
+
+
+def build_last_part(wanted: WantedSitemap, end: SitemapEnd) -> SitemapPart:
+    """The part of a sitemap that says how its reading ended."""
+    return SitemapPart(url=wanted.url, end=end, is_root=wanted.is_root, is_guess=wanted.is_guess)
 
 
 def _without_foreign_dates(batch: Sequence[ListedUrl], wanted: WantedSitemap) -> tuple[ListedUrl, ...]:
@@ -189,7 +194,4 @@ def _without_foreign_dates(batch: Sequence[ListedUrl], wanted: WantedSitemap) ->
     """
     if wanted.origins is None:
         return tuple(batch)
-    return tuple(
-        one if one.lastmod_ms is None or urls.origin_of(one.url) in wanted.origins else ListedUrl(one.url)
-        for one in batch
-    )
+    return tuple(one if one.lastmod_ms is None or wanted.speaks_for(one.url) else ListedUrl(one.url) for one in batch)

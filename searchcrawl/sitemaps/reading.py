@@ -19,7 +19,7 @@ from searchcrawl.politeness import backoff
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.run import Run
-from searchcrawl.sitemaps.fetching import Parsed, PartSender, Validators, fetch_sitemap, parse
+from searchcrawl.sitemaps.fetching import Parsed, PartSender, Validators, build_last_part, fetch_sitemap, parse
 from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
 from searchcrawl.sitemaps.turns import Turns
 from searchcrawl.store.engine.database import Transaction
@@ -96,7 +96,7 @@ class SitemapReading:
                 self.add_origin(urls.origin_of(url))
         else:
             for url in listed:
-                self._enqueue(WantedSitemap(url=urls.resolve(url)))
+                self._enqueue(WantedSitemap(url=urls.resolve(url), is_root=True))
         # If there is nothing to read, that is known now.
         self._add_job("", self._do_nothing)
 
@@ -235,7 +235,9 @@ class SitemapReading:
             return
         for url in rules.sitemaps:
             is_own = urls.origin_of(url) == origin
-            self._enqueue(WantedSitemap(url=url, in_robots_txt=is_own, origins=origins, named_by=origin))
+            self._enqueue(
+                WantedSitemap(url=url, in_robots_txt=is_own, is_root=is_own, origins=origins, named_by=origin)
+            )
         if rules.decide(own.url).allowed:
             self._enqueue(own)
 
@@ -303,12 +305,12 @@ class SitemapReading:
     async def _send_end(self, wanted: WantedSitemap, end: SitemapEnd) -> None:
         """Writes the end of a sitemap of which nothing was read."""
         committed = self._expect_end(wanted.url)
-        await self._in_thread(lambda: self._sender.send(SitemapPart(url=wanted.url, end=end)))
+        await self._in_thread(lambda: self._sender.send(build_last_part(wanted, end)))
         await committed
         self._log_end(wanted, Parsed(end=end))
 
     def _log_end(self, wanted: WantedSitemap, parsed: Parsed) -> None:
-        """Counts and logs how a reading ended; a /sitemap.xml that nobody names may be missing."""
+        """Counts and logs how a reading ended; a /sitemap.xml that its robots.txt does not name may be missing."""
         end = parsed.end
         if end.code in SUCCESS:
             self._undated.append(wanted.url)
@@ -317,7 +319,7 @@ class SitemapReading:
             what = "not modified" if end.code == 304 else f"{parsed.urls} URLs{note}{skipped}"
             logger.info("sitemap %s: %s", wanted.url, what)
         else:
-            level = logging.DEBUG if wanted.is_guess else logging.WARNING
+            level = logging.DEBUG if wanted.is_guess and not wanted.is_root else logging.WARNING
             logger.log(level, "sitemap %s cannot be read (%d): %s", wanted.url, end.code, end.error)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:

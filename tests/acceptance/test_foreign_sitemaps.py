@@ -87,3 +87,17 @@ def test_sitemap_when_a_long_chain_of_another_host_leads_to_it_then_its_own_host
 
     assert f"{GOOD}/dated.html" in done.requested
     assert dated(project) == {GOOD}
+
+
+def test_sitemap_when_a_foreign_index_names_it_no_more_then_what_it_says_stays(project: CrawlProject) -> None:
+    site = project.site
+    put(site, GOOD, "/sitemap.xml", urlset(site.url(GOOD, "/dated.html")))
+    index = site.url(EVIL, "/sitemap.xml")
+    site.set_behaviour(EVIL, "/sitemap.xml", delay_seconds=1)
+    found = []
+    for named in (site.url(GOOD, "/sitemap.xml"), index):
+        put(site, EVIL, "/sitemap.xml", index_of(named))
+        run(project)
+        found.append(dated(project))
+
+    assert found == [{GOOD}, {GOOD}]

@@ -70,20 +70,11 @@ def find_children(transaction: Transaction, sitemap_id: int) -> list[str]:
 
 
 def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, parent_id: int | None = None) -> list[int]:
-    """The ids of sitemaps, rising; new rows are added.
-
-    With ``parent_id`` they belong to that index from now on. An index that names itself keeps its parent.
-    """
+    """The ids of sitemaps, rising; new rows are added, and belong to the index ``parent_id``."""
     keys = {identities.key(url): url for url in wanted}
     if not keys:
         return []
-    dialect, key_columns = dialect_of(transaction), ["source_id", "key"]
-    if parent_id is None:
-        statement = dialect.upsert(sitemaps, key_columns)
-    else:
-        statement = dialect.upsert(
-            sitemaps, key_columns, lambda new: {"parent_id": new.parent_id}, where=sitemaps.c.id != parent_id
-        )
+    statement = dialect_of(transaction).upsert(sitemaps, ["source_id", "key"])
     rows = [{"source_id": source_id, "key": key, "url": url, "parent_id": parent_id} for key, url in keys.items()]
     transaction.execute(statement, rows)
     found: list[int] = []
@@ -92,6 +83,50 @@ def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, pare
         query = select(sitemaps.c.id).where(sitemaps.c.source_id == source_id, sitemaps.c.key.in_(part))
         found.extend(transaction.execute(query).scalars())
     return sorted(found)
+
+
+def find_others(transaction: Transaction, sitemap_id: int, wanted: Sequence[int]) -> list[int]:
+    """Those of the sitemaps that do not belong to this index, but to another or to none.
+
+    Neither the index itself nor that which names it: many name each other in circles.
+    """
+    parent = select(func.coalesce(sitemaps.c.parent_id, sitemaps.c.id)).where(sitemaps.c.id == sitemap_id)
+    above = {sitemap_id, *transaction.execute(parent).scalars()}
+    found: list[int] = []
+    for part in split(wanted):
+        query = select(sitemaps.c.id).where(sitemaps.c.id.in_(part), sitemaps.c.parent_id.is_distinct_from(sitemap_id))
+        found.extend(one for one in transaction.execute(query).scalars() if one not in above)
+    return found
+
+
+def find_existing(transaction: Transaction, wanted: Sequence[int]) -> list[int]:
+    """Those of the sitemaps that have a row."""
+    found: list[int] = []
+    for part in split(wanted):
+        found.extend(transaction.execute(select(sitemaps.c.id).where(sitemaps.c.id.in_(part))).scalars())
+    return found
+
+
+def take_from_foreign(transaction: Transaction, wanted: Sequence[int], parent_id: int | None) -> None:
+    """Gives the sitemaps that belong to an index of another origin to the index ``parent_id``, or to none."""
+    parents = sitemaps.alias("parents")
+    for part in split(wanted):
+        query = select(sitemaps.c.id, sitemaps.c.url, parents.c.url).where(
+            sitemaps.c.id.in_(part), sitemaps.c.parent_id == parents.c.id
+        )
+        foreign = [
+            sitemap_id
+            for sitemap_id, url, parent_url in transaction.execute(query)
+            if identities.origin_of(url) != identities.origin_of(parent_url) and sitemap_id != parent_id
+        ]
+        give_to(transaction, foreign, parent_id)
+
+
+def give_to(transaction: Transaction, wanted: Sequence[int], parent_id: int | None) -> None:
+    """The sitemaps belong to the index ``parent_id``, or to none, from now on."""
+    for part in split(wanted):
+        changed = sitemaps.c.id.in_(part), sitemaps.c.parent_id.is_distinct_from(parent_id)
+        transaction.execute(update(sitemaps).where(*changed).values(parent_id=parent_id))
 
 
 def end(transaction: Transaction, sitemap_id: int, reading: SitemapEnd, *, run_id: int, now_ms: int) -> None:
@@ -142,15 +177,18 @@ def unlist_others(transaction: Transaction, sitemap_id: int, listed: Collection[
     return len(vanished)
 
 
-def forget_other_children(transaction: Transaction, sitemap_id: int, named: Collection[int]) -> int:
-    """Removes sitemaps that an index no longer names, and clears what they said; returns their number."""
+def find_other_children(transaction: Transaction, sitemap_id: int, named: Collection[int]) -> list[int]:
+    """The sitemaps of an index that it no longer names."""
     there = transaction.execute(select(sitemaps.c.id).where(sitemaps.c.parent_id == sitemap_id)).scalars()
-    vanished = [child for child in there if child not in named]
-    for part in split(vanished):
+    return [child for child in there if child not in named]
+
+
+def forget(transaction: Transaction, gone: Sequence[int]) -> None:
+    """Removes sitemaps, and clears what they said."""
+    for part in split(gone):
         transaction.execute(update(urls).where(urls.c.sitemap_id.in_(part)).values(sitemap_id=None, lastmod_ms=None))
         transaction.execute(update(sitemaps).where(sitemaps.c.parent_id.in_(part)).values(parent_id=None))
         transaction.execute(delete(sitemaps).where(sitemaps.c.id.in_(part)))
-    return len(vanished)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,3 +111,63 @@ def test_index_when_read_then_its_children_are_known_and_those_that_vanished_are
         assert index is not None
         assert (index.code, index.run_id) == (200, 1)
         assert sitemap_table.find_children(transaction, index.id) == ["http://a.test/2", "http://a.test/3"]
+
+
+EVIL = "http://evil.test/index.xml"
+CHILD = "http://a.test:80/child.xml"
+MARKED = SitemapEnd(code=200, whole=True, etag='"1"')
+
+
+def names(url: str, *children: str, own: bool = False) -> SitemapPart:
+    return SitemapPart(url=url, children=children, own_children=children if own else (), end=MARKED)
+
+
+def children_of(database: Database, url: str) -> tuple[list[str], str | None]:
+    """The sitemaps of an index, and its validator."""
+    with database.read_once() as transaction:
+        index = sitemap_table.find(transaction, SOURCE, url)
+        assert index is not None
+        return sitemap_table.find_children(transaction, index.id), index.etag
+
+
+@pytest.mark.parametrize(
+    ("own", "has"),
+    [
+        # robots.txt, or the host's own guess, leads to it; or the host's own index.
+        (SitemapPart(url=CHILD, urls=listed("a"), end=WHOLE, is_root=True), []),
+        (SitemapPart(url=CHILD, urls=listed("a"), end=WHOLE, is_guess=True), []),
+        (names(URL, CHILD, own=True), [CHILD]),
+    ],
+)
+def test_child_when_its_own_host_names_it_too_then_a_foreign_index_does_not_take_it_along(
+    database: Database, own: SitemapPart, has: list[str]
+) -> None:
+    ids = named_rows(database, "a")
+    rows = SitemapRows(SOURCE, 1)
+    write(database, rows, SitemapPart(url=URL, end=WHOLE), names(EVIL, CHILD), ids=ids)
+    write(database, rows, SitemapPart(url=CHILD, urls=listed("a"), end=WHOLE), own, ids=ids)
+
+    write(database, rows, names(EVIL, CHILD), ids=ids)
+    during = children_of(database, EVIL)
+    write(database, rows, names(EVIL), ids=ids)
+
+    # What it does not own it has to name again each time.
+    assert during == ([], None)
+    assert children_of(database, URL)[0] == has
+    assert with_dates(database, ids) == ["a"]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_child_when_its_index_names_it_no_more_but_another_does_then_it_is_the_others(
+    database: Database, at_once: bool
+) -> None:
+    ids = named_rows(database, "a")
+    rows = SitemapRows(SOURCE, 1)
+    write(database, rows, names(URL, CHILD), SitemapPart(url=CHILD, urls=listed("a"), end=WHOLE), ids=ids)
+
+    changes = [names(EVIL, CHILD), names(URL)]
+    for group in [changes] if at_once else [[change] for change in changes]:
+        write(database, rows, *group, ids=ids)
+
+    assert [children_of(database, url)[0] for url in (EVIL, URL)] == [[CHILD], []]
+    assert with_dates(database, ids) == ["a"]

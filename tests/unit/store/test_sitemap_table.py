@@ -45,13 +45,42 @@ def find(database: Database, url: str) -> SitemapRow | None:
         return sitemap_table.find(transaction, SOURCE, url)
 
 
-def test_rows_when_added_twice_then_there_is_one_and_an_index_takes_it_over(database: Database) -> None:
-    first = named(database, URL, OTHER)
+FOREIGN, HOST_OF_INDEX = "http://b.test/evil.xml", "http://a.test/second.xml"
+
+
+def children(database: Database, index: int) -> list[str]:
+    with database.read_once() as transaction:
+        return sitemap_table.find_children(transaction, index)
+
+
+def test_rows_when_added_twice_then_there_is_one_and_no_index_takes_it_over(database: Database) -> None:
+    first = named(database, URL)
     (index,) = named(database, INDEX)
 
-    assert named(database, OTHER, URL, parent_id=index) == first
+    both = named(database, OTHER, URL, parent_id=index)
+
+    assert both[0] == first[0]
+    assert children(database, index) == [OTHER]
     with database.read_once() as transaction:
-        assert sitemap_table.find_children(transaction, index) == [URL, OTHER]
+        assert sitemap_table.find_others(transaction, index, [index, *both]) == first
+        assert sitemap_table.find_existing(transaction, [*first, 1000]) == first
+
+
+@pytest.mark.parametrize(("owner", "taken"), [(FOREIGN, True), (HOST_OF_INDEX, False)])
+def test_rows_when_an_index_of_another_host_has_them_then_their_own_takes_them_over(
+    database: Database, owner: str, taken: bool
+) -> None:
+    first, index = named(database, owner)[0], named(database, INDEX)[0]
+    child = named(database, URL, parent_id=first)
+
+    with database.write_once() as transaction:
+        sitemap_table.take_from_foreign(transaction, child, index)
+    by_index = children(database, index)
+    with database.write_once() as transaction:
+        sitemap_table.give_to(transaction, child, None)
+
+    assert by_index == ([URL] if taken else [])
+    assert (children(database, first), children(database, index)) == ([], [])
 
 
 def test_rows_when_an_index_names_itself_then_it_is_no_child_of_its_own(database: Database) -> None:
@@ -61,7 +90,7 @@ def test_rows_when_an_index_names_itself_then_it_is_no_child_of_its_own(database
 
     with database.write_once() as transaction:
         assert sitemap_table.find_children(transaction, index) == [URL]
-        assert sitemap_table.forget_other_children(transaction, index, set()) == 1
+        assert len(sitemap_table.find_other_children(transaction, index, set())) == 1
     assert find(database, INDEX) is not None
 
 
@@ -123,9 +152,10 @@ def test_forget_when_an_index_names_a_sitemap_no_more_then_it_and_its_dates_go(d
     list_urls(database, gone, {url_id: 1})
 
     with database.write_once() as transaction:
-        count = sitemap_table.forget_other_children(transaction, index, {kept})
+        vanished = sitemap_table.find_other_children(transaction, index, {kept})
+        sitemap_table.forget(transaction, vanished)
 
-    assert (count, find(database, OTHER), said(database, url_id)) == (1, None, (None, None))
+    assert (vanished, find(database, OTHER), said(database, url_id)) == ([gone], None, (None, None))
     assert find(database, URL) is not None
 
 
