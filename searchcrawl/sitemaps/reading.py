@@ -20,6 +20,7 @@ from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.run import Run
 from searchcrawl.sitemaps.fetching import Parsed, PartSender, Validators, build_last_part, fetch_sitemap, parse
+from searchcrawl.sitemaps.patience import DEFAULTS, Limits, ReadingTime
 from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
 from searchcrawl.sitemaps.turns import Turns
 from searchcrawl.store.engine.database import Transaction
@@ -44,8 +45,8 @@ class SitemapReading:
     """The sitemaps of one run; all methods but ``on_committed`` are for the event loop.
 
     ``hold`` keeps the crawl from ending until the returned function is called; this is used as long as anything is to
-    be read. Each time nothing is left, the due dates of rows are set from the lastmods; after the first time
-    ``revisits`` is set. ``submit`` hands a part to the writer, and returns False if no writer takes it. ``robots`` is
+    be read. Each time nothing is left, the due dates of rows are set from the lastmods; after the first time, or once this
+    takes too long (``limits``), ``revisits`` is set. ``submit`` hands a part to the writer, and returns False if no writer takes it. ``robots`` is
     None if robots.txt is not obeyed.
     """
 
@@ -58,6 +59,7 @@ class SitemapReading:
         submit: Callable[[SitemapPart], bool],
         hold: Callable[[], Callable[[], None]],
         revisits: threading.Event,
+        limits: Limits = DEFAULTS,
     ) -> None:
         self._run = run
         self._side = side
@@ -65,6 +67,8 @@ class SitemapReading:
         self._hold = hold
         self._revisits = revisits
         self._queue = SitemapQueue(run.boundary)
+        self._time = ReadingTime(limits)
+        self._waiting: asyncio.Task[None] | None = None
         self._sender = PartSender(submit)
         self._origins: set[str] = set()
         self._jobs: Turns[Job] = Turns(_WORKERS_OF_ORIGIN)
@@ -90,6 +94,8 @@ class SitemapReading:
     def start(self, start_urls: Sequence[str], roots: Sequence[str]) -> None:
         """Begins to read; ``roots`` are the sitemaps of earlier runs whose dates due rows have to wait for."""
         self._loop = asyncio.get_running_loop()
+        if not self._revisits.is_set():
+            self._waiting = asyncio.ensure_future(self._wait_for_revisits())
         listed = self._run.source.start.sitemaps
         if listed == _AUTO:
             for url in (*start_urls, *roots):
@@ -119,7 +125,7 @@ class SitemapReading:
         self._stopped = True
         self._sender.stop()
         self._jobs.clear()
-        tasks = list(self._tasks)
+        tasks = [*self._tasks, *([self._waiting] if self._waiting is not None else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -182,8 +188,19 @@ class SitemapReading:
         asyncio.get_running_loop().call_later(backoff.retry_pause_seconds(attempt, asked), add)
         return True
 
+    async def _wait_for_revisits(self) -> None:
+        """Lets known pages be visited by the dates that were read so far, where sitemaps take too long."""
+        limits = self._time.limits
+        await asyncio.sleep(limits.revisit_seconds)
+        if len(self._origins) < 2 and not self._time.waits_for_many:
+            await asyncio.sleep(limits.alone_seconds - limits.revisit_seconds)
+        if not self._revisits.is_set():
+            logger.warning("known pages do not wait for the sitemaps that are left: these are slow")
+            await self._set_due_dates()
+            self._revisits.set()
+
     async def _set_due_dates(self) -> None:
-        """Sets the due dates of rows by the lastmods that were read, and then allows the crawl to end."""
+        """Sets the due dates of rows by the lastmods that were read, and allows the crawl to end if nothing is left."""
         run, read = self._run, self._undated
         self._undated = []
         self._setting_dates += 1
@@ -233,7 +250,7 @@ class SitemapReading:
             if not self._retry(origin, lambda: self._find_sitemaps(origin, attempt + 1), error, attempt + 1):
                 logger.info("no sitemaps of %s: %s", origin, error)
             return
-        for url in rules.sitemaps:
+        for url in await self._sort(rules.sitemaps):
             is_own = urls.origin_of(url) == origin
             self._enqueue(
                 WantedSitemap(url=url, in_robots_txt=is_own, is_root=is_own, origins=origins, named_by=origin)
@@ -242,6 +259,9 @@ class SitemapReading:
             self._enqueue(own)
 
     async def _read(self, url: str, attempt: int = 0) -> None:
+        if self._time.is_over(urls.origin_of(url)):
+            await self._leave_out(url)
+            return
         try:
             await self._fetch(url)
         except SideRequestFailed as error:
@@ -251,6 +271,16 @@ class SitemapReading:
             await self._send_end(self._queue.find(url), SitemapEnd(code=error.code, error=str(error)))
         if self._queue.end(url):
             self._add_reading(url)
+
+    async def _leave_out(self, url: str) -> None:
+        """Leaves a sitemap to the next run; ``status`` tells of those that the source file names."""
+        origin, minutes = urls.origin_of(url), round(self._time.limits.origin_seconds / 60)
+        if self._time.is_news(origin):
+            logger.warning("sitemaps of %s are left to the next run: they took more than %d minutes", origin, minutes)
+        wanted = self._queue.find(url)
+        if wanted.is_root and not wanted.named_by:
+            error = f"left to the next run: those of its host took more than {minutes} minutes"
+            await self._send_end(wanted, SitemapEnd(code=Code.TIMEOUT, error=error))
 
     async def _fetch(self, url: str) -> None:
         run, wanted = self._run, self._queue.begin(url)
@@ -278,15 +308,24 @@ class SitemapReading:
             parsed = await self._in_thread(lambda: parse(wanted, sitemap, self._sender.send))
             await committed
             self._log_end(wanted, parsed)
-            for child in parsed.children:
-                self._enqueue(build_child(wanted, child))
+            await self._enqueue_children(wanted, parsed.children)
 
     async def _enqueue_known_children(self, wanted: WantedSitemap, row: SitemapRow) -> None:
         found = await asyncio.to_thread(
             self._run.read, lambda transaction: sitemap_table.find_children(transaction, row.id)
         )
-        for url in found:
+        await self._enqueue_children(wanted, found)
+
+    async def _enqueue_children(self, wanted: WantedSitemap, children: Sequence[str]) -> None:
+        # Those that the runs before left out come first.
+        for url in await self._sort(children):
             self._enqueue(build_child(wanted, url))
+
+    async def _sort(self, found: Sequence[str]) -> list[str]:
+        run = self._run
+        return await asyncio.to_thread(
+            run.read, lambda transaction: sitemap_table.sort_by_reading(transaction, run.source_id, found)
+        )
 
     async def _check_robots(self, wanted: WantedSitemap, url: str) -> None:
         """Raises SideRequestFailed where robots.txt forbids ``url``, to which a sitemap leads that it does not name."""

@@ -69,6 +69,17 @@ def find_children(transaction: Transaction, sitemap_id: int) -> list[str]:
     return list(transaction.execute(query).scalars())
 
 
+def sort_by_reading(transaction: Transaction, source_id: int, wanted: Sequence[str]) -> list[str]:
+    """Sitemaps in the order in which they were read last, those that never were first; else as they come."""
+    read_ms: dict[int, int] = {}
+    for part in split([identities.key(url) for url in wanted]):
+        query = select(sitemaps.c.key, sitemaps.c.read_ms).where(
+            sitemaps.c.source_id == source_id, sitemaps.c.key.in_(part), sitemaps.c.read_ms.is_not(None)
+        )
+        read_ms.update((key, ms) for key, ms in transaction.execute(query))
+    return sorted(wanted, key=lambda url: read_ms.get(identities.key(url), 0))
+
+
 def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, parent_id: int | None = None) -> list[int]:
     """The ids of sitemaps, rising; new rows are added, and belong to the index ``parent_id``."""
     keys = {identities.key(url): url for url in wanted}

@@ -94,6 +94,19 @@ def test_rows_when_an_index_names_itself_then_it_is_no_child_of_its_own(database
     assert find(database, INDEX) is not None
 
 
+def test_sort_when_some_were_read_then_those_that_never_were_come_first_and_then_the_oldest(database: Database) -> None:
+    late, early, never = named(database, URL, OTHER, INDEX)
+    for sitemap_id, read_ms in ((late, 20), (early, 10)):
+        with database.write_once() as transaction:
+            sitemap_table.end(transaction, sitemap_id, READ, run_id=RUN, now_ms=read_ms)
+
+    with database.read_once() as transaction:
+        found = sitemap_table.sort_by_reading(transaction, SOURCE, [URL, "http://a.test/new.xml", OTHER, INDEX])
+
+    assert never
+    assert found == ["http://a.test/new.xml", INDEX, OTHER, URL]
+
+
 def test_find_when_a_reading_failed_then_the_validators_are_kept(database: Database) -> None:
     (sitemap,) = named(database, URL)
 

@@ -1,0 +1,104 @@
+"""Slow sitemaps keep neither known pages nor the end of a run waiting (L5)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+
+from searchcrawl.codes import Code
+from searchcrawl.http.side_requests import SideRequests
+from searchcrawl.items import SitemapPart
+from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.sitemaps.patience import Limits, ReadingTime
+from searchcrawl.sitemaps.reading import SitemapReading
+from tests.factories import ANY_TARGET
+
+URLS: Final = tuple(f"http://{host}.test/{number}.xml" for host in ("evil", "good") for number in range(3))
+
+
+class Reading:
+    """Reads the sitemaps URLS with a store that knows nothing; those of one host answer once they are let go."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.ends: dict[str, int] = {}
+        self.let_go, self.released, self.revisits = asyncio.Event(), asyncio.Event(), threading.Event()
+        source = SimpleNamespace(
+            start=SimpleNamespace(sitemaps=URLS),
+            fetch=SimpleNamespace(retries=0),
+            lifecycle=SimpleNamespace(trust_sitemap=True, intervals=SimpleNamespace(are_set=False, max_ms=0)),
+        )
+        run: Any = SimpleNamespace(
+            boundary=Boundary(allow_all=True), source=source, id=1, source_id=1, forced=True, read=self._read
+        )
+        side = SideRequests(download=self._download, rate_limiter=RateLimiter(), targets=ANY_TARGET)
+        self.reading = SitemapReading(
+            run, side, None, submit=self._submit, hold=lambda: self.released.set, revisits=self.revisits, limits=limits
+        )
+
+    def _read(self, work: Callable[[Any], Any]) -> Any:
+        nothing = SimpleNamespace(one_or_none=lambda: None, __iter__=lambda: iter(()))
+        return work(SimpleNamespace(execute=lambda query: nothing))
+
+    def _submit(self, part: SitemapPart) -> bool:
+        if part.end is not None:
+            self.ends[part.url] = part.end.code
+        self.reading.on_committed(part)
+        return True
+
+    async def _download(self, request: Request) -> Response:
+        if "evil" in request.url:
+            await self.let_go.wait()
+        return Response(request.url, body=b"<urlset/>", request=request)
+
+
+def test_sitemaps_when_those_of_one_host_are_slow_then_known_pages_do_not_wait_for_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def read() -> tuple[bool, bool, int]:
+        one = Reading(Limits(revisit_seconds=0.3))
+        one.reading.start([], [])
+        await asyncio.to_thread(one.revisits.wait, 30)
+        before = one.released.is_set()
+        one.let_go.set()
+        await asyncio.wait_for(one.released.wait(), 30)
+        await one.reading.stop()
+        return before, one.revisits.is_set(), sum(code == 200 for code in one.ends.values())
+
+    assert asyncio.run(read()) == (False, True, 6)
+    assert "known pages do not wait" in caplog.text
+
+
+def test_sitemaps_when_the_time_of_a_host_is_over_then_its_others_are_left_to_the_next_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def read() -> dict[str, int]:
+        one = Reading(Limits(origin_seconds=0.3))
+        one.reading.start([], [])
+        await asyncio.sleep(0.5)
+        one.let_go.set()
+        await asyncio.wait_for(one.released.wait(), 30)
+        await one.reading.stop()
+        return one.ends
+
+    ends = asyncio.run(read())
+
+    # Two were under way.
+    assert [ends[url] for url in URLS] == [200, 200, Code.TIMEOUT, 200, 200, 200]
+    assert caplog.text.count("sitemaps of http://evil.test are left to the next run") == 1
+
+
+def test_time_when_it_is_over_then_of_that_origin_alone() -> None:
+    time = ReadingTime(Limits(origin_seconds=0))
+    several = [time.waits_for_many]
+    over = [time.is_over("http://a.test"), time.is_over("http://b.test")]
+
+    assert (over, [*several, time.waits_for_many]) == ([True, True], [False, True])
+    assert [time.is_news("http://a.test") for _ in range(2)] == [True, False]
