@@ -118,7 +118,7 @@ def test_archives_when_there_are_many_then_each_costs_the_same(folder: Path, mon
     async def fetch(url: str) -> Fetched:
         raise AssertionError(url)
 
-    async def unpack(shelf: ArchiveShelf, url: str) -> Unpacked:
+    async def unpack(shelf: ArchiveShelf, url: str, outermost: str | None) -> Unpacked:
         return Unpacked((), folder / "none", {}, 1)
 
     async def visit(count: int) -> None:
