@@ -15,11 +15,20 @@ MAX_DEPTH: Final = 3
 ENDINGS: Final = (".gz", ".bz2", ".xz")
 TAR_ENDINGS: Final = (".tgz", ".tbz", ".tbz2", ".txz", *(f".tar{ending}" for ending in ENDINGS))
 _CALLED: Final = (".zip", ".tar", *TAR_ENDINGS, *ENDINGS)
+_LONGEST: Final = max(map(len, _CALLED))
 
 
 def is_called_archive(url: str) -> bool:
     """Whether the path of a URL, or of a file in an archive, ends like the name of an archive."""
     return url.rpartition(MARK)[2].partition("?")[0].lower().endswith(_CALLED)
+
+
+def split_path(url: str) -> tuple[str, str]:
+    """The outermost archive that a URL names, also at the end of a query, and the rest from the mark on; the rest may be empty."""
+    at = url.find(MARK)
+    while at > 0 and not url[max(0, at - _LONGEST) : at].lower().endswith(_CALLED):
+        at = url.find(MARK, at + len(MARK))
+    return (url[:at], url[at:]) if at > 0 else (url, "")
 
 
 def list_archives(url: str, *, in_archive: bool = False) -> list[str]:

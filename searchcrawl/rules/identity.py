@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from searchcrawl.rules.archives import split_path
 from searchcrawl.urls import unescape_unreserved
 
 #: Session and tracking names: the default of ``scope.strip_parameters``.
@@ -35,7 +36,12 @@ class Identity:
         The other parameters keep their order; an empty query loses its ``?``.
         """
         if ("?" in url or ";" in url) and self._suspect is not None and self._suspect.search(url) is not None:
-            return self._strip(url)
+            # The path of a file in an archive is a name: it has no parameters, whatever its characters.
+            outermost, path = split_path(url)
+            kept = self._strip(outermost)
+            # The name of the archive may be part of what is stripped.
+            is_kept = not path or len(split_path(kept + path)[0]) <= len(kept)
+            return kept + path if is_kept else self._strip(url)
         return url
 
     def find_name(self, url: str) -> str:

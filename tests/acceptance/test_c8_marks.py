@@ -85,3 +85,15 @@ def test_l8_archive_when_its_files_are_alike_but_for_numbers_then_all_are_indexe
 
     assert sum("!/invoice-" in url for url in first.versions) == 60
     assert (first.ended.exit_code, 961 in first.codes.values()) == (0, False)
+
+
+def test_c8_archive_when_files_are_called_like_parameters_then_each_is_a_document(project: CrawlProject) -> None:
+    put(project, "/get?f=pack.zip", **{"a&utm_source=1.txt": b"lovage", "a;jsessionid=2.txt": b"savory"})
+    project.site.set_page(HOST, "/", page("start", "/get?f=pack.zip"))
+
+    run(project)
+
+    assert [project.found(word) for word in ("lovage", "savory")] == [
+        [f"{HOST}/get?f=pack.zip!/a&utm_source=1.txt"],
+        [f"{HOST}/get?f=pack.zip!/a;jsessionid=2.txt"],
+    ]

@@ -16,7 +16,7 @@ from searchcrawl.convert.file_properties import read_ole_properties, read_rtf_pr
 from searchcrawl.convert.mail_text import hide_html, simplify_mail
 from searchcrawl.convert.xml_converter import convert_xml
 from searchcrawl.exceptions import ConversionFailed
-from searchcrawl.rules.archives import is_called_archive, list_archives
+from searchcrawl.rules.archives import is_called_archive, list_archives, split_path
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
 
 _CONTEXT: Final = ConversionContext(url=URL, user_agent="searchcrawl")
@@ -85,6 +85,7 @@ def archive(body: bytes) -> None:
     find_archive(body[:2_000].decode("latin-1"))
     is_called_archive(body[:2_000].decode("latin-1"))
     list_archives(body.decode("latin-1"))
+    split_path(body.decode("latin-1"))
 
 
 @declare(

@@ -147,9 +147,11 @@ def pattern(given: bytes) -> None:
 
 
 @declare(
-    *PARTS,
+    *(*PARTS, ".zip!/"),
     raises=(InvalidUrl,),
     grown=[
+        lambda n: "?a" + ".zip!/a&utm_a" * n,
+        lambda n: "?a" + "!/a&utm_a" * n,
         lambda n: "?" + "a" * n,
         lambda n: "?" + "a&" * n,
         lambda n: "?" + "utm_" * n,
@@ -164,7 +166,11 @@ def parameters(given: bytes) -> None:
         assert names.strip(names.strip(url)) == names.strip(url)
 
 
-@declare(*PARTS, "/private/", "aaaa", raises=(InvalidUrl,))
+@declare(
+    *(*PARTS, "/private/", "aaaa", ".zip!/", ".gz!/"),
+    raises=(InvalidUrl,),
+    grown=[lambda n: "/a" + ".zip!/a" * n, lambda n: "/a" + "!/a" * n],
+)
 def boundary(given: bytes) -> None:
     url = _read(given)
     for decide in (

@@ -33,6 +33,13 @@ SITE = "http://site.test"
         ("/x?q=%20&xjsessionid=1&jsessionidx=2;cfid2", "/x?q=%20&xjsessionid=1&jsessionidx=2;cfid2"),
         ("/jsessionid=1/x;v=%2F", "/jsessionid=1/x;v=%2F"),
         ("/x?utm", "/x?utm"),
+        # The name of a file in an archive.
+        ("/get?f=pack.zip!/a&utm_source=1.txt", "/get?f=pack.zip!/a&utm_source=1.txt"),
+        ("/get?sid=1&gclid=2&f=Pack.ZIP!/in.zip!/a;cfid=1", "/get?sid=1&f=Pack.ZIP!/in.zip!/a;cfid=1"),
+        ("/p.tar.gz!/a;jsessionid=1.txt", "/p.tar.gz!/a;jsessionid=1.txt"),
+        ("/get?utm_source=x.zip!/a;cfid=1", "/get"),
+        ("/?utm_aa.gz!/x;cfid=.gz!/b", "/?utm_aa.gz!/x"),
+        ("/go?to=/app!/home&utm_source=1", "/go?to=/app!/home"),
     ],
 )
 def test_identity_when_parameters_are_stripped_then_the_rest_stays_in_its_order(found: str, identity: str) -> None:
