@@ -17,6 +17,7 @@ from searchcrawl.store.documents import comparison_table
 from searchcrawl.store.documents.comparison_table import BelievedDocument
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
+from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -146,12 +147,12 @@ def _describe(name: str, looked: int, *, missing: int, lost: int, back: int) -> 
         has = f"only {looked - missing}" if looked > missing else "none"
         return Finding(
             "index_emptied",
-            f"the index has {has} of {looked} documents of {name} that it acknowledged: it is gone or was emptied; {mend}",
+            f"the index has {has} of {counted(looked, 'document', 'documents')} of {name} that it acknowledged: it is gone or was emptied; {mend}",
         )
     if lost or back:
         return Finding(
             "index_older",
-            f"of {looked} documents of {name} that the index acknowledged it lacks {lost}, or has older versions of them,"
+            f"of {counted(looked, 'document', 'documents')} of {name} that the index acknowledged it lacks {lost}, or has older versions of them,"
             f" and it has {back} that were removed: it is older than the store; {mend}",
         )
     return None

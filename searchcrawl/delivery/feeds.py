@@ -18,10 +18,11 @@ from searchcrawl.exceptions import CacheError, LeaseLost, StoreError
 from searchcrawl.run import Run
 from searchcrawl.sources.feeds_table import FeedFile, list_files
 from searchcrawl.sources.project import TRIAL_INDEX
+from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
 
-_LOST: Final = "the cache does not have them as the index has them"
+_LOST: Final = "the cache does not have what the index has"
 
 
 def write_files(run: Run) -> None:
@@ -74,18 +75,18 @@ def _write_feed(run: Run, feed: FeedFile) -> None:
     if not feed.delta:
         path = run.project.path(feed.render(run.source.name, clock.now(), 0))
         written, lost = export(run, path, feed.format)
-        logger.info("%d documents in %s", written, path)
+        logger.info("documents in %s: %d", path, written)
     else:
         delta = write_delta(run, feed)
         lost = delta.lost
         if delta.path is not None:
-            logger.info("%d changed and %d removed documents in %s", delta.changed, delta.removed, delta.path)
+            logger.info("documents in %s: %d changed, %d removed", delta.path, delta.changed, delta.removed)
     if lost:
-        logger.warning("%d documents are not in the feed %s: %s", lost, feed.name, _LOST)
+        logger.warning("documents that are not in the feed %s: %d: %s", feed.name, lost, _LOST)
 
 
 def _write_asked(run: Run, path: Path, kind: str) -> None:
     written, lost = export(run, path, kind)
-    run.files.notes.append(f"{written} documents in {path}")
+    run.files.notes.append(f"{counted(written, 'document', 'documents')} in {path}")
     if lost:
-        run.files.notes.append(f"{lost} are not in it: {_LOST} (cache.max_gb, cache.preserve)")
+        run.files.notes.append(f"{counted(lost, 'is', 'are')} not in it: {_LOST} (cache.max_gb, cache.preserve)")

@@ -58,7 +58,7 @@ def _cut(record: Record, packed: bytes) -> str:
 
 
 def _report(host: str, packed: bytes) -> None:
-    logger.info("%s: %d blocks stand on most of its pages, and are not indexed", host, len(unpack_blocks(packed)))
+    logger.info("%s: blocks on most of its pages that are not indexed: %d", host, len(unpack_blocks(packed)))
 
 
 def _forget_signatures(run: Run, hosts: Collection[str]) -> None:

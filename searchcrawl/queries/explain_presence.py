@@ -12,6 +12,7 @@ from searchcrawl.rules.failures import is_confirmed
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE, is_evidence
 from searchcrawl.store.states import DocumentState, Leaving
 from searchcrawl.store.urls.url_queries import UrlFacts
+from searchcrawl.wording import counted
 
 IN: Final = "in the index"
 #: What is said of an orphan.
@@ -36,7 +37,7 @@ def describe_presence(context: Context, facts: UrlFacts) -> str:
         return f"{IN}, and leaves once the page that it leads to was fetched or is gone"
     keys = context.source.lifecycle
     if not is_confirmed(listed.code, facts.failures, remove_on=keys.remove_on, confirmations=keys.gone_confirmations):
-        return f"{IN}, and leaves once this was seen in {keys.gone_confirmations} runs"
+        return f"{IN}, and leaves once this was seen in {counted(keys.gone_confirmations, 'run', 'runs')}"
     if facts.leaving == Leaving.FAILED:
         return f"{IN}, and leaves at the end of a completed run, because it failed in {facts.failed_runs} in a row"
     # An excluded target is evidence only if its rule is new.

@@ -6,6 +6,7 @@ from searchcrawl.codes import NEVER_REQUESTED
 from searchcrawl.queries.explain_context import Context
 from searchcrawl.rules import rendering
 from searchcrawl.store.urls.url_queries import UrlFacts
+from searchcrawl.wording import counted
 
 
 def describe_rendering(context: Context, facts: UrlFacts) -> tuple[str, str] | None:
@@ -27,7 +28,7 @@ def describe_rendering(context: Context, facts: UrlFacts) -> tuple[str, str] | N
 def _describe_gains(context: Context) -> str:
     """What rendering brought for pages whose plain answers leave a doubt, or look whole."""
     shown = [
-        f"of {known.rendered} pages like it whose plain answer {said}, rendering gave {known.gained} more text"
+        f"of {counted(known.rendered, 'page', 'pages')} like it whose plain answer {said}, rendering gave {known.gained} more text"
         + (": such pages are rendered" if rendering.is_worth_it(*known) else "")
         for said, known in context.gains
     ]

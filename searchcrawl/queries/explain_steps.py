@@ -24,6 +24,7 @@ from searchcrawl.rules.failures import Failures
 from searchcrawl.rules.redirects import read_target
 from searchcrawl.store.states import Leaving
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
+from searchcrawl.wording import counted
 
 #: So many texts of links to a page are shown.
 _SHOWN_TEXTS: Final = 3
@@ -284,7 +285,8 @@ def _describe_index(context: Context, facts: UrlFacts) -> Step:
     if context.anchors:
         shown = ", ".join(f'"{text}"' for text in context.anchors[:_SHOWN_TEXTS])
         more = len(context.anchors) - _SHOWN_TEXTS
-        parts.append(f"links to it say {shown}{f' and {more} other texts' if more > 0 else ''}")
+        others = f" and {counted(more, 'other text', 'other texts')}" if more > 0 else ""
+        parts.append(f"links to it say {shown}{others}")
     parts.append(f"id {urls.document_id(context.source.name, listed.url)}")
     return Step("index", "in the index" if context.in_index else "not in the index", "; ".join(parts))
 

@@ -13,6 +13,7 @@ from searchcrawl.rules.recrawl import Word
 from searchcrawl.sources.config import Lifecycle
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
+from searchcrawl.wording import counted
 
 
 class Visit(NamedTuple):
@@ -65,7 +66,7 @@ def _name_interval(lifecycle: Lifecycle, facts: UrlFacts) -> str:
     if not lifecycle.intervals.are_set:
         return ""
     if facts.failed_runs:
-        return f" (failed in {facts.failed_runs} runs in a row)"
+        return f" (failed in {counted(facts.failed_runs, 'run', 'runs')} in a row)"
     interval_ms = facts.listed.interval_ms
     if not lifecycle.intervals.are_adaptive or interval_ms is None:
         return f" (lifecycle.recrawl_every_hours = {lifecycle.recrawl_every_hours:g})"

@@ -11,6 +11,7 @@ from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import job_table
 from searchcrawl.store.runs.job_table import Job, JobState
+from searchcrawl.wording import counted
 
 #: States of a source whose last run left something to do.
 _LEFT: Final = frozenset({"waiting_for_resume", "stopped"})
@@ -42,9 +43,15 @@ def warn_of_job(transaction: Transaction, source_id: int | None) -> Iterator[tup
     """The code and the text of each warning about the job of a source."""
     job = job_table.load(transaction, [source_id]).get(source_id) if source_id is not None else None
     if job is not None and job.overruns:
-        yield "overrun", f"its run takes longer than its schedule has time for: {job.overruns} moments were passed over"
+        yield (
+            "overrun",
+            f"its run takes longer than its schedule has time for: {counted(job.overruns, 'moment was', 'moments were')} passed over",
+        )
     if job is not None and job.skipped:
-        yield "missed", f'nothing could start it in time: {job.skipped} runs were passed over (misfire = "skip")'
+        yield (
+            "missed",
+            f'nothing could start it in time: {counted(job.skipped, "run was", "runs were")} passed over (misfire = "skip")',
+        )
 
 
 def _find_state(state: str, job: Job | None, *, suspended: bool, disabled: bool) -> str:

@@ -17,6 +17,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_boundary, build_rewriting, read_start_urls
 from searchcrawl.sources.project import FILE, PLACEHOLDER_CONTACT, Project
 from searchcrawl.sources.secrets import HIDDEN
+from searchcrawl.wording import counted
 
 _NO_TYPE: Final = 'is no MIME type, as "text/html" or "image/*"'
 _NO_MATCH: Final = "matches no URL: it is a glob for the whole of it"
@@ -107,7 +108,10 @@ def _find_in_rewritten(project: Project, source: Source, rewriting: Rewriting) -
             shown = HIDDEN if _is_secret(source, "start") or _is_secret(source, "rewrite") else url
             yield ConfigurationError(*source.locate(key), f"{reason} (got {quote_value(shown)})")
     if found > _MOST_SHOWN:
-        yield ConfigurationError(*source.locate("start"), f"{found - _MOST_SHOWN} more start URLs cannot be requested")
+        yield ConfigurationError(
+            *source.locate("start"),
+            f"{counted(found - _MOST_SHOWN, 'more start URL', 'more start URLs')} cannot be requested",
+        )
 
 
 def _is_secret(source: Source, place: str) -> bool:

@@ -39,6 +39,7 @@ from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import pattern_table, recrawl_table, refused_table, url_queries
 from searchcrawl.store.urls.pattern_table import StoredPattern
 from searchcrawl.store.urls.url_classes import UrlClass
+from searchcrawl.wording import counted
 
 #: The most cut patterns of URLs that are named.
 _MOST_PATTERNS: Final = 500
@@ -184,7 +185,7 @@ def _warn_of_no_delivery(source: Source, run: RunRow, waiting: int, *, executing
     yield _build_warning(
         "no_delivery",
         f"nothing is delivered, because of {source.no_delivery_key} in {source.file}: a run without it would send "
-        f"{waiting} documents and remove {removals}{past}",
+        f"{counted(waiting, 'document', 'documents')} and remove {removals}{past}",
     )
 
 
@@ -199,9 +200,9 @@ def _warn_of_run(
     if run.exit_code == Exit.NO_START and (NO_START in run.counts or not has_mostly_failed_logins(run.counts)):
         yield _build_warning("no_start", f"no start URL could be fetched: searchcrawl urls {name} says why")
     if waiting and source.no_delivery_key is None:
+        waits = counted(waiting, "document or deletion waits", "documents or deletions wait")
         yield _build_warning(
-            "waiting",
-            f"{waiting} documents or deletions wait for the index: the next run, or searchcrawl flush {name}, sends them",
+            "waiting", f"{waits} for the index, to be sent by the next run, or: searchcrawl flush {name}"
         )
     if resending:
         yield _build_warning(
@@ -214,7 +215,8 @@ def _warn_of_counters(run: RunRow) -> Iterator[dict[str, str]]:
     missed = run.counts.get(DISCOVERED, 0) - sum(run.counts.get(name, 0) for name in UrlClass)
     if wrong := abs(missed) or run.counts.get(MISCOUNTED, 0):
         yield _build_warning(
-            "counters", f"the counters of run {run.id} do not add up, by {wrong} URLs: the URL table is right"
+            "counters",
+            f"the counters of run {run.id} do not add up, by {counted(wrong, 'URL', 'URLs')}: the URL table is right",
         )
 
 
@@ -223,8 +225,8 @@ def _warn_of_end_look(name: str, run: RunRow) -> Iterator[dict[str, str]]:
     if differing := run.counts.get(DIFFERING, 0):
         yield _build_warning(
             INDEX_DIFFERS,
-            f"when run {run.id} ended {differing} of {run.counts.get(LOOKED_AT, 0)} documents that were looked at differed in "
-            f"the index: searchcrawl verify {name} --repair",
+            f"when run {run.id} ended {differing} of {counted(run.counts.get(LOOKED_AT, 0), 'document', 'documents')} that "
+            f"the run looked at differed in the index: searchcrawl verify {name} --repair",
         )
 
 
@@ -233,7 +235,8 @@ def _warn_of_documents(
 ) -> Iterator[dict[str, str]]:
     if quarantined:
         yield _build_warning(
-            "quarantine", f"{quarantined} deletions wait for approval: searchcrawl quarantine list {name}"
+            "quarantine",
+            f"{counted(quarantined, 'deletion waits', 'deletions wait')} for approval: searchcrawl quarantine list {name}",
         )
     if has_over:
         yield _build_warning(
@@ -242,11 +245,14 @@ def _warn_of_documents(
         )
     if refused:
         yield _build_warning(
-            "refused", f"the index refuses {refused} documents: searchcrawl urls {name} --state failed"
+            "refused",
+            f"the index refuses {counted(refused, 'document', 'documents')}: searchcrawl urls {name} --state failed",
         )
     if lost:
         yield _build_warning(
-            "cache", f"{lost} documents of the index are no longer in the cache: a resend has to fetch them"
+            "cache",
+            f"{counted(lost, 'document of the index is', 'documents of the index are')} no longer in the cache, and fetched by a "
+            "resend",
         )
 
 
@@ -260,20 +266,21 @@ def _warn_of_urls(name: str, warned: Mapping[int, int], counts: Mapping[str, int
         )
     elif logins:
         yield _build_warning(
-            "login", f"{logins} pages could not be read, the login failed: searchcrawl urls {name} --code 959"
+            "login",
+            f"{counted(logins, 'page', 'pages')} could not be read, the login failed: searchcrawl urls {name} --code 959",
         )
     if held_back := counts.get(HELD_BACK):
         yield _build_warning(
             "busy",
-            f"{held_back} pages of the last run were not asked for, as their host asked for a pause or is overloaded: "
-            f"searchcrawl urls {name} --state failed",
+            f"{counted(held_back, 'page of the last run was', 'pages of the last run were')} not asked for, as a host asked for "
+            f"a pause or is overloaded: searchcrawl urls {name} --state failed",
         )
     if placeholders := warned.get(Code.SENTINEL):
         yield _build_warning(
             "sentinel",
-            f"{placeholders} pages are what their host answers to any path, a login form, an error page, or a text that many "
-            "of its known pages have now, and were not taken; "
-            f"what was known of them stays: searchcrawl urls {name} --code 965",
+            f"{counted(placeholders, 'page is', 'pages are')} not taken: what a host answers to any path, a login form, an error "
+            "page, or a text that many known pages of it have now; what was known before stays: "
+            f"searchcrawl urls {name} --code 965",
         )
 
 
@@ -281,8 +288,8 @@ def _warn_of_set_aside(name: str, count: int, first: Sequence[str]) -> Iterator[
     if count:
         yield _build_warning(
             "set_aside",
-            f"set aside, because they stopped the crawler {MOST_STOPS} times: {count} pages ({', '.join(first)}"
-            f"{', …' if count > len(first) else ''}); once the source file is edited, they are tried again: "
+            f"set aside, because they stopped the crawler {MOST_STOPS} times: {counted(count, 'page', 'pages')} ({', '.join(first)}"
+            f"{', …' if count > len(first) else ''}), tried again once the source file is edited: "
             f"searchcrawl urls {name} --code 966",
         )
 
@@ -298,7 +305,8 @@ def _warn_of_patterns(cut: Sequence[StoredPattern]) -> Iterator[dict[str, str]]:
             "trap", f"URL looping: {row.text} is cut ({key}): {why}; others of it are refused with 961"
         )
     if len(cut) > _MOST_PATTERNS:
-        yield _build_warning("trap", f"URL looping: {len(cut) - _MOST_PATTERNS} more patterns are cut")
+        more = counted(len(cut) - _MOST_PATTERNS, "more pattern is", "more patterns are")
+        yield _build_warning("trap", f"URL looping: {more} cut")
 
 
 def _build_warning(code: str, message: str) -> dict[str, str]:

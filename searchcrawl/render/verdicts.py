@@ -12,6 +12,7 @@ from searchcrawl.rules.rendering import Judgement, Need, Shell
 from searchcrawl.run import Run
 from searchcrawl.store.urls import render_table
 from searchcrawl.store.urls.render_table import Gains
+from searchcrawl.wording import counted
 
 
 class Plan(NamedTuple):
@@ -77,5 +78,5 @@ class Verdicts:
 
 
 def _describe(judgement: Judgement, known: Gains) -> str:
-    of = f"{known.gained} of {known.rendered}"
-    return f"{of} pages like it had more text when they were rendered ({judgement.reason})"
+    of = f"{known.gained} of {counted(known.rendered, 'page', 'pages')}"
+    return f"{of} like it had more text when they were rendered ({judgement.reason})"

@@ -9,6 +9,7 @@ from typing import Final
 
 from searchcrawl.codes import REMOVING, ROBOTS_UNAVAILABLE, Code
 from searchcrawl.rules.boundary import is_trap_limit
+from searchcrawl.wording import counted
 
 #: So many removals are always within ``max_delete_percent``; so many known pages may become one text in a run.
 FREE_DOCUMENTS: Final = 10
@@ -82,7 +83,7 @@ def describe_evidence(code: int, rule: str | None) -> str:
 
 def describe_failures(runs: int) -> str:
     """What is held against a document whose visits failed in ``runs`` runs and in all since, whatever their codes."""
-    return f"failed in {runs} runs in a row"
+    return f"failed in {counted(runs, 'run', 'runs')} in a row"
 
 
 def is_within_limits(removals: int, documents: int, *, max_delete_percent: float, max_delete_documents: int) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from searchcrawl.wording import counted
+
 #: The name of the setting.
 NAME: Final = "SEARCHCRAWL_PLUGIN_ERRORS"
 _WANTED: Final = "must be two numbers: so many documents in a row, and percent of them, as [20, 5]"
@@ -18,9 +20,9 @@ class PluginLimits(NamedTuple):
     def find_passed(self, *, errors: int, in_a_row: int, documents: int) -> str | None:
         """Which limit a plug-in passed, in words; None while it passed none."""
         if 0 < self.in_a_row <= in_a_row:
-            return f"{in_a_row} documents in a row"
+            return f"{counted(in_a_row, 'document', 'documents')} in a row"
         if self.percent > 0 and errors > self.in_a_row and errors * 100 > self.percent * documents:
-            return f"{errors} of {documents} documents"
+            return f"{errors} of {counted(documents, 'document', 'documents')}"
         return None
 
 

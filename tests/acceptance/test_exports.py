@@ -107,4 +107,4 @@ def test_crawl_when_records_are_damaged_then_the_rest_is_written_and_their_numbe
     ended = project.crawl("-o", "docs.jsonl")
 
     assert ended.exit_code == 0
-    assert "are not in it: the cache does not have them as the index has them" in ended.errors
+    assert "are not in it: the cache does not have what the index has" in ended.errors

@@ -95,6 +95,11 @@ def test_status_when_something_needs_attention_then_it_is_warned_about(filled: F
     filled.end(exit_code=8)
 
     assert warned(filled) == ["no_start", "waiting", "quarantine", "refused"]
+    assert [each["message"].partition(" for ")[0] for each in status(filled)["warnings"][1:3]] == [
+        "2 documents or deletions wait",
+        "1 deletion waits",
+    ]
+    assert "the index refuses 1 document: " in status(filled)["warnings"][3]["message"]
     assert warned(filled, preserve=True) == ["no_start", "waiting", "quarantine", "refused", "cache"]
     assert {name: status(filled)[name] for name in ("documents", "waiting", "quarantined")} == {
         "documents": 2,

@@ -21,6 +21,7 @@ from searchcrawl.run import Run
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
+from searchcrawl.wording import counted
 
 
 class Command(BaseCommand):
@@ -76,6 +77,8 @@ class Command(BaseCommand):
 
 
 def _show(done: Mapping[str, Any]) -> None:
-    print_line(f"{done['source']}: {done['documents']} documents sent, {done['removed']} removed, no page requested")
+    sent = counted(done["documents"], "document", "documents")
+    print_line(f"{done['source']}: {sent} sent, {done['removed']} removed, no page requested")
     if done["to_fetch"]:
-        print_line(f"{done['to_fetch']} URLs are left to be fetched: searchcrawl crawl {done['source']}")
+        left = counted(done["to_fetch"], "URL is", "URLs are")
+        print_line(f"{left} left to be fetched: searchcrawl crawl {done['source']}")

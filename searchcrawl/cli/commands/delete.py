@@ -16,6 +16,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import is_source_name, list_source_names, load_source, stand_in_for
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
+from searchcrawl.wording import counted
 
 
 class Command(BaseCommand):
@@ -51,7 +52,8 @@ class Command(BaseCommand):
         else:
             failed = f", {done['failed']} refused by the index: call again" if done["failed"] else ""
             again = f"; sources/{name}.toml is still there" if name in list_source_names(project) else ""
-            print_line(f"{name}: {done['removed']} of {done['documents']} documents removed{failed}{again}")
+            documents = counted(done["documents"], "document", "documents")
+            print_line(f"{name}: {done['removed']} of {documents} removed{failed}{again}")
         return Exit.DIFFERENT if done["failed"] else Exit.DONE
 
 
@@ -70,6 +72,6 @@ def _find_source(project: Project, database: Database, name: str) -> Source:
 
 
 def _is_confirmed(name: str, documents: int | None) -> bool:
-    count = "all its" if documents is None else documents
-    print_note(f"{name}: {count} documents would leave the index. Type the name of the source to delete it:")
+    count = "all its documents" if documents is None else counted(documents, "document", "documents")
+    print_note(f"{name}: {count} would leave the index. Type the name of the source to delete it:")
     return sys.stdin.readline().strip() == name

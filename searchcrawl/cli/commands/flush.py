@@ -18,6 +18,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import load_source, load_sources
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
+from searchcrawl.wording import counted
 
 
 class Command(BaseCommand):
@@ -74,8 +75,9 @@ def show_sent(done: Mapping[str, Any], *, as_json: bool) -> None:
     removed = f", {done['removed']} removed" if done["removed"] else ""
     failed = f", {done['failed']} refused by the index" if done["failed"] else ""
     to_fetch = (
-        f", {done['to_fetch']} are no longer in the cache: searchcrawl crawl {done['source']} fetches them"
+        f", {counted(done['to_fetch'], 'is', 'are')} no longer in the cache, to be fetched: searchcrawl crawl {done['source']}"
         if done["to_fetch"]
         else ""
     )
-    print_line(f"{done['source']}: {done['documents']} documents sent{removed}{failed}{to_fetch}")
+    sent = counted(done["documents"], "document", "documents")
+    print_line(f"{done['source']}: {sent} sent{removed}{failed}{to_fetch}")

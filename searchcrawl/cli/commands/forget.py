@@ -23,6 +23,7 @@ from searchcrawl.rules.url_rules import explain_no_match
 from searchcrawl.sources.forgotten_list import add_lines, check_line, read_lines_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
+from searchcrawl.wording import counted
 
 
 class _Call(NamedTuple):
@@ -101,8 +102,9 @@ def _read_lines(args: list[str], opts: argparse.Namespace) -> list[str]:
 def _refuse(past: list[PastLimit]) -> int:
     for name, documents, total in past:
         print_note(
-            f"searchcrawl forget: patterns, and files in archives, are {documents} of {total} documents of {name}, more than its limits on "
-            "deleting allow: nothing was done; --yes forgets them all the same"
+            f"searchcrawl forget: patterns, and files in archives, are {documents} of "
+            f"{counted(total, 'document', 'documents')} of {name}, more than its limits on deleting allow: nothing was done; "
+            "--yes forgets them all the same"
         )
     return Exit.PAST_LIMITS
 
@@ -139,9 +141,11 @@ def _show(receipt: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_object(receipt)
         return
-    failed = f", {receipt['failed']} removals refused by the index" if receipt["failed"] else ""
-    to_fetch = f"; the next run fetches {receipt['to_fetch']} others with the same text" if receipt["to_fetch"] else ""
+    forgotten = counted(receipt["documents"], "document", "documents")
+    removed = counted(receipt["removed"], "removal", "removals")
+    failed, to_fetch = receipt["failed"], receipt["to_fetch"]
     print_line(
-        f"{receipt['source']}: {receipt['documents']} documents forgotten, {receipt['removed']} removals from the index"
-        f"{failed}{to_fetch}"
+        f"{receipt['source']}: {forgotten} forgotten, {removed} from the index"
+        + (f", {counted(failed, 'removal', 'removals')} refused by the index" if failed else "")
+        + (f"; the next run fetches {counted(to_fetch, 'other', 'others')} with the same text" if to_fetch else "")
     )

@@ -16,6 +16,7 @@ from searchcrawl.index.opening import use_index
 from searchcrawl.operations import quarantine
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
+from searchcrawl.wording import counted
 
 _ACTIONS: Final = ("list", "approve", "reject", "restore")
 _ROWS_A_TABLE: Final = 1000
@@ -85,9 +86,10 @@ def _show_list(removals: Iterator[dict[str, Any]], *, rejected: bool, as_json: b
 def _show(action: str, done: Mapping[str, Any]) -> None:
     name, waiting = done["source"], ""
     if done["waiting"]:
-        waiting = f"; {done['waiting']} others wait (searchcrawl quarantine list {name})"
+        waiting = f"; {counted(done['waiting'], 'other waits', 'others wait')} (searchcrawl quarantine list {name})"
     if action == "reject":
-        print_line(f"{name}: {done['documents']} documents stay in the index{waiting}")
+        print_line(f"{name}: {counted(done['documents'], 'document stays', 'documents stay')} in the index{waiting}")
     else:
         failed = f", {done['failed']} refused by the index" if done["failed"] else ""
-        print_line(f"{name}: {done['removed']} of {done['documents']} documents removed{failed}{waiting}")
+        documents = counted(done["documents"], "document", "documents")
+        print_line(f"{name}: {done['removed']} of {documents} removed{failed}{waiting}")

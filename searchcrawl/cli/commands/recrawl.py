@@ -13,6 +13,7 @@ from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.operations.recrawling import recrawl
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
+from searchcrawl.wording import counted
 
 
 class Command(BaseCommand):
@@ -44,5 +45,5 @@ class Command(BaseCommand):
         if opts.json:
             print_object(done)
         else:
-            print_line(f"{source.name}: the next run visits {done['to_fetch']} URLs again")
+            print_line(f"{source.name}: the next run visits {counted(done['to_fetch'], 'URL', 'URLs')} again")
         return Exit.DONE

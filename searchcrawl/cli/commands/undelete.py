@@ -14,6 +14,7 @@ from searchcrawl.index.opening import use_index
 from searchcrawl.operations import undelete
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
+from searchcrawl.wording import counted
 
 
 class Command(BaseCommand):
@@ -45,6 +46,9 @@ class Command(BaseCommand):
             print_line(f"{source.name}: nothing that run {run_id} removed is missing")
         else:
             failed = f", {done['failed']} could not be sent" if done["failed"] else ""
-            to_fetch = f"; the next run fetches {done['to_fetch']} others" if done["to_fetch"] else ""
-            print_line(f"{source.name}: {done['documents']} documents sent{failed}{to_fetch}")
+            to_fetch = (
+                f"; the next run fetches {counted(done['to_fetch'], 'other', 'others')}" if done["to_fetch"] else ""
+            )
+            sent = counted(done["documents"], "document", "documents")
+            print_line(f"{source.name}: {sent} sent{failed}{to_fetch}")
         return Exit.DONE

@@ -21,6 +21,7 @@ from searchcrawl.queries.verify import KINDS, Verified, list_crawled_sources, ve
 from searchcrawl.sources.loading import list_source_names, require_source_file
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
+from searchcrawl.wording import counted
 
 
 class Command(BaseCommand):
@@ -99,7 +100,8 @@ def _tell(project: Project, names: Sequence[str], found: Verified) -> None:
 
     differing = {} if found.ok else found.count_by_source()
     for name in names:
-        message = f"{differing.get(name)} documents of {name} differ in the index: searchcrawl verify {name}"
+        documents = counted(differing.get(name, 0), f"document of {name} differs", f"documents of {name} differ")
+        message = f"{documents} in the index: searchcrawl verify {name}"
         notify(project, name, {"verify": message} if name in differing else {}, judged=("verify",), by="verify")
 
 
@@ -131,11 +133,12 @@ def _say(repair: Repair | None) -> list[Exit]:
         return []
     for name, limits in repair.held_back.items():
         print_note(
-            f"searchcrawl verify: {limits.candidates} of {limits.documents} documents of {name} would leave the index, more "
-            "than its limits on deleting allow: none of them was removed; --yes removes them all the same"
+            f"searchcrawl verify: {limits.candidates} of {counted(limits.documents, 'document', 'documents')} of {name} would "
+            "leave the index, more than its limits on deleting allow: none of them was removed; --yes removes them all the same"
         )
     for name, pages in repair.to_visit.items():
-        print_note(f"searchcrawl verify: {pages} pages of {name} are visited by its next run: searchcrawl crawl {name}")
+        visited = counted(pages, f"page of {name} is", f"pages of {name} are")
+        print_note(f"searchcrawl verify: {visited} visited by its next run: searchcrawl crawl {name}")
     for error in repair.errors:
         print_error(error)
     return [exit_of(error) for error in repair.errors]
