@@ -262,13 +262,14 @@ def test_commands_when_nothing_was_crawled_then_empty_answers(empty: Path) -> No
     assert [row["records"] for row in lines(empty, "cache", "count")] == [0, 0]
 
 
-def test_status_when_a_source_is_broken_then_the_others_with_a_warning(empty: Path) -> None:
+def test_status_when_a_source_is_broken_then_it_has_failed_and_the_others_are_shown(empty: Path) -> None:
     shown = run(empty, "status", "--json")
     broken = ask(empty, "status", "broken")
 
     assert shown.returncode == 0
-    assert [source["source"] for source in json.loads(shown.stdout)["sources"]] == ["demo"]
-    assert shown.stderr.startswith("warning: sources/broken.toml: ")
+    states = {source["source"]: source for source in json.loads(shown.stdout)["sources"]}
+    assert (list(states), states["broken"]["state"], shown.stderr) == (["demo", "broken"], "failed", "")
+    assert states["broken"]["warnings"][0]["message"].startswith("sources/broken.toml: ")
     assert (broken.returncode, broken.stdout) == (4, "")
 
 

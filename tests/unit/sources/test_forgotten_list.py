@@ -19,7 +19,8 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who can b
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    (tmp_path / "searchcrawl.toml").touch(mode=0o640)
+    (tmp_path / "searchcrawl.toml").touch()
+    (tmp_path / "searchcrawl.toml").chmod(0o640)
     return tmp_path
 
 
