@@ -30,6 +30,8 @@ _MAX_KEPT_BYTES: Final = 1 << 30
 _MAX_KNOWN: Final = 10_000
 #: A small archive counts as so many: it takes a folder, and its headers take memory.
 _LEAST_BYTES: Final = 16 << 10
+#: What the smallest file takes on a disk.
+_BLOCK_BYTES: Final = 4096
 _PREFIX: Final = "searchcrawl-archives-"
 _LOCK: Final = "lock"
 _DIGEST_CHARACTERS: Final = 32
@@ -241,7 +243,7 @@ class ArchiveShelf:
         if _may_pass(opened):
             del self._opened[url]
         elif (found := _find_files(opened)) is not None:
-            self._unpacked.put(url, found, found.size)
+            self._unpacked.put(url, found, found.size + _BLOCK_BYTES * len(found.kept))
 
     def _drop_oldest(self) -> None:
         """Deletes archives that were not used for longest, so that few are on the disk; failures are small."""

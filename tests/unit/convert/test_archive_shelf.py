@@ -276,3 +276,24 @@ def test_archive_when_its_answer_cannot_be_kept_then_is_fetched_once_more(
 
     assert asyncio.run(open_noted()) == b"words"
     assert list(folder.iterdir()) == []
+
+
+def test_archives_when_their_files_are_tiny_then_what_they_take_on_the_disk_counts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_shelf, "_MAX_KEPT_BYTES", 200_000)
+    body = make_zip({f"{number}.txt": b"x" for number in range(30)})
+
+    async def fetch(url: str) -> Fetched:
+        return Fetched(200, (), body)
+
+    async def open_all() -> int:
+        shelf = ArchiveShelf(fetch)
+        for number in range(6):
+            await shelf.open(f"http://a.test/{number}.zip")
+        await asyncio.wrap_future(shelf._files.submit(lambda: None))
+        left = [path for path in folder.rglob("0") if path.is_file()]
+        await shelf.close()
+        return len(left)
+
+    assert asyncio.run(open_all()) <= 2
