@@ -34,7 +34,7 @@ PAGES: Final = (
 EXCUSES: Final = frozenset(
     {"a browser", "a package index", "a Solr server", "a PostgreSQL server", "scrapyd", "root", "many minutes"}
 )
-MOST_EXCUSED: Final = 10
+MOST_EXCUSED: Final = 12
 SECONDS: Final = 100
 
 _FENCE: Final = re.compile(
