@@ -156,7 +156,7 @@ def test_crawl_when_plugins_change_drop_or_fail_then_each_document_gets_what_is_
         "dropped /dropped.html not wanted", "error /broken.html RuntimeError('cannot cope')", "ended /good.html 200",
         "ended /dropped.html 952", "ended /broken.html 903", "closed demo finished",
     } <= {*rung}  # fmt: skip
-    assert find_good(project) == ("PAGE GOOD", "PAGE GOOD", 12.5)
+    assert find_good(project) == ("PAGE GOOD", "/GOOD-BEL", 12.5)
     assert "pipeline mine.CannotEnd failed to close: SystemExit('no end')" in project.log()
     explained = project.command("explain", site.url(host, "/dropped.html"), "--json").stdout
     assert '"rule":"mine.Early: not wanted","file":"sources/demo.toml","key":"settings.ITEM_PIPELINES"' in explained
