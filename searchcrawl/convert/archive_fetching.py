@@ -17,8 +17,6 @@ from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.redirects import Redirect, RedirectKind
 from searchcrawl.rules.rewriting import Rewriting
 
-#: Redirects for good move the row of the archive, and so those of its files.
-
 
 class ArchiveRefused(SideRequestFailed):
     """Robots.txt forbids an archive, or a redirect leads elsewhere: the ``rule``, and where it moved to for good."""
@@ -56,6 +54,7 @@ class ArchiveFetching:
         self._rewriting = rewriting
         self._max_bytes = max_bytes
         self._max_redirects = max_redirects
+        # Redirects for good move the row of the archive, and so those of its files.
         self._policy = SidePolicy(
             kind="archive", max_bytes=max_bytes + 1, followed=TEMPORARY_REDIRECTS, max_redirects=max_redirects
         )

@@ -35,9 +35,6 @@ class Limits(NamedTuple):
     candidates: int
 
 
-#: Removals of so long count together: six runs that an outage met must not remove more than one.
-
-
 def remove_copies(sender: BatchSender) -> int:
     """Removes copies that were sent in this run before the better page came; returns how many.
 
@@ -168,6 +165,7 @@ def find_limits(transaction: Transaction, *, run: Run, candidates: int) -> Limit
     """Counts what counts towards the limits on deleting together with ``candidates``, and says whether they hold."""
     lifecycle = run.source.lifecycle
     totals = document_table.count_totals(transaction, run.source_id)
+    # Six runs that an outage met must not remove more than one.
     removed = removal_table.count_recent(transaction, run.source_id, since_ms=clock.now_ms() - clock.DAY_MS)
     documents = totals["documents"] + removed
     allowed = is_within_limits(

@@ -142,6 +142,9 @@ FETCH_TRANSITIONS: Final = (
     Transition((_F.FETCHING,), _F.SETTLED, "a rule or a limit on traps refuses the claimed row", "frontier"),
     Transition((_F.FETCHING, _F.ALONE), _F.TODO, "the visit failed and is tried again after a pause", "commit"),
     Transition((_F.FETCHING,), _F.TODO, "the run ends before the request is sent: the claim is released", "frontier"),
+    Transition(
+        (_F.FETCHING,), _F.TODO, "too many wait for the host to which it was redirected: it begins anew", "commit"
+    ),
     Transition((_F.FETCHING,), _F.TODO, "a process died: the next run of the source releases its claims", "run"),
     Transition((_F.FETCHING,), _F.SUSPECT, "the same, and the process had stopped turning", "run"),
     Transition(
