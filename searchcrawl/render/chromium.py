@@ -26,6 +26,8 @@ _HEAD_BYTES: Final = 8 * 1024
 _REFUSAL: Final = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _REFUSAL_SECONDS: Final = 5.0
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+#: What one process of the browser may hold of memory of its own; a page that wants more gets none, or its process ends.
+_MAX_PROCESS_KB: Final = 2 << 20
 _FLAGS: Final = (
     "--headless", "--disable-gpu", "--hide-scrollbars", "--mute-audio", "--no-first-run", "--no-default-browser-check",
     "--disable-background-networking", "--disable-client-side-phishing-detection", "--disable-component-update",
@@ -113,7 +115,8 @@ class ChromiumFiles:
         clean = ["env", "-i", f"PATH={os.defpath}", "LANG=C.UTF-8", f"HOME={profile}", f"TMPDIR={profile}"]
         command = shlex.join([*as_whom, *clean, program])
         text = (
-            "#!/bin/sh\n"
+            # The limit of whoever started the crawler may be lower.
+            f"#!/bin/sh\nulimit -d {_MAX_PROCESS_KB} 2>/dev/null\n"
             f"umask 077\necho $$ > {shlex.quote(str(self.folder / 'pid'))}\ncd {shlex.quote(str(profile))}\n"
             f'exec {command} "$@" --user-data-dir={shlex.quote(str(profile))}\n'
         )
