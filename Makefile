@@ -24,7 +24,7 @@ LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-ha
 
 # Beside an SQLite file with the embedded index, which tests use where nothing else is said.
 PAIRS := postgresql+local sqlite+solr postgresql+solr
-# Each store and each index once more, in the same session; how they are paired is the soak's.
+# Each store and each index once more; how they are paired is the soak's.
 MATRIX := SEARCHCRAWL_TEST_MATRIX=postgresql+solr
 # What `make check` runs.
 CHECKS := tests/test_layout.py tests/test_docs.py tests/test_readers.py
@@ -33,7 +33,7 @@ on_each_pair = for pair in $(PAIRS); do \
 	export SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+}; \
 	$(PYTEST) tests/acceptance; $(BIN)/python -m pytest -m "soak and pairs" tests/acceptance; done
 
-.PHONY: help demo site test check fuzz bench turns scale results solr soak docs venv lock clean
+.PHONY: help demo site test extended check fuzz bench turns scale results solr soak docs venv lock clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 8
@@ -44,9 +44,13 @@ demo: $(STAMP)  ## crawl the test site, search it, change it, crawl and search a
 site: $(STAMP)  ## serve the test site on port 8765 for `scrapy crawl demo` (.venv/bin/scrapy); PORT=…
 	$(BIN)/python -m tests.site --port $(PORT)
 
-test: $(STAMP)  ## all tests but the soak and those of check, with a real Solr and PostgreSQL; ARGS="-k robots" picks some
+test: $(STAMP)  ## the tests of each part, with a real Solr and PostgreSQL; ARGS="-k robots" picks some, extended ones too
 	scripts/bootstrap java postgresql office shells browser node
-	$(if $(ARGS),$(PYTEST) $(ARGS),$(MATRIX) $(PYTEST) $(CHECKS:%=--ignore=%))
+	$(PYTEST) $(if $(ARGS),$(ARGS),-m "not soak and not docs and not extended" $(CHECKS:%=--ignore=%))
+
+extended: $(STAMP)  ## the tests that take long: kills, power cuts, whole lives, rendering, each store and each index
+	scripts/bootstrap java postgresql office shells browser node
+	$(MATRIX) $(PYTEST) -m "extended and not soak" $(ARGS)
 
 docs: $(STAMP)  ## the documentation, in docs/_build; warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/trees docs docs/_build/html

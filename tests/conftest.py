@@ -38,13 +38,15 @@ class PairModule(pytest.Module):
         """The first case of each of those tests, with module fixtures of their own; the soak runs all cases."""
         items = [item for item in super().collect() if next(item.iter_markers("matrix"), None)]
         first = {getattr(item, "originalname", item.name): item for item in reversed(items)}
+        for item in first.values():
+            item.add_marker(pytest.mark.extended)
         return [item for item in items if item in first.values()]
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Names the marks of tests that run with more than the default store and index."""
     known_statements.share(SqliteDialect, PostgresqlDialect)
-    config.addinivalue_line("markers", "matrix: `make test` runs its first case with PostgreSQL and Solr too")
+    config.addinivalue_line("markers", "matrix: `make extended` runs its first case with PostgreSQL and Solr too")
     config.addinivalue_line(
         "markers", "few(n): `make test` runs so many of its cases, spread over all; the soak the others"
     )

@@ -17,6 +17,8 @@ from tests.acceptance.support_stories import page, run, source
 from tests.office_files import make_zip
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "files.acme.test"
 #: More files than may be removed at once.
 FILES: Final = 30

@@ -17,6 +17,8 @@ from tests.live_browsers import list_browsers
 from tests.page_wall import need_browser
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 HOST = "www.acme.test"
 TEXTS = {
     "": "begin of the shop",

@@ -21,6 +21,8 @@ from tests.site.client import write_project
 from tests.site.expected import short
 from tests.stored_rows import query_columns
 
+pytestmark = pytest.mark.extended
+
 STEPS = [
     {"click": "#consent button"},
     {"fill": "#user", "value": USER},

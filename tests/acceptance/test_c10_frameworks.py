@@ -16,6 +16,8 @@ from tests.page_wall import need_browser
 from tests.site.client import SiteProcess
 from tests.site.expected import short
 
+pytestmark = pytest.mark.extended
+
 ARTICLES: Final = {"lamps": "Lamps", "chairs": "Chairs", "clocks": "Clocks", "kettles": "Kettles"}
 #: Title and text of each page, as its data have them.
 PAGES: Final = {

@@ -16,6 +16,8 @@ from tests.site.client import write_project
 from tests.site.expected import short
 from tests.stored_rows import query_columns
 
+pytestmark = pytest.mark.extended
+
 #: What a script does with the password when the button is pressed.
 ON_CLICK = "go.onclick = event => { const p = encodeURIComponent(document.getElementById('pass').value); %s };"
 LOAD = "const s = document.createElement('%s'); s.rel = 'stylesheet'; s.%s = %s; document.head.append(s);"

@@ -14,6 +14,8 @@ from tests.page_wall import need_browser
 from tests.site.client import SiteProcess, write_project
 from tests.test_docs_commands import EXCUSES, work_through
 
+pytestmark = pytest.mark.extended
+
 HOST = "www.acme.test"
 _SHELL = "<!DOCTYPE html><title>Shop</title><div id=root></div><script src=/app.js></script>"
 _SCRIPT = "document.getElementById('root').innerHTML = `<main><article><p>${'a lamp of brass '.repeat(30)}</p></article></main>`"

@@ -19,6 +19,8 @@ from tests.live_browsers import list_browsers, list_drivers
 from tests.page_wall import need_browser
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 HOST = "www.acme.test"
 ROUNDS = 20
 RENDERED = [f"/app/{number}" for number in range(12)]

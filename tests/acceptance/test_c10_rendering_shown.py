@@ -11,6 +11,8 @@ import pytest
 from tests.acceptance.support_rendering import HOST, SHELL, app, plain, rendering
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture
 def site() -> Iterator[SiteProcess]:

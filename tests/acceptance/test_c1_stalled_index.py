@@ -18,6 +18,8 @@ from tests.crawl_forks import Forks, Running, started
 from tests.scripted_solr import Exchange, Received, ScriptedSolr, good
 from tests.site.client import SiteProcess, configure
 
+pytestmark = pytest.mark.extended
+
 PAGES: Final = 40
 LAST: Final = 12
 HOST: Final = "chain.acme.test"

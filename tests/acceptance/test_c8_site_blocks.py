@@ -18,6 +18,8 @@ from tests.crawl_forks import COMMANDS
 from tests.languages import TEXTS
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "blocks.acme.test"
 #: Of fewer pages than ten nothing is said.
 FEW: Final = range(8)

@@ -14,6 +14,8 @@ from tests.acceptance.support_stories import Run, page, pages, run, source
 from tests.crawl_forks import CLOCK, COMMANDS
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "clock.acme.test"
 NAMES: Final = ("one", "two", "three")
 ALL: Final = sorted([f"{HOST}/", *(f"{HOST}/{name}.html" for name in NAMES)])

@@ -14,6 +14,8 @@ import pytest
 from tests.acceptance.support_command_kills import OF_COMMANDS, SCENARIOS, CommandKills
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 #: Tests that share the kills of a command.
 _PIECES = 3
 

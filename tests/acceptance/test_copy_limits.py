@@ -15,6 +15,8 @@ from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import CLOCK, COMMANDS
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "copies.acme.test"
 OTHER: Final = "others.acme.test"
 NAMES: Final = tuple(f"page{number:02}" for number in range(40))

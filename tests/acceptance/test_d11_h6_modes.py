@@ -13,6 +13,8 @@ from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import Run, Tell, page, pages, run, source, told_together
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 HOST = "modes.acme.test"
 ALL = {f"{HOST}/", *(f"{HOST}/{name}.html" for name in "abcd")}
 #: Of pages that come and go; each is another one.

@@ -14,6 +14,8 @@ from tests.acceptance.support_project import new_project
 from tests.acceptance.support_stories import Run, page, run, source
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "changes.acme.test"
 KINDS: Final = ("date", "checksum", "etag")
 CONDITIONS: Final = list(chain.from_iterable(combinations(KINDS, size) for size in range(1, len(KINDS) + 1)))

@@ -14,6 +14,8 @@ from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import CLOCK
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "limits.acme.test"
 NAMES: Final = tuple(f"page{number:02}" for number in range(40))
 #: So many removals are never too many.

@@ -13,6 +13,8 @@ import pytest
 from tests import live_pages
 from tests.live_pages import HOST, LivePages, document
 
+pytestmark = pytest.mark.extended
+
 Strike = Callable[[LivePages], None]
 
 HTML: Final = {"Content-Type": "text/html"}

@@ -26,6 +26,8 @@ from tests.store_outages import locked
 from tests.stored_rows import age_leases, is_being_written
 from tests.tls_relay import TlsRelay
 
+pytestmark = pytest.mark.extended
+
 TO_THE_LAST: Final = ("-s", "SEARCHCRAWL_MIN_FREE_MB=0")
 PATIENT: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=90", "-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=240")
 HURRIED: Final = ("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=2")

@@ -20,6 +20,8 @@ from tests.site.client import SiteProcess
 from tests.site.expected import short
 from tests.stored_rows import query_columns
 
+pytestmark = pytest.mark.extended
+
 HOST, OTHER, BELOW = "edits.acme.test", "other.acme.test", "deep.edits.acme.test"
 HOSTS: Final = (HOST, OTHER, BELOW)
 #: Documents in the index that no run looks at any more, without a removal that waits or is under way.

@@ -14,6 +14,8 @@ from tests.acceptance.support_stories import Run, page, run
 from tests.crawl_forks import SLICES
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 HOST, OTHER, LATE, MOVING = "sliced.acme.test", "other.acme.test", "late.acme.test", "moving.acme.test"
 SWAPPED = "swapped.acme.test"
 #: A start looks at two rows, and the crawl at two at a time.

@@ -24,6 +24,8 @@ from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
 from tests.site.expected import short
 
+pytestmark = pytest.mark.extended
+
 HOSTS = {name: f"{name}.acme.test" for name in ("a", "b", "c")}
 #: Where each source has its page: the one of a is the best, that of c the worst.
 PATHS = {"a": "/t.html", "b": "/x/t.html", "c": "/x/y/t.html"}

@@ -16,6 +16,8 @@ from tests.crawl_forks import CLOCK
 from tests.site.client import SiteProcess
 from tests.stored_rows import query_columns
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "failing.acme.test"
 NAMES: Final = tuple(f"page{number:02}" for number in range(24))
 DAY: Final = 86_400

@@ -14,6 +14,8 @@ import pytest
 from tests.acceptance.support_project import environment
 from tests.hostile_server import HostileServer, whole
 
+pytestmark = pytest.mark.extended
+
 #: Their files, by path; none of them names searchcrawl.
 THEIRS: Final = {
     "scrapy.cfg": "[settings]\ndefault = shop.settings\n",

@@ -12,6 +12,8 @@ from tests.acceptance.test_forget import HOST, NAMES, left, url_of
 from tests.crawl_forks import Forks, started
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.mark.parametrize("processes", [1, 3])
 def test_forget_when_a_crawl_is_under_way_then_it_is_asked_for_no_more(tmp_path: Path, processes: int) -> None:

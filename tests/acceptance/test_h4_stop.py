@@ -16,6 +16,8 @@ from tests.final_state import settled
 from tests.site.client import SiteProcess, write_project
 from tests.stored_rows import query
 
+pytestmark = pytest.mark.extended
+
 PAGES: Final = 44
 START: Final = f"/n/{PAGES},delay=1/"
 HOST: Final = "gen.acme.test"

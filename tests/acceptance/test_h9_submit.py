@@ -15,6 +15,8 @@ from tests.final_state import settled
 from tests.site.client import SiteProcess
 from tests.stored_rows import query
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "gen.acme.test"
 
 

@@ -20,6 +20,8 @@ from tests.final_state import settled
 from tests.site.client import SiteProcess, configure, write_project
 from tests.stored_rows import query
 
+pytestmark = pytest.mark.extended
+
 LIMIT_SECONDS: Final = 60
 HOST: Final = "gen.acme.test"
 #: The pages of each source.

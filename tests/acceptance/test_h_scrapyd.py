@@ -18,6 +18,8 @@ from tests.scrapyd_server import PASSWORD, ScrapydProcess
 from tests.site.client import SCRAPY_CFG, SiteProcess, configure, write_project
 from tests.stored_rows import query
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "gen.acme.test"
 #: The pages of each source.
 SOURCES: Final = {"one": 40, "two": 41, "three": 42}

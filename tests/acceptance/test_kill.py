@@ -19,6 +19,8 @@ from tests.kill_rounds import Cut, Kind
 from tests.kill_site import HOST
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 #: It comes every five seconds: in longer runs only, and not to be counted on. It has a test of its own.
 _BEAT = "lease.renew"
 #: What these crawls don't pass: documents went out before it was known what is on most pages (test_c8_site_blocks.py).

@@ -14,6 +14,8 @@ from tests.acceptance.support_stories import page, run
 from tests.site.client import SiteProcess
 from tests.stored_rows import query_columns
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "known.acme.test"
 #: Pages that pass each of the limits; {} is the number of the page.
 PATHS: Final = {

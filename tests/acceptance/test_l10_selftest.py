@@ -15,6 +15,8 @@ import pytest
 from tests.acceptance.support_project import LIMIT_SECONDS, environment
 from tests.crawl_forks import COMMANDS
 
+pytestmark = pytest.mark.extended
+
 #: What is broken in each process of the crawler that is tested, and what has to be found.
 BREAKS: Final = {
     "claims of a dead process are not released": (

@@ -19,6 +19,8 @@ from tests.site.client import SiteProcess
 from tests.site.toml_text import to_toml
 from tests.stored_rows import execute
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "www.acme.test"
 SOFT: Final = "soft.acme.test"
 AWAY: Final = "elsewhere.test"

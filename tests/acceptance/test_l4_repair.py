@@ -20,6 +20,8 @@ from tests.site.client import SiteProcess, configure
 from tests.solr_server import free_port
 from tests.tampering import tamper
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "mend.acme.test"
 NAMES: Final = tuple(f"page{number:02}" for number in range(12))
 ADDED: Final = tuple(f"/added{number}.html" for number in range(6))

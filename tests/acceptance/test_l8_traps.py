@@ -24,6 +24,8 @@ from tests.site.client import source_toml, write_project
 from tests.stored_rows import query, query_columns
 from tests.trap_site import TrapSite, kinds_of
 
+pytestmark = pytest.mark.extended
+
 NAME: Final = "traps"
 GOOD: Final = 120
 #: The traps that only their text betrays, by the first segment of their paths; the others end by other rules, too.

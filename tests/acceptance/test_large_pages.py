@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.support_project import new_project
 from tests.acceptance.support_stories import page, source
 from tests.acceptance.test_hostile_pages import PROBE
 from tests.live_pages import document
 from tests.site.client import SiteProcess
+
+pytestmark = pytest.mark.extended
 
 HOST = "large.acme.test"
 #: About so many bytes a page; the process holds some of them at once, with their texts.

@@ -14,6 +14,8 @@ from tests.final_state import read_state, settled
 from tests.site.client import SiteProcess, write_project
 from tests.stored_rows import age_leases, execute, is_being_written, query
 
+pytestmark = pytest.mark.extended
+
 PAGES = 60
 DAY = 86_400
 START = f"/n/{PAGES},delay=0.2/"

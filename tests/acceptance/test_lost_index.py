@@ -21,6 +21,8 @@ from tests.site.client import SiteProcess, configure, source_toml
 from tests.solr_server import free_port
 from tests.tampering import tamper
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "lost.acme.test"
 NAMES: Final = tuple(f"page{number:02}" for number in range(12))
 ALL: Final = ["/", *(f"/{name}.html" for name in NAMES)]

@@ -12,6 +12,8 @@ from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "workers.acme.test"
 #: Each is read in a worker process.
 LARGE: Final = {f"large{number}": page(f"title {number}", text=f"word{number} " * 60_000) for number in range(16)}

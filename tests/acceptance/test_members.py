@@ -29,6 +29,8 @@ from tests.site.behaviour import is_probe
 from tests.site.client import SiteProcess
 from tests.workers import list_workers
 
+pytestmark = pytest.mark.extended
+
 ROUNDS: Final = 20
 SHORT_RUNS: Final = 300
 #: One of the processes waits in it for good.

@@ -19,6 +19,8 @@ from tests.site.client import SiteProcess
 from tests.stored_rows import query
 from tests.workers import list_workers
 
+pytestmark = pytest.mark.extended
+
 TELLS: Final = """
 import logging
 import sys

@@ -13,6 +13,8 @@ from tests.acceptance.support_quarantine import is_verified
 from tests.acceptance.support_stories import page, run, source
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "back.acme.test"
 CHILDREN: Final = ("alpha", "beta", "gamma")
 HUB: Final = page("hub", *(f"/{name}.html" for name in CHILDREN))

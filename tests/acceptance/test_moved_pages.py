@@ -14,6 +14,8 @@ from tests.acceptance.support_stories import page, run
 from tests.site.client import SiteProcess
 from tests.stored_rows import query_columns
 
+pytestmark = pytest.mark.extended
+
 HOST, OUTSIDE = "moved.acme.test", "elsewhere.test"
 #: How the last page of a chain answers, by what it is called; documents that lead there leave.
 GONE: Final = ("fine", "missing", "retired", "forbidden", "outside", "noindex", "excluded")

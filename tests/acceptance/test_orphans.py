@@ -16,6 +16,8 @@ from tests.acceptance.support_stories import page, run, source
 from tests.crawl_forks import CLOCK
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 #: Linked by the start page, which the hub's pages are not.
 HUB: Final = ("alpha", "beta", "gamma")
 MANY: Final = 30

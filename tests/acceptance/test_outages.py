@@ -10,6 +10,8 @@ import pytest
 from tests.acceptance.support_project import CrawlProject
 from tests.acceptance.support_stories import Run, Story, Tell, run, source, told_together
 
+pytestmark = pytest.mark.extended
+
 PAGES = 100
 HOST = "gen.acme.test"
 FOLDER = f"/n/{PAGES}/"

@@ -13,6 +13,8 @@ from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture
 def site() -> Iterator[SiteProcess]:

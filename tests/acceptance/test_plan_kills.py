@@ -16,6 +16,8 @@ from tests.acceptance.support_project import CrawlProject
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture
 def site() -> Iterator[SiteProcess]:

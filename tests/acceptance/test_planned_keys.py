@@ -19,6 +19,8 @@ from tests.acceptance import test_edited_keys as keys
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 _SETTLED: Final = int(FetchState.SETTLED)
 _OF_INDEX: Final = frozenset({"crawled_at", "crawl_version", "first_seen", "anchor"})
 #: Tables besides [scope] and [keep]: documents depend on them, or the requests, or nothing.

@@ -18,6 +18,8 @@ from tests.kill_rounds import Cut
 from tests.power_rounds import PowerKind
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 #: It comes every five seconds, in longer runs only.
 _BEAT: Final = "lease.renew"
 #: One loss in each start, in the order in which a run passes them: each start recovers from the one before it.

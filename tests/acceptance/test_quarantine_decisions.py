@@ -17,6 +17,8 @@ from tests.crawl_forks import COMMANDS, Forks, started
 from tests.site.client import SiteProcess, configure
 from tests.solr_server import free_port
 
+pytestmark = pytest.mark.extended
+
 NAMES: Final = ("alpha", "beta", "gamma", "delta", "epsilon")
 
 

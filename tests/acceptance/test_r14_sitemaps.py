@@ -21,6 +21,8 @@ from tests.kill_rounds import KILLED
 from tests.site.client import SiteProcess, write_project
 from tests.stored_rows import query
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "bombs.acme.test"
 PROBE: Final = 'EXTENSIONS={"tests.acceptance.support_reactor_probe.ReactorProbe": 1}'
 #: Three groups of the writer.

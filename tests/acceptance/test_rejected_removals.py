@@ -16,6 +16,8 @@ from tests.acceptance.support_stories import page, pages, run
 from tests.crawl_forks import CLOCK, COMMANDS
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 NOINDEX: Final = '<meta name="robots" content="noindex">'
 
 Change = Callable[[CrawlProject], None]

@@ -20,7 +20,10 @@ from tests.site.client import SiteProcess
 from tests.store_outages import locked
 from tests.stored_rows import query
 
-pytestmark = pytest.mark.skipif(not backends.is_file(os.environ), reason="the lock is that of a file")
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.skipif(not backends.is_file(os.environ), reason="the lock is that of a file"),
+]
 
 PATIENT: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=90")
 HURRIED: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=1")

@@ -19,6 +19,8 @@ from tests.site.client import SiteProcess
 from tests.store_outages import CuttableProxy
 from tests.stored_rows import execute
 
+pytestmark = pytest.mark.extended
+
 PATIENT: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=90")
 HURRIED: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=3")
 WAITING: Final = "fetching pauses, waiting up to"

@@ -18,6 +18,8 @@ from tests.crawl_forks import Forks, started
 from tests.final_state import fetching, read_state, settled
 from tests.site.client import ROOT, SiteProcess, write_project
 
+pytestmark = pytest.mark.extended
+
 PAGES = 80
 HOST = "gen.acme.test"
 START = f"/n/{PAGES},delay=0.1,kb=8/"

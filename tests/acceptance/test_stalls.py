@@ -17,6 +17,8 @@ from tests.site.client import SiteProcess
 from tests.site.pdf import make_pdf
 from tests.stored_rows import query_columns
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "stalls.acme.test"
 BAD: Final = f"{HOST}/bad.html"
 NAMES: Final = ("bad", *(f"page{number}" for number in range(24)))

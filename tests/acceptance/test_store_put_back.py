@@ -18,6 +18,8 @@ from tests.site.client import SiteProcess, configure
 from tests.site.toml_text import to_toml
 from tests.solr_server import free_port
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "back.acme.test"
 NAMES: Final = tuple(f"page{number:02}" for number in range(16))
 LATER: Final = tuple(f"later{number:02}" for number in range(4))

@@ -15,6 +15,8 @@ from tests.acceptance.support_stories import page, pages, run, source
 from tests.live_pages import HOST, LivePages, document, path
 from tests.site.client import SiteProcess, configure
 
+pytestmark = pytest.mark.extended
+
 #: What a page becomes, by its number.
 Turn = Callable[[int], str]
 

@@ -23,6 +23,8 @@ from tests.acceptance.support_stories import page, pages, source
 from tests.site.client import SiteProcess, write_project
 from tests.test_layout import ROOT
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "wheel.acme.test"
 LOCK: Final = ROOT / "requirements" / "run.txt"
 OURS: Final = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -29,6 +29,8 @@ from tests.site.expected import short
 from tests.stored_rows import query
 from tests.whole_lives import EDITS, URLS
 
+pytestmark = pytest.mark.extended
+
 POINTS: Final = [
     name for name in NAMES if name not in {"migrate.mid", *OF_FEEDS, *OF_PLANS, *OF_REPAIRS, *OF_TICKS, *OF_NAMES}
 ]

@@ -15,6 +15,8 @@ from searchcrawl.convert.registry import Registry
 from searchcrawl.items import Headers, Page
 from tests.office_corpus import TEXTS, OfficeMissing, open_corpus
 
+pytestmark = pytest.mark.extended
+
 RECALL: Final = 0.95
 ORIGINS: Final = frozenset({"meta:created", "meta:modified"})
 #: Formats without a title: that of the file is its name.

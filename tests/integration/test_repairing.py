@@ -29,6 +29,8 @@ from tests.redelivering import Doubtful, Solid, flush, states
 from tests.tampering import tamper
 from tests.verifying import verify
 
+pytestmark = pytest.mark.extended
+
 GOOD: Final = {"missing": [], "extra": [], "stale": [], "foreign": []}
 #: A version that no delivery had.
 NEWER: Final = 1 << 50
