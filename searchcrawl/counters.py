@@ -40,6 +40,7 @@ COUNTS: Final[Mapping[str, str]] = {
 #: their host had asked for a pause, by how many URLs the counters and the table differed at the end (an error of the
 #: program), and whether every start URL failed. Of a run that delivers nothing: the removals that wait, and whether they
 #: pass a limit on deleting. Documents of the index that were looked at when the run ended, and how many of them differed.
+#: Pages of a source that renders none that are next to empty without their scripts.
 LOGIN_FAILURES: Final = "login_failures"
 HELD_BACK: Final = "held_back"
 MISCOUNTED: Final = "miscounted"
@@ -48,7 +49,10 @@ UNSENT_REMOVALS: Final = "unsent_removals"
 PAST_LIMITS: Final = "past_limits"
 LOOKED_AT: Final = "looked_at"
 DIFFERING: Final = "differing"
-_HIDDEN: Final = (LOGIN_FAILURES, HELD_BACK, MISCOUNTED, NO_START, UNSENT_REMOVALS, PAST_LIMITS, LOOKED_AT, DIFFERING)
+SHELLS: Final = "shells"
+_HIDDEN: Final = (
+    *(LOGIN_FAILURES, HELD_BACK, MISCOUNTED, NO_START, UNSENT_REMOVALS, PAST_LIMITS, LOOKED_AT, DIFFERING, SHELLS),
+)
 
 
 def sum_up(*counts: Mapping[str, int]) -> Counter[str]:

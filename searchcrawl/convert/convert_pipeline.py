@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from typing import Final
 
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
@@ -12,25 +14,33 @@ from searchcrawl.changed_copy import copy_with
 from searchcrawl.codes import Code
 from searchcrawl.convert.conversion_pool import ConversionPool
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
+from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.own_converter import list_own_converters, refuse_wrong_converters
 from searchcrawl.convert.registry import Registry
+from searchcrawl.counters import SHELLS
 from searchcrawl.exceptions import DocumentError, WorkerLost, WorkersUnavailable
 from searchcrawl.html.links import MAX_LINKS
+from searchcrawl.html.shell import has_scripts, read_shell
 from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.rules.rendering import NEXT_TO_NOTHING, Need, judge
 from searchcrawl.run import Run, Shutdown
 from searchcrawl.sources.content_table import Content
 from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
 
+#: So much of a page is looked at for what says that it needs its scripts.
+_SHELL_BYTES: Final = 256 * 1024
+
 
 class ConvertPipeline:
     """Gives each document its page; a body that cannot be read ends the visit with its code.
 
     A document with the same bytes as at the last visit passes unread. A document that the index filter refuses gets an
-    empty page without being read, if its format has no links to follow.
+    empty page without being read, if its format has no links to follow. ``count_shell`` is called for each page that is
+    next to empty without its scripts; None where a browser renders such pages.
     """
 
     def __init__(
@@ -43,6 +53,7 @@ class ConvertPipeline:
         text_rules: TextRules = ALL_TEXT,
         shutdown: Shutdown | None = None,
         registry: Registry | None = None,
+        count_shell: Callable[[], None] | None = None,
     ) -> None:
         self._stats = stats
         self._registry = registry or Registry()
@@ -52,6 +63,7 @@ class ConvertPipeline:
         self._text_rules = text_rules
         self._shutdown = shutdown or Shutdown()
         self._pool = ConversionPool()
+        self._count_shell = count_shell
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ConvertPipeline:
@@ -65,6 +77,7 @@ class ConvertPipeline:
             text_rules=build_text_rules(run.source.content),
             shutdown=run.shutdown,
             registry=Registry(list_own_converters(run.project)),
+            count_shell=None if run.source.render.in_use else lambda: run.count(**{SHELLS: 1}),
         )
 
     def process_item(self, item: object) -> object:
@@ -135,6 +148,8 @@ class ConvertPipeline:
         if len(page.links) >= MAX_LINKS:
             logger.warning("%s: no more than its first %d links are followed", document.base_url, MAX_LINKS)
             self._stats.inc_value("searchcrawl/pages_with_too_many_links")
+        if self._count_shell is not None and converter is HTML and _is_shell(document.body, page):
+            self._count_shell()
         return copy_with(document, page=page, converter=converter.name)
 
     def _end_visit(self, document: Document, error: Exception) -> Outcome:
@@ -153,6 +168,14 @@ class ConvertPipeline:
         return Outcome(
             claim=document.claim, code=code, error=text, redirects=document.redirects, stopped_worker=stopped
         )
+
+
+def _is_shell(body: bytes, page: Page) -> bool:
+    """Whether a page surely needs the scripts that fill it."""
+    if len(page.whole or page.text) >= NEXT_TO_NOTHING:
+        return False
+    body = body[:_SHELL_BYTES]
+    return has_scripts(body) and judge(read_shell(body)).need is Need.CERTAIN
 
 
 def build_text_rules(content: Content) -> TextRules:

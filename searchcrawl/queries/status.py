@@ -20,6 +20,7 @@ from searchcrawl.counters import (
     MISCOUNTED,
     NO_START,
     PAST_LIMITS,
+    SHELLS,
     UNSENT_REMOVALS,
     has_mostly_failed_logins,
 )
@@ -112,7 +113,7 @@ def _read_status(
             for row in refused_table.load(transaction, source_id)
         ],
         "warnings": [
-            *_warn_of_source(source),
+            *_warn_of_source(source, run),
             *_warn_of_counters(run),
             *_warn_of_end_look(source.name, run),
             *_warn_of_no_delivery(source, run, totals["waiting"], executing=executing),
@@ -171,9 +172,17 @@ def _find_recrawl_reason(
     return "; ".join(filter(None, (edited, recrawl_table.find_reason(transaction, source_id)))) or None
 
 
-def _warn_of_source(source: Source) -> Iterator[dict[str, str]]:
+def _warn_of_source(source: Source, run: RunRow | None = None) -> Iterator[dict[str, str]]:
+    """Says what a source file leaves out, and what its last run lacked for it."""
     if not source.robots.obey:
         yield _build_warning("robots", "robots.txt is not obeyed for this source (robots.obey = false)")
+    shells = 0 if run is None else run.counts.get(SHELLS, 0)
+    if shells and not source.render.in_use:
+        yield _build_warning(
+            "needs_javascript",
+            f"{counted(shells, 'page', 'pages')} that the last run read {'has' if shells == 1 else 'have'} next to no text without "
+            f'JavaScript: [render] mode = "auto" in {source.file} has a browser render such pages',
+        )
 
 
 def _warn_of_no_delivery(source: Source, run: RunRow, waiting: int, *, executing: bool) -> Iterator[dict[str, str]]:

@@ -15,7 +15,7 @@ import xxhash
 from searchcrawl.rules.traps import build_values_pattern
 
 #: A page with less text than this is next to empty. Of 379 pages of Debian's documentation one is that has scripts: a template.
-_NEXT_TO_NOTHING: Final = 250
+NEXT_TO_NOTHING: Final = 250
 #: A page with more text than this is whole, whatever scripts, empty elements and notices it has.
 ENOUGH_BYTES: Final = 1500
 #: What a page has to gain, at least, so that rendering it was worth it: half as much text again, and a paragraph; of a page
@@ -68,7 +68,7 @@ def judge(shell: Shell) -> Judgement:
     if not scripts:
         return Judgement(Need.NONE, "it has no scripts")
     sign = f"an empty element {shell.root}" if shell.root is not None else "a noscript notice" if shell.notice else None
-    if text < _NEXT_TO_NOTHING:
+    if text < NEXT_TO_NOTHING:
         little = f"{text} bytes of text and {_count(scripts)}"
         return Judgement(Need.DOUBTFUL, little) if sign is None else Judgement(Need.CERTAIN, f"{sign}, {little}")
     if sign is not None and text < ENOUGH_BYTES:

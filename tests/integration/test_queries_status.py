@@ -149,3 +149,15 @@ def test_cache_figures_when_documents_are_cached_then_records_and_files_are_coun
 
     assert found == {"source": "demo", "records": 2, "segments": 1, "bytes": 5}
     assert count_cache(filled.project, filled.database, "never")["records"] == 0
+
+
+def test_status_when_pages_are_empty_without_their_scripts_then_names_the_key_that_renders_them(
+    filled: FilledStore,
+) -> None:
+    filled.run.count(shells=2)
+    filled.end(exit_code=0)
+
+    assert warned(filled) == ["needs_javascript"]
+    said = status(filled)["warnings"][0]["message"]
+    assert said.startswith("2 pages that the last run read have next to no text without JavaScript: [render] mode")
+    assert "shells" not in status(filled)["counts"]

@@ -173,3 +173,26 @@ def test_document_when_a_component_changed_an_answer_of_the_cache_then_it_is_con
     record = build_record(document)
     assert (record.record, record.record_id) == ((b"", "") if changed else (b"record", "id"))
     assert (record.body, record.fields["content"]) == (document.body, text)
+
+
+@pytest.mark.parametrize(
+    ("body", "shells"),
+    [
+        ('<body><div id="root"></div><script src="app.js"></script></body>', 1),
+        ("<noscript>Enable JavaScript</noscript><p>Loading</p><script>go()</script>", 1),
+        ('<div id="root"></div>', 0),
+        ("<p>Few words</p><script>count()</script>", 0),
+        (f'<p>{"words " * 100}</p><div id="root"></div><script src="app.js"></script>', 0),
+    ],
+)
+def test_page_when_it_is_next_to_empty_without_its_scripts_then_it_is_counted(
+    stats: StatsCollector, body: str, shells: int
+) -> None:
+    counted: list[None] = []
+    pipeline = ConvertPipeline(
+        stats, user_agent="searchcrawl", default_charset="utf-8", count_shell=lambda: counted.append(None)
+    )
+
+    process(pipeline, unread(body, mimetype="text/html"))
+
+    assert len(counted) == shells
