@@ -26,6 +26,7 @@ from searchcrawl.run import Run
 from searchcrawl.store.documents import duplicate_key_table, near_table
 from searchcrawl.store.documents.near_table import NearRow
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ def settle_near_copies(run: Run, cut: CutText) -> None:
     """
     changed = _take_out(run, cut) if run.source.copies.near == "remove" else _bring_back(run)
     if changed:
-        logger.info("%d documents are near copies of others now, or no longer", changed)
+        logger.info("%s near copies of others now, or no longer", counted(changed, "document is", "documents are"))
 
 
 def _take_out(run: Run, cut: CutText) -> int:

@@ -22,6 +22,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import REMOVALS, FetchState, Leaving
 from searchcrawl.store.urls import orphan_table, outlink_table, url_table
 from searchcrawl.store.urls.orphan_table import NamedRow, PageLinks
+from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ def settle_orphans(run: Run) -> bool:
         if back or orphans:
             sends |= run.write(partial(_write_page, run=run, back=back, orphans=orphans, deletes=deletes))
     if found:
-        logger.info("no page, sitemap or start list names %d documents any more", found)
+        logger.info("no page, sitemap or start list names %s any more", counted(found, "document", "documents"))
     return sends
 
 

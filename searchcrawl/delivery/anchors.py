@@ -24,6 +24,7 @@ from searchcrawl.run import Run
 from searchcrawl.store.documents import anchor_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.urls import outlink_table
+from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ def freeze_anchors(run: Run) -> bool:
     # Else it would depend on the order of the visits which documents still have a record to be sent again.
     changed = _freeze_found(run) if preserve else _freeze(run, ())
     if changed:
-        logger.info("the texts of links to %d documents are other ones", changed)
+        logger.info("the texts of links to %s are other ones", counted(changed, "document", "documents"))
     run.write(partial(anchor_table.note_frozen, source_id=run.source_id, state=state))
     return changed > 0
 

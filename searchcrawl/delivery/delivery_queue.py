@@ -20,6 +20,7 @@ from searchcrawl.store.batches.resend_table import Chunk
 from searchcrawl.store.documents import document_table, segment_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import BatchState
+from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +105,11 @@ def continue_resend(sender: BatchSender) -> Sent:
     run.write(lambda transaction: resend_table.end(transaction, run.source_id))
     # Meanwhile no segment was deleted, because its records might still have had to be sent.
     sender.space.free()
-    logger.info("%d documents were sent again, %d could not be", sent.documents, sent.failed + sent.to_fetch)
+    logger.info(
+        "%s sent again, %d could not be",
+        counted(sent.documents, "document was", "documents were"),
+        sent.failed + sent.to_fetch,
+    )
     return sent
 
 

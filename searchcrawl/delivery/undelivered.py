@@ -11,6 +11,7 @@ from searchcrawl.run import Run
 from searchcrawl.store.batches import removal_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.states import Leaving
+from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -25,9 +26,9 @@ def report(run: Run, *, completed: bool) -> None:
     run.counts[UNSENT_REMOVALS] = removals
     run.counts[PAST_LIMITS] = int(removals > 0 and not limits.allowed)
     logger.info(
-        "nothing was delivered, because of %s in %s: a run without it would send %d documents and remove %d",
+        "nothing was delivered, because of %s in %s: a run without it would send %s and remove %d",
         run.source.no_delivery_key,
         run.source.file,
-        waiting,
+        counted(waiting, "document", "documents"),
         removals,
     )

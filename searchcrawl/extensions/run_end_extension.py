@@ -17,6 +17,7 @@ from searchcrawl.stages import stages_of
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.states import EndReason, FetchState
 from searchcrawl.store.urls import url_table
+from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,11 @@ class RunEndExtension:
         run = self._run
         if run.attributes is not None:
             for attribute, count in sorted(run.attributes.unreadable.items()):
-                logger.warning("attribute %s: %d values could not be read, and were left out", attribute, count)
+                logger.warning(
+                    "attribute %s: %s left out, which could not be read",
+                    attribute,
+                    counted(count, "value is", "values are"),
+                )
         failure = run.shutdown.failure
         ended = find_end_reason(reason, failed=failure is not None and not isinstance(failure, ConfigurationError))
         try:

@@ -20,6 +20,7 @@ from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import comparison_table, document_table
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +88,9 @@ def resend(
                 forget_end_look(run)
             if to_fetch:
                 logger.warning(
-                    "%s: the next run fetches %d documents that the cache does not have", source.name, to_fetch
+                    "%s: the next run fetches %s that the cache does not have",
+                    source.name,
+                    counted(to_fetch, "document", "documents"),
                 )
     return {"source": source.name, **done._asdict()}
 
