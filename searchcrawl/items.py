@@ -253,7 +253,8 @@ class Outcome:
     claim's own depth (targets of 301, 308 and meta refresh). ``released``: the row is to be released
     unchanged, because the process is stopping. ``stopped_worker``: the worker that read the page was ended by a limit,
     or died. ``unasked``: no request was sent for the row in this run, because its host is blocked. ``again_ms``: the visit
-    begins anew at this moment, as if it had not begun: too many wait for the host to which it was redirected.
+    begins anew at this moment, as if it had not begun: too many wait for the host to which it was redirected. ``whole``: it
+    begins anew without validators, for what a 304 says of the page is new.
     """
 
     claim: Claim
@@ -270,6 +271,7 @@ class Outcome:
     stopped_worker: bool = False
     unasked: bool = False
     again_ms: int | None = None
+    whole: bool = False
 
 
 class VisitEnds(NamedTuple):

@@ -29,6 +29,8 @@ def decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         return
     if outcome.again_ms is not None:
         group.settled.append(_build_put_off(claim, outcome.again_ms))
+        if outcome.whole:
+            group.relinked.append(claim.url_id)
         return
     now_ms = clock.now_ms()
     attempt = claim.attempt + 1

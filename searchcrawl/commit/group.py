@@ -30,7 +30,8 @@ class Group:
     rows whose body may have other bytes, ``answered`` are the URLs, by key, that gave the pages of rows which redirect
     now or did before, None: the rows' own, and ``recovered`` are rows that came back. ``with_evidence`` are rows with
     evidence against their document, ``hidden`` those that failed in too many runs, with what is held against them.
-    ``unread`` are rows whose visit brought no text, ``relinked`` those of them whose links are now those of a redirect.
+    ``unread`` are rows whose visit brought no text, ``relinked`` those of them whose links are now those of a redirect,
+    and rows whose page is asked for whole.
     ``released`` are claims that were given back without a visit.
     ``submitted`` are URLs that were submitted, as they were given.
     ``back`` are rows whose documents are put back as they were before this run, ``readable`` those of them whose old

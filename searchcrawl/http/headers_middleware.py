@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from searchcrawl import clock
+from searchcrawl import clock, urls
 from searchcrawl.codes import Code
 from searchcrawl.html.metas import read_robots_directives
+from searchcrawl.http.header_canonical import read_canonical
 from searchcrawl.http.side_requests import META_KEY
 from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim, find_redirects
+from searchcrawl.items import Claim, Outcome
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.index_filter import HEADER_RULE, IndexFilter, read_last_modified
+from searchcrawl.rules.index_filter import HEADER_RULE, IndexFilter, find_canonical_link, read_last_modified
 from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
 
+#: Whether Link headers of a page (its URL, their values) name a canonical URL, and which one counts then; None: none.
+FindCanonical = Callable[[str, Sequence[bytes]], tuple[bool, str | None]]
 _ACCEPT: Final = "text/html,application/xhtml+xml,application/pdf,text/plain;q=0.9,*/*;q=0.8"
 
 
@@ -69,18 +74,30 @@ class ConditionalMiddleware:
 
     A 304 to them ends the visit with 304. A 304 without a condition is a failure that is tried again. For a page that
     has not changed, ``index_filter`` decides again about its age: if it has become too old, the visit ends with 952. So
-    does a visit whose 304 says noindex to ``user_agent`` (None: noindex is ignored).
+    does a visit whose 304 says noindex to ``user_agent`` (None: noindex is ignored). One whose 304 names another canonical
+    URL than is known begins anew, for the whole page; ``find_canonical`` finds the URL that counts by those headers.
     """
 
-    def __init__(self, index_filter: IndexFilter | None = None, *, user_agent: str | None = None) -> None:
+    def __init__(
+        self,
+        index_filter: IndexFilter | None = None,
+        *,
+        user_agent: str | None = None,
+        find_canonical: FindCanonical | None = None,
+    ) -> None:
         self._filter = index_filter if index_filter is not None and index_filter.depends_on_time else None
         self._user_agent = user_agent
+        self._find_canonical = find_canonical
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ConditionalMiddleware:
         run = stages_of(crawler).get(Run)
         agent = run.source.robots.user_agent or run.project.user_agent
-        return cls(run.index_filter, user_agent=agent if run.source.keep.meta_robots else None)
+        return cls(
+            run.index_filter,
+            user_agent=agent if run.source.keep.meta_robots else None,
+            find_canonical=partial(_find_canonical, run),
+        )
 
     def process_request(self, request: Request) -> None:
         claim = find_claim(request)
@@ -105,6 +122,8 @@ class ConditionalMiddleware:
         tags = response.headers.getlist(b"X-Robots-Tag")
         if tags and self._says_noindex([tag.decode("latin-1") for tag in tags]):
             raise build_visit_end(request, claim, Code.NOT_INDEXED, rule=HEADER_RULE)
+        if b"Link" in response.headers and self._names_another(claim, response.headers.getlist(b"Link")):
+            raise VisitEnded(Outcome(claim=claim, code=claim.code, again_ms=clock.now_ms(), whole=True))
         last_modified = _text(response.headers.get(b"Last-Modified"))
         refusal = self._refusal(last_modified or claim.last_modified) if self._filter is not None else None
         if refusal is not None:
@@ -123,12 +142,27 @@ class ConditionalMiddleware:
             and read_robots_directives(metas=(), headers=tags, user_agent=agent, now=clock.now()).noindex
         )
 
+    def _names_another(self, claim: Claim, links: Sequence[bytes]) -> bool:
+        """Whether Link headers name a canonical URL, and it is not the one that the document has."""
+        if self._find_canonical is None:
+            return False
+        named, counting = self._find_canonical(claim.url, links)
+        return named and (None if counting is None else urls.key(counting)) != claim.canonical_key
+
     def _refusal(self, last_modified: str | None) -> Decision | None:
         return (
             None
             if self._filter is None
             else self._filter.refuse_unchanged(read_last_modified(last_modified), clock.now_ms())
         )
+
+
+def _find_canonical(run: Run, url: str, links: Sequence[bytes]) -> tuple[bool, str | None]:
+    canonical = read_canonical(links, base_url=url, rewriting=run.rewriting)
+    if canonical is None:
+        return False, None
+    link = find_canonical_link(canonical, own_url=url, boundary=run.boundary, rewriting=run.rewriting)
+    return True, None if link is None else link.url
 
 
 def _set(request: Request, name: bytes, value: str) -> None:

@@ -11,7 +11,7 @@ from scrapy.selector import Selector
 from searchcrawl import clock, plugins
 from searchcrawl.convert.own_converter import list_own_converters
 from searchcrawl.convert.registry import Registry
-from searchcrawl.html.links import find_header_canonical
+from searchcrawl.http.header_canonical import read_canonical
 from searchcrawl.http.visit_end import find_redirects
 from searchcrawl.items import Answer, Document
 from searchcrawl.spiders.base_spider import SourceSpider
@@ -92,12 +92,8 @@ class WebSpider(SourceSpider):
         )
 
     def _find_canonical(self, answer: Answer) -> str | None:
-        links = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"link"]
-        canonical = find_header_canonical(links, base_url=answer.url)
-        if canonical is not None and not self.run.rewriting.rewrites:
-            # A session id in it may be another one each time.
-            canonical = self.run.rewriting.identity.strip(canonical)
-        return canonical
+        links = [value for name, value in answer.headers if name.lower() == b"link"]
+        return read_canonical(links, base_url=answer.url, rewriting=self.run.rewriting)
 
 
 def _decode(value: bytes | None) -> str | None:

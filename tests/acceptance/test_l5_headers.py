@@ -38,7 +38,8 @@ class Seen(NamedTuple):
 
 def build(site: SiteProcess) -> None:
     canonical = f'<link rel="canonical" href="{site.url(HOST, "/best.html")}">'
-    site.set_page(HOST, "/", page("start", "/tagged.html", "/weak.html", "/print.html", "/told.html"))
+    site.set_page(HOST, "/", page("start", "/tagged.html", "/weak.html", "/print.html", "/told.html", "/moved.html"))
+    site.set_page(HOST, "/moved.html", page("moved"))
     site.set_page(HOST, "/told.html", page("told"))
     site.set_page(HOST, "/tagged.html", page("tagged"), etag='"v1"', last_modified=None)
     site.set_page(HOST, "/weak.html", page("weak"), etag='W/"v1"', last_modified=None)
@@ -87,6 +88,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Seen]]:
         first = crawl(forks, project)
         sitemap(site, old="2020-01-01", new="2199-01-01")
         site.set_page(HOST, "/told.html", headers={"X-Robots-Tag": "noindex"})
+        link = f'<{site.url(HOST, "/best.html")}>; rel="canonical"'
+        site.set_page(HOST, "/moved.html", headers={"Link": link})
         second = crawl(forks, project)
         site.set_page(HOST, "/told.html", headers={})
         yield [first, second, crawl(forks, project)]
@@ -97,9 +100,12 @@ def test_l5_etag_when_it_holds_then_304_and_nothing_is_sent_again(runs: list[See
 
     tags = {"/tagged.html": '"v1"', "/weak.html": 'W/"v1"'}
     asked = {path: second.asked(HOST + path) for path in tags}
+    # Of these two the headers are others, and the last lists one of them.
+    others = {f"{HOST}/{name}.html" for name in ("told", "moved", "best")}
     assert {path: entry["headers"]["if-none-match"] for path, (entry,) in asked.items()} == tags
     assert asked["/tagged.html"][0]["status"] == 304
-    assert {url: version for url, version in first.versions.items() if url != f"{HOST}/told.html"} == second.versions
+    same = [{url: version for url, version in run.versions.items() if url not in others} for run in (first, second)]
+    assert same[0] == same[1]
 
 
 def test_l5_x_robots_tag_when_a_304_has_it_then_the_document_leaves_and_comes_back_with_it(runs: list[Seen]) -> None:
@@ -108,6 +114,14 @@ def test_l5_x_robots_tag_when_a_304_has_it_then_the_document_leaves_and_comes_ba
     assert [[entry["status"] for entry in run.asked(told)] for run in runs] == [[200], [304], [304]]
     assert [run.rows[told]["code"] for run in runs] == [200, 952, 200]
     assert [told in run.versions for run in runs] == [True, False, True]
+
+
+def test_l5_canonical_link_when_a_304_has_it_then_the_page_is_read_again_once(runs: list[Seen]) -> None:
+    moved = f"{HOST}/moved.html"
+
+    assert [[entry["status"] for entry in run.asked(moved)] for run in runs] == [[200], [304, 200], [304]]
+    assert [run.rows[moved]["code"] for run in runs] == [200, 964, 964]
+    assert [moved in run.versions for run in runs] == [True, False, False]
 
 
 def test_l5_retry_after_when_in_seconds_then_the_page_is_asked_for_again_no_sooner(runs: list[Seen]) -> None:

@@ -13,8 +13,8 @@ from searchcrawl.documents.fields_pipeline import complete_page
 from searchcrawl.html.content_type import join_content_type, parse_content_type
 from searchcrawl.html.encoding import find_codec, find_encoding
 from searchcrawl.html.file_name import build_title, parse_disposition
-from searchcrawl.html.links import find_header_canonical
 from searchcrawl.html.metas import list_robots_tags, parse_refresh, read_robots_directives
+from searchcrawl.http.header_canonical import read_canonical
 from searchcrawl.http.visit_log_middleware import describe_headers
 from searchcrawl.items import Claim, Document, Page
 from searchcrawl.login.cookie_jar import CookieJar
@@ -26,6 +26,7 @@ from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.index_filter import read_last_modified
 from searchcrawl.rules.redirects import decide
+from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.sitemaps.formats import parse_date_ms
 from tests.readers.declaring import URL, declare
 
@@ -145,7 +146,7 @@ def challenge(value: bytes) -> None:
     grown=[lambda n: "<x>;" * n, lambda n: '<x>;a="' * n],
 )
 def canonical(value: bytes) -> None:
-    find_header_canonical([value.decode("latin-1")], base_url=URL)
+    read_canonical([value], base_url=URL, rewriting=Rewriting())
 
 
 @declare(

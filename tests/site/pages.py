@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from tests.site.wire import Request, head
 
 #: As nginx does: what it adds to pages it adds to a 304 as well.
-_SENT_WITH_304 = frozenset({"ETag", "Last-Modified", "X-Robots-Tag"})
+_SENT_WITH_304 = frozenset({"ETag", "Last-Modified", "Link", "X-Robots-Tag"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
