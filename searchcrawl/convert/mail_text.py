@@ -1,18 +1,22 @@
 """Mails: what is written in them becomes plain text in UTF-8 before a library reads them (C8).
 
 The library takes the styles and scripts of HTML for text, prefers it to the same in plain text, and knows no encoding that
-is not named. Attachments and headers are left to it.
+is not named. It reads no forwarded mail where the outer one has no text. Attachments and headers are left to it.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import re
 import struct
 from collections.abc import Iterator
+from email.errors import HeaderParseError
+from email.header import decode_header
 from email.message import Message
 from email.parser import BytesHeaderParser
+from itertools import islice
 from typing import Final, NamedTuple
 
 from searchcrawl.html.encoding import decode_text
@@ -21,14 +25,22 @@ _PLAIN: Final = "text/plain"
 _HTML: Final = "text/html"
 _FORWARDED: Final = "message/rfc822"
 _ALTERNATIVE: Final = "multipart/alternative"
+_DIGEST: Final = "multipart/digest"
 #: What is nested deeper stays as it is: each level reads the mail once more.
 _MAX_DEPTH: Final = 20
 _MAX_HEADER_BYTES: Final = 2_000
 _NAMELESS: Final = frozenset({"", "us-ascii", "ascii"})
+#: Encodings by names that the library does not know.
+_OTHER_NAMES: Final = {"cp932": "shift_jis", "ms932": "shift_jis", "cp936": "gbk", "cp949": "euc-kr", "cp950": "big5"}
 #: Headers that say how a part is written, with the lines that they are folded into.
 _ABOUT: Final = re.compile(
     rb"^content-(?:type|transfer-encoding|disposition):[^\n]*+(?:\n[ \t][^\n]*+)*+\n?", re.IGNORECASE | re.MULTILINE
 )
+#: Headers of a forwarded mail that are text of the outer one.
+_SAID: Final = re.compile(
+    rb"^((?:subject|from|to|cc|date):[^\n]*+(?:\n[ \t][^\n]*+)*+)\n?", re.IGNORECASE | re.MULTILINE
+)
+_MOST_SAID: Final = 10
 _LINE_END: Final = re.compile(rb"(--)?[ \t]*+\r?(?:\n|\Z)")
 _WRITTEN: Final = b"Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n"
 
@@ -70,9 +82,21 @@ def _find_entries(body: bytes, name: str) -> Iterator[int]:
 
 def simplify_mail(body: bytes, default_charset: str) -> bytes:
     """The mail with its texts as plain ones in UTF-8; of several forms of the same text the plain one."""
+    body = _mend_head(body if b"\n" in body else body.replace(b"\r", b"\n"), default_charset)
     mail = _Mail(body, default_charset)
     mail.take(mail.read_part(0, 0, len(body)), depth=0)
     return b"".join(mail.pieces)
+
+
+def _mend_head(body: bytes, default_charset: str) -> bytes:
+    """The mail with its headers in UTF-8: some are written without any coding."""
+    content = _find_content(body, 0, len(body))
+    head = body[:content]
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError:
+        return _decode(head, "", default_charset).encode("utf-8", "replace") + body[content:]
+    return body
 
 
 class _Part(NamedTuple):
@@ -86,8 +110,15 @@ class _Part(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Its type; empty for an attachment, which is none of the mail's texts."""
-        return "" if self.about.get_content_disposition() == "attachment" else self.about.get_content_type()
+        """Its type; empty for an attachment, which is none of the mail's texts, unless it is a mail."""
+        kind = self.about.get_content_type()
+        return "" if kind != _FORWARDED and self.about.get_content_disposition() == "attachment" else kind
+
+    @property
+    def charset(self) -> str:
+        """The encoding that it names; empty for none."""
+        charset = (self.about.get_content_charset() or "").lower()
+        return "" if charset in _NAMELESS else _OTHER_NAMES.get(charset, charset)
 
 
 class _Mail:
@@ -96,11 +127,14 @@ class _Mail:
         self._body = body
         self._view = memoryview(body)
         self._default_charset = default_charset
+        self._forwarded = 0
 
-    def read_part(self, mark: int, head: int, end: int) -> _Part:
-        content = self._find_content(head, end)
+    def read_part(self, mark: int, head: int, end: int, *, default_kind: str = _PLAIN) -> _Part:
+        content = _find_content(self._body, head, end)
         found = (each.group()[:_MAX_HEADER_BYTES].rstrip() for each in _ABOUT.finditer(self._body, head, content))
-        return _Part(mark, head, content, end, BytesHeaderParser().parsebytes(b"\n".join(found)))
+        about = BytesHeaderParser().parsebytes(b"\n".join(found))
+        about.set_default_type(default_kind)
+        return _Part(mark, head, content, end, about)
 
     def take(self, part: _Part, depth: int, *, without_html: bool = False) -> None:
         """Writes a part."""
@@ -110,13 +144,36 @@ class _Mail:
         if boundary:
             self._take_parts(part, boundary, depth, without_html=without_html)
         elif kind == _FORWARDED and depth < _MAX_DEPTH and not _transfer_of(part):
-            self.pieces.append(self._view[part.mark : part.content])
-            self.take(self.read_part(part.content, part.content, part.end), depth + 1, without_html=without_html)
+            self._take_forwarded(part, depth, without_html=without_html)
         elif text is not None:
-            head = _ABOUT.sub(b"", self._body[part.mark : part.content].rstrip(b"\r\n") + b"\n")
-            self.pieces += [head, _WRITTEN, base64.encodebytes(text.encode("utf-8", "replace"))]
+            self.pieces += [self._read_head(part), _WRITTEN, _encode(text)]
         else:
             self.pieces.append(self._view[part.mark : part.end])
+
+    def _read_head(self, part: _Part) -> bytes:
+        """The mark and the headers of a part, but for those that say how it is written."""
+        head = self._body[part.mark : part.content].rstrip(b"\r\n")
+        return _ABOUT.sub(b"", head + b"\n") if head else b""
+
+    def _take_forwarded(self, part: _Part, depth: int, *, without_html: bool) -> None:
+        """Writes a mail in a mail as parts of it, the first of which is what its headers say."""
+        inner = self.read_part(part.content, part.content, part.end)
+        said = list(islice(_SAID.finditer(self._body, inner.head, inner.content), _MOST_SAID))
+        lines = [part.about.get_filename() or ""]
+        lines += [_read_header(each[1][:_MAX_HEADER_BYTES], self._default_charset) for each in said]
+        self._forwarded += 1
+        mark = b"%s-%08d" % (hashlib.sha256(self._body).hexdigest().encode(), self._forwarded)
+        self.pieces += [
+            self._read_head(part),
+            b"Content-Type: multipart/mixed; boundary=",
+            mark,
+            b"\r\n\r\n--",
+            mark,
+            b"\r\n",
+        ]
+        self.pieces += [_WRITTEN, _encode("\n".join(lines)), b"\r\n--", mark, b"\r\n"]
+        self.take(inner, depth + 1, without_html=without_html)
+        self.pieces += [b"\r\n--", mark, b"--\r\n"]
 
     def _take_parts(self, part: _Part, boundary: str, depth: int, *, without_html: bool) -> None:
         parts = list(self._split(part, b"--" + boundary.encode("utf-8", "surrogateescape")))
@@ -132,33 +189,35 @@ class _Mail:
     def _split(self, part: _Part, line: bytes) -> Iterator[_Part]:
         """The parts between lines that begin with ``line``."""
         begun: tuple[int, int] | None = None
+        kind = _FORWARDED if part.kind == _DIGEST else _PLAIN
         at = self._body.find(line, part.content, part.end)
         while at >= 0:
             after = _LINE_END.match(self._body, at + len(line), part.end)
             if after is not None and (at == part.content or self._body[at - 1 : at] == b"\n"):
                 if begun is not None:
-                    yield self.read_part(*begun, at)
+                    yield self.read_part(*begun, at, default_kind=kind)
                 begun = at, after.end()
                 if after.group(1):
                     return
             at = self._body.find(line, at + len(line), part.end)
         if begun is not None:
-            yield self.read_part(*begun, part.end)
+            yield self.read_part(*begun, part.end, default_kind=kind)
 
     def _is_plain_text(self, part: _Part) -> bool:
         return part.kind == _PLAIN and bool(self._body[part.content : part.end].strip())
 
     def _read_text(self, part: _Part) -> str | None:
         """The text of a part; None for one that the library reads as well."""
-        charset = (part.about.get_content_charset() or "").lower()
-        is_html = part.kind == _HTML
-        written = None if charset not in _NAMELESS and not is_html else self._undo_transfer(part)
+        charset, is_html = part.charset, part.kind == _HTML
+        is_known = charset and charset not in _OTHER_NAMES.values()
+        written = None if is_known and not is_html else self._undo_transfer(part)
         if written is None or (not is_html and written.isascii()):
             return None
-        header = f"{part.kind}; charset={charset}" if charset not in _NAMELESS else part.kind
         if is_html:
-            return _read_html(written, header, self._default_charset)
-        return decode_text(written, content_type=header, default_charset=self._default_charset)[0]
+            return _read_html(
+                written, f"{part.kind}; charset={charset}" if charset else part.kind, self._default_charset
+            )
+        return _decode(written, charset, self._default_charset)
 
     def _undo_transfer(self, part: _Part) -> bytes | None:
         written, transfer = self._body[part.content : part.end], _transfer_of(part)
@@ -172,15 +231,40 @@ class _Mail:
         except binascii.Error:
             return None
 
-    def _find_content(self, head: int, end: int) -> int:
-        """Where the content of a part begins: after the first empty line."""
-        for blank in (b"\n", b"\r\n"):
-            if self._body.startswith(blank, head, end):
-                return head + len(blank)
-        for blank in (b"\n\n", b"\n\r\n"):
-            at = self._body.find(blank, head, end)
-            end = at + len(blank) if at >= 0 else end
-        return end
+
+def _find_content(body: bytes, head: int, end: int) -> int:
+    """Where the content of a part begins: after the first empty line."""
+    for blank in (b"\n", b"\r\n"):
+        if body.startswith(blank, head, end):
+            return head + len(blank)
+    for blank in (b"\n\n", b"\n\r\n"):
+        at = body.find(blank, head, end)
+        end = at + len(blank) if at >= 0 else end
+    return end
+
+
+def _encode(text: str) -> bytes:
+    return base64.encodebytes(text.encode("utf-8", "replace"))
+
+
+def _decode(written: bytes, charset: str, default_charset: str) -> str:
+    header = f"{_PLAIN}; charset={charset}" if charset else _PLAIN
+    return decode_text(written, content_type=header, default_charset=default_charset)[0]
+
+
+def _read_header(line: bytes, default_charset: str) -> str:
+    """A header as one line, its encoded words decoded; as it stands where they are broken."""
+    text = " ".join(_decode(line, "", default_charset).split())
+    try:
+        words = decode_header(text)
+    except (HeaderParseError, ValueError):
+        return text
+    return "".join(
+        word if isinstance(word, str)
+        else _decode(word, charset, default_charset) if charset
+        else word.decode("raw-unicode-escape", "replace")
+        for word, charset in words
+    )  # fmt: skip
 
 
 def _transfer_of(part: _Part) -> str:

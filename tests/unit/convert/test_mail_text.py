@@ -113,3 +113,58 @@ def test_message_of_outlook_when_its_text_has_two_forms_then_the_plain_one_is_re
     assert "plain words" in text_of(both, mimetype="application/vnd.ms-outlook")
     assert "teal" not in text_of(both, mimetype="application/vnd.ms-outlook")
     assert "Grüße" in text_of(alone, mimetype="application/vnd.ms-outlook")
+
+
+FORWARDED = b"From: y\r\nSubject: =?utf-8?Q?Gr=C3=BC=C3=9Fe?=\r\n\r\ninner words\r\n"
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        PARTS % (b"mixed", write_part("message/rfc822", FORWARDED)),
+        PARTS % (b"mixed", write_part("message/rfc822", FORWARDED, "Content-Disposition: attachment; filename=a.eml")),
+        PARTS % (b"digest", b"--b\r\n\r\n" + FORWARDED),
+        b"Subject: s\r\nContent-Type: message/rfc822\r\n\r\n" + FORWARDED,
+        b"Subject: s\r\nContent-Type: message/rfc822\r\n\r\n"
+        + PARTS % (b"mixed", write_part("message/rfc822", FORWARDED)),
+    ],
+)
+def test_mail_when_it_has_no_text_but_a_forwarded_mail_then_that_is_read(mail: bytes) -> None:
+    lines = text_of(mail).splitlines()
+
+    assert lines[0] == "Subject: s"
+    assert [line for line in lines if line in {"Subject: Grüße", "inner words"}] == ["Subject: Grüße", "inner words"]
+
+
+@pytest.mark.parametrize("subject", [b"=?x-none?B?!!?= b", b"=?utf-8?B?a?= b", b"=?utf-8?B?\xc3\xbc?= b"])
+def test_mail_when_a_header_of_a_forwarded_one_is_broken_then_its_words_are_read(subject: bytes) -> None:
+    forwarded = b"Subject: " + subject + b"\r\n\r\ninner words\r\n"
+
+    text = text_of(PARTS % (b"mixed", write_part("message/rfc822", forwarded)))
+
+    assert " b\ninner words" in text
+
+
+def test_mail_when_its_headers_have_no_coding_then_are_read_as_its_text_is() -> None:
+    mail = "From: Änne <a@a.test>\r\nSubject: Grüße aus Köln\r\n\r\nplain".encode("cp1252")
+
+    assert text_of(mail) == "Subject: Grüße aus Köln\nFrom: Änne <a@a.test>\nplain"
+
+
+def test_mail_when_its_lines_end_with_carriage_returns_then_is_read() -> None:
+    assert text_of(b"From: x\rSubject: s\r\rplain\rwords") == "Subject: s\nFrom: x\nplain\nwords"
+
+
+def test_mail_without_headers_when_its_text_has_no_encoding_then_is_read() -> None:
+    assert text_of("\r\nGrüße".encode("cp1252")) == "Grüße"
+
+
+@pytest.mark.parametrize(
+    ("charset", "text"), [("cp932", "日本語 ①"), ("Shift_JIS", "①"), ("cp949", "공지"), ("cp950", "你好")]
+)
+def test_mail_when_its_encoding_has_another_name_then_is_read(charset: str, text: str) -> None:
+    codec = "cp932" if charset == "Shift_JIS" else charset
+
+    mail = f"Subject: s\r\nContent-Type: text/plain; charset={charset}\r\n\r\n".encode() + text.encode(codec)
+
+    assert text_of(mail) == f"Subject: s\n{text}"
