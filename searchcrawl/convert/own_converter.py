@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,12 +38,13 @@ class OwnConversion:
         try:
             with ordinary_errors():
                 converted = self._make().convert(body, url=context.url, mimetype=context.mimetype)
+                texts, values = _read_texts(converted)
         except MemoryError:
             raise
         except Exception as error:
             message = f"{self.plugin}: {format_error(error)}"
             raise ConversionFailed(message, code=Code.CONVERSION_FAILED) from error
-        return page_of_plugin(converted, self.plugin, context)
+        return build_page(context, **texts, values=values)
 
     def try_make(self) -> None:
         """Makes the object of this process; raises whatever the class does."""
@@ -60,14 +61,27 @@ class OwnConversion:
 
 def page_of_plugin(converted: Any, plugin: str, context: ConversionContext) -> Page:
     """The page of what a class answered; raises TypeError for anything but a ``Converted`` of strings."""
-    if not isinstance(converted, Converted):
-        raise TypeError(f"{plugin} must return a Converted (got {type(converted).__name__})")
-    texts = {name: getattr(converted, name) for name in _TEXTS}
-    values = dict(converted.values)
-    for name, text in (texts | values).items():
-        if not isinstance(text, str):
-            raise TypeError(f"{plugin}: {name} must be a string (got {type(text).__name__})")
+    try:
+        texts, values = _read_texts(converted)
+    except TypeError as error:
+        raise TypeError(f"{plugin}: {error}") from error
     return build_page(context, **texts, values=values)
+
+
+def _read_texts(converted: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """The fields of what a class answered, and its further values; TypeError for anything but strings."""
+    if not isinstance(converted, Converted):
+        raise TypeError(f"must return a Converted (got {type(converted).__name__})")
+    if not isinstance(converted.values, Mapping):
+        raise TypeError(f"values must be a mapping (got {type(converted.values).__name__})")
+    texts, values = {name: getattr(converted, name) for name in _TEXTS}, dict(converted.values)
+    for name, text in (*texts.items(), *((f"values[{name!r}]", text) for name, text in values.items())):
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be a string (got {type(text).__name__})")
+    for name in values:
+        if not isinstance(name, str):
+            raise TypeError(f"a name in values must be a string (got {name!r})")
+    return texts, values
 
 
 def list_own_converters(project: Project) -> Iterator[Converter]:

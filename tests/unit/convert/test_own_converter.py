@@ -37,8 +37,18 @@ class Notes:
             case b"raise": raise LookupError("no such word")
             case b"wrong": return "text"
             case b"leave": raise SystemExit("no licence")
+            case b"values": return Converted(text="t", values=5)
+            case b"value": return Converted(text="t", values={"text": b"x"})
+            case b"name": return Converted(text="t", values={5: "x"})
+            case b"keys": return Converted(text="t", values=Unlisted(a="b"))
             case b"steer": raise LookupError("a\\x1b]0;b")
         return Converted(text=f"{body.decode()} {self.made != os.getppid()}", title=url, values={"created": mimetype})
+
+class Unlisted(dict):
+    def __iter__(self):
+        raise LookupError("no names")
+
+    keys = __iter__
 
 class Nothing: ...
 
@@ -56,6 +66,14 @@ class Unable(Notes):
     def __init__(self):
         raise LookupError("no model")
 """
+
+WRONG = {
+    "wrong": "TypeError: must return a Converted (got str)",
+    "values": "TypeError: values must be a mapping (got int)",
+    "value": "TypeError: values['text'] must be a string (got bytes)",
+    "name": "TypeError: a name in values must be a string (got 5)",
+    "keys": "LookupError: no names",
+}
 
 
 def project(folder: Path, text: str) -> Path:
@@ -85,7 +103,7 @@ def test_own_converter_when_files_fail_it_in_any_way_then_each_costs_one_documen
 
     async def process() -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for body in ("one", "raise", "hang", "wrong", "die", "swell", "leave", "steer", "two"):
+        for body in ("one", "raise", "hang", "die", "swell", "leave", "steer", *WRONG, "two"):
             document = replace(factories.document(body), page=None, mimetype="text/x-note")
             result = pipeline.process_item(document)
             found[body] = await result if isinstance(result, Awaitable) else result
@@ -98,10 +116,11 @@ def test_own_converter_when_files_fail_it_in_any_way_then_each_costs_one_documen
     assert ends["one"].page.found == (("meta:created", ("text/x-note",)),)
     assert ends["one"].converter == "notes_of_test:Notes"
     codes = {body: end.code for body, end in ends.items() if body not in {"one", "two"}}
-    failed, limited = ("raise", "wrong", "leave", "steer"), ("hang", "die", "swell")
+    failed, limited = ("raise", "leave", "steer", *WRONG), ("hang", "die", "swell")
     assert codes == dict.fromkeys(failed, Code.CONVERSION_FAILED) | dict.fromkeys(limited, Code.CONVERSION_LIMIT)
     assert ends["raise"].error.startswith("notes_of_test:Notes: LookupError: no such word")
-    assert ends["wrong"].error.startswith("TypeError: notes_of_test:Notes must return a Converted (got str)")
+    for body, message in WRONG.items():
+        assert ends[body].error.startswith(f"notes_of_test:Notes: {message}")
     assert ends["leave"].error.startswith("notes_of_test:Notes: SystemExit: no licence")
     assert ends["steer"].error.startswith("notes_of_test:Notes: LookupError: a ]0;b")
     assert ends["hang"].error.startswith("notes_of_test:Notes: took longer than 3 s")
