@@ -7,12 +7,18 @@ from typing import Any, Final
 
 from searchcrawl import plugins
 from searchcrawl.changed_copy import copy_with
+from searchcrawl.html.page_text import collapse
 from searchcrawl.items import Document, Page
 
 #: The fields that a plug-in may change, but for ``values``.
 TEXTS: Final = ("title", "text", "description", "author", "subject", "language")
 _FACTS: Final = ("url", "answered_url", "depth", "mimetype", "fetched_at", "headers", "body", "links")
 _META: Final = "meta:"
+#: Fields of one line, as pages have them.
+_LINES: Final = frozenset({"title", "description", "author", "subject"})
+#: The most characters between the hyphens of a language tag.
+_MOST_OF_TAG: Final = 8
+_MOST_SHOWN: Final = 40
 
 
 def show(document: Document, page: Page) -> plugins.Document:
@@ -41,20 +47,46 @@ def take_over(document: Document, page: Page, shown: plugins.Document) -> Docume
 
 
 def change(page: Page, texts: Mapping[str, object], values: Mapping[str, object]) -> Page:
-    """The page with other texts, and values by name in the place of those of its meta elements; raises TypeError."""
+    """The page with other texts, and values by name in the place of those of its meta elements.
+
+    Raises TypeError, and ValueError for a language that is no tag.
+    """
+    if not isinstance(values, Mapping):
+        raise TypeError(f"values must be a mapping (got {type(values).__name__})")
     changes: dict[str, Any] = {}
     for name, text in texts.items():
         if not isinstance(text, str):
             raise TypeError(f"{name} must be a string (got {type(text).__name__})")
         if text != getattr(page, name):
-            # No index takes half of a character.
-            changes[name] = text.encode("utf-8", "replace").decode()
+            changes[name] = _read_text(name, text)
     checked = {name: _check_values(name, several) for name, several in values.items()}
     if checked != _show_values(page):
         kept = tuple(each for each in page.found if not each[0].startswith(_META))
         metas = tuple((f"{_META}{name.lower()}", tuple(several)) for name, several in checked.items() if several)
         changes["found"] = (*metas, *kept)
     return copy_with(page, **changes) if changes else page
+
+
+def _read_text(name: str, text: str) -> str:
+    if name == "language" and text:
+        tag = text.replace("_", "-").lower()
+        if not _is_tag(tag):
+            raise ValueError(f'language must be a tag as "de" or "en-gb" (got {text[:_MOST_SHOWN]!r})')
+        return tag
+    # No index takes half of a character.
+    whole = text.encode("utf-8", "replace").decode()
+    return collapse(whole) if name in _LINES else whole
+
+
+def _is_tag(text: str) -> bool:
+    language, *others = text.split("-")
+    parts = [language, *others]
+    return (
+        len(language) > 1
+        and language.isalpha()
+        and text.isascii()
+        and all(part.isalnum() and len(part) <= _MOST_OF_TAG for part in parts)
+    )
 
 
 def _show_values(page: Page) -> dict[str, list[str]]:

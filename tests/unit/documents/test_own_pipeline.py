@@ -69,6 +69,15 @@ def test_document_when_changed_then_the_next_plugin_sees_it_and_what_is_not_show
     assert counts == {}
 
 
+def test_document_when_a_plugin_sets_lines_and_a_language_then_they_are_written_as_those_of_pages() -> None:
+    changes = {"title": " One\n  title\0 ", "author": "Ada\tL.", "language": "en_GB", "text": "two\n lines"}
+
+    found, _, _ = applied(read_document(), PipelineStep("mine.P", lambda shown: set_on(shown, **changes)))
+
+    assert (found.page.title, found.page.author) == ("One title", "Ada L.")
+    assert (found.page.language, found.page.text) == ("en-gb", "two\n lines")
+
+
 def drop(shown: plugins.Document) -> plugins.Document:
     raise DropItem("no\nthanks")
 
@@ -100,6 +109,16 @@ def test_document_when_dropped_then_is_refused_with_the_name_and_no_further_plug
         (lambda shown: set_on(shown, body=b"other"), "ValueError: body cannot be changed"),
         (lambda shown: set_on(shown, values={"a": [1]}), "TypeError: values['a'] must be a list of strings"),
         (lambda shown: set_on(shown, values={"a": None}), "TypeError: values['a'] must be a list of strings"),
+        (lambda shown: set_on(shown, values=None), "TypeError: values must be a mapping (got NoneType)"),
+        (lambda shown: set_on(shown, values=["a"]), "TypeError: values must be a mapping (got list)"),
+        (
+            lambda shown: set_on(shown, language="High Valyrian " * 9),
+            'ValueError: language must be a tag as "de" or "en-gb" (got \'High Valyrian High Valyrian High Valyria\')',
+        ),
+        (
+            lambda shown: set_on(shown, language="de-"),
+            'ValueError: language must be a tag as "de" or "en-gb" (got \'de-\')',
+        ),
         (lambda shown: 1 / 0, "ZeroDivisionError: division by zero"),
         (lambda shown: sys.exit(3), "SystemExit: 3"),
         (lambda shown: cancelled(), "CancelledError:"),
