@@ -16,7 +16,7 @@ from searchcrawl.failpoints import reach
 from searchcrawl.index_fields import LANGUAGE_PREFIXES
 from searchcrawl.items import IndexedDocument
 from searchcrawl.run import Run
-from searchcrawl.sources.feed_files import NEEDS_LIBRARY, find_no_place, has_library
+from searchcrawl.sources.feed_files import NEEDS_LIBRARY, find_no_place, find_target, has_library
 from searchcrawl.sources.feeds_table import PARQUET
 from searchcrawl.store.documents import export_table
 
@@ -25,8 +25,12 @@ def export(run: Run, path: Path, kind: str) -> tuple[int, int]:
     """Writes all documents of a source, in the place of what the file had; returns how many, and how many are not in it.
 
     ``kind`` is one of FORMATS. Not in it are those of which the cache does not have what the index has: given up, lost, or
-    another version. A file that cannot be written is left as it was; raises OSError, CacheError, StoreError.
+    another version. Of a link the file that it leads to is written. A file that cannot be written is left as it was; raises
+    OSError, CacheError, StoreError.
     """
+    path = find_target(path)
+    if (wrong := find_no_place(path)) is not None:
+        raise OSError(f"{path}: {wrong}")
     beginning = path_of_part(path)
     written = 0
     with open_part(beginning) as file:
@@ -89,7 +93,9 @@ def find_kind(text: str) -> tuple[Path, str]:
     name, colon, kind = text.rpartition(":")
     if not colon or kind not in FORMATS:
         name, kind = text, Path(text).suffix.removeprefix(".")
-    path = Path(name).absolute()
+    path = find_target(Path(name))
+    if name == "-":
+        raise ValueError("must be a file: documents are not written to the standard output")
     if kind not in FORMATS:
         raise ValueError(f"the name must end in {' or '.join(f'.{each}' for each in FORMATS)}, or :KIND follows it")
     if kind == PARQUET and not has_library():

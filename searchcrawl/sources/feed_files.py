@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -27,32 +28,46 @@ def has_library() -> bool:
     return find_spec(_LIBRARY) is not None
 
 
+def find_target(path: Path) -> Path:
+    """The absolute path of what is written at ``path``: where a link leads to."""
+    # Path.resolve raises in a circle of links.
+    return Path(os.path.realpath(path))
+
+
 def find_no_place(path: Path) -> str | None:
     """Why there can be no file at an absolute path; None if there can be."""
     if path.is_dir():
         return "is a folder"
+    # It would be replaced, as any file is.
+    if os.path.lexists(path) and not path.is_file():
+        return "is no file, but a device, a pipe, a socket or a circle of links"
     return None if path.parent.is_dir() else "there is no such folder"
 
 
 def find_feed_errors(project: Project, source: Source) -> Iterator[ConfigurationError]:
     """The feeds of a source that no run could write, or that would overwrite something."""
-    own = [path.resolve() for path in (*project.stored_paths, project.sources_dir)]
-    own += [project.path(name).resolve() for name in (FILE, FORGOTTEN, "scrapy.cfg")]
     seen: dict[Path, str] = {}
     for feed in list_files(source.feeds):
         path = find_path(project, source, feed)
-        message = find_no_place(path)
+        message = find_own_place(project, path) or find_no_place(path)
         if not project.cache.preserve:
             message = "cache.preserve must be true: documents are read from the cache"
         elif feed.format == PARQUET and not has_library():
             message = NEEDS_LIBRARY
-        elif any(path == each or each in path.parents for each in own):
-            message = "is a place where the crawler keeps its own files"
         elif path in seen:
             message = f"is the file of {seen[path]}, too"
         seen.setdefault(path, feed.name)
         if message is not None:
             yield _build_error(source, feed.name, message)
+
+
+def find_own_place(project: Project, path: Path) -> str | None:
+    """Why a file of documents at a path of ``find_target`` would overwrite what the project needs; None where it would not."""
+    own = [find_target(each) for each in (*project.stored_paths, project.sources_dir)]
+    own += [find_target(project.path(name)) for name in (FILE, FORGOTTEN, "scrapy.cfg")]
+    if any(path == each or each in path.parents for each in own):
+        return "is a place where the crawler keeps its own files"
+    return None
 
 
 def find_shared_files(project: Project, sources: Iterable[Source]) -> list[tuple[str, ConfigurationError]]:
@@ -72,8 +87,7 @@ def find_shared_files(project: Project, sources: Iterable[Source]) -> list[tuple
 
 def find_path(project: Project, source: Source, feed: FeedFile) -> Path:
     """The absolute path of a feed; one name for all deltas."""
-    path = project.path(feed.render(source.name, _MOMENT, 0))
-    return path.parent.resolve() / path.name
+    return find_target(project.path(feed.render(source.name, _MOMENT, 0)))
 
 
 def find_origin(source: Source, name: str) -> tuple[str, str]:

@@ -87,6 +87,17 @@ def test_crawl_when_a_file_cannot_be_written_then_exit_2_before_any_request(
     assert site.log() == []
 
 
+@pytest.mark.parametrize("name", ["sources/demo.toml", "var/searchcrawl.db", "searchcrawl.toml"])
+def test_crawl_when_a_file_of_the_crawler_would_be_overwritten_then_exit_2(project: CrawlProject, name: str) -> None:
+    project.crawl()
+
+    ended = project.crawl("-o", f"{name}:jsonl")
+
+    assert ended.exit_code == 2
+    assert f"/{name}: is a place where the crawler keeps its own files" in ended.errors
+    assert project.crawl().exit_code == 0
+
+
 def test_crawl_when_the_cache_keeps_nothing_then_no_file_is_promised(site: SiteProcess, tmp_path: Path) -> None:
     pages(site, HOST, a=page("page a"))
     project = new_project(tmp_path, site, **source(site, HOST), project={"cache": {"preserve": False}})

@@ -38,7 +38,7 @@ from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.feed_files import find_origin, find_path
+from searchcrawl.sources.feed_files import find_origin, find_own_place, find_path
 from searchcrawl.sources.feeds_table import list_files
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import find_project, read_start_urls
@@ -291,7 +291,9 @@ def _check_exports(exports: Sequence[tuple[Path, str]], project: Project, source
         raise ConfigurationError(FILE, "cache.preserve", "must be true for -o: it reads the documents of the cache")
     feeds = {find_path(project, source, feed): feed.name for feed in list_files(source.feeds)}
     for path, _ in exports:
-        name = feeds.get(path.parent.resolve() / path.name)
+        if (wrong := find_own_place(project, path)) is not None:
+            raise UsageError(f"-o {path}: {wrong}")
+        name = feeds.get(path)
         if name is not None:
             file, key = find_origin(source, name)
             raise UsageError(f"-o {path}: is the file of a feed, too ({file}: {key})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,3 +75,47 @@ def test_export_when_it_breaks_off_then_the_file_stays_as_it_was(
 def test_kind_when_a_name_has_a_colon_then_only_a_kind_after_it_counts(tmp_path: Path) -> None:
     assert find_kind(f"{tmp_path}/a.txt:csv") == (tmp_path / "a.txt", "csv")
     assert find_kind(f"{tmp_path}/a:b.jsonl") == (tmp_path / "a:b.jsonl", "jsonl")
+
+
+def test_export_when_the_file_is_a_link_then_what_it_leads_to_is_written(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "read_indexed", lambda run, cache: iter([part("a")]))
+    (tmp_path / "there").mkdir()
+    link, target = tmp_path / "docs.jsonl", tmp_path / "there" / "docs.jsonl"
+    link.symlink_to(target)
+
+    export(run, link, "jsonl")
+
+    assert link.is_symlink()
+    assert target.read_text("utf-8").startswith('{"id":"demo:0"')
+
+
+def test_export_when_a_pipe_has_taken_the_place_then_it_stays(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "docs.jsonl"
+    os.mkfifo(path)
+
+    with pytest.raises(OSError, match="is no file, but a device"):
+        export(run, path, "jsonl")
+
+    assert path.is_fifo()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("-:jsonl", "must be a file"),
+        ("/dev/null:csv", "is no file, but a device"),
+        ("circle.jsonl", "is no file, but a device, a pipe, a socket or a circle of links"),
+        ("dangling.jsonl", "there is no such folder"),
+    ],
+)
+def test_kind_when_there_can_be_no_file_then_it_says_why(
+    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("circle.jsonl").symlink_to("circle.jsonl")
+    Path("dangling.jsonl").symlink_to("/nowhere/docs.jsonl")
+
+    with pytest.raises(ValueError, match=message):
+        find_kind(name)

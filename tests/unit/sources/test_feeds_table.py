@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,8 @@ def test_feeds_when_they_are_right_then_they_are_taken_and_change_no_fingerprint
         ("var/cache/demo/a.jsonl", {}, "is a place where the crawler keeps its own files"),
         ("var/searchcrawl.db", {"format": "csv"}, "is a place where the crawler keeps its own files"),
         ("out", {"format": "csv"}, "is a folder"),
+        ("pipe.csv", {}, "is no file, but a device, a pipe"),
+        ("link.csv", {}, "is a place where the crawler keeps its own files"),
         ("out/", {"format": "csv"}, "must be the path of a file"),
     ],
 )
@@ -68,6 +71,8 @@ def test_feed_when_something_is_wrong_then_file_and_key_are_named(
     tmp_path: Path, name: str, feed: dict[str, Any], message: str
 ) -> None:
     (tmp_path / "out").mkdir()
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "link.csv").symlink_to("searchcrawl.toml")
 
     said = find_error(tmp_path, **{name: feed})
 
