@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from searchcrawl import urls
-from searchcrawl.exceptions import ConfigurationError, InvalidFile, InvalidUrl, UnknownSource
+from searchcrawl.exceptions import ConfigurationError, InvalidFile, InvalidUrl, NotAvailableYet, UnknownSource
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
@@ -159,7 +159,9 @@ def _load_source(project: Project, name: str, overrides: Mapping[str, Any]) -> S
     errors = join_errors([*errors, *wrong, *unknown], more)
     sound, broken = leave_out_broken(values, errors)
     rest = loaded if not more else validate(Source, sound, file=file, extra=extra)[0]
-    if rest is not None:
+    # What a kind of source that comes later needs, nobody can say.
+    is_later = any(error.key == "type" and isinstance(error, NotAvailableYet) for error in errors)
+    if rest is not None and not is_later:
         secrets = list(find_secrets(values))
         errors += [
             ConfigurationError(error.file, error.key, replace_secrets(error.message, secrets))

@@ -292,7 +292,7 @@ def test_load_source_when_a_value_is_wrong_then_one_line_says_so(root: Path, add
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
-        ('type = "mail"\n' + GOOD, ['sources/demo.toml: type: not available yet (got "mail")']),
+        ('type = "mail"\n', ['sources/demo.toml: type: not available yet (got "mail")']),
         ('type = "ftp"\n' + GOOD, ['sources/demo.toml: type: must be "web" (got "ftp")']),
         ('name = "x"\n' + GOOD, ["sources/demo.toml: name: unknown key"]),
         ('collection = "a"\n' + GOOD, ["sources/demo.toml: collection: not available yet"]),
