@@ -22,9 +22,10 @@ from searchcrawl.html.password_field import has_password_field
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import ENDLESS, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import PAGES
-from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.items import ARCHIVE_ETAG, Document, Outcome, Page
 from searchcrawl.render.rendered_page import RENDERED_TYPE, RenderFailed
 from searchcrawl.robots.files import RobotsFiles
+from searchcrawl.rules.archives import list_archives
 from searchcrawl.run import Run
 from searchcrawl.soft404.probes import ProbeResult, Probes
 from searchcrawl.soft404.signature import Sample, Signature, probe_url
@@ -71,7 +72,7 @@ class _NoAnswer(Exception):
 class PlaceholderPagePipeline:
     """Ends the visits of placeholder pages: those that their host answers to any path.
 
-    A document without a page passes. A host is probed once it has sent a page with new bytes that may be such an
+    A document without a page passes, and so does a file in an archive. A host is probed once it has sent a page with new bytes that may be such an
     answer; the first visit of its home or of a start URL may not. Nearly all hosts answer the probe with no page:
     then it is not repeated in this run, unless two known pages become one. ``robots`` is None where robots.txt is
     not obeyed.
@@ -108,7 +109,7 @@ class PlaceholderPagePipeline:
 
     def process_item(self, item: object) -> object:
         """Returns the item, or the end of its visit; an awaitable of it if the host has to be probed first."""
-        if not isinstance(item, Document) or item.page is None or item.converter is None:
+        if not isinstance(item, Document) or item.page is None or item.converter is None or _is_in_archive(item):
             return item
         found = self._check(item, item.page)
         if found is None or isinstance(found, Outcome):
@@ -308,3 +309,10 @@ class PlaceholderPagePipeline:
         return parse_html(
             body, url=url, content_type=content_type, default_charset=charset, robots_headers=(), user_agent=""
         )
+
+
+def _is_in_archive(document: Document) -> bool:
+    """Whether an archive has answered and not the host, which has no folder at such a URL."""
+    # A server may send any ETag.
+    was_read_from_one = (document.etag or "").startswith(ARCHIVE_ETAG)
+    return was_read_from_one and bool(list_archives(document.claim.url, in_archive=True))

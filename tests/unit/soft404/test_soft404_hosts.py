@@ -17,7 +17,7 @@ from scrapy.http import HtmlResponse, Response
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.http.side_requests import SideRequests
-from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.items import ARCHIVE_ETAG, Document, Outcome, Page
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.soft404 import soft404_pipeline
@@ -63,10 +63,12 @@ def tested(filled: FilledStore, hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -
     return PlaceholderPagePipeline(filled.run, side, None)
 
 
-async def sent(tested: PlaceholderPagePipeline, host: str, text: str, *, number: int) -> bool:
+async def sent(tested: PlaceholderPagePipeline, host: str, text: str, *, number: int = 1, path: str = "") -> bool:
     """Whether a page of a host is taken for content."""
-    page = document(f"<p>{text}</p>", text=text, claim=claim(url=f"http://{host}/{number}.html"))
-    page = replace(page, converter="html", page=Page(text=text))
+    url = f"http://{host}/{path or f'{number}.html'}"
+    etag = f'{ARCHIVE_ETAG}1"' if "!/" in url else None
+    page = document(f"<p>{text}</p>", text=text, claim=claim(url=url))
+    page = replace(page, converter="html", page=Page(text=text), etag=etag)
     found = tested.process_item(page)
     ended = await found if isinstance(found, Awaitable) else found
     assert isinstance(ended, Document) or (isinstance(ended, Outcome) and ended.code == Code.SENTINEL)
@@ -105,3 +107,13 @@ def test_hosts_when_they_were_dropped_then_the_table_knows_of_them_all_the_same(
 
     with filled.database.read_once() as transaction:
         assert all(host_table.answers_any(transaction, urls.host_and_port(f"http://{name}/")) for name in names)
+
+
+def test_host_when_a_file_in_an_archive_comes_first_then_it_is_asked_beside_its_pages_alone(
+    tested: PlaceholderPagePipeline, hosts: Hosts
+) -> None:
+    async def crawl() -> tuple[bool, int, bool]:
+        in_archive = await sent(tested, "used.test", NOT_HERE, path="pack.zip!/copy.html")
+        return in_archive, hosts.probes["used.test"], await sent(tested, "used.test", NOT_HERE)
+
+    assert asyncio.run(crawl()) == (True, 0, False)
