@@ -10,6 +10,7 @@ import calendar
 import gzip
 import io
 import lzma
+import stat
 import struct
 import tarfile
 import zipfile
@@ -35,6 +36,9 @@ _HARMLESS_BYTES: Final = 8 << 20
 _PIECE_BYTES: Final = 1 << 20
 _ENCRYPTED: Final = 0x1
 _UTF_8: Final = 0x800
+#: The system that has made a member of a ZIP, and where its mode stands there.
+_UNIX: Final = 3
+_MODE_SHIFT: Final = 16
 #: An entry of the directory of a ZIP, without its name.
 _ENTRY_BYTES: Final = 46
 #: What URLs have in their paths as it is, but for the mark.
@@ -185,12 +189,27 @@ def _measure(file: IO[bytes], limits: _Limits) -> int:
 def _list_zip(body: bytes) -> Iterator[Member]:
     with _open_zip(body) as archive:
         for info in archive.infolist():
-            path = None if info.is_dir() else _build_path(info.filename)
+            path = None if info.is_dir() or _is_link(info) else _build_path(_read_name(info))
             if path is None:
                 continue
             is_open = not info.flag_bits & _ENCRYPTED
             opener = partial(archive.open, info) if is_open else None
             yield Member(path, info.file_size, opener, _write_date(partial(_read_seconds, info)))
+
+
+def _is_link(info: zipfile.ZipInfo) -> bool:
+    """Whether a member is a link, as in a tar archive: its content is the path that it leads to."""
+    return info.create_system == _UNIX and stat.S_ISLNK(info.external_attr >> _MODE_SHIFT)
+
+
+def _read_name(info: zipfile.ZipInfo) -> str:
+    """The name of a member: many programs write UTF-8 without saying so."""
+    if info.flag_bits & _UTF_8 or info.filename.isascii():
+        return info.filename
+    try:
+        return info.filename.encode("cp437").decode("utf-8")
+    except UnicodeError:
+        return info.filename
 
 
 def _read_seconds(info: zipfile.ZipInfo) -> float:
