@@ -17,12 +17,13 @@ without any required term then finds nothing (G2).
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from searchcrawl.index.forms import is_cjk
+from searchcrawl.index.forms import CJK, is_cjk
 from searchcrawl.index.ranges import Range, is_ordered, read_range
 from searchcrawl.index_fields import FIELDS, Kind
 
@@ -37,11 +38,16 @@ PREFIXES: Final[Mapping[str, str]] = {
 #: The most terms of a query, which bound its cost; further terms are ignored. A beginning with words before it (full-te*)
 #: counts as two.
 MAX_TERMS = 128
+#: The most words of all terms together: a phrase that goes on is cut there. So is a query that has more characters.
+MAX_WORDS: Final = 512
+MAX_CHARS: Final = 32_768
 
 # Two minus signs are text: people look for options such as --force.
 _TOKEN = re.compile(
     r'(?P<minus>-(?![-\s]))?(?:(?P<field>[A-Za-z][A-Za-z0-9_.-]*):(?=[^\s]))?(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+))'
 )
+#: What counts as a word: each character of Chinese, Japanese and Korean is one.
+_WORD: Final = re.compile(rf"[{CJK}]|(?:(?![{CJK}])[^\W_])+")
 #: A word with a star at its end, and no other.
 _PREFIX = re.compile(r"[^*]*\w\*")
 #: What may stand before a colon where no attribute has this name.
@@ -119,7 +125,7 @@ def parse(words: str, attributes: Mapping[str, str] | None = None) -> Query:
 
     ``attributes`` are more fields that may stand before a colon, by their lower-case names.
     """
-    text = words.encode("utf-8", "replace").decode("utf-8").translate(_QUOTES)
+    text = words[:MAX_CHARS].encode("utf-8", "replace").decode("utf-8").translate(_QUOTES)
     required: list[Clause] = []
     excluded: list[Term | Range] = []
     for group in _group_by_or(list(_tokens(text, attributes or {}))):
@@ -208,9 +214,9 @@ def _group_by_or(tokens: list[_Signed | _Or]) -> Iterator[list[_Signed]]:
 
 
 def _tokens(text: str, attributes: Mapping[str, str]) -> Iterator[_Signed | _Or]:
-    found = 0
+    found, left = 0, MAX_WORDS
     for match in _TOKEN.finditer(text):
-        if found >= MAX_TERMS:
+        if found >= MAX_TERMS or not left:
             return
         if match.group() == "OR":
             yield _Or()
@@ -218,7 +224,19 @@ def _tokens(text: str, attributes: Mapping[str, str]) -> Iterator[_Signed | _Or]
         token = _read_term(match, attributes)
         if token is not None:
             found += _count_terms(token.clause)
-            yield token
+            token, left = _cut_words(token, left)
+            yield from (token,) if token is not None else ()
+
+
+def _cut_words(token: _Signed, most: int) -> tuple[_Signed | None, int]:
+    """The term with its first words, and how many more may follow; None for an excluded one, which would exclude more."""
+    if not isinstance(token.clause, Term):
+        return token, most - 1
+    starts = [match.start() for match in itertools.islice(_WORD.finditer(token.clause.text), most + 1)]
+    if len(starts) <= most:
+        return token, most - len(starts)
+    cut = replace(token.clause, text=token.clause.text[: starts[most]].rstrip(), prefix=False)
+    return None if token.excluded else replace(token, clause=cut), 0
 
 
 def _count_terms(clause: Clause) -> int:

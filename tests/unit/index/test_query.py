@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import random
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from searchcrawl.index.query import (
+    MAX_CHARS,
     MAX_TERMS,
+    MAX_WORDS,
     AllOf,
     AnyOf,
     Everything,
@@ -134,6 +137,25 @@ def test_parse_when_there_are_too_many_beginnings_after_words_then_each_counts_a
     query = parse(" ".join(f"full-te{number}*" for number in range(100)))
 
     assert len(list(positive_terms(query))) == MAX_TERMS / 2
+
+
+@pytest.mark.parametrize("words", ["vacuum the ", "a.", "数据库", "x", "a\u0301"])
+def test_parse_when_a_term_is_very_long_then_its_words_are_bounded(words: str) -> None:
+    term = parse(f'"{words * 2000}"' if " " in words else words * 100_000)
+
+    assert isinstance(term, Term)
+    assert len(re.findall(r"[a-z]+|[\u4e00-\u9fff]", term.text)) <= MAX_WORDS
+    assert len(term.text) <= MAX_CHARS
+
+
+def test_parse_when_a_phrase_is_cut_then_its_first_words_are_looked_for() -> None:
+    text = "oracle on demand " * 1000
+
+    assert parse(f'"{text}"') == phrase(" ".join(text.split()[:MAX_WORDS]))
+
+
+def test_parse_when_an_excluded_phrase_is_too_long_then_it_excludes_nothing() -> None:
+    assert parse(f'a -"{"b " * 1000}"') == word("a")
 
 
 def test_parse_when_given_any_text_then_it_answers_with_well_formed_terms() -> None:
