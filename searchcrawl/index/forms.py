@@ -44,7 +44,7 @@ _PARTICLE: Final = re.compile(
 def find_stemmed(text: str) -> str | None:
     """The word, in lower case, whose stem is looked for; None for what is not a single word."""
     match = _STEMMED.fullmatch(text)
-    return None if match is None or CJK_RUN.search(text) else match[1].lower()
+    return None if match is None or CJK_RUN.search(text) else lower(match[1])
 
 
 def find_beginning(word: str, stem: str) -> str:
@@ -62,6 +62,11 @@ def find_beginning(word: str, stem: str) -> str:
 def most_added(beginning: str) -> int:
     """How many letters may follow this beginning in a form of the word; cat is no beginning of category."""
     return 4 if len(beginning) >= _LONG_BEGINNING_CHARS else 2
+
+
+def lower(word: str) -> str:
+    """The word in lower case as an index has it: each letter stays one, wherever it stands (İ, Σ)."""
+    return "".join(letter.lower()[0] for letter in word)
 
 
 def fold(letter: str) -> str:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from searchcrawl.exceptions import UnsupportedByIndex
-from searchcrawl.index.forms import find_stemmed, fold, is_cjk, most_added, read_pairs, require_pairs
+from searchcrawl.index.forms import find_stemmed, fold, is_cjk, lower, most_added, read_pairs, require_pairs
 from searchcrawl.index.query import AllOf, AnyOf, Everything, Nothing, Query, Term, find_sequence, parse, positive_terms
 from searchcrawl.index.ranges import Range
 from searchcrawl.index.receiver import HIT_END, HIT_START, NEAR_FIELDS, SearchQuery
@@ -193,14 +193,9 @@ def _prefix(term: Term) -> str:
     *before, last = re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", term.text)) or [None]
     if last is None:
         return _term(term, NO_FORMS)
-    clauses = [f"{field}:{_lower(last)}*^{weight}" for field, weight in _find_word_fields(term.field)]
+    clauses = [f"{field}:{lower(last)}*^{weight}" for field, weight in _find_word_fields(term.field)]
     parts = [_term(Term(text=" ".join(before), field=term.field), NO_FORMS)] if before else []
     return "(" + " ".join(f"+{part}" for part in (*parts, _join_or(clauses))) + ")"
-
-
-def _lower(word: str) -> str:
-    """The word in lower case as Lucene has it: each letter stays one, wherever it stands (İ, Σ)."""
-    return "".join(letter.lower()[0] for letter in word)
 
 
 def _find_word_fields(field: str | None) -> list[tuple[str, float]]:
@@ -302,7 +297,7 @@ def _find_hits(query: Query, languages: Sequence[str]) -> str:
     """The words that snippets mark: those of the query and their forms, as they are in ``content``."""
     terms = list(positive_terms(query))
     wanted = [
-        f"content:{_lower(term.text)}*" if term.prefix and term.text.isalnum() else f"content:{_quote(term.text)}"
+        f"content:{lower(term.text)}*" if term.prefix and term.text.isalnum() else f"content:{_quote(term.text)}"
         for term in terms
     ]
     for term in terms:
