@@ -23,8 +23,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from searchcrawl.index.characters import unify
 from searchcrawl.index.forms import CJK, is_cjk
 from searchcrawl.index.ranges import Range, is_ordered, read_range
+from searchcrawl.index.sanitising import clean_text
 from searchcrawl.index_fields import FIELDS, Kind
 
 #: What may stand before a colon, besides attributes, and the field that it names; any other prefix is text.
@@ -53,6 +55,8 @@ _PREFIX = re.compile(r"[^*]*\w\*")
 #: What may stand before a colon where no attribute has this name.
 _ALIASES: Final = {"modified": "last_modified"}
 _QUOTES = str.maketrans(dict.fromkeys("“”„‟", '"'))
+#: What a keyboard for Chinese, Japanese and Korean types in full width, such as title：word and word＊.
+_FULL_WIDTH: Final = str.maketrans({chr(code + 0xFEE0): chr(code) for code in range(0x21, 0x7F)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,7 @@ class _Or:
 
 def find_other_prefixes(words: str) -> set[str]:
     """Words before a colon that are not in PREFIXES, in lower case: each may name an attribute."""
-    found = {match["field"].lower() for match in _TOKEN.finditer(words) if match["field"]}
+    found = {match["field"].lower() for match in _TOKEN.finditer(_read(words)) if match["field"]}
     return found - PREFIXES.keys()
 
 
@@ -125,7 +129,7 @@ def parse(words: str, attributes: Mapping[str, str] | None = None) -> Query:
 
     ``attributes`` are more fields that may stand before a colon, by their lower-case names.
     """
-    text = words[:MAX_CHARS].encode("utf-8", "replace").decode("utf-8").translate(_QUOTES)
+    text = _read(words)
     required: list[Clause] = []
     excluded: list[Term | Range] = []
     for group in _group_by_or(list(_tokens(text, attributes or {}))):
@@ -136,6 +140,12 @@ def parse(words: str, attributes: Mapping[str, str] | None = None) -> Query:
         else:
             required.append(group[0].clause)
     return _join(required, excluded)
+
+
+def _read(words: str) -> str:
+    """A query as typed with the letters that an index has: a name that was copied from a file may have loose accents."""
+    text = words[:MAX_CHARS].encode("utf-8", "replace").decode("utf-8").translate(_FULL_WIDTH).translate(_QUOTES)
+    return unify(clean_text(text))
 
 
 def positive_terms(query: Query) -> Iterator[Term]:

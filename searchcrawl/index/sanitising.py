@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Final
 
+from searchcrawl.index.characters import unify
 from searchcrawl.index.receiver import HIT_END, HIT_START
 from searchcrawl.index_fields import is_text_field
 
@@ -31,8 +32,8 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0
 def clean_fields(fields: Mapping[str, object]) -> dict[str, Scalar | list[Scalar]]:
     """Fields as JSON can carry and an index can store them; those without a value are left out.
 
-    Texts lose lone surrogates and characters that XML forbids, untokenised ones are cut at 32,766
-    bytes of UTF-8; times become ISO 8601 in UTC; NaN, infinities and numbers beyond 64 bits are dropped.
+    Texts lose lone surrogates and characters that XML forbids, tokenised ones soft hyphens, and have composed accents;
+    untokenised ones are cut at 32,766 bytes of UTF-8; times become ISO 8601 in UTC; NaN, infinities and numbers beyond 64 bits are dropped.
     """
     cleaned: dict[str, Scalar | list[Scalar]] = {}
     texts: dict[int, Scalar | None] = {}
@@ -60,7 +61,7 @@ def clean_value(name: str, value: object) -> Scalar | None:
         value = value.decode("utf-8", "replace")
     if isinstance(value, str):
         text = clean_text(value)
-        return text if is_text_field(name) else cut_bytes(text, MAX_TERM_BYTES)
+        return unify(text) if is_text_field(name) else cut_bytes(text, MAX_TERM_BYTES)
     if isinstance(value, bool):
         return value
     if isinstance(value, int):

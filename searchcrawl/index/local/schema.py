@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 import struct
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import Any, Final
 import orjson
 import tantivy
 
+from searchcrawl.index.characters import simplify
 from searchcrawl.index.forms import CJK, read_pairs
 from searchcrawl.index.local.ranges import RANGES, find_key, read_integers
 from searchcrawl.index.sanitising import clean_fields
@@ -60,17 +60,6 @@ _MAX_EXACT_CHARS: Final = 8000
 _SIGN: Final = 1 << 63
 _ALL: Final = (1 << 64) - 1
 _CJK_CHARACTER = re.compile(f"([{CJK}])")
-#: No language has so many marks on a letter (UAX 15, stream-safe text).
-_MOST_MARKS: Final = 30
-_LONG_MARKS: Final = re.compile(rf"[^\w\s\x00-\x7f]{{{_MOST_MARKS + 1},}}")
-# The leading bytes of its UTF-8 tell which characters a text has, at a tenth of the cost of a pattern. These
-# begin combining accents, Jamo, full-width and other compatibility forms, which are to be normalised …
-_UNCOMMON_LEADS = frozenset({0xCC, 0xCD, 0xE1, 0xEF})
-# … and these begin CJK characters, as does 0xF0 where it is no emoji.
-_CJK_LEADS = frozenset({0xE1, *range(0xE3, 0xF0)})
-_RARE_IDEOGRAPH = re.compile(rb"\xf0[\xa0-\xbf]")
-_DOTTED_I = "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}".encode()
-_OTHER_BYTES = bytes(set(range(256)) - _UNCOMMON_LEADS - _CJK_LEADS)
 
 
 def build_schema() -> tantivy.Schema:
@@ -114,13 +103,13 @@ def open_index(path: Path) -> tantivy.Index:
 
 def prepare_text(text: str) -> str:
     """The text as it is analysed: each CJK character a word of its own, full-width letters as plain ones."""
-    text, has_cjk = _normalise(text)
+    text, has_cjk = simplify(text)
     return _CJK_CHARACTER.sub(r" \1 ", text) if has_cjk else text
 
 
 def prepare_forms(text: str, language: str) -> str:
     """The text as it is analysed for a language of LANGUAGES."""
-    text, has_cjk = _normalise(text)
+    text, has_cjk = simplify(text)
     if language in STEMMED:
         return text
     return " ".join(pair for pairs in read_pairs(text, language) for pair in pairs) if has_cjk else ""
@@ -128,31 +117,7 @@ def prepare_forms(text: str, language: str) -> str:
 
 def normalise(text: str) -> str:
     """The text with plain letters for full-width ones."""
-    return _normalise(text)[0]
-
-
-def _normalise(text: str) -> tuple[str, bool]:
-    """The text with plain letters for full-width ones, and whether it may have CJK characters."""
-    if text.isascii():
-        return text, False
-    encoded = text.encode("utf-8", "replace")
-    if _DOTTED_I in encoded:
-        # Its small letter would be an i with a second dot, which nobody types.
-        text = text.replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "I")
-    leads = frozenset(encoded.translate(None, _OTHER_BYTES))
-    if leads & _UNCOMMON_LEADS:
-        text = unicodedata.normalize("NFKC", _LONG_MARKS.sub(_cut_marks, text))
-    return text, bool(leads & _CJK_LEADS or _RARE_IDEOGRAPH.search(encoded))
-
-
-def _cut_marks(match: re.Match[str]) -> str:
-    """At most _MOST_MARKS marks on one letter: they are sorted, and more take quadratic time (X-R13)."""
-    kept, marks = [], 0
-    for character in match[0]:
-        marks = marks + 1 if unicodedata.combining(character) else 0
-        if marks <= _MOST_MARKS:
-            kept.append(character)
-    return "".join(kept)
+    return simplify(text)[0]
 
 
 def build_document(document_id: str, fields: Mapping[str, Any], *, source: str, crawl_version: int) -> tantivy.Document:

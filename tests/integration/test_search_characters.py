@@ -1,0 +1,71 @@
+"""One letter in several forms, in queries and in texts, on both indexes: what a person types finds what a person sees."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+
+from searchcrawl.delivery.documents import build_indexed_document
+from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, SearchIndex, SearchQuery
+from tests.batch_rows import row
+
+pytestmark = pytest.mark.solr
+
+LOOSE = unicodedata.normalize("NFD", "Über das Café in Hội An und データベース")
+#: The text of each page, with queries that find it and no other page.
+PAGES = {
+    LOOSE: [
+        "café",
+        "cafe",
+        unicodedata.normalize("NFD", "Café"),
+        "Hội",
+        unicodedata.normalize("NFD", "Hộ*"),
+        "データベース",
+    ],
+    "Die Donau\u00addampf\u00adschiff\u00adfahrt ist\u2060alt": [
+        "Donaudampfschifffahrt",
+        "donau\u00addampf*",
+        "istalt",
+    ],
+    "قرأت الكتاب، ثم كتبت؟ نعم۔": ["الكتاب", '"الكتاب ثم"', "كتبت", "نعم"],
+    "Zebra™ und ﬁnch, Emu℠ № 7": ["Zebra", "finch", "emu zebra"],
+    "İstanbul ve DİYARBAKIR": ["İstanbul", "istanbul", "DİYARBAKIR", "diyarbakır", "İstanb*"],
+    "I met Stan Bul": ['"Stan Bul"'],
+    "Ｆｕｌｌ ｗｉｄｔｈ": ["Ｆｕｌｌ", "title：Ｗｉｄｔｈ", "ful＊ widt＊", "fu\x00ll", "width\x01\x1f"],
+    "यह हिन्दी है। दिल्ली।": ["है", "दिल्ली"],
+}
+
+
+def test_search_when_letters_have_several_forms_then_each_finds_the_others(index: SearchIndex) -> None:
+    documents = [
+        build_indexed_document(
+            row(number), {"title": text, "content": text, "language": "en"}, source="site", duplicates=()
+        )
+        for number, text in enumerate(PAGES)
+    ]
+    index.deliver(Batch(number=1, source="site", crawl_version=1, documents=documents))
+    index.commit()
+
+    found = {
+        words: [hit.id for hit in index.search(SearchQuery(words=words)).hits]
+        for queries in PAGES.values()
+        for words in queries
+    }
+
+    assert found == {
+        words: [document.id] for document, queries in zip(documents, PAGES.values(), strict=True) for words in queries
+    }
+
+
+def test_snippet_when_accents_are_loose_or_hyphens_soft_then_whole_words_are_marked(index: SearchIndex) -> None:
+    text = f"{LOOSE}. A soft hy\u00adphen."
+    document = build_indexed_document(row(1), {"title": "A title", "content": text}, source="site", duplicates=())
+    index.deliver(Batch(number=1, source="site", crawl_version=1, documents=[document]))
+    index.commit()
+
+    (hit,) = index.search(SearchQuery(words="café hyphen")).hits
+
+    assert hit.snippet.replace(HIT_START, "[").replace(HIT_END, "]") == (
+        "Über das [Café] in Hội An und データベース. A soft [hyphen]."
+    )
