@@ -30,6 +30,18 @@ def test_all_that_relies_on_versions_or_commits_when_solr_replays_its_log_then_u
     assert raised.value.retry_after_seconds == 1
 
 
+def test_versions_when_they_are_asked_for_again_at_once_then_solr_is_not_asked_again_whether_it_answers(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    answer = b'{"responseHeader":{"status":0},"status":"OK","response":{"numFound":0,"start":0,"docs":[]}}'
+    scripted_solr.script = [scripts.status(200, answer)]
+
+    found = [dict(scripted_receiver.find_versions([f"demo:{number}"])) for number in range(3)]
+
+    asked = [request.path.partition("?")[0].rstrip("/").rpartition("/")[2] for request in scripted_solr.received]
+    assert (found, asked) == ([{}, {}, {}], ["ping", "select", "select", "select"])
+
+
 @pytest.mark.parametrize(
     "metrics",
     [

@@ -33,6 +33,8 @@ _OF_LANGUAGES: Final = {"facet": "true", "facet.field": "language", "facet.minco
 #: For so long an answer to which languages the index holds is used again.
 _LANGUAGES_SECONDS: Final = 60.0
 _PROBE_SECONDS: Final = 5.0
+#: For so long a Solr that answers, and does not replay its log, is not asked again: none starts anew so fast.
+_LOOK_SECONDS: Final = 1.0
 # The ordinal of UpdateLog.State.REPLAYING.
 _REPLAYING: Final = 0
 #: What the Config API calls the update log.
@@ -70,7 +72,7 @@ class SolrReceiver:
         self._updates = SolrUpdates(self._session, self._beside, address)
         self._warned = False
         self._languages: list[str] | None = None
-        self._languages_end = 0.0
+        self._languages_end = self._looked_end = 0.0
         self._solr = pysolr.Solr(address, session=self._session, timeout=timeout_seconds, auth=auth)
 
     def begin(self, source: str, run: int) -> None:
@@ -267,9 +269,11 @@ class SolrReceiver:
         """Around a look at the index that nothing may wait for; raises IndexUnavailable or IndexMisconfigured."""
         try:
             with self._within_seconds():
-                # A Solr that hangs is not waited for twice.
-                self._solr.ping()
-                self._check_replay()
+                if clock.monotonic() >= self._looked_end:
+                    # A Solr that hangs is not waited for twice.
+                    self._solr.ping()
+                    self._check_replay()
+                    self._looked_end = clock.monotonic() + _LOOK_SECONDS
                 yield
         except (Refused, KeyError, TypeError, ValueError, pysolr.SolrError) as error:
             raise misconfigured(self.url, f"no versions can be read: {error}") from error
