@@ -14,7 +14,7 @@ from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import Receiver, SearchIndex, SearchQuery
 from searchcrawl.sources.project import Project
 from searchcrawl.store.documents import comparison_table
-from searchcrawl.store.documents.comparison_table import BelievedDocument
+from searchcrawl.store.documents.comparison_table import WINDOWS, BelievedDocument
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.wording import counted
@@ -37,9 +37,13 @@ FINDINGS: Final = ("store_older", "index_emptied", "index_older")
 
 
 class IndexLook:
-    """Compares samples of sources with one index; once it cannot be read it is not asked again."""
+    """Compares samples of sources with one index; once it cannot be read it is not asked again.
 
-    def __init__(self, index: Receiver) -> None:
+    ``windows`` is how many places of the table a sample is taken from, besides the newest documents.
+    """
+
+    def __init__(self, index: Receiver, *, windows: int = WINDOWS) -> None:
+        self._windows = windows
         self._index = index if isinstance(index, SearchIndex) else None
 
     def find(self, database: Database, name: str) -> Finding | None:
@@ -47,7 +51,7 @@ class IndexLook:
         if self._index is None:
             return None
         try:
-            return _find(self._index, database, name)
+            return _find(self._index, database, name, self._windows)
         except StoreError:
             raise
         except SearchcrawlError as error:
@@ -83,7 +87,7 @@ def is_newer(index: SearchIndex, database: Database, name: str) -> int:
     return 0 if not highest or database.read(is_known) else highest
 
 
-def _find(index: SearchIndex, database: Database, name: str) -> Finding | None:
+def _find(index: SearchIndex, database: Database, name: str, windows: int) -> Finding | None:
     # A source that was deleted has left tombstones, and nothing that could be brought together.
     if is_newer(index, database, name) and index.search(SearchQuery(words="*", source=name, rows=1)).total:
         return Finding(
@@ -91,15 +95,20 @@ def _find(index: SearchIndex, database: Database, name: str) -> Finding | None:
             f"the index has versions of {name} that the store does not know: the store is older, or new; to bring both"
             f" together: searchcrawl crawl {name}",
         )
-    return look_at_sample(index, database, name)
+    return look_at_sample(index, database, name, windows=windows)
 
 
-def look_at_sample(index: SearchIndex, database: Database, name: str) -> Finding | None:
+def look_at_sample(index: SearchIndex, database: Database, name: str, *, windows: int = WINDOWS) -> Finding | None:
     """What an index lacks of a sample of a source; None where it has all of them. Raises DeliveryError, StoreError."""
-    source_id = database.read(partial(run_table.find_source, name=name))
-    if source_id is None:
+
+    def read(transaction: Transaction) -> _Rows | None:
+        source_id = run_table.find_source(transaction, name)
+        return None if source_id is None else _read_rows(transaction, source_id, windows)
+
+    rows = database.read(read)
+    if rows is None:
         return None
-    sample = _take_sample(index, database, name, source_id)
+    sample = _compare(index, database, name, rows)
     missing = {row for row in sample.believed if sample.version_of(row) is None}
     lost = [row for row in sample.differing if (sample.version_of(row) or 0) < row.crawl_version]
     return _describe(
@@ -109,8 +118,16 @@ def look_at_sample(index: SearchIndex, database: Database, name: str) -> Finding
 
 def count_differing(index: SearchIndex, database: Database, name: str, source_id: int) -> tuple[int, int]:
     """Looks at a sample of a source; returns how many documents it has, and how many differ. Raises as above."""
-    sample = _take_sample(index, database, name, source_id)
+    sample = _compare(index, database, name, database.read(partial(_read_rows, source_id=source_id)))
     return len(sample.believed) + sample.removed, len(sample.differing) + len(sample.back)
+
+
+class _Rows(NamedTuple):
+    """What the table believes of documents that the index should have, and of some that it must not have."""
+
+    source_id: int
+    believed: Sequence[BelievedDocument]
+    removed: Sequence[BelievedDocument]
 
 
 class _Sample(NamedTuple):
@@ -127,9 +144,16 @@ class _Sample(NamedTuple):
         return self.versions.get(self.ids[row.url_id])
 
 
-def _take_sample(index: SearchIndex, database: Database, name: str, source_id: int) -> _Sample:
-    believed = database.read(partial(comparison_table.sample, source_id=source_id))
-    removed = database.read(partial(comparison_table.sample_removed, source_id=source_id))
+def _read_rows(transaction: Transaction, source_id: int, windows: int = WINDOWS) -> _Rows:
+    return _Rows(
+        source_id,
+        comparison_table.sample(transaction, source_id, windows=windows),
+        comparison_table.sample_removed(transaction, source_id),
+    )
+
+
+def _compare(index: SearchIndex, database: Database, name: str, rows: _Rows) -> _Sample:
+    believed, removed = rows.believed, rows.removed
     ids = {row.url_id: urls.document_id(name, row.url) for row in [*believed, *removed]}
     versions = index.find_versions(ids.values())
     other = [row for row in believed if versions.get(ids[row.url_id]) != row.crawl_version]
@@ -137,7 +161,7 @@ def _take_sample(index: SearchIndex, database: Database, name: str, source_id: i
     # Another process may have changed them meanwhile.
     differing = database.read(partial(comparison_table.keep_unchanged, rows=other)) if other else other
     if back:
-        back &= {*database.read(partial(comparison_table.sample_removed, source_id=source_id))}
+        back &= {*database.read(partial(comparison_table.sample_removed, source_id=rows.source_id))}
     return _Sample(believed, differing, len(removed), back, ids, versions)
 
 

@@ -21,6 +21,7 @@ from searchcrawl.sources.attribute_table import NamedAttributes, choose_shown_na
 from searchcrawl.sources.checking import guess
 from searchcrawl.sources.loading import load_sources
 from searchcrawl.sources.project import Project
+from searchcrawl.store.documents.comparison_table import WINDOWS
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
 
@@ -30,6 +31,7 @@ MOST_ROWS: Final = 1000
 MOST_OFFSET: Final = 1_000_000
 #: The most sources that are looked at.
 _MOST_SOURCES: Final = 20
+_LEAST_WINDOWS: Final = 2
 _UNMARKED: Final = str.maketrans(dict.fromkeys((HIT_START, HIT_END)))
 _BY_SCORE: Final = frozenset({"score", "-score"})
 #: Attributes that every document may have, and that no other part of a hit shows.
@@ -111,10 +113,12 @@ def explain_index(project: Project, receiver: Receiver, source: str | None) -> l
 
     It looks at the documents of ``source``, or of all sources.
     """
-    look, found = IndexLook(receiver), list[Finding | None]()
+    found = list[Finding | None]()
     try:
         with closing(Database(project.database_url, project.root)) as database:
             names = [source] if source is not None else sorted(database.read(run_table.find_source_names).values())
+            # All samples together cost about as much as that of one source, and a query waits for them.
+            look = IndexLook(receiver, windows=max(_LEAST_WINDOWS, WINDOWS // max(len(names), 1)))
             found = [look.find(database, name) for name in names[:_MOST_SOURCES]]
     except (StoreError, ConfigurationError) as error:
         logger.debug("the index cannot be compared with the store: %s", error)

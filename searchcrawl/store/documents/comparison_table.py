@@ -21,7 +21,7 @@ PAGE_ROWS: Final = 500
 _NEWEST: Final = 20
 _NEWEST_BATCHES: Final = 10
 #: Keys are hashes: rows after a few of them are spread over the whole source, and found by its unique index.
-_WINDOWS: Final = 25
+WINDOWS: Final = 25
 _WINDOW_ROWS: Final = 100
 _OF_WINDOW: Final = 4
 _FIRST_KEY: Final = -(1 << 63)
@@ -35,7 +35,7 @@ class BelievedDocument(NamedTuple):
     crawl_version: int
 
 
-def sample(transaction: Transaction, source_id: int, *, windows: int = _WINDOWS) -> list[BelievedDocument]:
+def sample(transaction: Transaction, source_id: int, *, windows: int = WINDOWS) -> list[BelievedDocument]:
     """About 100 documents that the index has acknowledged and committed: some of the newest, others from everywhere.
 
     It reads a few thousand rows at most, however many there are. Documents that are under way are left out.
