@@ -38,6 +38,9 @@ _POLL_SECONDS: Final = 0.05
 #: What the library says where it may not read or write a file.
 _NOT_OURS: Final = "PermissionDenied"
 _TO_MEND: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP})
+#: What the library says, and where the error comes from that it raises, where it reads a damaged file.
+_UNREADABLE: Final = ("IO error", "orrupt")
+_PANIC: Final = "pyo3_runtime"
 _LOCK_NAME: Final = "searchcrawl.lock"
 #: The library makes them with mode 0600, whatever the umask is.
 _FOR_OWNER_ALONE: Final = ("meta.json", ".managed.json")
@@ -84,57 +87,52 @@ class LocalReceiver:
 
     def scan(self, source: str | None) -> Iterator[IndexEntry]:
         """Every document of a source (None: of all) by rising id, as of one moment; at most 10,000 in memory."""
-        index = self._open_existing()
-        if index is None:
-            return
-        for document_id, fields in self._read_documents(index.searcher(), source):
-            yield IndexEntry(
-                id=document_id,
-                crawl_version=fields["crawl_version"],
-                checksum=str(fields.get("checksum", "")),
-                url=str(fields.get("url", "")),
-                access_url=str(fields.get("access_url", "")),
-                depth=int(fields.get("depth", 0)),
-            )
+        with self._reading() as searcher:
+            for document_id, fields in self._read_documents(searcher, source) if searcher is not None else ():
+                yield IndexEntry(
+                    id=document_id,
+                    crawl_version=fields["crawl_version"],
+                    checksum=str(fields.get("checksum", "")),
+                    url=str(fields.get("url", "")),
+                    access_url=str(fields.get("access_url", "")),
+                    depth=int(fields.get("depth", 0)),
+                )
 
     def find_versions(self, ids: Collection[str]) -> Mapping[str, int]:
         """The versions of those of ``ids`` that are in the index, without tombstones."""
-        index = self._open_existing()
-        if index is None:
-            return {}
-        wanted = self._queries.documents_with_ids(list(ids))
-        return self._read_versions(index.searcher(), wanted, most=len(ids))
+        return self._find_versions(self._queries.documents_with_ids(list(ids)), most=len(ids))
 
     def find_last_versions(self, ids: Collection[str]) -> Mapping[str, int]:
         """The same with tombstones."""
-        index = self._open_existing()
-        if index is None:
-            return {}
-        return self._read_versions(index.searcher(), self._queries.with_ids(list(ids)), most=len(ids))
+        return self._find_versions(self._queries.with_ids(list(ids)), most=len(ids))
+
+    def _find_versions(self, wanted: tantivy.Query, *, most: int) -> Mapping[str, int]:
+        with self._reading() as searcher:
+            return {} if searcher is None else self._read_versions(searcher, wanted, most=most)
 
     def find_highest_version(self, source: str) -> int:
         """The highest version of the documents and the tombstones of a source; 0 without any."""
-        index = self._open_existing()
-        if index is None:
-            return 0
-        found = index.searcher().search(
-            self._queries.with_value("source", source),
-            limit=1,
-            count=False,
-            order_by_field="crawl_version",
-            order=tantivy.Order.Desc,
-        )
-        return int(found.hits[0][0]) if found.hits else 0
+        with self._reading() as searcher:
+            if searcher is None:
+                return 0
+            found = searcher.search(
+                self._queries.with_value("source", source),
+                limit=1,
+                count=False,
+                order_by_field="crawl_version",
+                order=tantivy.Order.Desc,
+            )
+            return int(found.hits[0][0]) if found.hits else 0
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         """Answers a query; UnsupportedByIndex for a field that cannot be a filter, a facet or an order."""
-        index = self._open_existing()
-        return search(None if index is None else index.searcher(), self._queries, query)
+        with self._reading() as searcher:
+            return search(searcher, self._queries, query)
 
     def find_spellings(self, word: str) -> Sequence[str]:
         """Words of the index that may be spelled like one that it does not have (SpellingIndex)."""
-        index = self._open_existing()
-        return [] if index is None else find_spellings(index.searcher(), word)
+        with self._reading() as searcher:
+            return [] if searcher is None else find_spellings(searcher, word)
 
     def purge(self) -> int:
         """Writes every document anew, without tombstones and deleted documents; returns the number of tombstones."""
@@ -188,6 +186,19 @@ class LocalReceiver:
                         f"{self._path}: another process writes to the index since {self._lock_timeout_seconds:g} s"
                     ) from error
             pause.wait(_POLL_SECONDS)
+
+    @contextmanager
+    def _reading(self) -> Iterator[tantivy.Searcher | None]:
+        """A searcher of all that is committed, None where there is no index yet; a damaged file is an error of ours."""
+        index = self._open_existing()
+        try:
+            yield None if index is None else index.searcher()
+        except BaseException as error:
+            if isinstance(error, ValueError) and any(mark in str(error) for mark in _UNREADABLE):
+                raise self._explain_error(error) from error
+            if type(error).__module__ != _PANIC:
+                raise
+            raise self._explain_error(ValueError(str(error))) from error
 
     def _open_existing(self) -> tantivy.Index | None:
         """The index with all that is committed, or None where there is none yet."""
