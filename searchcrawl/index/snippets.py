@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from searchcrawl.index.receiver import HIT_END, HIT_START
 
 _MARKS = frozenset((HIT_START, HIT_END))
+_WIDTH_CHARS: Final = 240
+_LEAD_CHARS: Final = 60
+_MARKED: Final = re.compile(f"{HIT_START}([^{HIT_START}{HIT_END}]*){HIT_END}")
+# Text that was stored before sanitising removed these characters may still have them.
+_WITHOUT_MARKS: Final = str.maketrans(dict.fromkeys(_MARKS))
 
 
 def has_mark(text: str) -> bool:
@@ -24,3 +31,59 @@ def leave_out_title(text: str, title: str, *, has_hit: Callable[[str], object] =
         return text
     said = "".join(letter for letter in line if letter not in _MARKS).split()
     return rest if said == title.split() and (has_hit(rest) or not has_hit(line)) else text
+
+
+def cut_around(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """About 240 characters of a text with the hits, which are at ``spans``, marked, and … where text was left out."""
+    start, end = _choose_window(text, spans)
+    pieces: list[str] = []
+    done = start
+    for left, right in spans:
+        if start <= left and right <= end:
+            pieces += [_strip_marks(text[done:left]), HIT_START, _strip_marks(text[left:right]), HIT_END]
+            done = right
+    pieces.append(_strip_marks(text[done:end]))
+    passage = " ".join("".join(pieces).split())
+    return f"{'… ' if start else ''}{passage}{' …' if end < len(text.rstrip()) else ''}"
+
+
+def shorten(passage: str) -> str:
+    """A passage with marks, cut around them: what an index takes for a sentence may be a table or a list."""
+    plain: list[str] = []
+    spans: list[tuple[int, int]] = []
+    length = 0
+    # The texts between hits and the hits take turns.
+    for number, part in enumerate(_MARKED.split(passage)):
+        if number % 2:
+            spans.append((length, length + len(part)))
+        plain.append(part)
+        length += len(part)
+    return cut_around("".join(plain), spans)
+
+
+def _choose_window(text: str, spans: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Begin and end of the passage with the most characters of different hits, cut between words."""
+    first = max(range(len(spans)), key=lambda index: _count_characters(text, spans, index), default=None)
+    start = 0 if first is None else max(0, spans[first][0] - _LEAD_CHARS)
+    if start:
+        blank = text.find(" ", start, spans[first][0] if first is not None else start)
+        start = blank + 1 if blank >= 0 else start
+    end = min(len(text), start + _WIDTH_CHARS)
+    if end < len(text):
+        blank = text.rfind(" ", start + _WIDTH_CHARS // 2, end)
+        end = blank if blank >= 0 else end
+    return start, end
+
+
+def _count_characters(text: str, spans: Sequence[tuple[int, int]], first: int) -> int:
+    limit = spans[first][0] + _WIDTH_CHARS - _LEAD_CHARS
+    different: set[str] = set()
+    for left, right in spans[first:]:
+        if right > limit:
+            break
+        different.add(text[left:right].lower())
+    return sum(map(len, different))
+
+
+def _strip_marks(text: str) -> str:
+    return text.translate(_WITHOUT_MARKS)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from searchcrawl.exceptions import UnsupportedByIndex
-from searchcrawl.index.receiver import SearchQuery
+from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.index.solr.receiver import SolrReceiver
 from searchcrawl.items import IndexedDocument
 from tests.solr_documents import document, found, put
@@ -168,3 +168,14 @@ def test_search_when_paged_then_every_document_comes_once(solr_receiver: SolrRec
 
     assert [page.total for page in pages] == [25, 25, 25]
     assert [hit.id for page in pages for hit in page.hits] == [f"d{number:02}" for number in range(25)]
+
+
+def test_snippet_when_a_text_has_no_sentences_then_its_passages_are_short(solr_receiver: SolrReceiver) -> None:
+    rows = "\n".join(f"cell {number} of the table" for number in range(300))
+    put(solr_receiver, document("a", content=f"{rows}\nvacuum cleaner\n{rows}\nThe vacuum starts. {rows}"))
+
+    (hit,) = solr_receiver.search(SearchQuery(words="vacuum")).hits
+
+    assert len(hit.snippet) < 520
+    assert f"{HIT_START}vacuum{HIT_END} cleaner" in hit.snippet
+    assert "… …" not in hit.snippet

@@ -12,6 +12,7 @@ from searchcrawl.index.local.schema import build_document, prepare_text
 from searchcrawl.index.local.snippet import cut_snippet
 from searchcrawl.index.query import find_other_prefixes, parse
 from searchcrawl.index.sanitising import clean_fields, cut_bytes, find_id_fault, parse_number
+from searchcrawl.index.snippets import shorten
 from searchcrawl.items import Page
 from searchcrawl.rules.anchors import MOST_TEXTS, WordCounts, select_texts
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
@@ -122,7 +123,7 @@ def values(given: bytes) -> None:
     parse_number(text)
 
 
-@declare(*_WORDS, most=BODY)
+@declare(*_WORDS, "\ue000", "\ue001", most=BODY)
 def fields(given: bytes) -> None:
     text = given.decode("utf-8", "replace")
     cleaned = clean_fields({"title": text, "content": text, "attr_s": [text]})
@@ -132,6 +133,7 @@ def fields(given: bytes) -> None:
     cut_bytes(text, 100)
     find_id_fault(text)
     cut_snippet(text, re.compile("a"))
+    shorten(text)
 
 
 @declare(*_WORDS, '"', "title:", "n:", "(", "*", "OR", "-", ":", "[1 TO 2]")

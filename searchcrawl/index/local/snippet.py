@@ -8,19 +8,15 @@ from typing import Final
 
 from searchcrawl.index.forms import fold, most_added
 from searchcrawl.index.query import Term
-from searchcrawl.index.receiver import HIT_END, HIT_START
+from searchcrawl.index.snippets import cut_around
 
 #: Each letter with its forms that have accents.
 _ACCENTED: Final = {
     base: "".join(letter for letter in map(chr, range(0xC0, 0x250)) if fold(letter) == base) + base
     for base in "abcdefghijklmnopqrstuvwxyz"
 }
-_WIDTH_CHARS: Final = 240
-_LEAD_CHARS: Final = 60
 _MAX_SEARCHED_CHARS: Final = 500_000
 _MAX_HITS: Final = 500
-# Text that was stored before sanitising removed these characters may still have them.
-_MARKS: Final = str.maketrans(dict.fromkeys((HIT_START, HIT_END)))
 
 
 def build_hit_pattern(
@@ -58,17 +54,7 @@ def cut_snippet(text: str, pattern: re.Pattern[str] | None) -> str:
 
     Without a hit it is the beginning of the text.
     """
-    spans = _find_spans(text[:_MAX_SEARCHED_CHARS], pattern) if pattern else []
-    start, end = _choose_window(text, spans)
-    pieces: list[str] = []
-    done = start
-    for left, right in spans:
-        if start <= left and right <= end:
-            pieces += [_strip_marks(text[done:left]), HIT_START, _strip_marks(text[left:right]), HIT_END]
-            done = right
-    pieces.append(_strip_marks(text[done:end]))
-    passage = " ".join("".join(pieces).split())
-    return f"{'… ' if start else ''}{passage}{' …' if end < len(text.rstrip()) else ''}"
+    return cut_around(text, _find_spans(text[:_MAX_SEARCHED_CHARS], pattern) if pattern else [])
 
 
 def _with_edges(word: str, cjk: re.Pattern[str]) -> str:
@@ -96,31 +82,3 @@ def _find_spans(text: str, pattern: re.Pattern[str]) -> list[tuple[int, int]]:
         if len(spans) == _MAX_HITS:
             break
     return spans
-
-
-def _choose_window(text: str, spans: list[tuple[int, int]]) -> tuple[int, int]:
-    """Begin and end of the passage with the most characters of different hits, cut between words."""
-    first = max(range(len(spans)), key=lambda index: _count_characters(text, spans, index), default=None)
-    start = 0 if first is None else max(0, spans[first][0] - _LEAD_CHARS)
-    if start:
-        blank = text.find(" ", start, spans[first][0] if first is not None else start)
-        start = blank + 1 if blank >= 0 else start
-    end = min(len(text), start + _WIDTH_CHARS)
-    if end < len(text):
-        blank = text.rfind(" ", start + _WIDTH_CHARS // 2, end)
-        end = blank if blank >= 0 else end
-    return start, end
-
-
-def _count_characters(text: str, spans: list[tuple[int, int]], first: int) -> int:
-    limit = spans[first][0] + _WIDTH_CHARS - _LEAD_CHARS
-    different: set[str] = set()
-    for left, right in spans[first:]:
-        if right > limit:
-            break
-        different.add(text[left:right].lower())
-    return sum(map(len, different))
-
-
-def _strip_marks(text: str) -> str:
-    return text.translate(_MARKS)

@@ -16,7 +16,7 @@ from searchcrawl import clock
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
 from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
 from searchcrawl.index.sanitising import format_number
-from searchcrawl.index.snippets import leave_out_title
+from searchcrawl.index.snippets import leave_out_title, shorten
 from searchcrawl.index.solr.query import build_parameters, build_spelling_parameters, find_value_field
 from searchcrawl.index.solr.transport import Refused, SolrSession, hide_secrets, misconfigured
 from searchcrawl.index.solr.update import SolrUpdates
@@ -316,9 +316,14 @@ def _build_hit(stored: Mapping[str, Any], highlighting: Mapping[str, Mapping[str
     return Hit(
         id=stored["id"],
         score=float(stored.get("score") or 0.0),
-        snippet=_BETWEEN_SNIPPETS.join(" ".join(leave_out_title(snippet, title).split()) for snippet in snippets),
+        snippet=_join([shorten(leave_out_title(snippet, title)) for snippet in snippets]),
         fields=fields,
     )
+
+
+def _join(passages: Sequence[str]) -> str:
+    """Passages after each other, with one … between them."""
+    return _BETWEEN_SNIPPETS.join(filter(None, passages)).replace("… … …", "…").replace("… …", "…")
 
 
 def _unwrap(name: str, value: Any) -> Any:
