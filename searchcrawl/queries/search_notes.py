@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -23,13 +24,14 @@ from searchcrawl.index.query import (
 )
 from searchcrawl.index.ranges import Range
 from searchcrawl.index.receiver import SearchIndex, SearchQuery, SpellingIndex
-from searchcrawl.index.stems import is_in_no_index
+from searchcrawl.index.stems import MAX_WORD_BYTES, is_in_no_index
 from searchcrawl.sources.checking import guess
 
 #: The note on an index without documents; that it was lost says more.
 EMPTY_INDEX: Final = "the index has no documents"
 #: So many words are looked for alone.
 _MOST_WORDS: Final = 10
+_MOST_CHARS: Final = 300
 _LEAST_SPELLED_CHARS: Final = 4
 #: The least similarity of a word to the one that is suggested for it, as difflib counts it.
 _LEAST_SIMILARITY: Final = 0.7
@@ -45,8 +47,13 @@ class Explanation(NamedTuple):
 def explain_nothing(index: SearchIndex, query: SearchQuery, names: Mapping[str, str]) -> Explanation:
     """Why a query in the names of the index found nothing; it asks the index a few times.
 
-    ``names`` are those of attributes by their fields.
+    ``names`` are those of attributes by their fields. A note on a very long query is cut.
     """
+    notes, suggestion = _explain(index, query, names)
+    return Explanation([f"{note[:_MOST_CHARS]}…" if len(note) > _MOST_CHARS else note for note in notes], suggestion)
+
+
+def _explain(index: SearchIndex, query: SearchQuery, names: Mapping[str, str]) -> Explanation:
     asked = parse(query.words, query.attributes)
     notes = list(_read_faults(asked, query, names))
     if isinstance(asked, Nothing) or (notes and not _has_words(asked)):
@@ -77,15 +84,28 @@ def _read_faults(asked: Query, query: SearchQuery, names: Mapping[str, str]) -> 
     """What is wrong with a query itself."""
     leaves = list(dict.fromkeys(_read_leaves(asked)))
     words = [each for each in leaves if isinstance(each, Term)]
-    if words and all(map(_is_stop_word, leaves)):
+    long = [each for each in words if _has_long_word(each.text)]
+    if long:
+        yield f"no index has words of more than {MAX_WORD_BYTES} bytes"
+    if words and all(map(_is_stop_word, leaves)) and not long:
         yield f"only stop words, which are in no index: {', '.join(dict.fromkeys(each.text for each in words))}"
     for each in leaves:
         if isinstance(each, Range) and each.fault:
             yield f"{names.get(each.field, each.field)}: {each.fault}"
     known = {*PREFIXES, *query.attributes}
     for prefix in sorted(find_other_prefixes(query.words) - query.attributes.keys()):
-        if not is_alias(prefix) and any(each.text.lower().startswith(f"{prefix}:") for each in words):
+        typed = [each.text.lower().removeprefix(f"{prefix}:") for each in words if _begins_with(each, f"{prefix}:")]
+        # What is before :// is no field, but the beginning of a URL.
+        if not is_alias(prefix) and any(not each.startswith("//") for each in typed):
             yield f"unknown field: {prefix}{guess(prefix, sorted(known))}; it was looked for as text"
+
+
+def _begins_with(term: Term, beginning: str) -> bool:
+    return term.text.lower().startswith(beginning)
+
+
+def _has_long_word(text: str) -> bool:
+    return any(len(word.encode()) > MAX_WORD_BYTES for word in re.findall(r"[^\W_]+", text))
 
 
 def _read_leaves(asked: Query) -> Iterator[Query]:
@@ -136,20 +156,21 @@ def _suggest(
     """The query with the words that no document has spelled as in the index, or without them; None if it finds nothing."""
     if not missing:
         return None
-    kept = [
-        better
-        for each in _required(asked)
-        if (better := _spell(index, each) if each in missing else each) is not None and not _is_faulty(better)
-    ]
-    if not kept:
-        return None
+    required = _required(asked)
+    spelled = [_spell(index, each) if each in missing else each for each in required]
     excluded = asked.excluded if isinstance(asked, AllOf) else ()
-    words = to_words(AllOf(required=tuple(kept), excluded=excluded), names)
-    return words if count(words) else None
+    for parts in (spelled, [each for each in required if each not in missing]):
+        kept = tuple(each for each in parts if each is not None and not _is_faulty(each))
+        words = to_words(AllOf(required=kept, excluded=excluded), names)
+        if kept and count(words):
+            return words
+    return None
 
 
 def _spell(index: SearchIndex, clause: Clause) -> Term | None:
-    """The word as it is spelled in the index; None if there is none like it."""
+    """The word as it is spelled in the index, a URL as one of a document; None if there is none like it."""
+    if isinstance(clause, Term) and clause.field is None and "://" in clause.text:
+        return replace(clause, field="url")
     if not isinstance(clause, Term) or clause.phrase or clause.prefix or not isinstance(index, SpellingIndex):
         return None
     if len(clause.text) < _LEAST_SPELLED_CHARS or not clause.text.isalnum():
