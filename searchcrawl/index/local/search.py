@@ -19,6 +19,7 @@ import tantivy
 from tantivy import Occur
 
 from searchcrawl.index.forms import CJK_RUN
+from searchcrawl.index.local.near_fields import NearFields
 from searchcrawl.index.local.query import QueryBuilder, find_column, find_sort_field, format_facet_value, has_ties
 from searchcrawl.index.local.snippet import build_hit_pattern, cut_snippet
 from searchcrawl.index.query import parse, positive_terms
@@ -198,9 +199,12 @@ def _read_hits(
     hits = []
     for score, address in found:
         document = searcher.doc(address)
+        if not query.has_snippets:
+            hits.append(Hit(id=document["id"][0], score=score, snippet="", fields=NearFields(document["stored"][0])))
+            continue
         fields = orjson.loads(document["stored"][0])
         text = str(fields.pop("content", "") or fields.get("description", ""))
-        snippet = _cut(text, str(fields.get("title", "")), pattern) if query.has_snippets else ""
+        snippet = _cut(text, str(fields.get("title", "")), pattern)
         hits.append(Hit(id=document["id"][0], score=score, snippet=snippet, fields=fields))
     return hits
 
