@@ -8,7 +8,7 @@ from typing import Final
 
 import tantivy
 
-from searchcrawl.index.forms import find_beginning, find_stemmed, is_cjk, read_runs
+from searchcrawl.index.forms import CJK_RUN, find_beginning, find_stemmed, is_cjk, read_runs
 from searchcrawl.index.query import Term
 from searchcrawl.index_fields import STEMMED
 
@@ -56,8 +56,8 @@ def find_stems(word: str, language: str) -> tuple[str, ...]:
 
 
 def is_in_no_index(text: str) -> bool:
-    """Whether a text is of English stop words and punctuation alone."""
-    return not build_stemmer("").analyze(text)
+    """Whether a text is of English stop words and punctuation alone, or a word that is too long."""
+    return CJK_RUN.search(text) is None and not build_stemmer("").analyze(text)
 
 
 def find_optional(terms: Sequence[Term], languages: Sequence[str]) -> dict[Term, list[str]]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from searchcrawl.index.forms import CJK_RUN
 from searchcrawl.index.query import (
     PREFIXES,
     AllOf,
@@ -105,7 +106,7 @@ def _begins_with(term: Term, beginning: str) -> bool:
 
 
 def _has_long_word(text: str) -> bool:
-    return any(len(word.encode()) > MAX_WORD_BYTES for word in re.findall(r"[^\W_]+", text))
+    return any(len(word.encode()) > MAX_WORD_BYTES for word in re.findall(r"[^\W_]+", CJK_RUN.sub(" ", text)))
 
 
 def _read_leaves(asked: Query) -> Iterator[Query]:

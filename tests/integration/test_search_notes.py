@@ -46,6 +46,7 @@ ANSWERS = {
     '"pump vacuum"': (['no document has "pump vacuum"'], None),
     "http://a.test/1": (["no document has http://a.test/1"], "url:http://a.test/1"),
     "https://a.test/9 pump": (["no document has https://a.test/9"], "pump"),
+    "数据库" * 50: ([f"no document has {'数据库' * 50}"], None),
     "x" * 300: (["no index has words of more than 255 bytes"], None),
     f'"{"pump " * 200}"': ([f'no document has "{"pump " * 200}'[:300] + "…"], None),
     "vacuum -pump -chambers": (["no document has all of this, although each part alone is found"], None),
