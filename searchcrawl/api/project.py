@@ -131,17 +131,18 @@ class Project:
         words: str,
         *,
         source: str | None = None,
-        groups: Sequence[str] = (),
+        groups: Sequence[str] | str = (),
         rows: int = 10,
         offset: int = 0,
         sort: str | None = None,
         filters: Mapping[str, str] | None = None,
-        facets: Sequence[str] = (),
+        facets: Sequence[str] | str = (),
+        language: str = "",
     ) -> Answer:
         """Searches the index: words, ``"a phrase"``, ``-word``, ``word*``, ``field:word``, as the command does.
 
-        ``sort`` is the name of an attribute, with ``-`` before it the largest come first. Raises UnknownAttribute, and
-        ValueError for ``rows`` outside 0 to 1000 or a negative ``offset``.
+        ``sort`` is the name of an attribute, with ``-`` before it the largest come first; ``language`` is the tag of that of
+        ``facet_names``. Raises UnknownAttribute, and ValueError for ``rows`` outside 0 to 1000 or a negative ``offset``.
 
         >>> answer = project.search("kettle -lamp", facets=["source"])
         >>> answer.total, answer.hits[0].title, answer.facets["source"]
@@ -152,13 +153,13 @@ class Project:
             words=words,
             source=source,
             filters=list((filters or {}).items()),
-            groups=list(dict.fromkeys(groups)),
+            groups=_list_names(groups),
             rows=rows,
             start=offset,
             sort=sort,
-            facets=list(dict.fromkeys(facets)),
+            facets=_list_names(facets),
         )
-        return build(Answer, search.remove_marks(search.ask(self._load(), query)))
+        return build(Answer, search.remove_marks(search.ask(self._load(), query, language=language)))
 
     def explain(self, url: str, *, source: str | None = None) -> Explanation:
         """Says why a URL is or is not in the index, as the source sees it, or the one that decides.
@@ -246,3 +247,8 @@ class Project:
                 raise ConfigurationError("", "", text)
             raise _FAILURES.get(ended.returncode, exceptions.StoreError)(text)
         return ended.returncode, orjson.loads(ended.stdout), tuple(messages)
+
+
+def _list_names(names: Sequence[str] | str) -> list[str]:
+    """Names, each once; a text is one name, and not its letters."""
+    return [names] if isinstance(names, str) else list(dict.fromkeys(names))

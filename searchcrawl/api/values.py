@@ -102,12 +102,14 @@ class Hit:
 class Answer:
     """The answer to a search: ``total`` documents were found, ``hits`` are the ones that were asked for.
 
-    ``notes`` say why a query can find nothing, ``suggestion`` is one that finds something.
+    ``facet_names`` has the texts of ``[attributes.values]`` for values of facets that have one. ``notes`` say why a query
+    can find nothing, ``suggestion`` is one that finds something.
     """
 
     total: int
     hits: tuple[Hit, ...]
     facets: Mapping[str, Mapping[str, int]]
+    facet_names: Mapping[str, Mapping[str, str]]
     suggestion: str | None
     notes: tuple[str, ...]
 
