@@ -15,6 +15,8 @@ _LONG_MARKS: Final = re.compile(rf"[^\w\s\x00-\x7f]{{{_MOST_MARKS + 1},}}")
 #: They are not seen, and part no word: soft hyphen, word joiner, and the mark that begins some files.
 _UNSEEN: Final = "\u00ad\u2060\ufeff"
 _WITHOUT_UNSEEN: Final = str.maketrans(dict.fromkeys(_UNSEEN))
+#: Letters as a printer joins them, which PDF files have: ﬁ, and the forms of Arabic letters by their neighbours.
+_JOINED: Final = re.compile("[\ufb00-\ufdff\ufe70-\ufefc]+")
 #: Full-width and half-width forms, ligatures, and the forms of Arabic letters by their neighbours.
 _SHAPED: Final = re.compile("[\uf900-\ufaff\ufb00-\ufdff\ufe30-\uffef]+")
 # The leading bytes of its UTF-8 tell which characters a text has, at a tenth of the cost of a pattern. These
@@ -30,13 +32,16 @@ _DOTTED_I: Final = "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}".encode()
 
 
 def unify(text: str) -> str:
-    """The text with an accent in one character with its letter (NFC), and without what only a browser needs (&shy;)."""
+    """The text with an accent in one character with its letter (NFC), letters that are not joined, and no soft hyphens."""
     if text.isascii():
         return text
     if any(character in text for character in _UNSEEN):
         text = text.translate(_WITHOUT_UNSEEN)
     encoded = text.encode("utf-8", "replace")
-    return _compose(text, encoded, _read_leads(encoded))
+    leads = _read_leads(encoded)
+    if 0xEF in leads:
+        text = _JOINED.sub(_separate, text)
+    return _compose(text, encoded, leads)
 
 
 def simplify(text: str) -> tuple[str, bool]:
@@ -49,8 +54,12 @@ def simplify(text: str) -> tuple[str, bool]:
         text = text.replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "I")
     leads = _read_leads(encoded)
     if 0xEF in leads:
-        text = _SHAPED.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+        text = _SHAPED.sub(_separate, text)
     return _compose(text, encoded, leads), bool(leads & _CJK_LEADS or _RARE_IDEOGRAPH.search(encoded))
+
+
+def _separate(match: re.Match[str]) -> str:
+    return unicodedata.normalize("NFKC", match[0])
 
 
 def _read_leads(encoded: bytes) -> frozenset[int]:

@@ -29,6 +29,7 @@ PAGES = {
         "istalt",
     ],
     "قرأت الكتاب، ثم كتبت؟ نعم۔": ["الكتاب", '"الكتاب ثم"', "كتبت", "نعم"],
+    "ﺳﻼم ﻋﻠﻴﻜﻢ": ["سلام", "ﻋﻠﻴﻜﻢ", "عليكم"],
     "Zebra™ und ﬁnch, Emu℠ № 7": ["Zebra", "finch", "emu zebra"],
     "İstanbul ve DİYARBAKIR": ["İstanbul", "istanbul", "DİYARBAKIR", "diyarbakır", "İstanb*"],
     "I met Stan Bul": ['"Stan Bul"'],
