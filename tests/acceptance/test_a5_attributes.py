@@ -161,7 +161,7 @@ def test_a5_attributes_when_a_value_is_unreadable_then_its_document_is_indexed_w
     assert "size" not in FOUND["attributes"]["three.html"]
     # Once a run, in each of the two that read it; and how many there were.
     assert FOUND["log"].count("attribute size: no number, and left out: 'many'") == 2
-    assert FOUND["log"].count("attribute size: 1 values could not be read") == 2
+    assert FOUND["log"].count("attribute size: 1 value is left out, which could not be read") == 2
 
 
 def test_a5_attributes_when_nothing_or_only_a_header_changed_then_only_that_is_sent(tell: Tell) -> None:
