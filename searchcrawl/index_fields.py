@@ -111,7 +111,7 @@ FIELDS: Final = (
         has_whole_values=False,
         is_asked_for=False,
     ),
-    IndexField("content_length", Kind.NUMBER, "the size of the fetched body in bytes"),
+    IndexField("content_length", Kind.NUMBER, "the size of the fetched body in bytes, when the document was sent last"),
     IndexField(
         "crawl_version",
         Kind.NUMBER,
@@ -125,7 +125,7 @@ FIELDS: Final = (
         other_spellings=("lastmodifieddate", "lastmodified"),
     ),
     IndexField("first_seen", Kind.DATE, "when the URL was found first"),
-    IndexField("crawled_at", Kind.DATE, "when the document was fetched last"),
+    IndexField("crawled_at", Kind.DATE, "when the document was fetched before it was sent last"),
     IndexField(
         "anchor",
         Kind.TEXT,
