@@ -140,7 +140,7 @@ def test_crawl_when_values_of_attributes_cannot_be_read_then_those_of_all_proces
     ended = project.crawl()
 
     assert ended.exit_code == 0
-    assert "attribute price: 12 values could not be read" in project.log()
+    assert "attribute price: 12 values are left out, which could not be read" in project.log()
 
 
 def test_crawl_when_a_redirected_visit_loses_its_process_then_its_first_host_keeps_its_delay(
