@@ -6,7 +6,6 @@ import gzip
 import io
 import tarfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -181,6 +180,8 @@ class Run(NamedTuple):
     dates: dict[str, str]
     requested: list[str]
     versions: dict[str, int]
+    #: in the folder for temporary files
+    left: list[str]
 
 
 class Seen(NamedTuple):
@@ -214,7 +215,9 @@ def build(site: SiteProcess) -> None:
 
 def crawled(project: CrawlProject) -> Run:
     project.site.clear_log()
-    code = project.crawl().exit_code
+    temporary = project.folder / "temporary"
+    temporary.mkdir(exist_ok=True)
+    code = project.crawl(TMPDIR=str(temporary)).exit_code
     words = [word for *_, word in GOOD.values()] + [each for each in MEMBERS.values() if isinstance(each, str)]
     hits = {word: project.hits(word) for word in (*words, "escaped", "secret", "estragon")}
     return Run(
@@ -228,6 +231,7 @@ def crawled(project: CrawlProject) -> Run:
         {word: str(each[0].fields.get("last_modified")) for word, each in hits.items() if each},
         [each["path"] for each in project.site.log()],
         project.versions(),
+        [path.name for path in temporary.iterdir()],
     )
 
 
@@ -365,6 +369,4 @@ def test_b6_archive_when_a_rule_excludes_it_then_its_files_go_and_nothing_is_req
 
 
 def test_archives_when_the_crawl_is_over_then_no_folder_of_them_is_left(seen: Seen) -> None:
-    import tempfile
-
-    assert list(Path(tempfile.gettempdir()).glob("searchcrawl-archives-*")) == []
+    assert [run.left for run in seen if isinstance(run, Run)] == [[]] * 6
