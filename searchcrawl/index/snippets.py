@@ -78,7 +78,9 @@ def _choose_window(text: str, spans: Sequence[tuple[int, int]]) -> tuple[int, in
 def _count_characters(text: str, spans: Sequence[tuple[int, int]], first: int) -> int:
     limit = spans[first][0] + _WIDTH_CHARS - _LEAD_CHARS
     different: set[str] = set()
-    for left, right in spans[first:]:
+    # Not a copy of the rest: a passage may have thousands of hits, and each is tried as the first one.
+    for number in range(first, len(spans)):
+        left, right = spans[number]
         if right > limit:
             break
         different.add(text[left:right].lower())

@@ -123,7 +123,7 @@ def values(given: bytes) -> None:
     parse_number(text)
 
 
-@declare(*_WORDS, "\ue000", "\ue001", most=BODY)
+@declare(*_WORDS, "\ue000", "\ue001", most=BODY, grown=[lambda n: "\ue000a\ue001 " * n])
 def fields(given: bytes) -> None:
     text = given.decode("utf-8", "replace")
     cleaned = clean_fields({"title": text, "content": text, "attr_s": [text]})
