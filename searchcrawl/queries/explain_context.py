@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.codes import REFUSED, Code
+from searchcrawl.codes import REDIRECTS, REFUSED, Code
 from searchcrawl.duplicates.resolution import MAX_HOPS
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.items import ARCHIVE_ETAG
@@ -321,11 +321,20 @@ def _find_facts(transaction: Transaction, source_id: int | None, url: str) -> tu
     """The access URL, the display URL where ``url`` is one, and what is known of it."""
     if source_id is None:
         return url, None, None
-    facts = url_queries.find_facts(transaction, source_id, urls.key(url))
+    facts = _find_row(transaction, source_id, url)
     access_url = None if facts is not None else url_queries.find_shown_as(transaction, source_id, urls.key(url))
     if access_url is None:
         return url, None, facts
-    return access_url, url, url_queries.find_facts(transaction, source_id, urls.key(access_url))
+    return access_url, url, _find_row(transaction, source_id, access_url)
+
+
+def _find_row(transaction: Transaction, source_id: int, url: str) -> UrlFacts | None:
+    """What is known of a URL; its referrer has no code where it found the URL as a page and redirects elsewhere now."""
+    facts = url_queries.find_facts(transaction, source_id, urls.key(url))
+    if facts is None or facts.referrer_code not in REDIRECTS:
+        return facts
+    led = redirect_chain.find_redirects_before(transaction, facts.listed.url_id, limit=1)
+    return facts if led else replace(facts, referrer_code=None)
 
 
 def _find_trap(

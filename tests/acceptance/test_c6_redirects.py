@@ -211,3 +211,26 @@ def test_c6_redirects_when_links_lead_to_all_pages_of_a_loop_then_one_of_them_is
     for exit_code, found in codes:
         by_kind = {kind: sorted(found[f"{IN}/{name}"] for name in names if name.startswith(kind)) for kind in rings}
         assert (exit_code, by_kind) == (0, {"moved": [954, 963], "meta": [953, 953, 963]})
+
+
+def test_c6_redirects_when_the_page_that_found_another_leads_elsewhere_later_then_that_one_may_lead_to_it(
+    tmp_path: Path,
+) -> None:
+    with SiteProcess() as site:
+        site.set_page(IN, "/", page("start", "/hub.html"))
+        site.set_page(IN, "/hub.html", page("hub", "/old.html", "/new.html"))
+        site.set_page(IN, "/old.html", page("old"))
+        site.set_page(IN, "/new.html", page("new"))
+        project = new_project(tmp_path, site, **source(site, IN), lifecycle={"max_delete_percent": 100})
+        project.crawl()
+        _redirect(site, "hub.html", 301, "/new.html")
+        _redirect(site, "old.html", 301, "/hub.html")
+        for _ in range(2):
+            project.crawl()
+        codes = project.codes()
+        told = project.command("explain", site.url(IN, "/old.html"), "--json")
+
+    found = [step["detail"] for step in json.loads(told.stdout)["steps"] if step["step"] == "found"]
+    assert (codes[f"{IN}/hub.html"], codes[f"{IN}/old.html"]) == (954, 954)
+    assert project.indexed() == [f"{IN}/", f"{IN}/new.html"]
+    assert [detail.partition(",")[0] for detail in found] == [f"on {site.url(IN, '/hub.html')}"]

@@ -8,14 +8,15 @@ import orjson
 from sqlalchemy import ColumnElement, select
 
 from searchcrawl import urls as identity
-from searchcrawl.codes import REDIRECTS, Code
+from searchcrawl.codes import REDIRECTS
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.urls import outlink_table
 
 #: So many URLs that redirect to another are named.
 _MOST_LISTED: Final = 10
-_REDIRECTING: Final = sorted(REDIRECTS | {int(Code.REDIRECT_LOOP)})
+#: A row with 963 leads nowhere: the links that it has are those of an earlier page.
+_REDIRECTING: Final = sorted(REDIRECTS)
 
 
 def find_redirects_before(transaction: Transaction, url_id: int, *, limit: int) -> list[str]:
@@ -29,11 +30,16 @@ def find_redirects_before(transaction: Transaction, url_id: int, *, limit: int) 
             .where(urls.c.id == url_id, referrer.c.code.in_(_REDIRECTING))
         )
         row = transaction.execute(query).one_or_none()
-        if row is None or row.url in found:
+        if row is None or row.url in found or not leads_to(transaction, row.id, url_id):
             break
         url_id = row.id
         found.append(row.url)
     return found
+
+
+def leads_to(transaction: Transaction, redirecting_id: int, url_id: int) -> bool:
+    """Whether the row that redirects does so to this one: it may have found it as a page, before."""
+    return outlink_table.load(transaction, [redirecting_id]).get(redirecting_id) == [url_id]
 
 
 def find_target(transaction: Transaction, source_id: int, url: str) -> str | None:

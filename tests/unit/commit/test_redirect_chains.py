@@ -46,7 +46,10 @@ def chain_of(database: Database, length: int, *, code: int = Code.MOVED) -> int:
                 referrer_id=referrer,
                 code=code if number < length else 0,
             )
-            referrer = url_table.add(transaction, source, [row], 0)[row.key]
+            found = url_table.add(transaction, source, [row], 0)[row.key]
+            if referrer is not None:
+                outlink_table.store(transaction, {referrer: [found]}, {})
+            referrer = found
     assert referrer is not None
     return referrer
 
@@ -88,13 +91,37 @@ def test_redirect_when_an_ordinary_page_links_to_it_then_the_count_begins_there(
     assert found.code == Code.MOVED
 
 
-def visited(database: Database, number: int, target: int | None) -> int:
+def point(database: Database, url_id: int, code: int, targets: list[int]) -> None:
+    """What the last visit of a row found."""
+    with database.write_once() as transaction:
+        outlink_table.store(transaction, {url_id: targets}, {})
+        transaction.execute(update(schema.urls).where(schema.urls.c.id == url_id).values(code=code))
+
+
+def test_redirect_when_the_page_that_found_it_redirects_elsewhere_now_then_no_loop(database: Database) -> None:
+    found_by = visited(database, 0, None)
+    last = visited(database, 1, None, referrer=found_by)
+    point(database, found_by, Code.MOVED, [visited(database, 2, None)])
+
+    assert moved(database, last, 1, hop(0)).code == Code.MOVED
+
+
+def test_redirect_when_it_leads_to_a_page_that_was_a_loop_then_its_links_of_before_are_no_redirect(
+    database: Database,
+) -> None:
+    last, old = visited(database, 1, None), visited(database, 0, None)
+    point(database, old, Code.REDIRECT_LOOP, [last])
+
+    assert moved(database, last, 1, hop(0)).code == Code.MOVED
+
+
+def visited(database: Database, number: int, target: int | None, *, referrer: int | None = None) -> int:
     """A row that was found by a link, and redirected to that of another number at its visit; None: it was not visited."""
     with database.write_once() as transaction:
         source = run_table.find_or_add_source(transaction, "example")
         host = host_table.find_or_add(transaction, ["www.example.org:80"])["www.example.org:80"]
         code = 0 if target is None else int(Code.MOVED)
-        row = NewUrl(key=urls.key(hop(number)), url=hop(number), host_id=host, depth=0, referrer_id=None, code=code)
+        row = NewUrl(key=urls.key(hop(number)), url=hop(number), host_id=host, depth=0, referrer_id=referrer, code=code)
         url_id = url_table.add(transaction, source, [row], 0)[row.key]
         if target is not None:
             outlink_table.store(transaction, {url_id: [target]}, {})
