@@ -7,6 +7,7 @@ from scrapy.crawler import Crawler
 from searchcrawl.changed_copy import copy_with
 from searchcrawl.documents.digests import compute_body_digest, compute_fields_digest
 from searchcrawl.html.metas import list_robots_tags
+from searchcrawl.html.reading_headers import describe_reading
 from searchcrawl.items import Document, Page
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.run import Run
@@ -34,6 +35,7 @@ class BodyDigestPipeline:
             robots_tags=",".join(list_robots_tags(item.headers)),
             canonical=canonical or "",
             attributes=self._attributes.join_headers(item.headers) if self._attributes is not None else "",
+            reading=describe_reading(item.body, item.headers, item.mimetype),
             refusal=item.refusal,
         )
         return copy_with(item, body_digest=digest)

@@ -14,15 +14,22 @@ _SHA256_BYTES: Final = 32
 
 
 def compute_body_digest(
-    body: bytes, *, robots_tags: str = "", canonical: str = "", attributes: str = "", refusal: str | None = None
+    body: bytes,
+    *,
+    robots_tags: str = "",
+    canonical: str = "",
+    attributes: str = "",
+    reading: str = "",
+    refusal: str | None = None,
 ) -> bytes:
     """The sha256 of a body, and of everything else that decides what is made of these bytes.
 
-    These are the X-Robots-Tag headers, the canonical link, the headers that become attributes, and the rule of the
-    index filter that refuses the document. So a page is read again when another rule refuses it, or none does any more.
+    These are the X-Robots-Tag headers, the canonical link, the headers that become attributes, those that say how to read
+    the bytes otherwise than they say themselves, and the rule of the index filter that refuses the document. So a page is read again when another rule refuses it, or none does any more.
     """
     digest = hashlib.sha256(body)
-    for label, text in ((b"\0", robots_tags), (b"\0canonical ", canonical), (b"\0attributes ", attributes)):
+    parts = (b"\0", robots_tags), (b"\0canonical ", canonical), (b"\0attributes ", attributes), (b"\0reading ", reading)
+    for label, text in parts:
         if text:
             digest.update(label + text.encode("utf-8", "surrogateescape"))
     if refusal is not None:

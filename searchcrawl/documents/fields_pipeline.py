@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -11,8 +10,9 @@ from scrapy.crawler import Crawler
 
 from searchcrawl.changed_copy import copy_with
 from searchcrawl.documents.language import choose_declared, detect_language
+from searchcrawl.html.reading_headers import LANGUAGE_TAG, read_content_language
 from searchcrawl.index_fields import SUFFIXES
-from searchcrawl.items import Document, Guess, Headers, Page
+from searchcrawl.items import Document, Guess, Page
 from searchcrawl.rules.attribute_values import AttributeMap, Value
 from searchcrawl.run import Run
 from searchcrawl.sources.attribute_table import FIXED
@@ -28,7 +28,6 @@ _SEPARATORS: Final[Mapping[str, str | None]] = {
     "subject": ", ",
     "language": None,
 }
-_LANGUAGE_TAG: Final = re.compile(r"[a-z]{2,8}(?:-[a-z0-9]{1,8})*")
 _MAX_DESCRIPTION_CHARS: Final = 250
 _MAX_SHOWN_CHARS: Final = 100
 
@@ -80,7 +79,7 @@ def complete_page(
     """
     if attributes is not None:
         page = _add_attributes(page, document, attributes)
-    page = _add_language(page, _read_content_language(document.headers), languages)
+    page = _add_language(page, read_content_language(document.headers), languages)
     if attributes is not None and attributes.desc_fallback and not page.description and page.text:
         page = copy_with(page, description=_cut_beginning(page.text))
     return page
@@ -108,7 +107,7 @@ def _add_attributes(page: Page, document: Document, attributes: AttributeMap) ->
     for attribute, several in values.items():
         if attribute == "language":
             tag = str(several[0]).replace("_", "-").lower()
-            if _LANGUAGE_TAG.fullmatch(tag):
+            if LANGUAGE_TAG.fullmatch(tag):
                 filled["language"] = tag
             else:
                 _report_unreadable(attributes, attribute, tag, document.base_url)
@@ -132,13 +131,6 @@ def _report_unreadable(attributes: AttributeMap, attribute: str, text: str, url:
             "attribute %s: no %s, and left out: %r (%s); further values are only counted",
             attribute, kind, text[:_MAX_SHOWN_CHARS], url,
         )  # fmt: skip
-
-
-def _read_content_language(headers: Headers) -> str:
-    """The one language of Content-Language; several are the languages of the readers, not of the text."""
-    values = [value for name, value in headers if name.lower() == b"content-language"]
-    tag = b",".join(values).decode("latin-1").strip().replace("_", "-").lower()
-    return tag if _LANGUAGE_TAG.fullmatch(tag) else ""
 
 
 def _cut_beginning(text: str) -> str:

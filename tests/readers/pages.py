@@ -15,6 +15,7 @@ from searchcrawl.exceptions import ConversionFailed, DocumentError
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.password_field import has_password_field
 from searchcrawl.html.raw_refresh import find_raw_refresh
+from searchcrawl.html.reading_headers import describe_reading
 from searchcrawl.html.shell import has_scripts, read_shell
 from searchcrawl.html.text_rules import TextRules
 from searchcrawl.login.form import FormSettings, LoginFailed, fill_form
@@ -118,7 +119,9 @@ def page(body: bytes) -> None:
     again = convert_html_again(body, _CONTEXT, converted.text)
     assert again in {None, replace(converted, links=(), malformed=(), whole="", whole_digest="")}
     HTML.choose_place(body)
-    compute_body_digest(body, robots_tags=converted.title, canonical=converted.canonical or "")
+    told = ((b"Content-Type", b"text/html; charset=koi8-r"), (b"Content-Language", body[:33]))
+    reading = describe_reading(body, told, "text/html")
+    compute_body_digest(body, robots_tags=converted.title, canonical=converted.canonical or "", reading=reading)
     compute_fields_digest(converted, known=body[:33])
 
 

@@ -44,6 +44,45 @@ def test_body_digest_when_a_page_names_itself_as_canonical_then_is_that_of_a_pag
     assert digests[0] == digests[1] != digests[2]
 
 
+HTML = "text/html"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "mimetype", "counts"),
+    [
+        ("plain", "text/html; charset=iso-8859-1", HTML, False),
+        ("café", "text/html", HTML, False),
+        ("café", "text/html; charset=utf-8", HTML, False),
+        ("café", "text/html; charset=no-such-one", HTML, False),
+        ("café", "text/html; charset=iso-8859-1", HTML, True),
+        ("<meta charset=latin1>café", "text/html; charset=iso-8859-1", HTML, False),
+        ("<meta charset=latin1>café", "text/html; charset=utf-8", HTML, True),
+        ("plain", "text/plain", "text/plain", True),
+        ("plain", "application/pdf", "application/pdf", False),
+    ],
+)
+def test_body_digest_when_headers_say_what_the_bytes_say_too_then_is_that_of_before(
+    body: str, content_type: str, mimetype: str, counts: bool
+) -> None:
+    headers = ((b"Content-Type", content_type.encode()),)
+    document = replace(factories.document(), body=body.encode(), headers=headers, mimetype=mimetype)
+
+    found = BodyDigestPipeline(None).process_item(document)
+
+    assert (getattr(found, "body_digest", None) != compute_body_digest(body.encode())) is counts
+
+
+def test_body_digest_when_the_header_names_another_language_then_is_another() -> None:
+    document = factories.document()
+    found = [
+        BodyDigestPipeline(None).process_item(replace(document, headers=((b"Content-Language", value),)))
+        for value in (b"de", b"fr", b"de, fr", b"")
+    ]
+
+    digests = [getattr(item, "body_digest", None) for item in found]
+    assert (len(set(digests)), digests[2]) == (3, digests[3])
+
+
 def test_fields_digest_when_a_document_was_not_read_then_is_left_out() -> None:
     unread = replace(factories.document(), page=None)
 
