@@ -25,7 +25,8 @@ def compute_body_digest(
     """The sha256 of a body, and of everything else that decides what is made of these bytes.
 
     These are the X-Robots-Tag headers, the canonical link, the headers that become attributes, those that say how to read
-    the bytes otherwise than they say themselves, and the rule of the index filter that refuses the document. So a page is read again when another rule refuses it, or none does any more.
+    the bytes otherwise than they say themselves, and the rule of the index filter that refuses the document. So a page is
+    read again when another rule refuses it, or none does any more.
     """
     digest = hashlib.sha256(body)
     parts = (b"\0", robots_tags), (b"\0canonical ", canonical), (b"\0attributes ", attributes), (b"\0reading ", reading)
