@@ -48,6 +48,11 @@ OUT_OF_QUARANTINE: Final = case(
     (documents.c.segment.is_not(None), int(DocumentState.CACHED)),
     else_=int(DocumentState.RECORD_LOST),
 )
+#: The index has it as it is, or is about to, also where its removal waits.
+HELD_AS_IT_IS: Final = and_(
+    documents.c.state == int(DocumentState.QUARANTINED), documents.c.held_state == int(DocumentState.PRESENT)
+)
+AS_IT_IS: Final = or_(documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.SENDING)]), HELD_AS_IT_IS)
 #: Documents whose removal an operator rejected for what good content says nothing about: another page is indexed in
 #: their place (909, 956, 964), or nothing names them any more.
 _REJECTED_FOR_OTHERS: Final = and_(
@@ -158,6 +163,8 @@ _CONFIRM: Final = (
         ),
         rendered=bindparam("new_rendered"),
         state=case(
+            # The page is back, and has another value than the index.
+            (and_(bindparam("send_again") == 1, HELD_AS_IT_IS, _IS_GOOD), int(DocumentState.CACHED)),
             # The page is back: the removal in quarantine is dropped.
             (and_(documents.c.state == int(DocumentState.QUARANTINED), _IS_GOOD), OUT_OF_QUARANTINE),
             # The document was removed, or is being removed, and the cache has its record: it is sent again.
@@ -311,35 +318,39 @@ def process_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
 def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     """Sends documents again whose indexed values have changed and whose record has not (a new depth, another copy).
 
-    Returns the ids of those without a record: their pages have to be fetched again.
+    Those that are to leave the index, or whose removal waits, are sent once they are to stay after all. Returns the ids of
+    those without a record: their pages have to be fetched again.
     """
     wanted: list[int] = []
     for part in split(url_ids):
         rows = transaction.execute(
             update(documents)
-            .where(
-                documents.c.url_id.in_(part),
-                documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.SENDING)]),
-                documents.c.leaving == 0,
-            )
+            .where(documents.c.url_id.in_(part), AS_IT_IS)
             .values(
                 state=case(
-                    (documents.c.segment.is_(None), int(DocumentState.RECORD_LOST)), else_=int(DocumentState.CACHED)
+                    (documents.c.state == int(DocumentState.QUARANTINED), documents.c.state),
+                    (documents.c.segment.is_(None), int(DocumentState.RECORD_LOST)),
+                    else_=int(DocumentState.CACHED),
                 ),
+                held_state=case((HELD_AS_IT_IS, int(DocumentState.CACHED)), else_=documents.c.held_state),
                 indexed_version=MAYBE_INDEXED,
                 batch_id=None,
             )
-            .returning(documents.c.url_id, documents.c.state)
+            .returning(documents.c.url_id, documents.c.state, documents.c.leaving)
         )
-        wanted += [url_id for url_id, state in rows if state == DocumentState.RECORD_LOST]
+        # Nobody fetches a page that is gone for the sake of its depth.
+        wanted += [row.url_id for row in rows if row.state == DocumentState.RECORD_LOST and not row.leaving]
     return wanted
 
 
 def count_waiting(transaction: Transaction, source_id: int) -> tuple[int, int]:
-    """How many documents are cached and in no delivery yet, and how many decoded bytes they have."""
+    """How many documents are to be put into the next delivery, and how many decoded bytes they have."""
     row = transaction.execute(
         select(func.count(), func.coalesce(func.sum(documents.c.content_length), 0)).where(
-            _PENDING, documents.c.source_id == source_id, documents.c.state == int(DocumentState.CACHED)
+            _PENDING,
+            documents.c.source_id == source_id,
+            documents.c.state == int(DocumentState.CACHED),
+            documents.c.leaving == int(Leaving.NO),
         )
     ).one()
     return int(row[0]), int(row[1])

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import ColumnElement, and_, or_, select, true
 
 from searchcrawl.codes import Code
+from searchcrawl.store.documents.document_table import AS_IT_IS
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import unindexed
@@ -75,15 +76,14 @@ def find_sample(transaction: Transaction, source_id: int, types: Collection[str]
 def find_sent(
     transaction: Transaction, source_id: int, types: Collection[str] | None, *, after: int
 ) -> list[SampledDocument]:
-    """The next documents with a record by rising id that were sent, or are being sent."""
+    """The next documents with a record by rising id that were sent, or are being sent; their removal may wait."""
     query = (
         select(*_COLUMNS)
         .select_from(documents.join(urls, documents.c.url_id == urls.c.id))
         .where(
             unindexed(documents.c.source_id) == source_id,
             documents.c.url_id > after,
-            documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.SENDING)]),
-            documents.c.leaving == 0,
+            AS_IT_IS,
             documents.c.segment.is_not(None),
             _is_of(types),
         )

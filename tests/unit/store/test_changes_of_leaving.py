@@ -1,0 +1,163 @@
+"""Values that change while a document is to leave the index, or its removal waits: they go out if it stays (B7, L3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from searchcrawl.store.batches import batch_table, removal_table, resend_table
+from searchcrawl.store.documents import document_table, sample_table
+from searchcrawl.store.documents.document_table import Confirmed
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.states import DocumentState, Leaving
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, states, store
+
+CACHED, QUARANTINED, PRESENT = DocumentState.CACHED, DocumentState.QUARANTINED, DocumentState.PRESENT
+RECORD_LOST = DocumentState.RECORD_LOST
+
+
+def present(database: Database) -> list[int]:
+    """A document in the index."""
+    ids = add(database, ["a"])
+    store(database, ids)
+    with database.write_once() as transaction:
+        batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
+        assert batch is not None
+        batch_table.note_accepted(transaction, batch, ids)
+    return ids
+
+
+def leave(database: Database, ids: list[int]) -> None:
+    """Its page is gone."""
+    with database.write_once() as transaction:
+        document_table.mark_evidence(transaction, ids, "404")
+
+
+def hold(database: Database, ids: list[int]) -> None:
+    """The run ends, and the removal waits."""
+    with database.write_once() as transaction:
+        removal_table.quarantine(transaction, ids, 7)
+
+
+def change(database: Database, ids: list[int]) -> list[int]:
+    """It has another depth now; returns what is to be fetched."""
+    with database.write_once() as transaction:
+        return document_table.send_again(transaction, ids)
+
+
+def come_back(database: Database, ids: list[int], *, send_again: bool = False) -> None:
+    """Its page is there again, as it was."""
+    with database.write_once() as transaction:
+        document_table.confirm(transaction, [Confirmed(url_id=url_id, send_again=send_again) for url_id in ids])
+
+
+def lose_record(database: Database, ids: list[int]) -> None:
+    with database.write_once() as transaction:
+        batch_table.forget_segment(transaction, SOURCE, document(database, ids[0]).segment)
+
+
+def reject(database: Database, ids: list[int]) -> None:
+    with database.write_once() as transaction:
+        removal_table.reject(transaction, ids)
+
+
+@pytest.mark.parametrize("back", [come_back, reject])
+@pytest.mark.parametrize("steps", [(leave, change, hold), (leave, hold, change)], ids=["before", "after"])
+def test_held_when_a_value_changed_then_it_is_sent_once_the_document_stays(
+    database: Database,
+    steps: tuple[Callable[[Database, list[int]], object], ...],
+    back: Callable[[Database, list[int]], None],
+) -> None:
+    ids = present(database)
+    for step in steps:
+        step(database, ids)
+    assert states(database, ids) == [QUARANTINED]
+
+    back(database, ids)
+
+    assert states(database, ids) == [CACHED]
+
+
+def test_held_when_nothing_changed_then_nothing_is_sent_once_the_document_stays(database: Database) -> None:
+    ids = present(database)
+    leave(database, ids)
+    hold(database, ids)
+
+    come_back(database, ids)
+
+    assert states(database, ids) == [PRESENT]
+
+
+def test_held_when_the_visit_that_finds_it_again_finds_another_value_then_it_is_sent(database: Database) -> None:
+    ids = present(database)
+    leave(database, ids)
+    hold(database, ids)
+
+    come_back(database, ids, send_again=True)
+
+    assert states(database, ids) == [CACHED]
+
+
+def test_leaving_when_a_value_changed_then_nothing_is_sent_until_it_stays(database: Database) -> None:
+    ids = present(database)
+    leave(database, ids)
+    change(database, ids)
+
+    with database.write_once() as transaction:
+        before = document_table.count_waiting(transaction, SOURCE)
+        assert batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS) is None
+    come_back(database, ids)
+    with database.write_once() as transaction:
+        after = document_table.count_waiting(transaction, SOURCE)
+
+    assert (before[0], after[0]) == (0, 1)
+    assert document(database, ids[0]).leaving == Leaving.NO
+
+
+@pytest.mark.parametrize("steps", [(leave,), (leave, hold)], ids=["leaving", "held"])
+def test_leaving_when_its_record_is_gone_too_then_its_page_is_fetched_only_if_it_stays(
+    database: Database, steps: tuple[Callable[[Database, list[int]], None], ...]
+) -> None:
+    ids = present(database)
+    lose_record(database, ids)
+    for step in steps:
+        step(database, ids)
+
+    wanted = change(database, ids)
+    come_back(database, ids)
+
+    assert wanted == []
+    with database.read_once() as transaction:
+        assert document_table.find_lost(transaction, ids) == set(ids)
+    assert states(database, ids) == [RECORD_LOST]
+
+
+def test_held_when_it_was_sent_again_with_the_new_value_then_once_is_enough(database: Database) -> None:
+    ids = present(database)
+    leave(database, ids)
+    hold(database, ids)
+    change(database, ids)
+    with database.write_once() as transaction:
+        resend_table.begin(transaction, SOURCE, NOW_MS + 5)
+        sealed = resend_table.seal(transaction, SOURCE, 1, NOW_MS + 5, after=0, max_bytes=1_000_000)
+        assert sealed is not None
+        batch_table.note_accepted(transaction, sealed.batch, ids)
+
+    come_back(database, ids)
+
+    assert states(database, ids) == [PRESENT]
+
+
+def test_common_text_when_a_removal_waits_then_the_document_is_looked_at_as_well(database: Database) -> None:
+    ids = present(database)
+    leave(database, ids)
+    hold(database, ids)
+
+    with database.read_once() as transaction:
+        found = sample_table.find_sent(transaction, SOURCE, None, after=0)
+    change(database, ids)
+    with database.read_once() as transaction:
+        again = sample_table.find_sent(transaction, SOURCE, None, after=0)
+
+    assert ([row.url_id for row in found], again) == (ids, [])
