@@ -10,13 +10,14 @@ from searchcrawl.convert.build_page import build_page
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, ConversionContext, Converter, run_in_process
 from searchcrawl.exceptions import ConversionFailed, InvalidUrl
 from searchcrawl.html.file_name import find_file_name
+from searchcrawl.html.links import MAX_MALFORMED, MAX_SHOWN
 from searchcrawl.items import Link, Page
 from searchcrawl.rules.archives import MARK, MAX_DEPTH
 from searchcrawl.urls import resolve
 
 
 def convert_archive(body: bytes, context: ConversionContext) -> Page:
-    """A page without text, whose links are the files in the archive.
+    """A page without text, whose links are the files in the archive; what leads out of it counts as malformed.
 
     Raises ConversionFailed: 903 for a broken archive, 904 beyond a limit.
     """
@@ -27,12 +28,13 @@ def convert_archive(body: bytes, context: ConversionContext) -> Page:
     found: dict[str, None] = {}
     malformed = []
     for member in list_members(body, find_file_name(context.headers, own_url)):
-        url = f"{own_url}{MARK}{member.path}"
         try:
-            found[resolve(url)] = None
+            if member.leads_out:
+                raise InvalidUrl(member.path)
+            found[resolve(f"{own_url}{MARK}{member.path}")] = None
         except InvalidUrl:
-            malformed.append(url)
-    return build_page(context, text="", links=[Link(url) for url in found], malformed=malformed[:10])
+            malformed.append(f"{MARK}{member.path}"[:MAX_SHOWN])
+    return build_page(context, text="", links=[Link(url) for url in found], malformed=malformed[:MAX_MALFORMED])
 
 
 ARCHIVE: Final = Converter(

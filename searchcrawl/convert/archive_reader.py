@@ -58,13 +58,15 @@ _UNPACKERS: Final[Mapping[str | None, Callable[[IO[bytes]], Any]]] = {
 class Member(NamedTuple):
     """A file in an archive: its path as it stands in a URL, its size, and how it is opened; None: it needs a password.
 
-    ``modified`` is when it was changed, as HTTP writes dates; empty where that is not known.
+    ``modified`` is when it was changed, as HTTP writes dates; empty where that is not known. What ``leads_out`` of the
+    archive, by its path, is not unpacked.
     """
 
     path: str
     size: int
     open: Callable[[], IO[bytes]] | None
     modified: str = ""
+    leads_out: bool = False
 
 
 class Kept(NamedTuple):
@@ -111,6 +113,8 @@ def unpack(body: bytes, name: str, folder: str) -> tuple[dict[str, Kept], int]:
     """
     limits, kept = _Limits(len(body)), dict[str, Kept]()
     for number, member in enumerate(list_members(body, name)):
+        if member.leads_out:
+            continue
         kept[member.path] = Kept(None, member.modified)
         if member.open is None:
             continue
@@ -162,10 +166,9 @@ def _list_all(body: bytes, name: str, limits: _Limits) -> Iterator[Member]:
         yield from _list_tar(unpack(io.BytesIO(body)))
         return
     stem = next((name[: -len(ending)] for ending in ENDINGS if name.lower().endswith(ending)), name)
-    path = _build_path(stem or "file")
-    if path is not None:
-        # Damaged bytes may be those of a tar archive: it is read to its end before it counts as one file.
-        yield Member(path, _measure(unpack(io.BytesIO(body)), limits), lambda: unpack(io.BytesIO(body)))
+    # Damaged bytes may be those of a tar archive: it is read to its end before it counts as one file.
+    size = _measure(unpack(io.BytesIO(body)), limits)
+    yield _build_member(stem or "file", size, lambda: unpack(io.BytesIO(body)))
 
 
 def _begins_tar(block: bytes) -> bool:
@@ -189,12 +192,12 @@ def _measure(file: IO[bytes], limits: _Limits) -> int:
 def _list_zip(body: bytes) -> Iterator[Member]:
     with _open_zip(body) as archive:
         for info in archive.infolist():
-            path = None if info.is_dir() or _is_link(info) else _build_path(_read_name(info))
-            if path is None:
+            if info.is_dir() or _is_link(info):
                 continue
             is_open = not info.flag_bits & _ENCRYPTED
             opener = partial(archive.open, info) if is_open else None
-            yield Member(path, info.file_size, opener, _write_date(partial(_read_seconds, info)))
+            modified = _write_date(partial(_read_seconds, info))
+            yield _build_member(_read_name(info), info.file_size, opener, modified)
 
 
 def _is_link(info: zipfile.ZipInfo) -> bool:
@@ -248,9 +251,9 @@ def _list_tar(file: IO[bytes]) -> Iterator[Member]:
     with tarfile.open(fileobj=file, mode="r:") as archive:
         for info in archive:
             # Links lead nowhere: what they name is a file of its own, or not in the archive.
-            path = _build_path(info.name) if info.isreg() else None
-            if path is not None:
-                yield Member(path, info.size, partial(_extract, archive, info), _write_date(partial(float, info.mtime)))
+            if info.isreg():
+                modified = _write_date(partial(float, info.mtime))
+                yield _build_member(info.name, info.size, partial(_extract, archive, info), modified)
         # The library takes any broken header for the end. What is cut or damaged must not look like one with fewer files.
         file.seek(archive.offset)
         end = file.read(2 * _BLOCK_BYTES)
@@ -272,12 +275,11 @@ def _write_date(read_seconds: Callable[[], float]) -> str:
         return ""
 
 
-def _build_path(name: str) -> str | None:
-    """The path of a member as it stands in a URL; None for one that leads out of the archive."""
+def _build_member(name: str, size: int, opener: Callable[[], IO[bytes]] | None, modified: str = "") -> Member:
+    """A file by its name in the archive; one whose name is none leads out of it as well."""
     parts = [part for part in name.replace("\\", "/").split("/") if part not in {"", "."}]
-    if not parts or ".." in parts:
-        return None
-    return _quote("/".join(parts).encode("utf-8", "surrogateescape"))
+    path = _quote("/".join(parts).encode("utf-8", "surrogateescape"))
+    return Member(path, size, opener, modified, leads_out=not parts or ".." in parts)
 
 
 def _spell(path: str) -> str:

@@ -25,8 +25,9 @@ _PLAIN: Final = re.compile(r"[\w~-][\w~.-]*+(?:/[\w~-][\w~.-]*+)*+/?+(?:\?[\w~.=
 _PLAIN_HOST: Final = re.compile(r"https?://(?!xn--)[a-z][a-z0-9-]*+(?:\.(?!xn--)[a-z][a-z0-9-]*+)*+/")
 _SCHEMES: Final = ("http://", "https://")
 _SKIPPED: Final = ("javascript:", "mailto:", "data:", "tel:")
-_MAX_MALFORMED: Final = 10
-_MAX_SHOWN: Final = 200
+#: Of links that are no URLs so many are named, and so much of each.
+MAX_MALFORMED: Final = 10
+MAX_SHOWN: Final = 200
 #: So many texts of a page for one target.
 _MOST_TEXTS_OF_LINK: Final = 3
 
@@ -150,8 +151,8 @@ def extract_links(references: Iterable[Reference], resolver: Resolver) -> PageLi
         if target is None:
             target = resolver.resolve(reference)
             if target is None:
-                if len(malformed) < _MAX_MALFORMED and resolver.is_malformed(reference):
-                    malformed[reference[:_MAX_SHOWN]] = None
+                if len(malformed) < MAX_MALFORMED and resolver.is_malformed(reference):
+                    malformed[reference[:MAX_SHOWN]] = None
                 continue
             if len(targets) >= MAX_LINKS and target not in targets:
                 break

@@ -236,6 +236,15 @@ def test_file_when_a_link_spells_it_as_browsers_do_then_it_is_the_same_file(name
         assert list(kept) == [found[1]]
 
 
+@pytest.mark.parametrize("make", [make_zip, make_tar])
+@pytest.mark.parametrize("name", ["../out.txt", "a/../../out.txt", "..\\out.txt", "."])
+def test_archive_when_a_file_leads_out_of_it_then_is_told(make: Callable[[dict[str, bytes]], bytes], name: str) -> None:
+    page = convert_archive(make({"a.txt": b"x", name: b"y"}), ConversionContext(url="http://a.test/a.zip"))
+
+    assert [link.url for link in page.links] == ["http://a.test/a.zip!/a.txt"]
+    assert page.malformed == (f"!/{name.strip('.') and name.replace(chr(92), '/')}",)
+
+
 def test_archive_when_redirects_led_to_it_then_its_files_are_called_by_its_row() -> None:
     context = ConversionContext(url="http://cdn.test/x9.gz?key=1", row_url="http://a.test/notes.txt.gz")
 
