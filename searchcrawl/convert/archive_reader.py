@@ -24,6 +24,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from searchcrawl.codes import Code
 from searchcrawl.convert.detection import BZIP2, GZIP, XZ, detect
+from searchcrawl.convert.zip_names import read_names
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.rules.archives import ENDINGS, MARK, TAR_ENDINGS
 
@@ -191,28 +192,19 @@ def _measure(file: IO[bytes], limits: _Limits) -> int:
 
 def _list_zip(body: bytes) -> Iterator[Member]:
     with _open_zip(body) as archive:
-        for info in archive.infolist():
+        members = archive.infolist()
+        for info, name in zip(members, read_names(members), strict=True):
             if info.is_dir() or _is_link(info):
                 continue
             is_open = not info.flag_bits & _ENCRYPTED
             opener = partial(archive.open, info) if is_open else None
             modified = _write_date(partial(_read_seconds, info))
-            yield _build_member(_read_name(info), info.file_size, opener, modified)
+            yield _build_member(name, info.file_size, opener, modified)
 
 
 def _is_link(info: zipfile.ZipInfo) -> bool:
     """Whether a member is a link, as in a tar archive: its content is the path that it leads to."""
     return info.create_system == _UNIX and stat.S_ISLNK(info.external_attr >> _MODE_SHIFT)
-
-
-def _read_name(info: zipfile.ZipInfo) -> str:
-    """The name of a member: many programs write UTF-8 without saying so."""
-    if info.flag_bits & _UTF_8 or info.filename.isascii():
-        return info.filename
-    try:
-        return info.filename.encode("cp437").decode("utf-8")
-    except UnicodeError:
-        return info.filename
 
 
 def _read_seconds(info: zipfile.ZipInfo) -> float:

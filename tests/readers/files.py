@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import zipfile
 from dataclasses import replace
 from typing import Final
 
@@ -15,6 +16,7 @@ from searchcrawl.convert.document_converter import DOCUMENTS, convert_document
 from searchcrawl.convert.file_properties import read_ole_properties, read_rtf_properties
 from searchcrawl.convert.mail_text import hide_html, simplify_mail
 from searchcrawl.convert.xml_converter import convert_xml
+from searchcrawl.convert.zip_names import read_names
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.rules.archives import is_called_archive, list_archives, split_path
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
@@ -86,6 +88,18 @@ def archive(body: bytes) -> None:
     is_called_archive(body[:2_000].decode("latin-1"))
     list_archives(body.decode("latin-1"))
     split_path(body.decode("latin-1"))
+
+
+@declare(
+    *("a.txt\n", "\n", b"gr\x94\xe1e\n", b"up\x09\0\x01{n}", b"\0\0\0\0", b"\x83e\x83X", *ODD_BYTES),
+    most=BODY,
+    grown=[lambda n: "größe\n" * n, lambda n: "up\0\0" * n, lambda n: "größe" * n, lambda n: "\n" * n],
+)
+def names_of_zip(body: bytes) -> None:
+    members = [zipfile.ZipInfo(line.decode("cp437")) for line in body.split(b"\n")]
+    for member in members[:2]:
+        member.extra = body
+    read_names(members)
 
 
 @declare(

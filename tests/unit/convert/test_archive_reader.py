@@ -267,22 +267,6 @@ def test_members_when_a_password_is_needed_then_cannot_be_opened() -> None:
     assert member.open is None
 
 
-@pytest.mark.parametrize(
-    ("written", "path"), [("Grüße.txt", "Gr%C3%BC%C3%9Fe.txt"), ("日本.txt", "%E6%97%A5%E6%9C%AC.txt")]
-)
-def test_zip_when_names_are_utf8_without_saying_so_then_are_read_as_such(written: str, path: str) -> None:
-    name = written.encode()
-    packed = make_zip({"x" * len(name): b"one"}).replace(b"x" * len(name), name)
-
-    assert [member.path for member in list_members(packed, "x.zip")] == [path]
-
-
-def test_zip_when_names_are_no_utf8_then_have_the_usual_encoding() -> None:
-    packed = make_zip({"xxx.txt": b"one"}).replace(b"xxx", "größe"[1:4].encode("cp437"))
-
-    assert [member.path for member in list_members(packed, "x.zip")] == ["r%C3%B6%C3%9F.txt"]
-
-
 def test_zip_when_it_has_a_link_then_that_is_no_file() -> None:
     packed = io.BytesIO(make_zip({"a.txt": b"one"}))
     with zipfile.ZipFile(packed, "a") as archive:
