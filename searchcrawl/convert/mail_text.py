@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 import re
+import string
 import struct
 from collections.abc import Iterator
 from email.errors import HeaderParseError
@@ -41,6 +42,7 @@ _SAID: Final = re.compile(
     rb"^((?:subject|from|to|cc|date):[^\n]*+(?:\n[ \t][^\n]*+)*+)\n?", re.IGNORECASE | re.MULTILINE
 )
 _MOST_SAID: Final = 10
+_CODED_BYTES: Final = string.ascii_letters.encode() + string.digits.encode() + b"+/=" + string.whitespace.encode()
 _LINE_END: Final = re.compile(rb"(--)?[ \t]*+\r?(?:\n|\Z)")
 _WRITTEN: Final = b"Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n"
 
@@ -208,28 +210,49 @@ class _Mail:
 
     def _read_text(self, part: _Part) -> str | None:
         """The text of a part; None for one that the library reads as well."""
-        charset, is_html = part.charset, part.kind == _HTML
+        charset, is_html, transfer = part.charset, part.kind == _HTML, _transfer_of(part)
+        written = self._body[part.content : part.end]
+        coded, footer = _split_footer(written) if transfer == "base64" else (written, b"")
         is_known = charset and charset not in _OTHER_NAMES.values()
-        written = None if is_known and not is_html else self._undo_transfer(part)
-        if written is None or (not is_html and written.isascii()):
+        is_plain = not is_html and not footer
+        content = None if is_known and is_plain else _undo_transfer(coded, transfer)
+        if content is None or (is_plain and content.isascii()):
             return None
         if is_html:
-            return _read_html(
-                written, f"{part.kind}; charset={charset}" if charset else part.kind, self._default_charset
-            )
-        return _decode(written, charset, self._default_charset)
+            content_type = f"{part.kind}; charset={charset}" if charset else part.kind
+            text = _read_html(content, content_type, self._default_charset)
+        else:
+            text = _decode(content, charset, self._default_charset)
+        return f"{text}\n{_decode(footer, '', self._default_charset)}" if footer else text
 
-    def _undo_transfer(self, part: _Part) -> bytes | None:
-        written, transfer = self._body[part.content : part.end], _transfer_of(part)
-        if transfer == "quoted-printable":
-            return binascii.a2b_qp(written)
-        if transfer != "base64":
-            return None if transfer else written
-        try:
-            # Padding is often left away.
-            return binascii.a2b_base64(written + b"===")
-        except binascii.Error:
-            return None
+
+def _split_footer(written: bytes) -> tuple[bytes, bytes]:
+    """A content in base64, and the plain text that mailing lists write below it; empty for none."""
+    if not written.translate(None, _CODED_BYTES):
+        return written, b""
+    at = width = 0
+    for line in written.splitlines(keepends=True):
+        coded = line.strip()
+        if coded.translate(None, _CODED_BYTES) or (width and not coded):
+            break
+        at += len(line)
+        width = width or len(coded)
+        # Only the last line is shorter, or padded.
+        if width and (len(coded) < width or coded.endswith(b"=")):
+            break
+    return (written[:at], written[at:]) if width else (written, b"")
+
+
+def _undo_transfer(written: bytes, transfer: str) -> bytes | None:
+    if transfer == "quoted-printable":
+        return binascii.a2b_qp(written)
+    if transfer != "base64":
+        return None if transfer else written
+    try:
+        # Padding is often left away.
+        return binascii.a2b_base64(written + b"===")
+    except binascii.Error:
+        return None
 
 
 def _find_content(body: bytes, head: int, end: int) -> int:

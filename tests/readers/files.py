@@ -43,7 +43,7 @@ def container(body: bytes) -> None:
     *("Content-Type: multipart/alternative; boundary=b\n", "Content-Type: text/html\n", "Content-Type: text/plain\n"),
     *("Content-Type: message/rfc822\n", "Content-Transfer-Encoding: base64\n", "Content-Disposition: attachment\n"),
     *("Content-Transfer-Encoding: quoted-printable\n", "boundary*1*=utf-8''b", "\n\n", "\n--b\n", "\n--b--\n", "\r\n"),
-    *("=FC=\n", "<style>", "__substg1.0_10130102\0".encode("utf-16-le"), *ODD_BYTES),
+    *("=FC=\n", "YWJj\n", "____\n", "<style>", "__substg1.0_10130102\0".encode("utf-16-le"), *ODD_BYTES),
     most=BODY,
     grown=[
         lambda n: "Content-Type: multipart/mixed; boundary=b\n\n" + "--b\n\nx\n" * n,
@@ -53,6 +53,7 @@ def container(body: bytes) -> None:
         lambda n: "Content-Type: text/html\n " + "\n " * n,
         lambda n: "Content-Type: text/html" + ';a="b\\' * n,
         lambda n: "Content-Type: text/html\n" * n,
+        lambda n: "Content-Transfer-Encoding: base64\n\n" + "YWJj\n" * n + "----",
         lambda n: "__substg1.0_10130102\0" * n,
     ],
 )

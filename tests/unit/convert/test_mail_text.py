@@ -168,3 +168,31 @@ def test_mail_when_its_encoding_has_another_name_then_is_read(charset: str, text
     mail = f"Subject: s\r\nContent-Type: text/plain; charset={charset}\r\n\r\n".encode() + text.encode(codec)
 
     assert text_of(mail) == f"Subject: s\n{text}"
+
+
+FOOTER = "____\nlist@a.test für alle\n"
+
+
+@pytest.mark.parametrize("kind", ["", "text/plain; charset=utf-8", "text/plain; charset=shift_jis", "text/html"])
+@pytest.mark.parametrize("words", ["Grüße aus Köln. " * 9, "plain words", "words" * 57, "words" * 12 + "xyz"])
+@pytest.mark.parametrize("between", [b"\n", b"\r\n\r\n"])
+def test_mail_in_base64_when_a_list_wrote_below_it_then_both_are_read(kind: str, words: str, between: bytes) -> None:
+    words = words.replace("ü", "u").replace("ß", "s").replace("ö", "o") if "jis" in kind else words
+    head = f"Content-Type: {kind}\r\n" if kind else ""
+    coded = base64.encodebytes(words.encode()).rstrip(b"\n")
+
+    text = text_of(
+        f"Subject: s\r\n{head}Content-Transfer-Encoding: base64\r\n\r\n".encode()
+        + coded
+        + between
+        + FOOTER.encode("cp1252")
+    )
+
+    assert [line for line in text.splitlines() if line] == ["Subject: s", words.strip(), *FOOTER.splitlines()]
+
+
+@pytest.mark.parametrize("content", [b"plain words\nin a mail\n", b"d29y\n\nZHM=\n", b"d29yZHM"])
+def test_mail_in_base64_when_nobody_wrote_below_it_then_stays_as_it_is(content: bytes) -> None:
+    mail = b"Subject: s\r\nContent-Transfer-Encoding: base64\r\n\r\n" + content
+
+    assert simplify_mail(mail, "windows-1252") == mail
