@@ -24,13 +24,14 @@ from searchcrawl.cli import commands, later
 from searchcrawl.cli.command import Command
 from searchcrawl.codes import Code, CodeClass
 from searchcrawl.convert import archive_reader
-from searchcrawl.convert.converter import MAX_CHARACTERS, MAX_FILE_MEMORY_BYTES
+from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES
 from searchcrawl.convert.document_converter import MAX_DOCX_PART_BYTES
 from searchcrawl.convert.formats import BY_ENDING
 from searchcrawl.convert.pdf_converter import MAX_PAGES
 from searchcrawl.convert.registry import CONVERTERS
 from searchcrawl.counters import COUNTS
 from searchcrawl.exit_codes import Exit
+from searchcrawl.html.page_text import MAX_CHARACTERS
 from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_FIELDS, Kind
 from searchcrawl.messages import list_messages
 from searchcrawl.rules import archives

@@ -77,7 +77,8 @@ class Document:
     ``title``, ``text``, ``description``, ``author``, ``subject``, ``language`` and ``values`` may be changed; a change of
     anything else is an error. ``text`` is what will be indexed of the text. ``language`` is what the page declares, or
     empty. ``values`` are texts by name: those of meta elements that ``[attributes]`` maps, and what is added to them;
-    ``[attributes]`` maps both as ``"meta:NAME"``, and is applied afterwards.
+    ``[attributes]`` maps both as ``"meta:NAME"``, and is applied afterwards. A ``text`` of more than 50,000,000 characters is
+    an error (904), as that of a converter is; of the others the first 8,192 are kept.
 
     ``url`` is the URL of the page, ``answered_url`` the one that gave it after redirects. ``headers`` have lower-case
     names; of several values the last one. ``body`` has its content codings undone. ``links`` are absolute URLs, each

@@ -9,17 +9,15 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.codes import Code
-from searchcrawl.convert.converter import MAX_CHARACTERS, ConversionContext
+from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.attributes import FoundTexts
 from searchcrawl.html.file_name import build_title
 from searchcrawl.html.metas import read_robots_directives
-from searchcrawl.html.page_text import collapse, collapse_lines
+from searchcrawl.html.page_text import MAX_CHARACTERS, collapse_lines, collapse_value
 from searchcrawl.items import Link, Page
 from searchcrawl.rules.attribute_values import convert_value
 
-#: The longest value of what a file says of itself.
-_MAX_VALUE_CHARS: Final = 8_192
 _LANGUAGE_TAG: Final = re.compile(r"[a-z]{2,3}(?:-[a-z0-9]{2,8}){0,3}")
 
 
@@ -45,7 +43,7 @@ def build_page(
     MAX_CHARACTERS.
     """
     text = _read_text(text)
-    title, author, subject = _clean(title), _clean(author), _clean(subject)
+    title, author, subject = collapse_value(title), collapse_value(author), collapse_value(subject)
     named = {**(values or {}), "title": title, "author": author, "subject": subject}
     name_title = build_title(context.headers, context.url) if text and not title else ""
     return replace(
@@ -55,10 +53,10 @@ def build_page(
         text=text,
         author=author,
         subject=subject,
-        description=_clean(description),
+        description=collapse_value(description),
         language=_read_language(language),
         charset=charset,
-        modified=str(convert_value(_clean(named.get("modified", "")), "date") or ""),
+        modified=str(convert_value(collapse_value(named.get("modified", "")), "date") or ""),
         links=tuple(links),
         malformed=tuple(malformed),
         found=_select(named, context.attribute_origins),
@@ -90,14 +88,10 @@ def _select(named: Mapping[str, str], origins: frozenset[str]) -> FoundTexts:
     return tuple(
         (origin, (value,))
         for name, text in named.items()
-        if (origin := f"meta:{name}") in origins and (value := _clean(text))
+        if (origin := f"meta:{name}") in origins and (value := collapse_value(text))
     )
 
 
 def _read_language(text: str) -> str:
     tag = text.replace("_", "-").lower()
     return tag if _LANGUAGE_TAG.fullmatch(tag) else ""
-
-
-def _clean(text: str) -> str:
-    return collapse(text[:_MAX_VALUE_CHARS])

@@ -16,8 +16,6 @@ from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.items import Headers, Page
 from searchcrawl.worker_pool import MAX_MEMORY_BYTES
 
-#: A text with more characters is over a limit (904).
-MAX_CHARACTERS: Final = 50_000_000
 #: The memory of a worker process that reads files other than HTML; with the code of its libraries it is under 512 MB.
 MAX_FILE_MEMORY_BYTES: Final = 416 << 20
 #: Text that takes seconds to split and join would also stop the reactor from a thread, because only one thread runs at

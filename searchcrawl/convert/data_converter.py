@@ -12,7 +12,6 @@ import orjson
 from searchcrawl.codes import Code
 from searchcrawl.convert.build_page import build_page
 from searchcrawl.convert.converter import (
-    MAX_CHARACTERS,
     MAX_FILE_MEMORY_BYTES,
     ConversionContext,
     Converter,
@@ -21,6 +20,7 @@ from searchcrawl.convert.converter import (
 )
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.encoding import decode_text
+from searchcrawl.html.page_text import MAX_CHARACTERS
 from searchcrawl.items import Page
 
 #: What may separate the cells of a row.

@@ -9,13 +9,13 @@ from typing import Any, Final
 from searchcrawl.codes import Code
 from searchcrawl.convert.build_page import build_page
 from searchcrawl.convert.converter import (
-    MAX_CHARACTERS,
     MAX_FILE_MEMORY_BYTES,
     ConversionContext,
     Converter,
     run_in_process,
 )
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.page_text import MAX_CHARACTERS
 from searchcrawl.items import Page
 
 MAX_PAGES: Final = 10_000

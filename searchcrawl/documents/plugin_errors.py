@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from searchcrawl.codes import Code
+from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Claim, Hop, Outcome
 from searchcrawl.own_code import name_error
@@ -42,7 +43,8 @@ class PluginErrors:
         """Notes a visit that a plug-in failed at; the end of it. A document that the store knows stays."""
         text = join_lines(f"{name}: {name_error(error)}")
         self.add_error(name, claim.url, text)
-        return Outcome(claim=claim, code=Code.CONVERSION_FAILED, error=text, redirects=redirects)
+        code = error.code if isinstance(error, ConversionFailed) else Code.CONVERSION_FAILED
+        return Outcome(claim=claim, code=code, error=text, redirects=redirects)
 
     def add_error(self, name: str, url: str, text: str) -> None:
         """Counts an error, and logs what it says; ends the run where it was one too many."""

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from searchcrawl import plugins
 from searchcrawl.changed_copy import copy_with
-from searchcrawl.html.page_text import collapse
+from searchcrawl.codes import Code
+from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.page_text import MAX_CHARACTERS, MAX_VALUE_CHARS, collapse_value
 from searchcrawl.items import Document, Page
 
 #: The fields that a plug-in may change, but for ``values``.
@@ -18,6 +20,8 @@ _META: Final = "meta:"
 _LINES: Final = frozenset({"title", "description", "author", "subject"})
 #: The most characters between the hyphens of a language tag.
 _MOST_OF_TAG: Final = 8
+#: … and of all of it (RFC 5646, 4.4.1).
+_MOST_OF_LANGUAGE: Final = 35
 _MOST_SHOWN: Final = 40
 
 
@@ -49,7 +53,7 @@ def take_over(document: Document, page: Page, shown: plugins.Document) -> Docume
 def change(page: Page, texts: Mapping[str, object], values: Mapping[str, object]) -> Page:
     """The page with other texts, and values by name in the place of those of its meta elements.
 
-    Raises TypeError, and ValueError for a language that is no tag.
+    Raises TypeError, ValueError for a language that is no tag, and ConversionFailed (904) for a text beyond MAX_CHARACTERS.
     """
     if not isinstance(values, Mapping):
         raise TypeError(f"values must be a mapping (got {type(values).__name__})")
@@ -59,10 +63,14 @@ def change(page: Page, texts: Mapping[str, object], values: Mapping[str, object]
             raise TypeError(f"{name} must be a string (got {type(text).__name__})")
         if text != getattr(page, name):
             changes[name] = _read_text(name, text)
-    checked = {name: _check_values(name, several) for name, several in values.items()}
-    if checked != _show_values(page):
+    checked, before = {name: _check_values(name, several) for name, several in values.items()}, _show_values(page)
+    if checked != before:
         kept = tuple(each for each in page.found if not each[0].startswith(_META))
-        metas = tuple((f"{_META}{name.lower()}", tuple(several)) for name, several in checked.items() if several)
+        cut = {
+            name: several if several == before.get(name) else [text[:MAX_VALUE_CHARS] for text in several]
+            for name, several in checked.items()
+        }
+        metas = tuple((f"{_META}{name.lower()}", tuple(several)) for name, several in cut.items() if several)
         changes["found"] = (*metas, *kept)
     return copy_with(page, **changes) if changes else page
 
@@ -73,16 +81,21 @@ def _read_text(name: str, text: str) -> str:
         if not _is_tag(tag):
             raise ValueError(f'language must be a tag as "de" or "en-gb" (got {text[:_MOST_SHOWN]!r})')
         return tag
-    # No index takes half of a character.
-    whole = text.encode("utf-8", "replace").decode()
-    return collapse(whole) if name in _LINES else whole
+    if len(text) > MAX_CHARACTERS:
+        raise ConversionFailed(f"a text of over {MAX_CHARACTERS} characters", code=Code.CONVERSION_LIMIT)
+    return collapse_value(_make_whole(text)) if name in _LINES else _make_whole(text)
+
+
+def _make_whole(text: str) -> str:
+    """The text without halves of characters, which no index takes."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _is_tag(text: str) -> bool:
     language, *others = text.split("-")
     parts = [language, *others]
     return (
-        len(language) > 1
+        1 < len(language) <= len(text) <= _MOST_OF_LANGUAGE
         and language.isalpha()
         and text.isascii()
         and all(part.isalnum() and len(part) <= _MOST_OF_TAG for part in parts)
@@ -97,4 +110,4 @@ def _check_values(name: object, several: object) -> list[str]:
     listed = [several] if isinstance(several, str) else list(several) if isinstance(several, Sequence) else [None]
     if not isinstance(name, str) or not all(isinstance(text, str) for text in listed):
         raise TypeError(f"values[{name!r}] must be a list of strings")
-    return [text.encode("utf-8", "replace").decode() for text in listed if isinstance(text, str)]
+    return [_make_whole(text) for text in listed if isinstance(text, str)]

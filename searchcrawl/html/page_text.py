@@ -7,6 +7,9 @@ from typing import Final
 
 #: Separates blocks until the whitespace is collapsed; XML does not allow it, so it cannot be part of the text.
 BLOCK_MARK: Final = "\x01"
+#: A text with more characters is over a limit (904), whatever made it; what a document says of itself is cut.
+MAX_CHARACTERS: Final = 50_000_000
+MAX_VALUE_CHARS: Final = 8_192
 
 _ILLEGAL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ILLEGAL_BYTES: Final = bytes(code for code in range(0x20) if code not in (0x09, 0x0A, 0x0D))
@@ -32,6 +35,11 @@ def collapse(text: str) -> str:
     line = " ".join(text.split())
     clean = remove_illegal(line)
     return clean if len(clean) == len(line) else " ".join(clean.split())
+
+
+def collapse_value(text: str) -> str:
+    """The beginning of a value as one line."""
+    return collapse(text[:MAX_VALUE_CHARS])
 
 
 def collapse_segments(segments: list[str]) -> list[str]:

@@ -13,6 +13,8 @@ import pytest
 from scrapy.exceptions import DropItem
 
 from searchcrawl import plugins
+from searchcrawl.codes import Code
+from searchcrawl.documents import shown_document
 from searchcrawl.documents.own_pipeline import OwnPipeline, PipelineStep, ServiceStep
 from searchcrawl.documents.plugin_errors import PluginErrors
 from searchcrawl.documents.shown_document import show, take_over
@@ -67,6 +69,29 @@ def test_document_when_changed_then_the_next_plugin_sees_it_and_what_is_not_show
     assert found.page.title == "TITLE?"
     assert found.page.found == (("meta:price", ("3",)), ("meta:colour", ("red",)), ("jsonld:sku", ("7",)))
     assert counts == {}
+
+
+def test_document_when_a_plugin_sets_a_text_over_the_limit_then_fails_with_904(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown_document, "MAX_CHARACTERS", 10)
+    step = PipelineStep("mine.P", lambda shown: set_on(shown, text="x" * 11))
+
+    found, _, counts = applied(read_document(), step)
+
+    assert found.code == Code.CONVERSION_LIMIT
+    assert "mine.P" in found.error
+    assert "over 10 characters" in found.error
+    assert counts == {"searchcrawl/plugin_errors/pipeline mine.P": 1}
+
+
+def test_document_when_a_plugin_sets_long_values_then_they_are_cut() -> None:
+    long = "x" * 20_000
+    item = replace(read_document(), page=Page(found=(("meta:own", (long,)),)))
+    step = PipelineStep("mine.P", lambda shown: set_on(shown, title=long, values={**shown.values, "price": [long]}))
+
+    found, _, _ = applied(item, step)
+
+    assert found.page.title == "x" * 8_192
+    assert dict(found.page.found) == {"meta:own": (long,), "meta:price": ("x" * 8_192,)}
 
 
 def test_document_when_a_plugin_sets_lines_and_a_language_then_they_are_written_as_those_of_pages() -> None:
