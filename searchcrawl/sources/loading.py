@@ -41,6 +41,7 @@ from searchcrawl.sources.feed_files import find_feed_errors, find_shared_files
 from searchcrawl.sources.fetch_table import TlsFiles
 from searchcrawl.sources.forgotten_list import read_list
 from searchcrawl.sources.login import find_login_errors
+from searchcrawl.sources.named_files import find_no_file
 from searchcrawl.sources.overrides import OPTION, name_option
 from searchcrawl.sources.plugin_errors import find_plugin_errors
 from searchcrawl.sources.project import FILE, SOURCES_DIR, Project, ProjectFile
@@ -349,9 +350,9 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
     named = {key: str(getattr(source.fetch, key)) for key in TlsFiles._fields if getattr(source.fetch, key)}
     files += [(f"fetch.{key}", file) for key, file in named.items()]
     errors += [
-        ConfigurationError(*source.locate(key), f"no such file (got {quote_value(file)})")
+        ConfigurationError(*source.locate(key), f"{message} (got {quote_value(file)})")
         for key, file in files
-        if not project.path(file).is_file()
+        if (message := find_no_file(project.path(file))) is not None
     ]
     if named and not errors:
         errors += [
