@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -135,29 +135,33 @@ class Project:
         rows: int = 10,
         offset: int = 0,
         sort: str | None = None,
-        filters: Mapping[str, str] | None = None,
+        filters: Mapping[str, str | int] | None = None,
         facets: Sequence[str] | str = (),
         language: str = "",
     ) -> Answer:
         """Searches the index: words, ``"a phrase"``, ``-word``, ``word*``, ``field:word``, as the command does.
 
         ``sort`` is the name of an attribute, with ``-`` before it the largest come first; ``language`` is the tag of that of
-        ``facet_names``. Raises UnknownAttribute, and ValueError for ``rows`` outside 0 to 1000 or a negative ``offset``.
+        ``facet_names``. Raises UnknownAttribute, and ValueError, which names the argument, for ``rows`` outside 0 to 1000, a
+        negative ``offset`` and what is of another type.
 
         >>> answer = project.search("kettle -lamp", facets=["source"])
         >>> answer.total, answer.hits[0].title, answer.facets["source"]
         (1, 'kettle', {'demo': 1})
         """
+        for argument, text in {"words": words, "language": language, "source": source, "sort": sort}.items():
+            if text is not None or argument in {"words", "language"}:
+                _check_text(argument, text)
         search.check_page(rows, offset)
         query = SearchQuery(
             words=words,
             source=source,
-            filters=list((filters or {}).items()),
-            groups=_list_names(groups),
+            filters=_list_filters({} if filters is None else filters),
+            groups=_list_names("groups", groups),
             rows=rows,
             start=offset,
             sort=sort,
-            facets=_list_names(facets),
+            facets=_list_names("facets", facets),
         )
         return build(Answer, search.remove_marks(search.ask(self._load(), query, language=language)))
 
@@ -249,6 +253,32 @@ class Project:
         return ended.returncode, orjson.loads(ended.stdout), tuple(messages)
 
 
-def _list_names(names: Sequence[str] | str) -> list[str]:
+def _list_names(argument: str, names: object) -> list[str]:
     """Names, each once; a text is one name, and not its letters."""
-    return [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    if not isinstance(names, Iterable) or isinstance(names, bytes):
+        raise _refuse(argument, "a name or a list of names", names)
+    listed = [names] if isinstance(names, str) else list(names)
+    return list(dict.fromkeys(_check_text(argument, name) for name in listed))
+
+
+def _list_filters(filters: object) -> list[tuple[str, str]]:
+    """The names and values of filters; a number is looked for as it is written."""
+    if not isinstance(filters, Mapping):
+        raise _refuse("filters", "a mapping of names to values", filters)
+    return [
+        (
+            _check_text("filters", name),
+            str(value) if type(value) is int else _check_text(f"filters[{name!r}]", value),
+        )
+        for name, value in filters.items()
+    ]
+
+
+def _check_text(argument: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise _refuse(argument, "a text", value)
+    return value
+
+
+def _refuse(argument: str, wanted: str, value: object) -> ValueError:
+    return ValueError(f"{argument}: must be {wanted} (got {value!r})")

@@ -42,6 +42,9 @@ _FIXED: Final = tuple(
 
 def check_page(rows: int, offset: int) -> None:
     """Raises ValueError for a number of hits, or a number of hits before them, that no index is asked for."""
+    for name, number in (("rows", rows), ("offset", offset)):
+        if type(number) is not int:
+            raise ValueError(f"{name}: must be a whole number (got {number!r})")
     if not 0 <= rows <= MOST_ROWS:
         raise ValueError(f"rows: must be 0 to {MOST_ROWS} (got {rows})")
     if not 0 <= offset <= MOST_OFFSET:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from searchcrawl.api.project import Project
 from tests.filled_store import FilledStore
@@ -28,3 +31,45 @@ def test_search_when_facets_and_groups_are_one_name_then_it_is_not_taken_for_its
         {"language": {"en": "English"}},
         {"language": {"en": "Englisch"}},
     )
+
+
+def put_one(root: Path, store_url: str) -> Project:
+    store = FilledStore(root, store_url)
+    document = store.document("http://a.test/1", checksum="1")
+    store.put([type(document)(id=document.id, fields={**document.fields, "depth": 2})], 1)
+    store.close()
+    return Project(root)
+
+
+def test_search_when_a_filter_is_a_number_then_it_is_looked_for(tmp_path: Path, store_url: str) -> None:
+    project = put_one(tmp_path, store_url)
+
+    assert [project.search("*", filters={"depth": value}).total for value in (2, "2", 3)] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"filters": {"language": None}}, r"filters\['language'\]: must be a text \(got None\)"),
+        ({"filters": {"language": ["en"]}}, r"filters\['language'\]: must be a text \(got \['en'\]\)"),
+        ({"filters": {"depth": True}}, r"filters\['depth'\]: must be a text \(got True\)"),
+        ({"filters": {3: "x"}}, r"filters: must be a text \(got 3\)"),
+        ({"filters": [("language", "en")]}, "filters: must be a mapping of names to values"),
+        ({"filters": ""}, "filters: must be a mapping of names to values"),
+        ({"words": None}, "words: must be a text"),
+        ({"sort": 3}, "sort: must be a text"),
+        ({"source": 3}, "source: must be a text"),
+        ({"language": None}, "language: must be a text"),
+        ({"facets": 3}, r"facets: must be a name or a list of names \(got 3\)"),
+        ({"groups": [3]}, r"groups: must be a text \(got 3\)"),
+        ({"rows": "3"}, "rows: must be a whole number"),
+        ({"rows": True}, "rows: must be a whole number"),
+        ({"offset": None}, "offset: must be a whole number"),
+        ({"offset": 1.5}, "offset: must be a whole number"),
+    ],
+)
+def test_search_when_an_argument_is_of_another_type_then_the_error_names_it(
+    tmp_path: Path, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        Project(tmp_path).search(**{"words": "*", **given})
