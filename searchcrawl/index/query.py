@@ -17,6 +17,7 @@ without any required term then finds nothing (G2).
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Iterator, Mapping
@@ -73,11 +74,12 @@ class Nothing:
 class Term:
     """A word, or with ``phrase`` words that follow each other, in one field or (None) in all default ones.
 
-    With ``prefix`` it is the beginning of words, of one character or more.
+    With ``prefix`` it is the beginning of words, of one character or more. ``name`` is what the field was called.
     """
 
     text: str
     field: str | None = None
+    name: str = dataclasses.field(default="", compare=False)
     phrase: bool = False
     prefix: bool = False
 
@@ -168,21 +170,21 @@ def find_sequence(query: Query) -> str | None:
     return " ".join(words) if len(words) > 1 else None
 
 
-def to_words(query: Query, names: Mapping[str, str]) -> str:
-    """A query as it could be typed; ``names`` are the names of attributes by their fields."""
+def to_words(query: Query) -> str:
+    """A query as it could be typed, with the names of fields as they were."""
     match query:
         case Term():
             text = f'"{query.text}"' if query.phrase else f"{query.text}{'*' if query.prefix else ''}"
-            return text if query.field is None else f"{names.get(query.field, query.field)}:{text}"
+            return text if query.field is None else f"{query.name or query.field}:{text}"
         case Range():
             # Typed without quotes, a moment with a blank would end there.
             typed = query.typed if query.typed.split() == [query.typed] else f'"{query.typed}"'
-            return f"{names.get(query.field, query.field)}:{typed}"
+            return f"{query.name or query.field}:{typed}"
         case AnyOf():
-            return " OR ".join(to_words(clause, names) for clause in query.clauses)
+            return " OR ".join(to_words(clause) for clause in query.clauses)
         case AllOf():
-            wanted = [to_words(clause, names) for clause in query.required if not isinstance(clause, Everything)]
-            return " ".join([*wanted, *(f"-{to_words(each, names)}" for each in query.excluded)])
+            wanted = [to_words(clause) for clause in query.required if not isinstance(clause, Everything)]
+            return " ".join([*wanted, *(f"-{to_words(each)}" for each in query.excluded)])
         case _:
             return "*" if isinstance(query, Everything) else ""
 
@@ -266,11 +268,12 @@ def _read_term(match: re.Match[str], attributes: Mapping[str, str]) -> _Signed |
     if text == "*" and not phrase and not named:
         return None if excluded else _Signed(Everything())
     if field is not None and is_ordered(field):
-        return _Signed(read_range(field, text), excluded)
+        return _Signed(read_range(field, text, name=named), excluded)
     if not any(character.isalnum() for character in text):
         return None
     begins = not phrase and _PREFIX.fullmatch(text) is not None
     text = text.removesuffix("*") if begins else " ".join(text.split())
     # Each character of these scripts is a word.
     prefix = begins and not is_cjk(text[-1])
-    return _Signed(Term(text=text, field=field, phrase=phrase, prefix=prefix), excluded)
+    name = named if named and field is not None else ""
+    return _Signed(Term(text=text, field=field, name=name, phrase=phrase, prefix=prefix), excluded)

@@ -7,6 +7,7 @@ Moments without a zone are of UTC.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,10 +25,11 @@ class Range:
     """Values of a field from ``low`` to ``high``; None: from the first, to the last.
 
     ``is_below``: ``high`` itself is not meant. ``fault`` is what cannot be read: then no document is meant. ``typed`` is
-    the text of the range.
+    the text of the range, ``name`` what the field was called.
     """
 
     field: str
+    name: str = dataclasses.field(default="", compare=False)
     low: float | datetime | None = None
     high: float | datetime | None = None
     is_below: bool = False
@@ -45,7 +47,7 @@ def is_of_dates(field: str) -> bool:
     return field in DATES or attribute_type(field) == "date"
 
 
-def read_range(field: str, text: str) -> Range:
+def read_range(field: str, text: str, *, name: str = "") -> Range:
     """The range of a text as it stands after the colon; of a single value that alone."""
     low, dots, high = text.strip().partition(_DOTS)
     high = high if dots else low
@@ -54,8 +56,8 @@ def read_range(field: str, text: str) -> Range:
         first = read(low)[0] if low else None
         last, is_below = read(high)[1:] if high else (None, False)
     except ValueError as error:
-        return Range(field=field, fault=str(error), typed=text)
-    return Range(field=field, low=first, high=last, is_below=is_below, typed=text)
+        return Range(field=field, name=name, fault=str(error), typed=text)
+    return Range(field=field, name=name, low=first, high=last, is_below=is_below, typed=text)
 
 
 def _read_number(text: str) -> tuple[float, float, bool]:

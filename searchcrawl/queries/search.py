@@ -93,7 +93,7 @@ def search(
     facets = {name: dict(answer.facets.get(field, {})) for name, field in zip(query.facets, asked.facets, strict=True)}
     explanation = Explanation([])
     if answer.total == 0:
-        names = {field: name for name, field in asked.attributes.items()}
+        names = {field: name for (name, _), (field, _) in zip(query.filters, asked.filters, strict=True)}
         explanation = explain_nothing(receiver, asked, names)
     return {
         "total": answer.total,

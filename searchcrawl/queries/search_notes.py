@@ -48,7 +48,7 @@ class Explanation(NamedTuple):
 def explain_nothing(index: SearchIndex, query: SearchQuery, names: Mapping[str, str]) -> Explanation:
     """Why a query in the names of the index found nothing; it asks the index a few times.
 
-    ``names`` are those of attributes by their fields. A note on a very long query is cut.
+    ``names`` are those of the fields of filters, as they were typed. A note on a very long query is cut.
     """
     notes, suggestion = _explain(index, query, names)
     return Explanation([f"{note[:_MOST_CHARS]}…" if len(note) > _MOST_CHARS else note for note in notes], suggestion)
@@ -56,7 +56,7 @@ def explain_nothing(index: SearchIndex, query: SearchQuery, names: Mapping[str, 
 
 def _explain(index: SearchIndex, query: SearchQuery, names: Mapping[str, str]) -> Explanation:
     asked = parse(query.words, query.attributes)
-    notes = list(_read_faults(asked, query, names))
+    notes = list(_read_faults(asked, query))
     if isinstance(asked, Nothing) or (notes and not _has_words(asked)):
         return Explanation(notes or ["there is no word to look for"])
 
@@ -70,18 +70,18 @@ def _explain(index: SearchIndex, query: SearchQuery, names: Mapping[str, str]) -
     if count("*") == 0:
         reason = f"there is no document with {' and '.join(limits)}" if limits else EMPTY_INDEX
         return Explanation([*notes, reason])
-    missing = [each for each in _required(asked) if count(to_words(each, names)) == 0]
+    missing = [each for each in _required(asked) if count(to_words(each)) == 0]
     missing = [each for each in missing if not _is_faulty(each)]
     for each in missing:
-        elsewhere = limits and index.search(replace(everywhere, words=to_words(each, names))).total
+        elsewhere = limits and index.search(replace(everywhere, words=to_words(each))).total
         where = f", with {' and '.join(limits)}" if elsewhere else ""
-        notes.append(f"no document has {to_words(each, names)}{where}")
+        notes.append(f"no document has {to_words(each)}{where}")
     if not missing and not notes:
         notes.append("no document has all of this, although each part alone is found")
-    return Explanation(notes, _suggest(index, asked, missing, names, count))
+    return Explanation(notes, _suggest(index, asked, missing, count))
 
 
-def _read_faults(asked: Query, query: SearchQuery, names: Mapping[str, str]) -> Iterator[str]:
+def _read_faults(asked: Query, query: SearchQuery) -> Iterator[str]:
     """What is wrong with a query itself."""
     leaves = list(dict.fromkeys(_read_leaves(asked)))
     words = [each for each in leaves if isinstance(each, Term)]
@@ -92,7 +92,7 @@ def _read_faults(asked: Query, query: SearchQuery, names: Mapping[str, str]) -> 
         yield f"only stop words, which are in no index: {', '.join(dict.fromkeys(each.text for each in words))}"
     for each in leaves:
         if isinstance(each, Range) and each.fault:
-            yield f"{names.get(each.field, each.field)}: {each.fault}"
+            yield f"{each.name or each.field}: {each.fault}"
     known = {*PREFIXES, *query.attributes}
     for prefix in sorted(find_other_prefixes(query.words) - query.attributes.keys()):
         typed = [each.text.lower().removeprefix(f"{prefix}:") for each in words if _begins_with(each, f"{prefix}:")]
@@ -151,9 +151,7 @@ def _show_limits(query: SearchQuery, names: Mapping[str, str]) -> Iterator[str]:
     yield from (f"{names.get(field, field)} {value}" for field, value in query.filters)
 
 
-def _suggest(
-    index: SearchIndex, asked: Query, missing: list[Clause], names: Mapping[str, str], count: Callable[[str], int]
-) -> str | None:
+def _suggest(index: SearchIndex, asked: Query, missing: list[Clause], count: Callable[[str], int]) -> str | None:
     """The query with the words that no document has spelled as in the index, or without them; None if it finds nothing."""
     if not missing:
         return None
@@ -162,7 +160,7 @@ def _suggest(
     excluded = asked.excluded if isinstance(asked, AllOf) else ()
     for parts in (spelled, [each for each in required if each not in missing]):
         kept = tuple(each for each in parts if each is not None and not _is_faulty(each))
-        words = to_words(AllOf(required=kept, excluded=excluded), names)
+        words = to_words(AllOf(required=kept, excluded=excluded))
         if kept and count(words):
             return words
     return None

@@ -29,12 +29,12 @@ ANSWERS = {
     "source:on vacuum": (["no document has source:on"], "vacuum"),
     "the*": (["no document has the*"], None),
     "modified:2025-13 OR the": (
-        ["last_modified: '2025-13' is no date, as 2025-06-30, 2025-06 or 2025"],
+        ["modified: '2025-13' is no date, as 2025-06-30, 2025-06 or 2025"],
         None,
     ),
     "the OR depth:9": (["no document has the OR depth:9"], None),
     "on OR the OR on": ([f"{STOP}on, the"], None),
-    'vacuum modified:"2030-01-01 10:00"': (['no document has last_modified:"2030-01-01 10:00"'], "vacuum"),
+    'vacuum modified:"2030-01-01 10:00"': (['no document has modified:"2030-01-01 10:00"'], "vacuum"),
     "size:many": (["size: 'many' is no number"], None),
     "sise:3 vacuum": (
         ["unknown field: sise (did you mean size?); it was looked for as text", "no document has sise:3"],
@@ -42,7 +42,7 @@ ANSWERS = {
     ),
     "bibliotheque": ([], None),
     "biblotheque": (["no document has biblotheque"], "bibliotheque"),
-    "modified:2030..": (["no document has last_modified:2030.."], None),
+    "modified:2030..": (["no document has modified:2030.."], None),
     '"pump vacuum"': (['no document has "pump vacuum"'], None),
     "http://a.test/1": (["no document has http://a.test/1"], "url:http://a.test/1"),
     "https://a.test/9 pump": (["no document has https://a.test/9"], "pump"),

@@ -283,6 +283,6 @@ def test_range_when_its_ends_are_years_months_or_days_then_they_are_meant_as_a_w
 def test_to_words_when_a_tree_is_written_then_it_is_read_as_the_same_tree(words: str) -> None:
     attributes = {"size": "size_l", "due": "due_dt"}
 
-    written = to_words(parse(words, attributes), {field: name for name, field in attributes.items()})
+    written = to_words(parse(words, attributes))
 
     assert parse(written, attributes) == parse(words, attributes)
