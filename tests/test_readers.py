@@ -57,6 +57,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.rules.rewriting:PluginRewriter.*": "calls what the owner wrote",
     "searchcrawl.index.local.snippet:build_hit_pattern": "reads what the owner searches for",
     "searchcrawl.index.solr.query:_prefix": "reads what the owner searches for",
+    "searchcrawl.index.local.snippet:_WORD": "reads what the owner searches for",
     "searchcrawl.queries.search_notes:_has_long_word": "reads what the owner searches for",
     "searchcrawl.index.solr.receiver:_MARKED": "reads words between marks, which are no part of a word",
     "searchcrawl.index.forms:_STEMMED": "reads what the owner searches for",

@@ -9,6 +9,8 @@ import re
 import unicodedata
 from typing import Final
 
+from searchcrawl.index.folding import LEADS, fold_marks
+
 #: No language has so many marks on a letter (UAX 15, stream-safe text).
 _MOST_MARKS: Final = 30
 _LONG_MARKS: Final = re.compile(rf"[^\w\s\x00-\x7f]{{{_MOST_MARKS + 1},}}")
@@ -25,7 +27,9 @@ _UNCOMMON_LEADS: Final = frozenset({0xCC, 0xCD, 0xE1, 0xEF})
 # … and these begin CJK characters, as does 0xF0 where it is no emoji.
 _CJK_LEADS: Final = frozenset({0xE1, *range(0xE3, 0xF0)})
 _RARE_IDEOGRAPH: Final = re.compile(rb"\xf0[\xa0-\xbf]")
-_OTHER_BYTES: Final = bytes(set(range(256)) - _UNCOMMON_LEADS - _CJK_LEADS)
+# Thai shares its first byte with the scripts of India.
+_THAI_LEADS: Final = (b"\xe0\xb8", b"\xe0\xb9")
+_OTHER_BYTES: Final = bytes(set(range(256)) - _UNCOMMON_LEADS - _CJK_LEADS - LEADS)
 #: Marks of Japanese and Arabic, which stand among letters with the same leading byte.
 _OTHER_MARKS: Final = tuple(mark.encode() for mark in "\u3099\u309a\u0653\u0654\u0655")
 _DOTTED_I: Final = "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}".encode()
@@ -45,7 +49,7 @@ def unify(text: str) -> str:
 
 
 def simplify(text: str) -> tuple[str, bool]:
-    """The text as it is analysed, with plain letters for full-width ones, and whether it may have CJK characters."""
+    """The text as it is analysed, with plain letters for full-width ones and without marks, and whether it may have CJK."""
     if text.isascii():
         return text, False
     encoded = text.encode("utf-8", "replace")
@@ -55,7 +59,13 @@ def simplify(text: str) -> tuple[str, bool]:
     leads = _read_leads(encoded)
     if 0xEF in leads:
         text = _SHAPED.sub(_separate, text)
-    return _compose(text, encoded, leads), bool(leads & _CJK_LEADS or _RARE_IDEOGRAPH.search(encoded))
+        encoded = text.encode("utf-8", "replace")
+        leads = _read_leads(encoded)
+    has_cjk = bool(
+        leads & _CJK_LEADS or _RARE_IDEOGRAPH.search(encoded) or any(each in encoded for each in _THAI_LEADS)
+    )
+    text = _compose(text, encoded, leads)
+    return fold_marks(text) if leads & LEADS else text, has_cjk
 
 
 def _separate(match: re.Match[str]) -> str:

@@ -7,6 +7,8 @@ characters, which ``read_pairs`` takes from texts and from words alike:
 - Chinese and Japanese: the pairs within each run of ideographs, and of each run of katakana. Hiragana, in which Japanese
   writes what it appends to words, is left out. A run of one character is kept as it is.
 - Korean: the pairs within each word, without the particle at its end.
+
+Thai has no other forms: its characters are looked for in their order, as those of the others are.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 # Scripts that are written without blanks, and Hangul, whose words carry endings: Hangul Jamo, CJK
-# radicals, kana, Bopomofo, ideographs with their extensions, Hangul syllables, half-width kana.
+# radicals, kana, Bopomofo, ideographs with their extensions, Hangul syllables, half-width kana. And Thai.
 CJK: Final = (
     "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3041-\u3096\u309d-\u309f\u30a1-\u30fa"
     "\u30fc-\u30ff\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f"
-    "\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+    "\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59"
 )
 CJK_RUN: Final = re.compile(f"([{CJK}]+)")
 

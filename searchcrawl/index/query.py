@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from searchcrawl.index.characters import unify
+from searchcrawl.index.folding import remove_points
 from searchcrawl.index.forms import CJK, is_cjk
 from searchcrawl.index.ranges import Range, is_ordered, read_range
 from searchcrawl.index.sanitising import clean_text
@@ -147,7 +148,7 @@ def parse(words: str, attributes: Mapping[str, str] | None = None) -> Query:
 def _read(words: str) -> str:
     """A query as typed with the letters that an index has: a name that was copied from a file may have loose accents."""
     text = words[:MAX_CHARS].encode("utf-8", "replace").decode("utf-8").translate(_FULL_WIDTH).translate(_QUOTES)
-    return unify(clean_text(text))
+    return remove_points(unify(clean_text(text)))
 
 
 def positive_terms(query: Query) -> Iterator[Term]:

@@ -126,7 +126,7 @@ def test_wheel_when_it_is_all_there_is_then_a_project_is_made_crawled_searched_a
     files = {path.relative_to(tmp_path / "conf").as_posix(): path for path in (tmp_path / "conf").rglob("*.*")}
     assert {name: path.read_bytes() for name, path in files.items()} == {
         name: (ROOT / "solr" / "configset" / name).read_bytes()
-        for name in ("schema.xml", "solrconfig.xml", "lang/stopwords_en.txt")
+        for name in ("schema.xml", "solrconfig.xml", "lang/folding.txt", "lang/stopwords_en.txt")
     }
     assert (crawled["documents"], found["total"]) == (2, 2)
     assert json.loads(call(programs, project, "verify", "--json"))["ok"]

@@ -35,7 +35,23 @@ PAGES = {
     "I met Stan Bul": ['"Stan Bul"'],
     "Ｆｕｌｌ ｗｉｄｔｈ": ["Ｆｕｌｌ", "title：Ｗｉｄｔｈ", "ful＊ widt＊", "fu\x00ll", "width\x01\x1f"],
     "यह हिन्दी है। दिल्ली।": ["है", "दिल्ली"],
+    "Η Αθήνα, ΤΑΞΊΔΙ στην Ελλάς του Ἀριστοτέλους": [
+        *("ΑΘΗΝΑ", "αθηνα", "Αθήνα", unicodedata.normalize("NFD", "Αθήνα"), "Αθήν*", "ΑΘΗΝ*", "ταξίδι", "ΤΑΞΙΔΙ"),
+        *("ΕΛΛΑΣ", "ελλάς", "ΕΛΛΆΣ", '"Η ΑΘΗΝΑ"', "Αριστοτέλους"),
+    ],
+    "ΑΡΧΑΙΑ ΟΛΥΜΠΙΑ": ["Αρχαία", "Ολυμπία", "ολυμπί*"],
+    "كِتَابٌ جَمِيلٌ في مـــدرسة": ["كتاب", "كِتَابٌ", "مدرسة", "مـدرسة", "كِتَا*", "كتا*", '"كتاب جميل"'],
+    "مكتبة كبيرة": ["مَكْتَبَةٌ", "مكـــتبة", '"مَكتبة كَبيرة"'],
+    "שָׁלוֹם עוֹלָם": ["שלום", "שָׁלוֹם", "שלו*", "שָׁל*", '"שלום עולם"'],
+    "ספר חדש": ["סֵפֶר", '"סֵפֶר חָדָשׁ"'],
+    "ภาษาไทยเป็นภาษาที่มีวรรณยุกต์ ใส่เสื้อแล้ว": ["ไทย", "ภาษา", "วรรณยุกต์", "เสื้อ", "ภาษาไทย", '"ไทยเป็น"', "ไท*"],
 }
+
+
+def tell(index: SearchIndex, text: str) -> None:
+    document = build_indexed_document(row(1), {"title": "A title", "content": text}, source="site", duplicates=())
+    index.deliver(Batch(number=1, source="site", crawl_version=1, documents=[document]))
+    index.commit()
 
 
 def test_search_when_letters_have_several_forms_then_each_finds_the_others(index: SearchIndex) -> None:
@@ -59,11 +75,35 @@ def test_search_when_letters_have_several_forms_then_each_finds_the_others(index
     }
 
 
+def test_search_when_a_tone_mark_is_another_then_it_is_another_word(index: SearchIndex) -> None:
+    tell(index, "ใส่เสื้อแล้ว")
+
+    assert index.search(SearchQuery(words="เสือ")).total == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "marked"),
+    [
+        ("Στην Αθήνα και ταξίδι", "ΑΘΗΝΑ ΤΑΞΙΔΙ", "Στην [Αθήνα] και [ταξίδι]"),
+        ("قرأت كِتَابًا جميلا و كِتَاب آخر", "كتاب", "قرأت كِتَابًا جميلا و [كِتَاب] آخر"),
+        ("אמר שָׁלוֹם לכולם", "שלום", "אמר [שָׁלוֹם] לכולם"),
+        ("ผมพูดภาษาไทยได้", "ภาษา", "ผมพูด[ภาษา]ไทยได้"),
+        ("ใส่เสื้อแล้ว", "เสื้อ", "ใส่[เสื้อ]แล้ว"),
+    ],
+)
+def test_snippet_when_a_word_has_marks_then_it_is_marked_whole(
+    index: SearchIndex, text: str, words: str, marked: str
+) -> None:
+    tell(index, text)
+
+    (hit,) = index.search(SearchQuery(words=words)).hits
+
+    assert hit.snippet.replace(HIT_START, "[").replace(HIT_END, "]").replace("][", "") == marked
+
+
 def test_snippet_when_accents_are_loose_or_hyphens_soft_then_whole_words_are_marked(index: SearchIndex) -> None:
     text = f"{LOOSE}. A soft hy\u00adphen."
-    document = build_indexed_document(row(1), {"title": "A title", "content": text}, source="site", duplicates=())
-    index.deliver(Batch(number=1, source="site", crawl_version=1, documents=[document]))
-    index.commit()
+    tell(index, text)
 
     (hit,) = index.search(SearchQuery(words="café hyphen")).hits
 

@@ -60,6 +60,9 @@ _MAX_EXACT_CHARS: Final = 8000
 _SIGN: Final = 1 << 63
 _ALL: Final = (1 << 64) - 1
 _CJK_CHARACTER = re.compile(f"([{CJK}])")
+#: Marks of Thai that the library takes for blanks: they are written as letters for tones, of which no language here has any.
+_TONE_MARK: Final = re.compile("[\u0e47-\u0e4e]")
+_TO_TONE_LETTER: Final = 0xA717 - 0x0E47
 
 
 def build_schema() -> tantivy.Schema:
@@ -104,7 +107,11 @@ def open_index(path: Path) -> tantivy.Index:
 def prepare_text(text: str) -> str:
     """The text as it is analysed: each CJK character a word of its own, full-width letters as plain ones."""
     text, has_cjk = simplify(text)
-    return _CJK_CHARACTER.sub(r" \1 ", text) if has_cjk else text
+    return _TONE_MARK.sub(_write_tone, _CJK_CHARACTER.sub(r" \1 ", text)) if has_cjk else text
+
+
+def _write_tone(match: re.Match[str]) -> str:
+    return chr(ord(match[0]) + _TO_TONE_LETTER)
 
 
 def prepare_forms(text: str, language: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Final, NamedTuple
 
+from searchcrawl.index.folding import POINTED, POINTS, UNACCENTED
 from searchcrawl.index.forms import fold, most_added
 from searchcrawl.index.query import Term
 from searchcrawl.index.snippets import cut_around
@@ -15,6 +16,9 @@ from searchcrawl.index.snippets import cut_around
 _ACCENTED: Final = {
     base: "".join(letter for letter in map(chr, range(0xC0, 0x250)) if fold(letter) == base) + base
     for base in "abcdefghijklmnopqrstuvwxyz"
+} | {
+    base: "".join(letter for letter, other in UNACCENTED.items() if other == base) + base
+    for base in UNACCENTED.values()
 }
 _MAX_SEARCHED_CHARS: Final = 500_000
 _MAX_HITS: Final = 500
@@ -23,6 +27,11 @@ _FULL_WIDTH: Final = 0xFEE0
 #: No letter is before the first one of a word, which was read already, and none is after the last one.
 _BEGINS: Final = r"(?<![^\W_].)"
 _ENDS: Final = r"(?![^\W_])"
+#: Among the letters of Arabic and Hebrew: a word may have points between them, and none are before its first one.
+_MAY_HAVE_POINTS: Final = rf"[{POINTS}]*+"
+_HAS_NO_POINT: Final = rf"(?<![{POINTS}].)"
+#: The marks of Thai are no letters for a regular expression.
+_WORD: Final = re.compile(r"(?:[^\W_]|[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e])+")
 
 
 class _Piece(NamedTuple):
@@ -51,7 +60,7 @@ def build_hit_pattern(
     words: list[_Piece] = []
     forms: list[_Piece] = []
     for term in terms:
-        found = re.findall(r"[^\W_]+", term.text)
+        found = _WORD.findall(term.text)
         if len(found) > 1:
             first, *others = (_whole(word, cjk) for word in found)
             phrases.append(
@@ -90,13 +99,15 @@ def _form(beginning: str, cjk: re.Pattern[str]) -> _Piece:
 
 def _begin(word: str, rest: str, *, is_inside: bool = False) -> _Piece:
     first, *others = map(_read_letter, word)
-    return _Piece(first, f"{'' if is_inside else _BEGINS}{''.join(others)}{rest}")
+    between, before = (_MAY_HAVE_POINTS, _HAS_NO_POINT) if POINTED.search(word) else ("", "")
+    begins = "" if is_inside else f"{_BEGINS}{before}"
+    return _Piece(first, f"{begins}{''.join(f'{between}{letter}' for letter in others)}{between}{rest}")
 
 
 @cache
 def _read_letter(letter: str) -> str:
     """A set of the letter, with and without accents, small and capital, also in full width."""
-    base = fold(letter)
+    base = UNACCENTED.get(letter) or UNACCENTED.get(fold(letter)) or fold(letter)
     forms = {letter, *_ACCENTED.get(base, base), base}
     forms |= {chr(ord(each) + _FULL_WIDTH) for each in forms if each.isascii()}
     forms |= {other for each in forms for other in (each.lower(), each.upper()) if len(other) == 1}

@@ -33,7 +33,7 @@ def test_configset_when_the_folder_is_new_or_empty_then_written_whole(
 
     answer = json.loads(capsys.readouterr().out.splitlines()[0])
     assert codes == [0, 0]
-    assert answer["files"] == ["lang/stopwords_en.txt", "schema.xml", "solrconfig.xml"]
+    assert answer["files"] == ["lang/folding.txt", "lang/stopwords_en.txt", "schema.xml", "solrconfig.xml"]
     for name in answer["files"]:
         assert (Path(answer["configset"]) / name).read_bytes() == (find_configset() / name).read_bytes()
         assert (tmp_path / "empty" / name).is_file()
