@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from searchcrawl.exceptions import ConfigurationError, NotAvailableYet
+from searchcrawl.sources.named_files import require_file
 from searchcrawl.sources.privacy import Privacy, mask, privacy_below, privacy_of, show_name
 from searchcrawl.sources.secrets import HIDDEN, is_reference, resolve_reference
 from searchcrawl.terminal import to_one_line
@@ -59,6 +60,7 @@ def read_toml(path: Path, file: str) -> dict[str, Any]:
     Raises ConfigurationError for a file that cannot be read; its key is the line.
     """
     try:
+        require_file(path)
         content = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(to_one_line(file), "", f"cannot be read ({error.strerror})") from error

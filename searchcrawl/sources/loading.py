@@ -146,7 +146,7 @@ def load_source(project: Project, name: str, *, overrides: Mapping[str, Any] | N
 
 def _load_source(project: Project, name: str, overrides: Mapping[str, Any]) -> Source:
     path = project.sources_dir / f"{name}.toml"
-    if not _NAME.fullmatch(name) or not path.is_file():
+    if not _NAME.fullmatch(name) or path.is_dir() or not path.exists():
         raise UnknownSource(f"unknown source: {name}")
     file = f"sources/{name}.toml"
     own, errors = _read_tables(project, read_toml(path, file), file)

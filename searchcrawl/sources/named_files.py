@@ -18,6 +18,13 @@ _KINDS: Final = {
 }
 
 
+def require_file(path: Path) -> None:
+    """Raises OSError for what is no file; a pipe would be waited for without end."""
+    message = find_no_file(path)
+    if message is not None and path.exists():
+        raise OSError(errno.EINVAL, message)
+
+
 def find_no_file(path: Path) -> str | None:
     """Why a path is none of a file that can be read as often as it is needed; None where it is."""
     try:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from searchcrawl.sources.loading import load_project, load_sources
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.loading import load_project, load_source, load_sources
 from searchcrawl.sources.named_files import find_no_file
 
 
@@ -36,6 +37,19 @@ def test_file_when_it_is_none_then_is_said_what_it_is(tmp_path: Path) -> None:
     assert find_no_file(Path("/dev/null")) == "is a device, no file"
     assert find_no_file(tmp_path / "list.txt" / "x") == "no such file"
     assert find_no_file(tmp_path / "a\0b") == "no such file"
+
+
+@pytest.mark.parametrize("name", ["searchcrawl.toml", "forgotten.txt", "sources/demo.toml"])
+def test_project_when_a_pipe_is_in_place_of_a_file_then_is_not_waited_for(name: str, tmp_path: Path) -> None:
+    (tmp_path / "sources").mkdir()
+    if name != "searchcrawl.toml":
+        (tmp_path / "searchcrawl.toml").write_text('contact = "crawler@example.org"\n')
+    os.mkfifo(tmp_path / name)
+
+    with pytest.raises(ConfigurationError) as caught:
+        load_source(load_project(tmp_path), "demo")
+
+    assert str(caught.value) == f"{name}: cannot be read (is a pipe, no file)"
 
 
 @pytest.mark.parametrize("key", ["start.files", "fetch.ca_file"])
