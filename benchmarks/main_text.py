@@ -129,11 +129,11 @@ def _mean(scores: Sequence[Score]) -> Score:
 def _list_extractors() -> dict[str, Extract]:
     found: dict[str, Extract] = {"main": _ours(main=True), "all": _ours(main=False)}
     if importlib.util.find_spec("resiliparse"):
-        from resiliparse.extract.html2text import extract_plain_text  # noqa: PLC0415
+        from resiliparse.extract.html2text import extract_plain_text  # noqa: PLC0415  # it may be missing
 
         found["resiliparse"] = lambda body: str(extract_plain_text(body.decode("utf-8", "replace"), main_content=True))
     if importlib.util.find_spec("trafilatura"):
-        import trafilatura  # noqa: PLC0415
+        import trafilatura  # noqa: PLC0415  # it may be missing
 
         found["trafilatura"] = lambda body: (
             trafilatura.extract(body.decode("utf-8", "replace"), favor_recall=True) or ""

@@ -185,7 +185,7 @@ class Command:
 
     def _apply_global_options(self, opts: argparse.Namespace) -> None:
         from scrapy.commands import ScrapyCommand  # noqa: PLC0415  # slow to load
-        from scrapy.exceptions import UsageError as ScrapyUsageError  # noqa: PLC0415
+        from scrapy.exceptions import UsageError as ScrapyUsageError  # noqa: PLC0415  # it loads Scrapy
 
         self.load_settings()
         try:

@@ -139,7 +139,7 @@ def _find_scrapy_commands() -> list[str]:
 
 
 def _guess(name: str, known: set[str]) -> str:
-    import difflib  # noqa: PLC0415
+    import difflib  # noqa: PLC0415  # for an error alone
 
     close = difflib.get_close_matches(name, known, n=1)
     return f"{f', did you mean {close[0]}?' if close else ''} (got {_show(name)})"

@@ -37,7 +37,7 @@ def _check_cron(text: str) -> str:
     # Only projects with schedules need it.
     from cronsim import CronSim, CronSimError  # noqa: PLC0415
 
-    from searchcrawl import clock  # noqa: PLC0415
+    from searchcrawl import clock  # noqa: PLC0415  # see above
 
     try:
         # With six, the first one would be seconds.

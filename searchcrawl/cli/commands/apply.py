@@ -64,7 +64,7 @@ class Command(BaseCommand):
         return code
 
     def _replay(self, run: Run) -> Exit:
-        from searchcrawl.spiders.replay_spider import replay_pages  # noqa: PLC0415
+        from searchcrawl.spiders.replay_spider import replay_pages  # noqa: PLC0415  # it loads what reads pages
 
         if not isinstance(self.crawler_process, AsyncCrawlerProcess):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
