@@ -18,13 +18,14 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from email.utils import formatdate
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 from searchcrawl.codes import Code
+from searchcrawl.convert.archive_names import guess_encoding, read_names
 from searchcrawl.convert.detection import BZIP2, GZIP, XZ, detect
-from searchcrawl.convert.zip_names import read_names
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.rules.archives import ENDINGS, MARK, TAR_ENDINGS
 
@@ -160,11 +161,11 @@ def _list_all(body: bytes, name: str, limits: _Limits) -> Iterator[Member]:
         return
     unpack = _UNPACKERS.get(detect(body))
     if unpack is None:
-        yield from _list_tar(io.BytesIO(body))
+        yield from _list_tar(lambda: io.BytesIO(body), limits)
         return
     # What is called a tar archive and is none is damaged.
     if name.lower().endswith(TAR_ENDINGS) or _begins_tar(unpack(io.BytesIO(body)).read(_BLOCK_BYTES)):
-        yield from _list_tar(unpack(io.BytesIO(body)))
+        yield from _list_tar(lambda: unpack(io.BytesIO(body)), limits)
         return
     stem = next((name[: -len(ending)] for ending in ENDINGS if name.lower().endswith(ending)), name)
     # Damaged bytes may be those of a tar archive: it is read to its end before it counts as one file.
@@ -239,18 +240,45 @@ def _mend_names(body: bytes) -> bytes:
     return bytes(mended)
 
 
-def _list_tar(file: IO[bytes]) -> Iterator[Member]:
-    with tarfile.open(fileobj=file, mode="r:") as archive:
+def _list_tar(open_file: Callable[[], IO[bytes]], limits: _Limits) -> Iterator[Member]:
+    file, encoding = open_file(), ""
+    with tarfile.open(fileobj=file, mode="r:", encoding="utf-8") as archive:
         for info in archive:
             # Links lead nowhere: what they name is a file of its own, or not in the archive.
-            if info.isreg():
-                modified = _write_date(partial(float, info.mtime))
-                yield _build_member(info.name, info.size, partial(_extract, archive, info), modified)
+            if not info.isreg():
+                continue
+            name = info.name
+            if not _is_utf_8(name):
+                # What they all are in is known only at the end.
+                encoding = encoding or guess_encoding(_list_other_names(open_file(), limits))
+                name = _to_bytes(name).decode(encoding, "replace")
+            modified = _write_date(partial(float, info.mtime))
+            yield _build_member(name, info.size, partial(_extract, archive, info), modified)
         # The library takes any broken header for the end. What is cut or damaged must not look like one with fewer files.
         file.seek(archive.offset)
         end = file.read(2 * _BLOCK_BYTES)
         if not archive.offset or len(end) < _BLOCK_BYTES or end.strip(b"\0"):
             raise tarfile.ReadError("a tar archive without an end, or with a broken header")
+
+
+def _list_other_names(file: IO[bytes], limits: _Limits) -> Iterator[bytes]:
+    """The names in a tar archive that are not UTF-8."""
+    size = 0
+    with tarfile.open(fileobj=file, mode="r:", encoding="utf-8") as archive:
+        for info in islice(archive, MAX_MEMBERS):
+            size += info.size
+            limits.check(size)
+            if not _is_utf_8(info.name):
+                yield _to_bytes(info.name)
+
+
+def _is_utf_8(name: str) -> bool:
+    """Whether a name in a tar archive could be read as UTF-8: other bytes of it are lone surrogates."""
+    return not any("\udc80" <= letter <= "\udcff" for letter in name)
+
+
+def _to_bytes(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
 
 
 def _extract(archive: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
@@ -270,7 +298,7 @@ def _write_date(read_seconds: Callable[[], float]) -> str:
 def _build_member(name: str, size: int, opener: Callable[[], IO[bytes]] | None, modified: str = "") -> Member:
     """A file by its name in the archive; one whose name is none leads out of it as well."""
     parts = [part for part in name.replace("\\", "/").split("/") if part not in {"", "."}]
-    path = _quote("/".join(parts).encode("utf-8", "surrogateescape"))
+    path = _quote(_to_bytes("/".join(parts)))
     return Member(path, size, opener, modified, leads_out=not parts or ".." in parts)
 
 

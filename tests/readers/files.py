@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from searchcrawl.convert.archive_converter import convert_archive
+from searchcrawl.convert.archive_names import read_names
 from searchcrawl.convert.archive_reader import find_archive, try_unpack
 from searchcrawl.convert.containers import find_ole_type, find_zip_type
 from searchcrawl.convert.converter import ConversionContext
@@ -16,7 +17,6 @@ from searchcrawl.convert.document_converter import DOCUMENTS, convert_document
 from searchcrawl.convert.file_properties import read_ole_properties, read_rtf_properties
 from searchcrawl.convert.mail_text import hide_html, simplify_mail
 from searchcrawl.convert.xml_converter import convert_xml
-from searchcrawl.convert.zip_names import read_names
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.rules.archives import is_called_archive, list_archives, split_path
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare

@@ -1,9 +1,10 @@
-"""The names in a ZIP, in whatever encoding they were written."""
+"""The names in archives, in whatever encoding they were written."""
 
 from __future__ import annotations
 
 import io
 import struct
+import tarfile
 import zipfile
 import zlib
 from urllib.parse import unquote
@@ -67,6 +68,28 @@ def test_zip_when_a_name_is_there_in_unicode_as_well_then_that_counts_if_it_is_f
         archive.writestr(info, b"words")
 
     assert names_in(packed.getvalue()) == [name]
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+@pytest.mark.parametrize("encoding", ["cp1252", "cp932", "utf-8"])
+def test_tar_when_names_are_in_one_encoding_then_are_read_in_it(encoding: str, mode: str) -> None:
+    names = (
+        ["新しいフォルダー/会議資料.doc", "表.txt"] if encoding == "cp932" else ["Übersicht.pdf", "Straße für Köln.doc"]
+    )
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode=mode, format=tarfile.GNU_FORMAT, encoding=encoding) as archive:  # type: ignore[call-overload]
+        for name in [*names, "plain.txt"]:
+            info = tarfile.TarInfo(name)
+            info.size = 5
+            archive.addfile(info, io.BytesIO(b"words"))
+
+    read = [
+        (unquote(member.path), member.open().read())
+        for member in list_members(packed.getvalue(), "x.tar")
+        if member.open is not None
+    ]
+
+    assert read == [(name, b"words") for name in [*names, "plain.txt"]]
 
 
 def test_zip_when_one_name_is_in_another_encoding_then_the_others_stay() -> None:

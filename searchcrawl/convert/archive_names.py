@@ -1,11 +1,11 @@
-"""The names in a ZIP as they were meant: the format knows cp437 and UTF-8, and programs write what their system has (C8)."""
+"""The names in archives as they were meant: programs write what their system has, whatever the format says (C8)."""
 
 from __future__ import annotations
 
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -33,12 +33,16 @@ _SIGNS: Final = frozenset("–—‘’“”„«»°§€²³´·©®")
 def read_names(members: Sequence[zipfile.ZipInfo]) -> list[str]:
     """The names of all members; those in no encoding that is said are read as one, by what most of them are."""
     sayings = [_read_said(member) for member in members]
-    unsaid = (_to_bytes(member) for member, said in zip(members, sayings, strict=True) if said is None)
-    sample = b"\n".join(islice(unsaid, _SAMPLE_NAMES))[:_SAMPLE_BYTES]
-    encoding = _guess(sample) if sample else _USUAL
+    encoding = guess_encoding(_to_bytes(member) for member, said in zip(members, sayings, strict=True) if said is None)
     return [
         said if said is not None else _decode(member, encoding) for member, said in zip(members, sayings, strict=True)
     ]
+
+
+def guess_encoding(names: Iterable[bytes]) -> str:
+    """The encoding of names that are not UTF-8, by the first ones; that of ZIP where there are none."""
+    sample = b"\n".join(islice(names, _SAMPLE_NAMES))[:_SAMPLE_BYTES]
+    return _guess(sample) if sample else _USUAL
 
 
 def _read_said(member: zipfile.ZipInfo) -> str | None:
