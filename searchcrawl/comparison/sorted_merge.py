@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import struct
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -13,13 +12,13 @@ from typing import Final, NamedTuple, Self
 from searchcrawl import urls
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.receiver import IndexEntry
+from searchcrawl.part_file import PartFile
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.urls import url_queries
 from searchcrawl.store.urls.url_queries import IndexedRow
 
 #: How many rows are sorted in memory, about 20 MB.
 _ROWS_IN_MEMORY: Final = 100_000
-_READ_ROWS: Final = 1000
 #: A version, and a sha256; those of the first version have none.
 _DIGEST_BYTES: Final = 33
 _RECORD: Final = struct.Struct(f">16sqqB{_DIGEST_BYTES + 1}p")
@@ -44,8 +43,7 @@ class RowSorter:
     def __init__(self, *, part_rows: int = _ROWS_IN_MEMORY) -> None:
         self._part_rows = part_rows
         self._gathered: list[bytes] = []
-        self._file = tempfile.TemporaryFile(prefix="searchcrawl-")  # noqa: SIM115 (closed by __exit__)
-        self._parts: list[tuple[int, int]] = []
+        self._file = PartFile()
 
     def __enter__(self) -> Self:
         return self
@@ -61,29 +59,16 @@ class RowSorter:
         checksum = row.fields_digest[:_DIGEST_BYTES]
         self._gathered.append(_RECORD.pack(digest, row.url_id, row.crawl_version, row.settled, checksum))
         if len(self._gathered) == self._part_rows:
-            self._write_part()
+            self._gathered.sort()
+            self._file.add(self._gathered)
+            self._gathered = []
 
     def by_id(self) -> Iterator[SortedRow]:
         """All rows by rising id."""
         self._gathered.sort()
-        for record in heapq.merge(*(self._read_part(*part) for part in self._parts), self._gathered):
+        for record in heapq.merge(*self._file.parts(), self._gathered):
             digest, url_id, crawl_version, settled, checksum = _RECORD.unpack(record)
             yield SortedRow(digest, url_id, crawl_version, bool(settled), checksum)
-
-    def _write_part(self) -> None:
-        self._gathered.sort()
-        start = self._file.seek(0, 2)
-        self._file.writelines(self._gathered)
-        self._parts.append((start, len(self._gathered)))
-        self._gathered = []
-
-    def _read_part(self, start: int, rows: int) -> Iterator[bytes]:
-        for first in range(0, rows, _READ_ROWS):
-            count = min(_READ_ROWS, rows - first)
-            # The other parts are read in between, so each part remembers its own place.
-            self._file.seek(start + first * _RECORD.size)
-            data = self._file.read(count * _RECORD.size)
-            yield from (data[at : at + _RECORD.size] for at in range(0, len(data), _RECORD.size))
 
 
 @contextmanager

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
+from searchcrawl.part_file import PartFile
+
 T = TypeVar("T")
-#: Lines that are read or written at once.
-_LINES: Final = 1000
+#: So many are written at once.
+_VALUES: Final = 1000
 
 
 class Spool(Generic[T]):
@@ -23,7 +24,7 @@ class Spool(Generic[T]):
     def __init__(self, pack: Callable[[T], Any], unpack: Callable[[Any], T]) -> None:
         self._pack = pack
         self._unpack = unpack
-        self._file = tempfile.TemporaryFile(prefix="searchcrawl-")  # noqa: SIM115 (closed by __exit__)
+        self._file = PartFile()
         self._gathered: list[bytes] = []
         self._length = 0
 
@@ -41,27 +42,19 @@ class Spool(Generic[T]):
     def add(self, value: T) -> None:
         """Takes one value; who is reading may not see it."""
         # Not orjson: what an index lists may have characters that UTF-8 does not know.
-        self._gathered.append(json.dumps(self._pack(value)).encode() + b"\n")
+        self._gathered.append(json.dumps(self._pack(value)).encode())
         self._length += 1
-        if len(self._gathered) == _LINES:
+        if len(self._gathered) == _VALUES:
             self._write()
 
     def __iter__(self) -> Iterator[T]:
         self._write()
-        at = 0
-        while True:
-            # Others may read or write meanwhile.
-            self._file.seek(at)
-            lines = list(islice(self._file, _LINES))
-            if not lines:
-                return
-            at += sum(len(line) for line in lines)
-            yield from (self._unpack(json.loads(line)) for line in lines)
+        yield from (self._unpack(json.loads(written)) for written in self._file)
 
     def _write(self) -> None:
-        self._file.seek(0, 2)
-        self._file.writelines(self._gathered)
-        self._gathered = []
+        if self._gathered:
+            self._file.add(self._gathered)
+            self._gathered = []
 
 
 def in_groups(values: Iterable[T], size: int) -> Iterator[Sequence[T]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby, islice
@@ -11,11 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+from searchcrawl.part_file import PartFile
 from searchcrawl.rules.anchors import Linked
 
 #: So many different links are sorted in memory, about 40 MB.
 _LINKS_IN_MEMORY: Final = 100_000
-_READ_LINES: Final = 1_000
 _DIGITS: Final = 16
 #: No document has more texts, on pages of so many hosts, but one that is made to.
 _MOST_LINKS: Final = 50_000
@@ -39,10 +38,7 @@ class LinkCounts:
     def __init__(self, folder: Path | None = None, *, in_memory: int = _LINKS_IN_MEMORY) -> None:
         self._in_memory = in_memory
         self._gathered: Counter[bytes] = Counter()
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-        self._file = tempfile.TemporaryFile(prefix="searchcrawl-", dir=folder)  # noqa: SIM115 (closed by __exit__)
-        self._parts: list[tuple[int, int]] = []
+        self._file = PartFile(folder)
 
     def __enter__(self) -> Self:
         return self
@@ -71,30 +67,22 @@ class LinkCounts:
     def _add(self, line: str) -> None:
         self._gathered[line.encode("utf-8", "replace")] += 1
         if len(self._gathered) == self._in_memory:
-            start = self._file.seek(0, 2)
-            self._file.writelines(b"%b\t%d\n" % (line, count) for line, count in sorted(self._gathered.items()))
-            self._parts.append((start, len(self._gathered)))
+            self._file.add(b"%b\t%d" % (line, count) for line, count in sorted(self._gathered.items()))
             self._gathered = Counter()
 
     def _merge(self) -> Iterator[tuple[bytes, int]]:
         gathered = sorted(self._gathered.items())
-        if not self._parts:
+        if not self._file:
             yield from gathered
             return
-        merged = heapq.merge(*(self._read_part(*part) for part in self._parts), gathered)
+        merged = heapq.merge(*(map(_split_count, part) for part in self._file.parts()), gathered)
         for line, same in groupby(merged, key=lambda one: one[0]):
             yield line, sum(count for _, count in same)
 
-    def _read_part(self, start: int, lines: int) -> Iterator[tuple[bytes, int]]:
-        at = start
-        for first in range(0, lines, _READ_LINES):
-            # The other parts are read in between, so each part remembers its own place.
-            self._file.seek(at)
-            read = list(islice(self._file, min(_READ_LINES, lines - first)))
-            at += sum(map(len, read))
-            for line in read:
-                text, _, count = line.rpartition(b"\t")
-                yield text, int(count)
+
+def _split_count(record: bytes) -> tuple[bytes, int]:
+    line, _, count = record.rpartition(b"\t")
+    return line, int(count)
 
 
 def _read_line(line: bytes, count: int) -> Linked:
