@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +17,7 @@ from typing import Any, Final
 import orjson
 
 from searchcrawl import exceptions
+from searchcrawl.api.arguments import check_text, list_filters, list_texts, require_mapping
 from searchcrawl.api.values import Answer, Crawl, Difference, Explanation, Plan, Source, Status, Verification, build
 from searchcrawl.comparison.look import look_at_index
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, UnknownSource
@@ -68,7 +69,8 @@ class Project:
     """A project: its sources, and what can be asked and ordered of them.
 
     Files are read at each call, so an edit counts at once. Every method raises errors of ``searchcrawl.exceptions``:
-    ConfigurationError for a wrong file, UnknownSource, StoreError, DeliveryError.
+    ConfigurationError for a wrong file, UnknownSource, StoreError, DeliveryError. An argument of another type is a ValueError
+    that names it.
     """
 
     def __init__(self, root: Path) -> None:
@@ -106,7 +108,7 @@ class Project:
         name: str,
         *,
         limit: int | None = None,
-        overrides: Sequence[str] = (),
+        overrides: Sequence[str] | str = (),
         settings: Mapping[str, object] | None = None,
     ) -> Crawl:
         """Crawls a source in a process of its own, and waits for its end; ``limit`` ends it after so many visits.
@@ -119,10 +121,11 @@ class Project:
         >>> crawl.done, crawl.status.run.kind, crawl.status.counts["new"]
         (True, 'initial', 3)
         """
-        load_source(self._load(), name)
+        load_source(self._load(), check_text("name", name))
         given = [] if limit is None else ["-a", f"limit={limit}"]
-        given += [word for pair in overrides for word in ("--set", pair)]
-        given += [word for key, value in (settings or {}).items() for word in ("-s", f"{key}={value}")]
+        given += [word for pair in list_texts("overrides", overrides) for word in ("--set", pair)]
+        options = require_mapping("settings", {} if settings is None else settings)
+        given += [word for key, value in options.items() for word in ("-s", f"{key}={value}")]
         code, answer, messages = self._run("crawl", name, *given)
         return Crawl(exit_code=Exit(code), status=build(Status, answer), messages=messages)
 
@@ -151,17 +154,17 @@ class Project:
         """
         for argument, text in {"words": words, "language": language, "source": source, "sort": sort}.items():
             if text is not None or argument in {"words", "language"}:
-                _check_text(argument, text)
+                check_text(argument, text)
         search.check_page(rows, offset)
         query = SearchQuery(
             words=words,
             source=source,
-            filters=_list_filters({} if filters is None else filters),
-            groups=_list_names("groups", groups),
+            filters=list_filters({} if filters is None else filters),
+            groups=list_texts("groups", groups),
             rows=rows,
             start=offset,
             sort=sort,
-            facets=_list_names("facets", facets),
+            facets=list_texts("facets", facets),
         )
         return build(Answer, search.remove_marks(search.ask(self._load(), query, language=language)))
 
@@ -171,8 +174,13 @@ class Project:
         >>> project.explain("http://elsewhere.test/").decided_by.key
         'scope.include_hosts'
         """
+        check_text("url", url)
         project = self._load()
-        sources = [load_source(project, source)] if source is not None else list(load_sources(project)[0].values())
+        sources = (
+            [load_source(project, check_text("source", source))]
+            if source is not None
+            else list(load_sources(project)[0].values())
+        )
         if not sources:
             raise ConfigurationError("sources", "", "no source to ask: put one into sources/NAME.toml")
         with self._open_store(project) as database:
@@ -185,7 +193,7 @@ class Project:
         >>> project.plan("demo").leave
         0
         """
-        load_source(self._load(), name)
+        load_source(self._load(), check_text("name", name))
         _, answer, _ = self._run("plan", name)
         return build(Plan, answer)
 
@@ -195,6 +203,8 @@ class Project:
         >>> project.verify("demo").ok
         True
         """
+        if name is not None:
+            check_text("name", name)
         project = self._load()
         names = list_source_names(project)
         if name is not None and name not in names:
@@ -213,6 +223,7 @@ class Project:
         >>> project.status("demo").documents
         3
         """
+        check_text("name", name)
         project = self._load()
         with self._open_store(project) as database, look_at_index(project) as look:
             gone = next((each for each in list_gone_sources(project, database) if each.name == name), None)
@@ -251,34 +262,3 @@ class Project:
                 raise ConfigurationError("", "", text)
             raise _FAILURES.get(ended.returncode, exceptions.StoreError)(text)
         return ended.returncode, orjson.loads(ended.stdout), tuple(messages)
-
-
-def _list_names(argument: str, names: object) -> list[str]:
-    """Names, each once; a text is one name, and not its letters."""
-    if not isinstance(names, Iterable) or isinstance(names, bytes):
-        raise _refuse(argument, "a name or a list of names", names)
-    listed = [names] if isinstance(names, str) else list(names)
-    return list(dict.fromkeys(_check_text(argument, name) for name in listed))
-
-
-def _list_filters(filters: object) -> list[tuple[str, str]]:
-    """The names and values of filters; a number is looked for as it is written."""
-    if not isinstance(filters, Mapping):
-        raise _refuse("filters", "a mapping of names to values", filters)
-    return [
-        (
-            _check_text("filters", name),
-            str(value) if type(value) is int else _check_text(f"filters[{name!r}]", value),
-        )
-        for name, value in filters.items()
-    ]
-
-
-def _check_text(argument: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise _refuse(argument, "a text", value)
-    return value
-
-
-def _refuse(argument: str, wanted: str, value: object) -> ValueError:
-    return ValueError(f"{argument}: must be {wanted} (got {value!r})")

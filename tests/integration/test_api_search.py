@@ -60,7 +60,7 @@ def test_search_when_a_filter_is_a_number_then_it_is_looked_for(tmp_path: Path, 
         ({"sort": 3}, "sort: must be a text"),
         ({"source": 3}, "source: must be a text"),
         ({"language": None}, "language: must be a text"),
-        ({"facets": 3}, r"facets: must be a name or a list of names \(got 3\)"),
+        ({"facets": 3}, r"facets: must be a text or a list of texts \(got 3\)"),
         ({"groups": [3]}, r"groups: must be a text \(got 3\)"),
         ({"rows": "3"}, "rows: must be a whole number"),
         ({"rows": True}, "rows: must be a whole number"),
@@ -73,3 +73,25 @@ def test_search_when_an_argument_is_of_another_type_then_the_error_names_it(
 ) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
         Project(tmp_path).search(**{"words": "*", **given})
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "message"),
+    [
+        ("explain", {"url": 3}, "url: must be a text"),
+        ("explain", {"url": "http://a.test/", "source": 3}, "source: must be a text"),
+        ("plan", {"name": None}, "name: must be a text"),
+        ("status", {"name": 3}, "name: must be a text"),
+        ("verify", {"name": 3}, "name: must be a text"),
+        ("crawl", {"name": 3}, "name: must be a text"),
+        ("crawl", {"name": "demo", "overrides": 3}, "overrides: must be a text or a list of texts"),
+        ("crawl", {"name": "demo", "settings": ["x"]}, "settings: must be a mapping of names to values"),
+    ],
+)
+def test_method_when_an_argument_is_of_another_type_then_the_error_names_it(
+    tmp_path: Path, store_url: str, method: str, arguments: dict[str, Any], message: str
+) -> None:
+    project = put_one(tmp_path, store_url)
+
+    with pytest.raises(ValueError, match=f"^{message}"):
+        getattr(project, method)(**arguments)
