@@ -18,7 +18,7 @@ _ACCENTED: Final = {
     for base in "abcdefghijklmnopqrstuvwxyz"
 } | {
     base: "".join(letter for letter, other in UNACCENTED.items() if other == base) + base
-    for base in UNACCENTED.values()
+    for base in set(UNACCENTED.values())
 }
 _MAX_SEARCHED_CHARS: Final = 500_000
 _MAX_HITS: Final = 500
