@@ -44,7 +44,7 @@ VERSIONS: Final[Mapping[str, int]] = {
     # Rises when ``html.page`` would read another page out of the same bytes.
     "html": 6,
     # Rises when ``convert`` would read another page out of the same bytes.
-    "convert": 5,
+    "convert": 6,
     # Rises when ``documents.digests`` cannot make digests of an earlier version any more, so that it gives the
     # same page another one. A new version beside the earlier ones needs no recrawl.
     "checksum": 1,
