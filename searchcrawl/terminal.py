@@ -72,11 +72,30 @@ class GuardedStream:
         #: The stream inside, for what steers the terminal on purpose.
         self.inner = stream
         self._alter = alter
+        #: Whether somebody may still read it.
+        self.is_read = True
 
     def write(self, text: str) -> int:
         """Writes ``text``, altered first where that was asked for."""
-        self.inner.write(to_lines(text if self._alter is None else self._alter(text)))
+        try:
+            self.inner.write(to_lines(text if self._alter is None else self._alter(text)))
+        except BrokenPipeError:
+            self.drop()
         return len(text)
+
+    def flush(self) -> None:
+        """Hands over what was written so far."""
+        try:
+            self.inner.flush()
+        except BrokenPipeError:
+            self.drop()
+
+    def drop(self) -> None:
+        """Has nothing more written, as its reader has ended (``| head``): the command goes on, and ends with its own code."""
+        self.is_read = False
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.inner.fileno())
+        os.close(nowhere)
 
     def writelines(self, lines: Any) -> None:
         """Writes each of ``lines``."""
@@ -177,4 +196,8 @@ def make_console(stream: TextIO, **options: Any) -> Console:
     from rich.console import Console  # noqa: PLC0415  # heavy
 
     inner = stream.inner if isinstance(stream, GuardedStream) else stream
-    return Console(file=inner, highlight=False, markup=False, emoji=False, **options)
+    console = Console(file=inner, highlight=False, markup=False, emoji=False, **options)
+    if isinstance(stream, GuardedStream):
+        # Its own ends the process with 1.
+        console.on_broken_pipe = stream.drop  # type: ignore[method-assign]
+    return console

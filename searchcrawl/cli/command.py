@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from searchcrawl.cli import commands, later
-from searchcrawl.cli.output import drop_output, guard_output, print_error, print_note, print_warnings
+from searchcrawl.cli.output import guard_output, print_error, print_note, print_warnings
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.sources.config import Source
@@ -151,8 +151,6 @@ class Command:
             self.exitcode = self.execute(args, opts) or Exit.DONE
         except UsageError as error:
             self._refuse(error)
-        except BrokenPipeError:
-            drop_output()
         except (SearchcrawlError, OSError) as error:
             print_error(error)
             self.exitcode = exit_of(error)

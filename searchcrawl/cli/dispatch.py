@@ -15,7 +15,6 @@ from searchcrawl import __version__
 from searchcrawl.cli import commands, later
 from searchcrawl.cli.output import (
     answers_apart,
-    drop_output,
     flush_output,
     guard_output,
     print_error,
@@ -47,9 +46,6 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(_run(argv))
     except KeyboardInterrupt:
         sys.exit(Exit.ENDED_EARLY)
-    except BrokenPipeError:
-        drop_output()
-        sys.exit(Exit.DONE)
 
 
 def _run(argv: list[str]) -> int:

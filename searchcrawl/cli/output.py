@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeVar
 
 import orjson
 
 from searchcrawl.exceptions import ConfigurationError, IndexMisconfigured, InvalidFile
 from searchcrawl.sources.secrets import redact
 from searchcrawl.terminal import (
+    GuardedStream,
     escape_json,
     find_width,
     guard_logs,
@@ -35,6 +35,7 @@ _GAP: Final = 2
 _APART: Final[list[TextIO]] = []
 #: The least width to which a URL or a path is folded.
 _FOLDED: Final = 16
+T = TypeVar("T")
 
 
 def guard_output() -> None:
@@ -68,9 +69,13 @@ def _answers() -> TextIO:
     return _APART[-1] if _APART else sys.stdout
 
 
-def drop_output() -> None:
-    """Has nothing more written to standard output, whose reader has ended (``| head``); not at exit either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), _answers().fileno())
+def while_read(rows: Iterable[T]) -> Iterator[T]:
+    """The rows of a list, as long as somebody reads the answer (``| head``)."""
+    answers = _answers()
+    for row in rows:
+        yield row
+        if isinstance(answers, GuardedStream) and not answers.is_read:
+            return
 
 
 def flush_output() -> None:
@@ -137,7 +142,7 @@ def print_object(value: Mapping[str, Any]) -> None:
 
 def print_objects(values: Iterable[Mapping[str, Any]]) -> None:
     """Writes one JSON object a line."""
-    for value in values:
+    for value in while_read(values):
         print_object(value)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from searchcrawl import clock
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_line, print_objects
+from searchcrawl.cli.output import print_line, print_objects, while_read
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
@@ -76,7 +76,7 @@ def _moment_ms(text: str) -> int:
 
 def _show(rows: Iterable[Mapping[str, Any]]) -> None:
     """Prints a line for each URL: a table would have to hold all of them to know its widths."""
-    for row in rows:
+    for row in while_read(rows):
         print_line(url_line(row))
 
 
