@@ -143,5 +143,5 @@ def _write_page(
 
 def _drop_notes(transaction: Transaction, *, source_id: int, url_ids: Sequence[int], due_ms: int) -> bool:
     before = duplicate_key_table.load(transaction, url_ids)
-    orphan_table.note_named(transaction, url_ids, due_ms=due_ms)
-    return resolve_again(transaction, source_id, before)
+    sends = orphan_table.note_named(transaction, url_ids, due_ms=due_ms)
+    return resolve_again(transaction, source_id, before) or sends

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select, update
 
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.store.documents.document_table import OUT_OF_QUARANTINE
@@ -18,6 +18,25 @@ from searchcrawl.store.urls import url_classes
 #: Rows that are read or written in one transaction.
 PAGE_ROWS: Final = 5000
 _PAGES_OF_LINKS: Final = 1000
+#: A removed document whose page is being visited, as after an edit: its visit may be written already, in this transaction.
+_IS_VISITED: Final = and_(
+    documents.c.state == int(DocumentState.NONE),
+    exists().where(
+        urls.c.id == documents.c.url_id,
+        or_(*(urls.c.fetch_state == int(state) for state in (FetchState.FETCHING, FetchState.ALONE))),
+    ),
+)
+#: A removed document whose page was visited since, with the text that it had: what waits to be named is not visited.
+_WAS_FOUND_WELL: Final = and_(
+    documents.c.state == int(DocumentState.NONE),
+    documents.c.code == 200,
+    exists().where(
+        urls.c.id == documents.c.url_id,
+        urls.c.code == 200,
+        urls.c.rule.is_(None),
+        urls.c.fetch_state == int(FetchState.SETTLED),
+    ),
+)
 
 
 class PageLinks(NamedTuple):
@@ -129,31 +148,43 @@ def park_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
         park(transaction, list(transaction.execute(query).scalars()))
 
 
-def note_named(transaction: Transaction, url_ids: Sequence[int], *, due_ms: int) -> None:
-    """Notes that something names rows again: their removals are dropped, and they are due from ``due_ms`` on."""
+def note_named(transaction: Transaction, url_ids: Sequence[int], *, due_ms: int) -> bool:
+    """Notes that something names rows again: their removals are dropped, and they are due from ``due_ms`` on.
+
+    Those that are being visited stay noted until the end of the run. Returns whether documents are to be sent: pages that
+    were found well while nothing named them. No visit says it once more.
+    """
+    sends = False
     for part in split(url_ids):
         rows = transaction.execute(
             update(documents)
             .where(
                 documents.c.url_id.in_(part),
                 or_(documents.c.evidence == ORPHAN, documents.c.leaving == int(Leaving.ORPHAN)),
+                ~_IS_VISITED,
             )
             .values(
                 state=case(
-                    (documents.c.state == int(DocumentState.QUARANTINED), OUT_OF_QUARANTINE), else_=documents.c.state
+                    (documents.c.state == int(DocumentState.QUARANTINED), OUT_OF_QUARANTINE),
+                    (and_(_WAS_FOUND_WELL, documents.c.segment.is_(None)), int(DocumentState.RECORD_LOST)),
+                    (_WAS_FOUND_WELL, int(DocumentState.CACHED)),
+                    else_=documents.c.state,
                 ),
+                removed_run=case((_WAS_FOUND_WELL, None), else_=documents.c.removed_run),
                 leaving=int(Leaving.NO),
                 evidence=None,
                 quarantine_run=None,
                 rejected_run=None,
             )
             .returning(documents.c.url_id, documents.c.state)
-        )
+        ).all()
+        sends |= any(state == DocumentState.CACHED for _, state in rows)
         lost = [url_id for url_id, state in rows if state == DocumentState.RECORD_LOST]
         settled = urls.c.fetch_state == int(FetchState.SETTLED)
         with url_classes.watch(transaction, lost):
             transaction.execute(update(urls).where(urls.c.id.in_(lost), settled).values(due_ms=due_ms))
     unpark(transaction, url_ids, due_ms=due_ms)
+    return sends
 
 
 def unpark(transaction: Transaction, url_ids: Sequence[int], *, due_ms: int) -> None:

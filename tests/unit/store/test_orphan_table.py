@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import update
 
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
-from searchcrawl.store.batches import quarantine_table, removal_table
+from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState, Leaving
-from searchcrawl.store.urls import orphan_table
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, row, settle, states, store
+from searchcrawl.store.urls import orphan_table, url_table
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, document, row, settle, states, store
 
 
 def present(database: Database, names: Sequence[str]) -> list[int]:
@@ -115,6 +115,36 @@ def test_removed_when_it_was_an_orphan_then_it_is_not_visited_until_it_is_named(
     assert parked == [(None, ORPHAN_RULE), (NOW_MS, None)]
     assert (row(database, ids[0]).due_ms, row(database, ids[0]).rule) == (5, None)
     assert document(database, ids[1]).evidence == "404"
+
+
+@pytest.mark.parametrize(("has_record", "after"), [(True, DocumentState.CACHED), (False, DocumentState.RECORD_LOST)])
+def test_named_when_a_visit_is_under_way_then_the_end_of_the_run_has_the_document_back(
+    database: Database, *, has_record: bool, after: DocumentState
+) -> None:
+    ids = present(database, ["orphan"])
+    mark(database, ids)
+    with database.write_once() as transaction:
+        removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids, counted=True)
+        removal_table.note_removed(transaction, ids)
+        url_table.reopen(transaction, ids)
+    assert claim(database) == ids
+    if not has_record:
+        with database.write_once() as transaction:
+            batch_table.forget_segment(transaction, SOURCE, 1)
+
+    # The visit is written before the page that names it.
+    confirm(database, ids)
+    with database.write_once() as transaction:
+        orphan_table.note_named(transaction, ids, due_ms=0)
+    settle(database, ids)
+    between = document(database, ids[0]).evidence
+    with database.write_once() as transaction:
+        sends = orphan_table.note_named(transaction, ids, due_ms=NOW_MS + 9)
+
+    assert (between, document(database, ids[0]).evidence) == (ORPHAN, None)
+    assert (states(database, ids), sends) == ([after], has_record)
+    assert row(database, ids[0]).due_ms == (NOW_MS if has_record else NOW_MS + 9)
+    assert document(database, ids[0]).removed_run is None
 
 
 def test_unmark_when_a_process_died_then_nothing_is_left_of_its_marks(database: Database) -> None:
