@@ -13,6 +13,9 @@ from typing import Any, Final, NamedTuple
 Headers = tuple[tuple[bytes, bytes], ...]
 #: So begins the ETag of a file in an archive: ours, not that of a server.
 ARCHIVE_ETAG: Final = '"!/'
+#: In the place of the ETag of a page whose Link header names another one as canonical: a 304 need not repeat such a header
+#: (RFC 9110 §15.4.5), so the page is asked for whole each time.
+CANONICAL_ETAG: Final = '"!canonical"'
 
 
 class Link(NamedTuple):

@@ -15,7 +15,7 @@ from searchcrawl.cache.segment import Place
 from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
 from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.exceptions import CacheError
-from searchcrawl.items import Document, Outcome
+from searchcrawl.items import CANONICAL_ETAG, Document, Outcome
 from searchcrawl.politeness.backoff import explain_block
 from searchcrawl.queries import explain_canonical, explain_rendering, explain_visit
 from searchcrawl.queries.explain_context import Context, leads_outside
@@ -225,8 +225,11 @@ def _describe_answer(facts: UrlFacts) -> Step:
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(Failures.parse(facts.failures).counts.items()))
     if facts.failed_runs > 1:
         parts.append(f"failed in {facts.failed_runs} runs in a row ({kinds})")
-    validators = ("ETag", listed.etag), ("Last-Modified", listed.last_modified)
-    parts += [f"{name} {value}" for name, value in validators if value is not None]
+    if listed.etag == CANONICAL_ETAG:
+        parts.append("asked for whole each time, as a header names its canonical URL")
+    else:
+        validators = ("ETag", listed.etag), ("Last-Modified", listed.last_modified)
+        parts += [f"{name} {value}" for name, value in validators if value is not None]
     outcome = "read" if listed.code in READ else "moved" if listed.code in REDIRECTS else "failed"
     return Step("answer", outcome, "; ".join(parts))
 

@@ -10,6 +10,7 @@ import orjson
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import Code
+from searchcrawl.items import CANONICAL_ETAG
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_display_map
@@ -72,7 +73,7 @@ def _build_object(row: ListedUrl, source: str, state: UrlState, display: Display
         "last_fetched": clock.iso(row.last_fetched_ms),
         "last_changed": clock.iso(row.last_changed_ms),
         "next_due": clock.iso(row.due_ms),
-        "etag": row.etag,
+        "etag": None if row.etag == CANONICAL_ETAG else row.etag,
         "last_modified": None if modified is None else clock.iso(clock.to_ms(modified)),
         "checksum": row.fields_digest.hex() if row.fields_digest else None,
         "duplicate_of": other if other is None or display is None else display.show(other, row.duplicate_display),

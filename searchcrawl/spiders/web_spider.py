@@ -13,7 +13,7 @@ from searchcrawl.convert.own_converter import list_own_converters
 from searchcrawl.convert.registry import Registry
 from searchcrawl.http.header_canonical import read_canonical
 from searchcrawl.http.visit_end import find_redirects
-from searchcrawl.items import Answer, Document
+from searchcrawl.items import CANONICAL_ETAG, Answer, Document
 from searchcrawl.spiders.base_spider import SourceSpider
 
 
@@ -73,6 +73,7 @@ class WebSpider(SourceSpider):
         """The document of an answer, before it is read."""
         headers = answer.headers
         last = {name.lower(): value for name, value in headers}
+        canonical = self._find_canonical(answer) if b"link" in last else None
         return Document(
             claim=answer.claim,
             base_url=answer.url,
@@ -85,15 +86,19 @@ class WebSpider(SourceSpider):
             answered_url=self.run.rewriting.identity.strip(answer.url) if answer.redirects else None,
             cached=answer.cached,
             rendered=answer.rendered,
-            canonical=self._find_canonical(answer) if b"link" in last else None,
-            # Validators belong to the URL that answered.
-            etag=None if answer.redirects else _decode(last.get(b"etag")),
+            canonical=canonical,
+            etag=CANONICAL_ETAG if canonical not in {None, answer.claim.url} else _read_etag(answer, last),
             last_modified=_decode(last.get(b"last-modified")),
         )
 
     def _find_canonical(self, answer: Answer) -> str | None:
         links = [value for name, value in answer.headers if name.lower() == b"link"]
         return read_canonical(links, base_url=answer.url, rewriting=self.run.rewriting)
+
+
+def _read_etag(answer: Answer, last: Mapping[bytes, bytes]) -> str | None:
+    # Validators belong to the URL that answered.
+    return None if answer.redirects else _decode(last.get(b"etag"))
 
 
 def _decode(value: bytes | None) -> str | None:

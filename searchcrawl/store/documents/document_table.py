@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Insert, LargeBinary, and_, bindparam, case, func, or_, select, text, update
+from sqlalchemy import BigInteger, Insert, LargeBinary, Text, and_, bindparam, case, func, or_, select, text, update
 
 from searchcrawl.codes import COPIES, WITH_DOCUMENT
 from searchcrawl.rules.lifecycle import ORPHAN
@@ -147,7 +147,10 @@ _CONFIRM: Final = (
     update(documents)
     .where(documents.c.url_id == bindparam("row_id"))
     .values(
-        etag=func.coalesce(bindparam("new_etag"), documents.c.etag),
+        etag=case(
+            (bindparam("read") == 1, bindparam("new_etag", type_=Text)),
+            else_=func.coalesce(bindparam("new_etag", type_=Text), documents.c.etag),
+        ),
         last_modified=func.coalesce(bindparam("new_modified"), documents.c.last_modified),
         body_digest=func.coalesce(bindparam("new_body"), documents.c.body_digest),
         copy_digest=case(

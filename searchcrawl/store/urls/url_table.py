@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import BigInteger, Integer, Select, and_, bindparam, case, func, insert, or_, select, text, update
 
 from searchcrawl.codes import WITH_DOCUMENT
-from searchcrawl.items import ARCHIVE_ETAG, Claim
+from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, Claim
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.many_rows import write_rows
@@ -243,6 +243,9 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
     over = row.unavailable_ms is not None and row.unavailable_ms < now_ms
     whole = forced or gone or over
     redirected = row.answered_key is not None
+    # The validators belong to the target of a redirect, not to the URL that redirects. A later visit may have failed
+    # without one.
+    unasked = whole or redirected or row.etag == CANONICAL_ETAG
     return Claim(
         url_id=row.id,
         url=row.url,
@@ -252,10 +255,8 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
         failed_runs=row.failed_runs,
         failures=row.failures,
         code=row.code,
-        # The validators belong to the target of a redirect, not to the URL that redirects. A later visit may have failed
-        # without one.
-        etag=None if whole or redirected else row.etag,
-        last_modified=None if whole or redirected else row.last_modified,
+        etag=None if unasked else row.etag,
+        last_modified=None if unasked else row.last_modified,
         body_digest=None if whole else row.body_digest,
         # That of a page which was not to be indexed says nothing of the document: only its text may be the same.
         fields_digest=row.fields_digest if row.document_code in WITH_DOCUMENT else None,
