@@ -22,7 +22,7 @@ def read_file(path: Path, statement: str) -> tuple[list[str], list[tuple[Any, ..
     """The same as the names of the columns, and the rows."""
     if not path.exists():
         return [], []
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as store:
         try:
             found = store.execute("SELECT 1 FROM sqlite_master WHERE name = 'urls'").fetchone()
         except sqlite3.OperationalError as error:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -41,6 +41,8 @@ SOURCES_DIR: Final = "sources"
 _MIME_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*")
 _SQLITE: Final = "sqlite:///"
 _POSTGRESQL: Final = "postgresql+psycopg://"
+#: What a path keeps as it is in the URL of a file: all that means nothing else there.
+_OF_PATHS: Final = "/ +~!$&'()*,;:=@[]"
 
 
 def _check_store_url(text: str) -> str:
@@ -229,14 +231,19 @@ class Project(ProjectFile):
     @property
     def database_url(self) -> str:
         """``store.url``, that of a file with its absolute path."""
-        path = self.store.url.removeprefix(_SQLITE)
-        return self.store.url if path == self.store.url else f"{_SQLITE}{self.path(path)}"
+        file = self._database_file
+        # The folder of the project may have characters that mean something else in a URL.
+        return self.store.url if file is None else f"{_SQLITE}{quote(str(file), safe=_OF_PATHS)}"
 
     @property
     def has_store(self) -> bool:
         """Whether the file of the database is there; a server's may be."""
-        path = self.database_url.removeprefix(_SQLITE)
-        return path == self.database_url or Path(path).is_file()
+        return self._database_file is None or self._database_file.is_file()
+
+    @property
+    def _database_file(self) -> Path | None:
+        path = self.store.url.removeprefix(_SQLITE)
+        return None if path == self.store.url else self.path(path)
 
     @property
     def cache_dir(self) -> Path:
@@ -271,8 +278,8 @@ class Project(ProjectFile):
     @property
     def stored_paths(self) -> tuple[Path, ...]:
         """All files and folders on this machine that crawls write, whether they are there or not."""
-        database = self.database_url.removeprefix(_SQLITE)
-        files = [] if database == self.database_url else [Path(database + suffix) for suffix in ("", "-wal", "-shm")]
+        database = self._database_file
+        files = [] if database is None else [Path(f"{database}{suffix}") for suffix in ("", "-wal", "-shm")]
         folders = (self.cache_dir, self.index_dir, self.logs_dir, self.plans_dir)
         return *files, *folders, self.metrics_file("").parent, self.told_file("").parent
 
