@@ -9,15 +9,18 @@ from scrapy.exceptions import UsageError
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.loading import find_project, is_source_name
+from searchcrawl.sources.project import SOURCES_DIR
+from searchcrawl.sources.source_files import has_source_file
 
 
 def find_source_file(name: str) -> Path | None:
     """The file of a source, broken or not; None where there is none of this name."""
     try:
-        path = find_project() / "sources" / f"{name}.toml"
+        root = find_project()
+        there = is_source_name(name) and has_source_file(root, name)
     except ConfigurationError:
         return None
-    return path if is_source_name(name) and path.is_file() else None
+    return root / SOURCES_DIR / f"{name}.toml" if there else None
 
 
 def refuse_sources(names: Iterable[str | None], instead: str) -> None:

@@ -17,6 +17,7 @@ from twisted.web.pages import forbidden
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.loading import find_project
+from searchcrawl.sources.source_files import list_source_files
 
 _SAME: Final = frozenset({"same-origin", "none"})
 
@@ -58,7 +59,7 @@ class GuardedRoot(Root):  # type: ignore[misc]  # scrapyd ships no type hints
 def find_sources() -> list[Path]:
     """The source files of the project; none where it is not there just now."""
     try:
-        return [path for path in (find_project() / "sources").glob("*.toml") if path.is_file()]
+        return [path for path in list_source_files(find_project()) if path.is_file()]
     except (ConfigurationError, OSError):
         return []
 

@@ -44,12 +44,13 @@ from searchcrawl.sources.login import find_login_errors
 from searchcrawl.sources.named_files import find_no_file
 from searchcrawl.sources.overrides import OPTION, name_option
 from searchcrawl.sources.plugin_errors import find_plugin_errors
-from searchcrawl.sources.project import FILE, SOURCES_DIR, Project, ProjectFile
+from searchcrawl.sources.project import FILE, Project, ProjectFile
 from searchcrawl.sources.project_errors import find_project_errors
 from searchcrawl.sources.refused_settings import list_refused_settings
 from searchcrawl.sources.rewrites import build_rewriters
 from searchcrawl.sources.rule_errors import find_rule_errors
 from searchcrawl.sources.secrets import find_secrets, replace_secrets
+from searchcrawl.sources.source_files import has_source_file, list_source_files
 from searchcrawl.terminal import to_one_line
 
 T = TypeVar("T")
@@ -145,11 +146,10 @@ def load_source(project: Project, name: str, *, overrides: Mapping[str, Any] | N
 
 
 def _load_source(project: Project, name: str, overrides: Mapping[str, Any]) -> Source:
-    path = project.sources_dir / f"{name}.toml"
-    if not _NAME.fullmatch(name) or path.is_dir() or not path.exists():
+    if not _NAME.fullmatch(name) or not has_source_file(project.root, name):
         raise UnknownSource(f"unknown source: {name}")
     file = f"sources/{name}.toml"
-    own, errors = _read_tables(project, read_toml(path, file), file)
+    own, errors = _read_tables(project, read_toml(project.sources_dir / f"{name}.toml", file), file)
     given, wrong = _read_tables(project, overrides, OPTION)
     chosen, unknown = _choose_set(project, {**own, **given}, OPTION if "parameters" in given else file)
     layers = list_layers(project, own, file=file, parameters=chosen, overrides=given)
@@ -220,12 +220,12 @@ def _find_clashes(project: Project, sources: Mapping[str, Source]) -> list[tuple
 
 def list_source_names(project: Project) -> list[str]:
     """The names of all source files, sorted; also of broken ones, of which the index and the store may have rows."""
-    return [path.stem for path in _list_source_files(project.sources_dir)]
+    return list_names_below(project.root)
 
 
 def list_names_below(root: Path) -> list[str]:
     """The same for a project whose file was not read."""
-    return [path.stem for path in _list_source_files(root / SOURCES_DIR)]
+    return [path.stem for path in list_source_files(root)]
 
 
 def require_source_file(project: Project, name: str) -> str:
@@ -235,16 +235,11 @@ def require_source_file(project: Project, name: str) -> str:
     return name
 
 
-def _list_source_files(folder: Path) -> list[Path]:
-    # Editors keep copies and locks in hidden files.
-    return [path for path in sorted(folder.glob("*.toml")) if not path.name.startswith(".") and not path.is_dir()]
-
-
 def _load_all(project: Project) -> tuple[dict[str, Source], list[ConfigurationError]]:
     """Loads all sources without comparing them with each other."""
     sources: dict[str, Source] = {}
     errors: list[ConfigurationError] = []
-    for path in _list_source_files(project.sources_dir):
+    for path in list_source_files(project.root):
         try:
             if not _NAME.fullmatch(path.stem):
                 raise ConfigurationError(

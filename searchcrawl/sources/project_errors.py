@@ -6,6 +6,7 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.checking import guess, join_key, quote_value
 from searchcrawl.sources.plugin_classes import import_converter
 from searchcrawl.sources.project import FILE, Project
+from searchcrawl.sources.source_files import list_source_files
 
 
 def find_project_errors(project: Project) -> list[ConfigurationError]:
@@ -21,7 +22,7 @@ def find_project_errors(project: Project) -> list[ConfigurationError]:
 
 def _find_unknown_sources(project: Project) -> list[ConfigurationError]:
     """The schedules of sources that have no file (H1)."""
-    names = [path.stem for path in project.sources_dir.glob("*.toml")]
+    names = [path.stem for path in list_source_files(project.root)]
     return [
         ConfigurationError(
             FILE,

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from searchcrawl.sources.loading import load_project
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.loading import list_source_names, load_project, load_source, load_sources
 from searchcrawl.store.engine.database import Database
 
+GOOD = 'type = "web"\n[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["example.org"]\n'
 
-@pytest.mark.parametrize("name", ["what?", "is?it=so", "100%", "a%41b", "part#1", "a b+c", "it's @ [here]: 1;2", "größe 日本"])
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "searchcrawl.toml").write_text('contact = "crawler@example.org"\n')
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "name", ["what?", "is?it=so", "100%", "a%41b", "part#1", "a b+c", "it's @ [here]: 1;2", "größe 日本"]
+)
 def test_database_url_when_the_folder_has_characters_of_urls_then_the_store_is_in_it(tmp_path: Path, name: str) -> None:
     root = tmp_path / name
     root.mkdir()
@@ -25,3 +37,39 @@ def test_database_url_when_the_folder_has_characters_of_urls_then_the_store_is_i
     assert project.has_store
     assert project.stored_paths[0].is_file()
     assert folder == root / "var"
+
+
+def test_load_project_when_the_folder_of_sources_cannot_be_read_then_no_source_counts_as_gone(root: Path) -> None:
+    (root / "sources").symlink_to("sources")
+
+    with pytest.raises(ConfigurationError, match=r"^sources: cannot be read \(Too many levels of symbolic links\)$"):
+        load_project(root)
+
+
+def test_load_source_when_the_folder_of_sources_cannot_be_read_then_it_is_not_unknown(root: Path) -> None:
+    project = load_project(root)
+    (root / "sources").write_text("a file")
+
+    with pytest.raises(ConfigurationError, match=r"^sources: cannot be read \(Not a directory\)$"):
+        load_source(project, "demo")
+    with pytest.raises(ConfigurationError, match=r"^sources: cannot be read \(Not a directory\)$"):
+        list_source_names(project)
+
+
+def test_load_sources_when_the_folder_is_not_there_then_none(root: Path) -> None:
+    assert load_sources(load_project(root)) == ({}, [])
+
+
+def test_load_sources_when_a_file_is_a_link_that_leads_nowhere_or_a_pipe_then_the_others_are_there(root: Path) -> None:
+    (root / "sources").mkdir()
+    (root / "sources" / "demo.toml").write_text(GOOD)
+    (root / "sources" / "link.toml").symlink_to("nowhere")
+    os.mkfifo(root / "sources" / "pipe.toml")
+
+    sources, errors = load_sources(load_project(root))
+
+    assert [*sources] == ["demo"]
+    assert [str(error) for error in errors] == [
+        "sources/link.toml: cannot be read (No such file or directory)",
+        "sources/pipe.toml: is no regular file",
+    ]
