@@ -15,6 +15,7 @@ from searchcrawl import __version__
 from searchcrawl.cli import commands, later
 from searchcrawl.cli.output import (
     answers_apart,
+    drop_output,
     flush_output,
     guard_output,
     print_error,
@@ -46,6 +47,11 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(_run(argv))
     except KeyboardInterrupt:
         sys.exit(Exit.ENDED_EARLY)
+    except OSError as error:
+        # Nothing can be written to standard output: its disk is full. At exit it would be tried again.
+        drop_output()
+        print_error(error)
+        sys.exit(exit_of(error))
 
 
 def _run(argv: list[str]) -> int:

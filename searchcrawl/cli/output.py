@@ -78,6 +78,13 @@ def while_read(rows: Iterable[T]) -> Iterator[T]:
             return
 
 
+def drop_output() -> None:
+    """Has nothing more written to standard output, at exit neither."""
+    answers = _answers()
+    if isinstance(answers, GuardedStream):
+        answers.drop()
+
+
 def flush_output() -> None:
     """Hands over what was written so far, for a process that is to end at once."""
     _answers().flush()

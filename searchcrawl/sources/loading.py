@@ -72,11 +72,13 @@ def find_project(start: Path | None = None) -> Path:
     """
     named = os.environ.get(PROJECT_VARIABLE)
     if named:
-        root = Path(named).resolve()
-        if not root.is_dir():
+        if not Path(named).is_dir():
             raise ConfigurationError(PROJECT_VARIABLE, "", f"is not a folder (got {quote_value(named)})")
-        return root
-    here = (start or Path.cwd()).resolve()
+        return Path(named).resolve()
+    try:
+        here = (start or Path.cwd()).resolve()
+    except OSError as error:
+        raise ConfigurationError("scrapy.cfg", "", f"the working folder is gone ({error.strerror})") from error
     for folder in (here, *here.parents):
         if (folder / "scrapy.cfg").is_file():
             return folder
@@ -101,6 +103,7 @@ def read_project(root: Path) -> tuple[Project | None, Sequence[ConfigurationErro
 
     Raises ConfigurationError for a file that cannot be read.
     """
+    _require_utf8(root)
     raw = read_toml(root / project.FILE, project.FILE)
     tables, errors = read_known_keys(
         Project, raw, file=project.FILE, root=root, later=project.LATER_KEYS, hidden=_HIDDEN
@@ -113,6 +116,13 @@ def read_project(root: Path) -> tuple[Project | None, Sequence[ConfigurationErro
         return None, join_errors(errors, more)
     hide_plain_secrets(loaded, of_file=ProjectFile)
     return loaded, join_errors(errors, more + find_project_errors(loaded))
+
+
+def _require_utf8(root: Path) -> None:
+    # Neither a database nor an index can be named that lies below any other bytes.
+    if os.fsencode(root) != str(root).encode("utf-8", "replace"):
+        message = f"the path of the project is not UTF-8, or the locale is not (got {quote_value(str(root))})"
+        raise ConfigurationError(project.FILE, "", message)
 
 
 def _list_shared_settings(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

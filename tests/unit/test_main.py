@@ -82,3 +82,17 @@ main()
     )
 
     assert ended.stdout.splitlines()[-1] == "False", ended.stderr
+
+
+@pytest.mark.parametrize("words", ["--help", "--version", "version"])
+def test_main_when_standard_output_is_on_a_full_disk_then_one_line_and_7(words: str, tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "searchcrawl", *words.split()]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            program, cwd=tmp_path, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert ended.returncode == 7
+    assert ended.stderr == "searchcrawl: [Errno 28] No space left on device\n"

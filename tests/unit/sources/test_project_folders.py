@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.sources.loading import list_source_names, load_project, load_source, load_sources
+from searchcrawl.sources.loading import find_project, list_source_names, load_project, load_source, load_sources
 from searchcrawl.store.engine.database import Database
 
 GOOD = 'type = "web"\n[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["example.org"]\n'
@@ -73,3 +73,34 @@ def test_load_sources_when_a_file_is_a_link_that_leads_nowhere_or_a_pipe_then_th
         "sources/link.toml: cannot be read (No such file or directory)",
         "sources/pipe.toml: is no regular file",
     ]
+
+
+def test_load_project_when_the_path_is_not_utf8_then_refused(root: Path) -> None:
+    folder = root / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    (folder / "searchcrawl.toml").write_text('contact = "crawler@example.org"\n')
+
+    with pytest.raises(ConfigurationError, match="the path of the project is not UTF-8"):
+        load_project(folder)
+
+
+def test_find_project_when_the_working_folder_is_gone_then_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SEARCHCRAWL_PROJECT", raising=False)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+
+    with pytest.raises(ConfigurationError, match="the working folder is gone"):
+        find_project()
+
+
+def test_find_project_when_the_variable_names_a_circle_of_links_then_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    monkeypatch.setenv("SEARCHCRAWL_PROJECT", str(tmp_path / "circle"))
+
+    with pytest.raises(ConfigurationError, match="SEARCHCRAWL_PROJECT: is not a folder"):
+        find_project()
