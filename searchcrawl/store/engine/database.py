@@ -130,6 +130,9 @@ class Database:
             cause = getattr(error, "orig", None) or error
             kind = self._dialect.classify_error(error) if isinstance(error, DBAPIError) else StoreError
             raise kind(f"store {self.name}: {self._dialect.describe_error(cause)}") from error
+        except UnicodeDecodeError as error:
+            # A driver raises it where its message quotes a damaged file.
+            raise StoreError(f"store {self.name}: is damaged: it says something that is not UTF-8") from error
 
     def _was_committed(self, transaction: Transaction, number: str) -> bool:
         """Whether an earlier transaction was committed whose end is unknown."""
