@@ -71,7 +71,7 @@ def test_load_sources_when_a_file_is_a_link_that_leads_nowhere_or_a_pipe_then_th
     assert [*sources] == ["demo"]
     assert [str(error) for error in errors] == [
         "sources/link.toml: cannot be read (No such file or directory)",
-        "sources/pipe.toml: is no regular file",
+        "sources/pipe.toml: cannot be read (is a pipe, no file)",
     ]
 
 
