@@ -1,4 +1,7 @@
-"""A look at the index: has it what it acknowledged? It costs a few requests, and an index that is away says nothing."""
+"""A look at the index: has it what it acknowledged? It costs a few requests.
+
+An index that is away says nothing: it may be back soon. One that is no index (damaged, another address) is a finding.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from searchcrawl import urls
-from searchcrawl.exceptions import DeliveryError, SearchcrawlError, StoreError
+from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, SearchcrawlError, StoreError
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import Receiver, SearchIndex, SearchQuery
 from searchcrawl.sources.project import Project
@@ -33,42 +36,49 @@ class Finding(NamedTuple):
 
 
 #: The codes of findings.
-FINDINGS: Final = ("store_older", "index_emptied", "index_older")
+FINDINGS: Final = ("store_older", "index_emptied", "index_older", "index_unusable")
 
 
 class IndexLook:
     """Compares samples of sources with one index; once it cannot be read it is not asked again.
 
-    ``windows`` is how many places of the table a sample is taken from, besides the newest documents.
+    ``windows`` is how many places of the table a sample is taken from, besides the newest documents. An error in place of
+    the index is why it could not be opened.
     """
 
-    def __init__(self, index: Receiver, *, windows: int = WINDOWS) -> None:
+    def __init__(self, index: Receiver | DeliveryError, *, windows: int = WINDOWS) -> None:
         self._windows = windows
         self._index = index if isinstance(index, SearchIndex) else None
+        self._unusable: Finding | None = None
+        if isinstance(index, DeliveryError):
+            self._give_up(index)
 
     def find(self, database: Database, name: str) -> Finding | None:
         """What is wrong with the documents of a source; None also where nothing can be said. Raises StoreError."""
-        if self._index is None:
-            return None
-        try:
-            return _find(self._index, database, name, self._windows)
-        except StoreError:
-            raise
-        except SearchcrawlError as error:
-            logger.debug("the index cannot be looked at: %s", error)
-            self._index = None
-            return None
+        if self._index is not None:
+            try:
+                return _find(self._index, database, name, self._windows)
+            except StoreError:
+                raise
+            except SearchcrawlError as error:
+                self._give_up(error)
+        return self._unusable
+
+    def _give_up(self, error: SearchcrawlError) -> None:
+        logger.debug("the index cannot be looked at: %s", error)
+        self._index = None
+        if isinstance(error, IndexMisconfigured):
+            self._unusable = Finding("index_unusable", f"the index cannot be read: {error}")
 
 
 @contextmanager
-def look_at_index(project: Project) -> Iterator[IndexLook | None]:
-    """The index of a project, for a command that goes on without it; None where it cannot be opened."""
+def look_at_index(project: Project) -> Iterator[IndexLook]:
+    """The index of a project, for a command that goes on without it."""
     with ExitStack() as stack:
         try:
             look = IndexLook(stack.enter_context(use_index(project)))
         except DeliveryError as error:
-            logger.debug("the index cannot be looked at: %s", error)
-            look = None
+            look = IndexLook(error)
         yield look
 
 
