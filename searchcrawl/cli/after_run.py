@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
+from searchcrawl.comparison.look import FINDINGS
 from searchcrawl.exit_codes import Exit, exit_of_failure
 from searchcrawl.queries.status import INDEX_DIFFERS
 from searchcrawl.run import Run
@@ -47,6 +48,8 @@ def find_events(run: Run, status: Mapping[str, Any] | None) -> dict[Event, str]:
         found["unreachable"] = f"documents of {name} wait for the index: {run.delivery_failure}"
     if status is not None and status["quarantined"]:
         found["quarantine"] = f"{name}: {warnings.get('quarantine', 'deletions wait for approval')}"
-    if INDEX_DIFFERS in warnings:
-        found["verify"] = f"{name}: {warnings[INDEX_DIFFERS]}"
+    # One that was lost altogether differs, too.
+    for warning in (INDEX_DIFFERS, *FINDINGS):
+        if warning in warnings:
+            found["verify"] = f"{name}: {warnings[warning]}"
     return found
