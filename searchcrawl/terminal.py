@@ -12,7 +12,8 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
@@ -66,36 +67,34 @@ def _escape_in_json(found: re.Match[str]) -> str:
 
 
 class GuardedStream:
-    """A text stream that what is written to it cannot steer; all else is that of the stream inside."""
+    """A text stream that what is written to it cannot steer; all else is that of the stream inside.
 
-    def __init__(self, stream: TextIO, alter: Callable[[str], str] | None = None) -> None:
+    ``may_fail``: where nothing can be written to it, it takes everything and keeps nothing from then on.
+    """
+
+    def __init__(self, stream: TextIO, alter: Callable[[str], str] | None = None, *, may_fail: bool = False) -> None:
         #: The stream inside, for what steers the terminal on purpose.
         self.inner = stream
         self._alter = alter
+        self._may_fail = may_fail
         #: Whether somebody may still read it.
         self.is_read = True
 
     def write(self, text: str) -> int:
         """Writes ``text``, altered first where that was asked for."""
-        try:
+        with self._surviving():
             self.inner.write(to_lines(text if self._alter is None else self._alter(text)))
-        except BrokenPipeError:
-            self.drop()
         return len(text)
 
     def flush(self) -> None:
         """Hands over what was written so far."""
-        try:
+        with self._surviving():
             self.inner.flush()
-        except BrokenPipeError:
-            self.drop()
 
     def drop(self) -> None:
-        """Has nothing more written, as its reader has ended (``| head``): the command goes on, and ends with its own code."""
+        """Has nothing more written: its reader has ended (``| head``), or it cannot be written."""
         self.is_read = False
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self.inner.fileno())
-        os.close(nowhere)
+        send_nowhere(self.inner)
 
     def writelines(self, lines: Any) -> None:
         """Writes each of ``lines``."""
@@ -105,18 +104,31 @@ class GuardedStream:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
+    @contextmanager
+    def _surviving(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            # The command goes on, and ends with its own code.
+            self.drop()
+        except OSError:
+            if not self._may_fail:
+                raise
+            self.drop()
+
 
 def guard_streams(*, alter_errors: Callable[[str], str]) -> None:
     """Guards standard output and standard error of this process, whoever writes there; once is enough.
 
     It is also for what libraries print, for messages of argparse, warnings, and tracebacks, whose errors quote pages.
     ``alter_errors`` changes what goes to standard error (it takes out secrets). A stream that the caller has closed
-    (``2>&-``) takes everything and keeps nothing.
+    (``2>&-``) takes everything and keeps nothing, and so does a standard error whose disk is full or whose reader ended: a
+    command goes on without it.
     """
     if not isinstance(sys.stdout, GuardedStream):
         sys.stdout = cast(TextIO, GuardedStream(sys.stdout or _open_nowhere()))
     if not isinstance(sys.stderr, GuardedStream):
-        sys.stderr = cast(TextIO, GuardedStream(sys.stderr or _open_nowhere(), alter_errors))
+        sys.stderr = cast(TextIO, GuardedStream(sys.stderr or _open_nowhere(), alter_errors, may_fail=True))
 
 
 def send_prints_to_errors() -> None:
@@ -125,6 +137,11 @@ def send_prints_to_errors() -> None:
     # Python sets it to None where the caller has closed it.
     if (errors := cast("TextIO | None", sys.stderr)) is not None:
         os.dup2(errors.fileno(), _STANDARD_OUTPUT)
+
+
+def send_nowhere(stream: TextIO) -> None:
+    """Has nothing more written where a stream leads, nor what is in its buffer, which Python would try again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _open_nowhere() -> TextIO:

@@ -9,7 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from searchcrawl.cli import commands, later
-from searchcrawl.cli.output import guard_output, print_error, print_note, print_warnings
+from searchcrawl.cli.output import (
+    flush_output,
+    guard_output,
+    print_error,
+    print_note,
+    print_warnings,
+    try_output,
+)
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.sources.config import Source
@@ -149,11 +156,13 @@ class Command:
         """Sets ``exitcode`` to the result of ``execute``; our own errors become a line and their exit code."""
         try:
             self.exitcode = self.execute(args, opts) or Exit.DONE
+            flush_output()
         except UsageError as error:
             self._refuse(error)
         except (SearchcrawlError, OSError) as error:
             print_error(error)
-            self.exitcode = exit_of(error)
+            self.exitcode = self.exitcode or exit_of(error)
+            try_output()
 
     def load_settings(self) -> Settings:
         """The settings of the project with ``default_settings``, loaded once; ``check_use`` adds those of ``-s``."""

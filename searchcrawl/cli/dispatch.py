@@ -15,12 +15,11 @@ from searchcrawl import __version__
 from searchcrawl.cli import commands, later
 from searchcrawl.cli.output import (
     answers_apart,
-    drop_output,
-    flush_output,
     guard_output,
     print_error,
     print_line,
     print_note,
+    try_output,
 )
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.exit_codes import Exit, exit_of
@@ -43,15 +42,26 @@ def main(argv: list[str] | None = None) -> None:
         complete()
     if _SHELL not in argv[1:2]:
         guard_output()
+    sys.exit(_run_to_its_end(argv))
+
+
+def _run_to_its_end(argv: list[str]) -> int | str | None:
+    """The code with which the process ends, after all that was answered is written."""
+    code: int | str | None = Exit.DONE
+    unwritten: OSError | None = None
     try:
-        sys.exit(_run(argv))
+        code = _run(argv)
+    except SystemExit as ended:
+        code = ended.code
     except KeyboardInterrupt:
-        sys.exit(Exit.ENDED_EARLY)
+        code = Exit.ENDED_EARLY
     except OSError as error:
-        # Nothing can be written to standard output: its disk is full. At exit it would be tried again.
-        drop_output()
-        print_error(error)
-        sys.exit(exit_of(error))
+        unwritten = error
+    unwritten = try_output() or unwritten
+    if unwritten is not None:
+        print_error(unwritten)
+        code = code or exit_of(unwritten)
+    return code
 
 
 def _run(argv: list[str]) -> int:
@@ -129,7 +139,6 @@ def _run_without_command(options: list[str]) -> int:
     for line in ("Usage: searchcrawl COMMAND [options] [arguments]", "", "Commands:", *described, ""):
         print_line(line, hang=15)
     print_line("searchcrawl COMMAND --help says more, with an example.")
-    flush_output()
     return Exit.DONE
 
 

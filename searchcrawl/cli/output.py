@@ -87,8 +87,22 @@ def drop_output() -> None:
 
 def flush_output() -> None:
     """Hands over what was written so far, for a process that is to end at once."""
-    _answers().flush()
     sys.stderr.flush()
+    _answers().flush()
+
+
+def try_output(show: Callable[[], None] = lambda: None) -> OSError | None:
+    """Calls what writes an answer, and hands it over; returns why it cannot be written. Then nothing more is tried.
+
+    For what must go on without its answer, and for the end of a process: Python itself would end it with 120.
+    """
+    try:
+        show()
+        flush_output()
+    except OSError as error:
+        drop_output()
+        return error
+    return None
 
 
 def is_on_terminal() -> bool:

@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -84,15 +86,51 @@ main()
     assert ended.stdout.splitlines()[-1] == "False", ended.stderr
 
 
-@pytest.mark.parametrize("words", ["--help", "--version", "version"])
-def test_main_when_standard_output_is_on_a_full_disk_then_one_line_and_7(words: str, tmp_path: Path) -> None:
+WRITING: Final = pytest.mark.parametrize("words", ["--help", "--version", "version", "completion bash"])
+
+
+def start(words: str, folder: Path, **streams: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a command as a shell does, which has what it writes to a pipe or a file kept until much of it is there."""
+    (folder / "scrapy.cfg").touch()
+    (folder / "searchcrawl.toml").write_text('contact = "crawler@example.org"\n')
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     program = [sys.executable, "-m", "searchcrawl", *words.split()]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment |= {"PYTHONPATH": str(ROOT), "SEARCHCRAWL_PROJECT": str(folder)}
+    return subprocess.run(program, cwd=folder, env=environment, text=True, check=False, **streams)
 
+
+@pytest.fixture
+def unread() -> Iterator[int]:
+    """A pipe whose reader has ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    yield writer
+    os.close(writer)
+
+
+@WRITING
+def test_main_when_standard_output_is_on_a_full_disk_then_one_line_and_7(words: str, tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
-        ended = subprocess.run(
-            program, cwd=tmp_path, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
+        ended = start(words, tmp_path, stdout=full, stderr=subprocess.PIPE)
 
-    assert ended.returncode == 7
-    assert ended.stderr == "searchcrawl: [Errno 28] No space left on device\n"
+    assert (ended.returncode, ended.stderr) == (7, "searchcrawl: [Errno 28] No space left on device\n")
+
+
+@WRITING
+def test_main_when_nobody_reads_standard_output_then_it_ends_well(words: str, tmp_path: Path, unread: int) -> None:
+    ended = start(words, tmp_path, stdout=unread, stderr=subprocess.PIPE)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_main_when_nobody_reads_standard_error_then_its_exit_code_stays(tmp_path: Path, unread: int) -> None:
+    ended = start("crawl nowhere", tmp_path, stdout=unread, stderr=unread)
+
+    assert ended.returncode == 2
+
+
+def test_main_when_standard_error_is_on_a_full_disk_then_its_exit_code_stays(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ended = start("crawl nowhere", tmp_path, stdout=full, stderr=full)
+
+    assert ended.returncode == 2

@@ -8,7 +8,8 @@ import logging
 import os
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final, NoReturn
@@ -22,7 +23,7 @@ from searchcrawl.cli.after_run import follow_run
 from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.urls import url_line
 from searchcrawl.cli.jobs import JOB, find_job, list_overrides, note_failed_job
-from searchcrawl.cli.output import flush_output, print_error, print_note, print_object, prints_among_answers
+from searchcrawl.cli.output import print_error, print_note, print_object, prints_among_answers, try_output
 from searchcrawl.cli.python_spiders import restore_log, run_python_spider
 from searchcrawl.cli.summary import show_summary
 from searchcrawl.comparison.look import look_at_index
@@ -227,7 +228,7 @@ class CrawlCommand(Command):
         # The reason why documents wait was logged when the delivery stopped.
         if isinstance(run.shutdown.failure, SearchcrawlError):
             print_error(run.shutdown.failure)
-        status = None
+        status, unwritten = None, None
         try:
             if isinstance(run.shutdown.failure, LeaseLost):
                 # The run is that process's now, with its numbers.
@@ -235,7 +236,8 @@ class CrawlCommand(Command):
                     f"searchcrawl: searchcrawl status {run.source.name} shows the run, as that process goes on with it"
                 )
             else:
-                status = self._show_status(run, as_json=as_json)
+                status = self._read_status(run)
+                unwritten = try_output(partial(self._show_status, run, status, as_json=as_json))
         except StoreError as error:
             # The failure of the store was logged when it ended the run.
             if run.shutdown.failure is None:
@@ -247,16 +249,21 @@ class CrawlCommand(Command):
         for note in run.files.notes:
             print_note(f"searchcrawl: {note}")
         run.database.close()
-        return run.exit_code if run.shutdown.failure is None else exit_of_failure(run.shutdown.failure)
+        code = run.exit_code if run.shutdown.failure is None else exit_of_failure(run.shutdown.failure)
+        if unwritten is not None and not code:
+            raise unwritten
+        return code
 
-    def _show_status(self, run: Run, *, as_json: bool) -> dict[str, Any]:
+    def _read_status(self, run: Run) -> dict[str, Any]:
         preserve = run.project.cache.preserve
         with look_at_index(run.project) as look:
             # An index that was away just now is not waited for again.
             index = look if run.delivery_failure is None else None
-            status = describe_status(
+            return describe_status(
                 run.source, run.database, VERSIONS, preserve=preserve, index=index, project=run.project
             )
+
+    def _show_status(self, run: Run, status: Mapping[str, Any], *, as_json: bool) -> None:
         if as_json:
             print_object(status)
         else:
@@ -264,7 +271,6 @@ class CrawlCommand(Command):
         if run.exit_code == Exit.NO_START:
             _print_failed_starts(run)
             _print_failed_logins(run)
-        return status
 
 
 def _find_own(settings: BaseSettings) -> list[str]:
@@ -314,7 +320,7 @@ def _leave_at_once() -> NoReturn:
     Threads that are still delivering would keep the process for as long as the index is waited for.
     """
     logging.shutdown()
-    flush_output()
+    try_output()
     os._exit(Exit.ENDED_EARLY)
 
 
