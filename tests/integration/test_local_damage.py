@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +13,12 @@ from searchcrawl.exceptions import IndexMisconfigured
 from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import SearchQuery
 from tests.local_index import batch, document
+from tests.site.client import ROOT
+
+
+def run_code(code: str) -> str:
+    """What a program prints; it must end well."""
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize("suffix", ["idx", "term", "fast", "store"])
@@ -46,3 +54,49 @@ def test_index_when_the_inside_of_a_file_is_damaged_then_it_says_what_to_do(tmp_
 
     assert all(str(folder) in text for text in said)
     assert said
+
+
+def test_index_when_its_disk_refuses_what_the_library_opens_then_nothing_says_that_it_is_damaged(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "index"
+    LocalReceiver(folder).deliver(batch(1, document("a", "word")))
+    lock = folder / ".tantivy-meta.lock"
+    lock.unlink()
+    # As on a disk that became read-only: the library gives the error of the system in a text of its own.
+    lock.symlink_to(lock)
+
+    for ask in (lambda each: each.search(SearchQuery(words="word")), lambda each: each.deliver(batch(2))):
+        with pytest.raises(IndexMisconfigured) as refused:
+            ask(LocalReceiver(folder))
+        assert str(refused.value) == f"searchcrawl.toml: index.path: {folder}: Too many levels of symbolic links"
+
+
+def test_index_when_no_more_files_can_be_opened_then_it_is_away_and_not_damaged(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    LocalReceiver(folder).deliver(batch(1, document("a", "word")))
+    code = f"""
+import os, resource
+from pathlib import Path
+from searchcrawl.exceptions import IndexUnavailable
+from searchcrawl.index.local.receiver import LocalReceiver
+from searchcrawl.index.receiver import SearchQuery
+receiver = LocalReceiver(Path({str(folder)!r}))
+receiver.search(SearchQuery(words="word"))
+resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+held = []
+try:
+    while True:
+        held.append(os.dup(0))
+except OSError:
+    for each in held[:{{spare}}]:
+        os.close(each)
+try:
+    LocalReceiver(Path({str(folder)!r})).search(SearchQuery(words="word"))
+except IndexUnavailable as error:
+    print(error)
+"""
+
+    said = [run_code(code.format(spare=spare)) for spare in range(4)]
+
+    assert any("Too many open files" in text for text in said)

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import logging
 import os
+import re
 import shutil
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -37,6 +38,8 @@ _HEAP_BYTES: Final = 30_000_000
 _POLL_SECONDS: Final = 0.05
 #: What the library says where it may not read or write a file.
 _NOT_OURS: Final = "PermissionDenied"
+#: What the library says of an error of the system.
+_OF_SYSTEM: Final = re.compile(r"(?:\bOs \{ code: |\bos error )(\d+)")
 _TO_MEND: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP})
 #: What the library says, and where the error comes from that it raises, where it reads a damaged file.
 _UNREADABLE: Final = ("IO error", "orrupt")
@@ -296,6 +299,8 @@ class LocalReceiver:
             return IndexUnavailable(f"{self._path}: {error}")
         if _NOT_OURS in str(error):
             return _misconfigured(f"{self._path}: Permission denied: some of its files belong to another user")
+        if (number := _find_number(str(error))) is not None:
+            return self._explain_error(OSError(number, os.strerror(number)))
         return _misconfigured(
             f"{self._path}: damaged, or the index of another release ({error}); move the folder away, then send each"
             " source again with `searchcrawl resend NAME`"
@@ -342,6 +347,16 @@ def _refuse_foreign(path: Path) -> None:
     for name in sorted(entry.name for entry in path.iterdir()):
         if name != _LOCK_NAME and not name.startswith("."):
             raise _misconfigured(f"{path}: not an index (it holds {name}); name another folder")
+
+
+def _find_number(text: str) -> int | None:
+    """The number of the system's error that the library met, as on a disk that became read-only; None where it met none.
+
+    A file that is missing, or is a folder, is damage.
+    """
+    found = _OF_SYSTEM.search(text)
+    number = int(found[1]) if found else None
+    return None if number in {errno.ENOENT, errno.EISDIR} else number
 
 
 def _misconfigured(reason: str) -> IndexMisconfigured:
