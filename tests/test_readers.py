@@ -148,7 +148,7 @@ def expressions(node: ast.AST) -> Iterator[ast.Call]:
 
 
 def _repeats_little(expression: str | bytes) -> bool:
-    parser = re._parser  # type: ignore[attr-defined]  # ruff: noqa: SLF001
+    parser = re._parser  # type: ignore[attr-defined]  # noqa: SLF001
     low, high = parser.parse(expression).getwidth()
     return high - low <= _FEW
 
