@@ -61,6 +61,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.queries.search_notes:_has_long_word": "reads what the owner searches for",
     "searchcrawl.index.solr.receiver:_MARKED": "reads words between marks, which are no part of a word",
     "searchcrawl.index.forms:_STEMMED": "reads what the owner searches for",
+    "searchcrawl.index.local.receiver:_OF_SYSTEM": "reads messages of the library of the index",
     "searchcrawl.index.solr.transport:SolrSession.*": "hands answers on to readers",
     "searchcrawl.rules.week_window:*": "reads what the owner wrote",
     "searchcrawl.rules.failures:Failures.parse": "reads what the store has: written by itself",
@@ -148,7 +149,7 @@ def expressions(node: ast.AST) -> Iterator[ast.Call]:
 
 
 def _repeats_little(expression: str | bytes) -> bool:
-    parser = re._parser  # type: ignore[attr-defined]  # noqa: SLF001
+    parser = re._parser  # type: ignore[attr-defined]
     low, high = parser.parse(expression).getwidth()
     return high - low <= _FEW
 

@@ -243,8 +243,7 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
     over = row.unavailable_ms is not None and row.unavailable_ms < now_ms
     whole = forced or gone or over
     redirected = row.answered_key is not None
-    # The validators belong to the target of a redirect, not to the URL that redirects. A later visit may have failed
-    # without one.
+    # Validators belong to the target of a redirect, not to its URL. A later visit may have failed without one.
     unasked = whole or redirected or row.etag == CANONICAL_ETAG
     return Claim(
         url_id=row.id,
