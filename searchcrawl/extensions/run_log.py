@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from searchcrawl.durable import make_folder
 from searchcrawl.exceptions import LogError
@@ -17,6 +19,8 @@ from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
 from searchcrawl.terminal import to_one_line
 
+#: So many errors of one kind are shown on standard error.
+_MOST_SHOWN: Final = 10
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s%(id)s: %(message)s"
 
 
@@ -43,8 +47,26 @@ class LogFile(RotatingFileHandler):
             tell(self._failure)
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self._failure is None:
+        if self._failure is not None:
+            return
+        try:
+            self._follow_path()
+        except OSError:
+            self.handleError(record)
+        else:
             super().emit(record)
+
+    def _follow_path(self) -> None:
+        """Begins the file anew where somebody has removed or renamed it: a run may go on for days after that."""
+        try:
+            there: os.stat_result | None = self._path.stat()
+        except FileNotFoundError:
+            there = None
+        if self.stream is None or (there is not None and os.path.samestat(there, os.fstat(self.stream.fileno()))):
+            return
+        self._close_without_flush()
+        make_folder(self._path.parent)
+        self.stream = self._open()
 
     def handleError(self, record: logging.LogRecord) -> None:
         error = sys.exc_info()[1]
@@ -94,6 +116,24 @@ class _Brief(OneLine):
         return super().format(brief)
 
 
+class _Screen(logging.StreamHandler[TextIO]):
+    """Shows errors on standard error, of each kind the first ones: a lost cache has one for each of its pages."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+        self._seen: Counter[tuple[str, int]] = Counter()
+        self.setLevel(logging.ERROR)
+        self.setFormatter(_Brief("%(levelname)s: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        place = (record.pathname, record.lineno)
+        self._seen[place] += 1
+        if self._seen[place] <= _MOST_SHOWN:
+            super().emit(record)
+        if self._seen[place] == _MOST_SHOWN:
+            self.stream.write("more errors of this kind are in the log alone\n")
+
+
 def install_run_log(
     project: Project, source: Source, *, copy_to: str | None = None, level: str | None = None
 ) -> list[LogFile]:
@@ -106,13 +146,10 @@ def install_run_log(
     files = [LogFile(path, max_bytes=logs.max_bytes, backups=logs.backups)]
     if copy_to:
         files.append(LogFile(Path(copy_to)))
-    screen = logging.StreamHandler(sys.stderr)
-    screen.setLevel(logging.ERROR)
-    screen.setFormatter(_Brief("%(levelname)s: %(message)s"))
     root = logging.getLogger()
     for before in root.handlers:
         before.close()
-    root.handlers[:] = [*files, screen]
+    root.handlers[:] = [*files, _Screen()]
     for file in files:
         # Scrapy opens the root logger to everything: what is below the level has to be stopped here.
         file.setFormatter(_WithId(_FORMAT))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from searchcrawl.exceptions import LogError
 from searchcrawl.extensions.run_log import _FORMAT, LogFile, _WithId
 from searchcrawl.messages import list_messages
+from tests.site.client import ROOT
 
 
 def record(message: str, *args: object) -> logging.LogRecord:
@@ -52,10 +56,59 @@ def test_log_when_a_new_file_cannot_be_begun_then_told(tmp_path: Path) -> None:
 
     log.handle(record("a line"))
     shutil.rmtree(folder)
+    folder.touch()
     log.handle(record("another line"))
     log.close()
 
-    assert [str(error) for error in told] == [f"log {folder / 'demo.log'}: No such file or directory"]
+    assert [str(error) for error in told] == [f"log {folder / 'demo.log'}: Not a directory"]
+
+
+@pytest.mark.parametrize(
+    "lose", [Path.unlink, lambda path: path.rename(f"{path}.old"), lambda path: shutil.rmtree(path.parent)]
+)
+def test_log_when_somebody_takes_its_file_away_then_it_is_begun_anew(
+    tmp_path: Path, lose: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "log" / "demo.log"
+    log, told = LogFile(path, max_bytes=1000, backups=1), []
+    log.on_failure(told.append)
+
+    log.handle(record("first"))
+    lose(path)
+    log.handle(record("second"))
+    log.handle(record("third"))
+    log.close()
+
+    assert (path.read_text(), told) == ("second\nthird\n", [])
+
+
+def test_run_log_when_there_are_many_errors_of_one_kind_then_standard_error_has_some_and_the_log_all(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "searchcrawl.toml").write_text('contact = "crawler@example.org"\n')
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "demo.toml").write_text('start.urls = ["https://a.test/"]\nscope.allow_all = true\n')
+    code = f"""
+import logging
+from pathlib import Path
+from searchcrawl.extensions.run_log import install_run_log
+from searchcrawl.sources.loading import load_project, load_source
+project = load_project(Path({str(tmp_path)!r}))
+install_run_log(project, load_source(project, "demo"))
+for number in range(500):
+    logging.getLogger("searchcrawl").error("page %d is gone", number)
+logging.getLogger("searchcrawl").error("something else")
+"""
+
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    shown = [f"ERROR: page {number} is gone" for number in range(10)]
+    assert ended.stderr.splitlines() == [
+        *shown,
+        "more errors of this kind are in the log alone",
+        "ERROR: something else",
+    ]
+    assert (tmp_path / "var" / "log" / "demo.log").read_text().count("is gone") == 500
 
 
 def test_log_when_it_cannot_be_opened_then_log_error(tmp_path: Path) -> None:
