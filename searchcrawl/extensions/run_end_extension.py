@@ -47,7 +47,9 @@ class RunEndExtension:
         failure = run.shutdown.failure
         ended = find_end_reason(reason, failed=failure is not None and not isinstance(failure, ConfigurationError))
         try:
-            _check_counters(run)
+            # The table of a source that another process took over is that of its run.
+            if not isinstance(failure, LeaseLost):
+                _check_counters(run)
             # A file that was not written is the least of what may have gone wrong.
             run.exit_code = find_exit_code(run, ended) or (
                 exit_of(run.files.failure) if run.files.failure else Exit.DONE
