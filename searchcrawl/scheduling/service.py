@@ -39,7 +39,10 @@ class Signals:
     @contextmanager
     def catch(self) -> Iterator[None]:
         """Catches them; a child that ends ends the waiting, too. In the main thread only."""
-        before = {number: signal.signal(number, self._note) for number in _STOPPING}
+        # nohup has the signal of a terminal that is closed ignored.
+        is_kept = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        caught = [*_STOPPING, *(() if is_kept else (signal.SIGHUP,))]
+        before = {number: signal.signal(number, self._note) for number in caught}
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, self._pass)
         wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         try:
@@ -57,6 +60,9 @@ class Signals:
             os.read(self._reader, 4096)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP and self.count:
+            # The terminal and the shell in it send one each: nobody asks twice.
+            return
         self.count += 1
         self.last = number
 

@@ -184,6 +184,21 @@ def test_run_when_its_crawls_and_itself_are_killed_then_all_go_on_and_nothing_is
     assert len(requested) < PAGES + 3 * 2 * 8
 
 
+def test_run_when_its_terminal_is_closed_then_its_crawls_end_cleanly(forks: Forks, folder: Path) -> None:
+    schedule(folder)
+
+    with started(forks.start(folder, "run", **{PAUSE: "0.1"})) as service:
+        service.until(lambda: len(settled(folder)) >= 4)
+        # Of the terminal, and of the shell in it.
+        service.signal(signal.SIGHUP)
+        service.signal(signal.SIGHUP)
+        code = service.wait()
+
+    wait_until(lambda: processes(folder) == [])
+    assert code == 0
+    assert {(reason, exit_code) for _, reason, exit_code in runs(folder)} == {("stopped", 3)}
+
+
 @pytest.mark.parametrize("point", [name for name in OF_TICKS if name not in {"job.stopped", "url.submitted"}])
 def test_tick_when_it_is_killed_at_any_step_then_the_next_one_goes_on_and_each_source_runs_once(
     site: SiteProcess, folder: Path, point: str
