@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import CrawlerProcessBase
     from scrapy.settings import Settings
 
+#: Of numbers and codes, in each store.
+_MOST: Final = 2**31 - 1
 #: Where it is there, all of our own settings are.
 _OF_OURS: Final = "SEARCHCRAWL_STALL_SECONDS"
 
@@ -42,11 +44,23 @@ class UsageError(Exception):
 
 
 def whole_number(text: str) -> int:
-    """The value of an option; argparse says what is wrong with any other text."""
+    """The value of an option; argparse says what is wrong with any other text, as with what no store can hold."""
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be a whole number (got {text!r})") from None
+    if abs(number) > _MOST:
+        raise argparse.ArgumentTypeError(f"must be at most {_MOST} (got {text})")
+    return number
+
+
+def utf8_text(text: str) -> str:
+    """The value of an option that the store is asked for."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"must be UTF-8 (got {text!r})") from None
+    return text
 
 
 class Command:

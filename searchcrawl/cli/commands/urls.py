@@ -6,16 +6,23 @@ import argparse
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from searchcrawl import clock
 from searchcrawl.cli.command import Command as BaseCommand
+<<<<<<< HEAD
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_line, print_objects, while_read
+=======
+from searchcrawl.cli.command import UsageError, utf8_text
+from searchcrawl.cli.output import print_line, print_objects
+>>>>>>> 6aa29cd1 (Refuse values of options that no store can hold)
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.urls.url_state import UrlState
+
+_CODE_DIGITS: Final = 4
 
 
 class Command(BaseCommand):
@@ -30,9 +37,14 @@ class Command(BaseCommand):
         parser.add_argument("--state", choices=states, metavar="STATE", help=", ".join(states))
         parser.add_argument("--code", type=_read_code, metavar="N", help="an HTTP status or a code of searchcrawl")
         parser.add_argument(
-            "--rule", metavar="RULE", help="the rule that decided, its key, or both with a colon between"
+            "--rule",
+            type=utf8_text,
+            metavar="RULE",
+            help="the rule that decided, its key, or both with a colon between",
         )
-        parser.add_argument("--host", metavar="HOST[:PORT]", help="a host, on any port where none is named")
+        parser.add_argument(
+            "--host", type=utf8_text, metavar="HOST[:PORT]", help="a host, on any port where none is named"
+        )
         parser.add_argument(
             "--since", metavar="DATE", help="visited, or first seen, since an ISO date or date-time (UTC by default)"
         )
@@ -60,10 +72,9 @@ class Command(BaseCommand):
 
 
 def _read_code(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be one code, such as 404 or 952 (got {text!r})") from None
+    if not (text.isascii() and text.isdigit() and len(text) <= _CODE_DIGITS):
+        raise argparse.ArgumentTypeError(f"must be one code, such as 404 or 952 (got {text!r})")
+    return int(text)
 
 
 def _moment_ms(text: str) -> int:

@@ -141,6 +141,29 @@ def test_process_options_when_an_argument_is_missing_then_refused(capsys: pytest
     assert "error: missing argument" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("urls", "demo", "--code", "9" * 20),
+        ("urls", "demo", "--code", "-1"),
+        ("urls", "demo", "--host", "a\udcff"),
+        ("urls", "demo", "--rule", "a\udcff"),
+        ("quarantine", "approve", "demo", "--run", "9" * 20),
+        ("search", "*", "--offset", "9" * 20),
+    ],
+)
+def test_options_when_one_has_a_value_that_no_store_can_hold_then_refused(
+    argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = argparse.ArgumentParser(conflict_handler="resolve")
+    make_command(argv[0]).add_options(parser)
+
+    with pytest.raises(SystemExit, match="2"):
+        parser.parse_known_args(argv[1:])
+
+    assert "error: argument --" in capsys.readouterr().err
+
+
 def test_print_objects_when_several_then_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     print_objects([{"a": "é"}, {"b": None}])
 
