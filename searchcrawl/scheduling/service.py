@@ -6,7 +6,7 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
@@ -88,7 +88,7 @@ class Service:
         self._database = database
         self._tell = tell
         self._warn = warn
-        self._warned = ""
+        self._warned: set[str] = set()
         self._children: list[subprocess.Popen[bytes]] = []
 
     def run(self) -> None:
@@ -109,27 +109,27 @@ class Service:
 
     def _tick(self, project: Project, signals: Signals) -> Project:
         """One tick; an error of it may be gone with the next one."""
+        errors: list[Exception] = []
         try:
             project = self._load_project()
         except ConfigurationError as error:
-            self._warn_once(error)
+            errors.append(error)
         try:
             done = Ticking(project, self._database, is_stopped=lambda: signals.count > 0).tick()
         except StoreError as error:
-            self._warn_once(error)
+            self._warn_once([*errors, error])
             return project
-        if done.error is None:
-            self._warned = ""
-        else:
-            self._warn_once(done.error)
+        self._warn_once(errors if done.error is None else [*errors, done.error])
         self._children += done.children
         self._tell(done)
         return project
 
-    def _warn_once(self, error: Exception) -> None:
-        if str(error) != self._warned:
-            self._warned = str(error)
-            self._warn(error)
+    def _warn_once(self, errors: Iterable[Exception]) -> None:
+        """Warns of those that the tick before did not have."""
+        present = {str(error): error for error in errors}
+        for text in present.keys() - self._warned:
+            self._warn(present[text])
+        self._warned = {*present}
 
     def _stop(self, signals: Signals) -> None:
         """Has the crawls of this machine end, cleanly where no second signal comes."""
@@ -150,7 +150,7 @@ class Service:
         try:
             return self._database.write(_let_resume)
         except StoreError as error:
-            self._warn_once(error)
+            self._warn_once([error])
             return [holder.describe_process(child.pid) for child in self._children if child.poll() is None]
 
     def _send(self, holders: list[str], number: int) -> None:

@@ -184,6 +184,26 @@ def test_run_when_its_crawls_and_itself_are_killed_then_all_go_on_and_nothing_is
     assert len(requested) < PAGES + 3 * 2 * 8
 
 
+def test_run_when_the_project_file_is_refused_for_long_then_it_says_so_once(forks: Forks, folder: Path) -> None:
+    schedule(folder)
+    good = (folder / "searchcrawl.toml").read_text("utf-8")
+
+    with started(forks.start(folder, "run", **{PAUSE: "0.1"})) as service:
+        service.until(lambda: len(settled(folder)) >= 1)
+        said = []
+        for _ in range(2):
+            (folder / "searchcrawl.toml").write_text(f"{good}\nwrong = [", "utf-8")
+            # Some ticks, of two seconds each.
+            time.sleep(7)
+            (folder / "searchcrawl.toml").write_text(good, "utf-8")
+            time.sleep(3)
+            said.append(service.output.read_text("utf-8").count("searchcrawl.toml: line"))
+        service.signal(signal.SIGTERM)
+        service.wait()
+
+    assert said == [1, 2]
+
+
 def test_run_when_its_terminal_is_closed_then_its_crawls_end_cleanly(forks: Forks, folder: Path) -> None:
     schedule(folder)
 
