@@ -10,13 +10,8 @@ from typing import Any, Final
 
 from searchcrawl import clock
 from searchcrawl.cli.command import Command as BaseCommand
-<<<<<<< HEAD
-from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_line, print_objects, while_read
-=======
 from searchcrawl.cli.command import UsageError, utf8_text
-from searchcrawl.cli.output import print_line, print_objects
->>>>>>> 6aa29cd1 (Refuse values of options that no store can hold)
+from searchcrawl.cli.output import print_line, print_objects, while_read
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
