@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from searchcrawl import clock
 from searchcrawl.admission.admit import FoundLinks
-from searchcrawl.codes import REFUSED, Code, CodeClass, facts_of, find_failure_kind, is_failure, is_refusal
+from searchcrawl.codes import REDIRECTS, REFUSED, Code, CodeClass, facts_of, find_failure_kind, is_failure, is_refusal
 from searchcrawl.commit import next_visit
 from searchcrawl.commit.group import Group, came_back, encode_redirects, plan_next
 from searchcrawl.counters import LOGIN_FAILURES
@@ -73,9 +73,19 @@ def _settle(outcome: Outcome, source: Source, group: Group, now_ms: int) -> None
 
 def _note_links(outcome: Outcome, source: Source, group: Group) -> None:
     claim = outcome.claim
-    if outcome.links and source.finds_urls:
+    if source.finds_urls and (outcome.links or _leads_nowhere(outcome, source)):
         group.found.append(FoundLinks(claim.url_id, claim.depth, outcome.links, is_normalised=True))
         group.relinked.append(claim.url_id)
+
+
+def _leads_nowhere(outcome: Outcome, source: Source) -> bool:
+    """Whether the page moved for good to a URL that a rule refuses, and has left: nobody has the links that it had."""
+    return (
+        not outcome.claim.is_known
+        and outcome.code in REDIRECTS
+        and outcome.rule is not None
+        and lifecycle.is_evidence(outcome.code, outcome.rule, source.lifecycle.remove_on)
+    )
 
 
 def _confirm_unread(outcome: Outcome, settled: Settled, group: Group) -> None:

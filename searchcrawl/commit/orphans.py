@@ -1,8 +1,9 @@
 """Orphans: documents that no page, sitemap or start list names any more (``lifecycle.orphans``; D6, L3).
 
-After a completed run the links of all pages are read once, into one bit for each row. A page whose visit failed keeps the
+After a completed run the links of all pages are read once, into two bits for each row. A page whose visit failed keeps the
 links that it had; a page that is gone counts as long as its document is in the index. Links of a page to itself do not
-count.
+count. What left as an orphan comes back for the links of a page that was read, or is in the index: one that fails now may
+have been gone before.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from searchcrawl import urls
-from searchcrawl.codes import COPIES, Code, is_refusal
+from searchcrawl.codes import ANSWERED, COPIES, Code, is_refusal
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.run import Run
@@ -34,13 +35,13 @@ def settle_orphans(run: Run) -> bool:
     orphan stood. A crash in between is harmless: the next completed run does all of it again, and until then no mark
     removes anything. Raises StoreError, LeaseLost.
     """
-    named = _find_named(run)
+    named, named_for_sure = _find_named(run)
     deletes = run.source.lifecycle.orphans == "delete"
     found = after = 0
     sends = False
     while rows := run.read(partial(orphan_table.load_rows, source_id=run.source_id, after=after)):
         after = rows[-1].url_id
-        back = [row.url_id for row in rows if _is_noted(row) and _is_named(row, named)]
+        back = [row.url_id for row in rows if _is_noted(row) and _is_named(row, named_for_sure)]
         orphans = [row.url_id for row in rows if not _is_named(row, named) and _is_new_orphan(row, deletes=deletes)]
         found += len(orphans)
         if back or orphans:
@@ -63,22 +64,33 @@ def release_orphans(run: Run) -> None:
     run.write(partial(orphan_table.set_orphans, source_id=run.source_id, any_left=False))
 
 
-def _find_named(run: Run) -> bytearray:
-    """A bit for each row: whether a page or the start list names it."""
+def _find_named(run: Run) -> tuple[bytearray, bytearray]:
+    """A bit for each row: whether a page or the start list names it; and whether one does of which it is sure."""
     last = run.read(orphan_table.find_last_id)
-    named = bytearray((last >> 3) + 1)
+    named, for_sure = bytearray((last >> 3) + 1), bytearray((last >> 3) + 1)
     starts = [urls.key(start.url) for start in run.starts]
     for row in run.read(lambda transaction: url_table.find_known(transaction, run.source_id, starts)):
-        named[row.id >> 3] |= 1 << (row.id & 7)
+        _set(for_sure, row.id)
     after = 0
     while pages := run.read(partial(orphan_table.load_links, source_id=run.source_id, after=after)):
         after = pages[-1].url_id
         for page in pages:
             if _counts(page, run.source.lifecycle.remove_on):
+                bits = for_sure if _is_sure(page) else named
                 for target in outlink_table.decode(page.links):
                     if target != page.url_id:
-                        named[target >> 3] |= 1 << (target & 7)
-    return named
+                        _set(bits, target)
+    both = int.from_bytes(named) | int.from_bytes(for_sure)
+    return bytearray(both.to_bytes(len(named))), for_sure
+
+
+def _set(bits: bytearray, row_id: int) -> None:
+    bits[row_id >> 3] |= 1 << (row_id & 7)
+
+
+def _is_sure(page: PageLinks) -> bool:
+    """Whether a page whose links count was read, or is in the index."""
+    return page.indexed_version is not None or (page.code in ANSWERED and page.code != Code.EMPTY)
 
 
 def _counts(page: PageLinks, remove_on: Sequence[int]) -> bool:

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import and_, delete, func, insert, select, update
 
-from searchcrawl.codes import REDIRECTS
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.schema import documents, former_documents, outlinks, sources, urls
@@ -17,6 +16,7 @@ from searchcrawl.store.site_schema import anchors
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState
 from searchcrawl.store.urls import outlink_table
+from searchcrawl.store.urls.redirect_chain import is_redirecting
 
 #: Pages, and rows, that are read at once.
 _PAGES: Final = 500
@@ -96,7 +96,7 @@ def describe(transaction: Transaction, source_id: int) -> str:
         documents.c.source_id == source_id, documents.c.duplicate_of.is_not(None)
     )
     redirecting = select(func.count(), func.sum(urls.c.id % _BOUND)).where(
-        unindexed(urls.c.source_id) == source_id, urls.c.code.in_(sorted(REDIRECTS))
+        unindexed(urls.c.source_id) == source_id, is_redirecting(urls)
     )
     found = [value for query in (counting, copies, redirecting) for value in transaction.execute(query).one()]
     return " ".join(str(int(value or 0)) for value in found)
@@ -123,7 +123,7 @@ def load_successors(transaction: Transaction, source_id: int) -> Successors:
     redirecting = (
         select(outlinks.c.url_id, outlinks.c.links)
         .join(urls, urls.c.id == outlinks.c.url_id)
-        .where(urls.c.source_id == source_id, urls.c.code.in_(sorted(REDIRECTS)))
+        .where(urls.c.source_id == source_id, is_redirecting(urls))
     )
     # Texts of links count within their source: of one of another source, this one's best copy gets none.
     survivors = documents.alias("survivors")

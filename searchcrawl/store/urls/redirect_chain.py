@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import orjson
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, FromClause, and_, select
 
 from searchcrawl import urls as identity
 from searchcrawl.codes import REDIRECTS
@@ -15,8 +15,15 @@ from searchcrawl.store.urls import outlink_table
 
 #: So many URLs that redirect to another are named.
 _MOST_LISTED: Final = 10
-#: A row with 963 leads nowhere: the links that it has are those of an earlier page.
-_REDIRECTING: Final = sorted(REDIRECTS)
+_CODES: Final = sorted(REDIRECTS)
+
+
+def is_redirecting(rows: FromClause) -> ColumnElement[bool]:
+    """Whether a row led to another one at its last visit.
+
+    With 963, or where a rule refuses the target, it leads nowhere: the links that it has are those of an earlier page.
+    """
+    return and_(rows.c.code.in_(_CODES), rows.c.rule.is_(None))
 
 
 def find_redirects_before(transaction: Transaction, url_id: int, *, limit: int) -> list[str]:
@@ -27,7 +34,7 @@ def find_redirects_before(transaction: Transaction, url_id: int, *, limit: int) 
         query = (
             select(referrer.c.id, referrer.c.url)
             .select_from(urls.join(referrer, referrer.c.id == urls.c.referrer_id))
-            .where(urls.c.id == url_id, referrer.c.code.in_(_REDIRECTING))
+            .where(urls.c.id == url_id, is_redirecting(referrer))
         )
         row = transaction.execute(query).one_or_none()
         if row is None or row.url in found or not leads_to(transaction, row.id, url_id):
@@ -45,7 +52,7 @@ def leads_to(transaction: Transaction, redirecting_id: int, url_id: int) -> bool
 def find_target(transaction: Transaction, source_id: int, url: str) -> str | None:
     """The URL to which the row of ``url`` redirected at its last visit; None where it did not, or has no row."""
     query = select(urls.c.id).where(urls.c.source_id == source_id, urls.c.key == identity.key(url))
-    url_id = transaction.execute(query.where(urls.c.code.in_(_REDIRECTING))).scalar_one_or_none()
+    url_id = transaction.execute(query.where(is_redirecting(urls))).scalar_one_or_none()
     targets = [] if url_id is None else outlink_table.load(transaction, [url_id]).get(url_id, [])
     if len(targets) != 1:
         return None
