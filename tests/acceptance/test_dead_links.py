@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -25,9 +26,13 @@ def project(tmp_path: Path) -> Iterator[CrawlProject]:
         site.set_page(HOST, "/", page("start", "/hub.html", "/other.html"))
         site.set_page(HOST, "/other.html", page("other"))
         site.set_page(HOST, "/alpha.html", page("text of alpha"))
-        tables = source(site, HOST)
-        tables["scope"] = {**tables["scope"], "exclude_urls": [f"*{OUTSIDE}"]}
-        yield new_project(tmp_path, site, **tables, lifecycle={"orphans": "delete"})
+        yield new_project(tmp_path, site, **settings(site))
+
+
+def settings(site: SiteProcess, **lifecycle: int) -> dict[str, Any]:
+    tables = source(site, HOST)
+    tables["scope"] = {**tables["scope"], "exclude_urls": [f"*{OUTSIDE}"]}
+    return {**tables, "lifecycle": {"orphans": "delete", **lifecycle}}
 
 
 def lead(site: SiteProcess, how: str, target: str = "/alpha.html") -> None:
@@ -116,3 +121,19 @@ def test_texts_of_links_when_the_page_that_they_lead_to_moved_elsewhere_then_the
 
     assert before == [f"{HOST}/alpha.html"]
     assert (project.found("anchor:lighthouse"), project.found("anchor:harbour")) == ([], [f"{HOST}/alpha.html"])
+
+
+def test_explain_when_the_page_that_linked_to_a_url_moved_elsewhere_then_it_names_no_redirect_that_never_was(
+    project: CrawlProject,
+) -> None:
+    lead(project.site, "links")
+    run(project)
+    lead(project.site, "moved", OUTSIDE)
+    # The document of the hub waits, and its links count.
+    project.edit(**settings(project.site, max_delete_documents=0))
+    run(project)
+
+    explained = project.command("explain", project.site.url(HOST, "/alpha.html"), "--json")
+
+    (found,) = [step["detail"] for step in json.loads(explained.stdout)["steps"] if step["step"] == "found"]
+    assert found.startswith(f"on {project.site.url(HOST, '/hub.html')},")
