@@ -240,7 +240,7 @@ documents = Table(
     # What is or was held against it: the code, and the rule that decided (rules.lifecycle.describe_evidence); null: no
     # evidence since it was good.
     Column("evidence", Text),
-    # The state in which its removal was put into quarantine (store.states.DocumentState).
+    # The state in which its removal was put into quarantine (store.states.DocumentState), or document_table.HELD_CHANGED.
     Column("held_state", SmallInteger),
     # The run that put its removal into quarantine; the one whose removal an operator rejected; the one that removed it.
     Column("quarantine_run", Integer),

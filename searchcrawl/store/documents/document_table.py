@@ -48,11 +48,20 @@ OUT_OF_QUARANTINE: Final = case(
     (documents.c.segment.is_not(None), int(DocumentState.CACHED)),
     else_=int(DocumentState.RECORD_LOST),
 )
-#: The index has it as it is, or is about to, also where its removal waits.
+#: What a removal that waits was held back in, where an indexed value besides the text has changed since. No document is held
+#: back in this state itself.
+HELD_CHANGED: Final = int(DocumentState.QUARANTINED)
 HELD_AS_IT_IS: Final = and_(
     documents.c.state == int(DocumentState.QUARANTINED), documents.c.held_state == int(DocumentState.PRESENT)
 )
-AS_IT_IS: Final = or_(documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.SENDING)]), HELD_AS_IT_IS)
+#: The index has it as it is, or is about to, and it stays, or its removal waits.
+AS_IT_IS: Final = or_(
+    and_(
+        documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.SENDING)]),
+        documents.c.leaving == int(Leaving.NO),
+    ),
+    HELD_AS_IT_IS,
+)
 #: Documents whose removal an operator rejected for what good content says nothing about: another page is indexed in
 #: their place (909, 956, 964), or nothing names them any more.
 _REJECTED_FOR_OTHERS: Final = and_(
@@ -321,8 +330,8 @@ def process_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
 def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     """Sends documents again whose indexed values have changed and whose record has not (a new depth, another copy).
 
-    Those that are to leave the index, or whose removal waits, are sent once they are to stay after all. Returns the ids of
-    those without a record: their pages have to be fetched again.
+    Those whose removal waits are sent once they are to stay after all. Returns the ids of those without a record: their
+    pages have to be fetched again.
     """
     wanted: list[int] = []
     for part in split(url_ids):
@@ -335,14 +344,13 @@ def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
                     (documents.c.segment.is_(None), int(DocumentState.RECORD_LOST)),
                     else_=int(DocumentState.CACHED),
                 ),
-                held_state=case((HELD_AS_IT_IS, int(DocumentState.CACHED)), else_=documents.c.held_state),
+                held_state=case((HELD_AS_IT_IS, HELD_CHANGED), else_=documents.c.held_state),
                 indexed_version=MAYBE_INDEXED,
                 batch_id=None,
             )
-            .returning(documents.c.url_id, documents.c.state, documents.c.leaving)
+            .returning(documents.c.url_id, documents.c.state)
         )
-        # Nobody fetches a page that is gone for the sake of its depth.
-        wanted += [row.url_id for row in rows if row.state == DocumentState.RECORD_LOST and not row.leaving]
+        wanted += [url_id for url_id, state in rows if state == DocumentState.RECORD_LOST]
     return wanted
 
 

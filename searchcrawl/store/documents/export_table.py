@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, and_, func, or_, select
 
 from searchcrawl.store.batches.batch_table import BATCH_COLUMNS, BatchDocument
+from searchcrawl.store.documents.document_table import HELD_CHANGED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.feed_schema import feed_documents
 from searchcrawl.store.schema import documents, urls
@@ -21,7 +22,7 @@ _IS_READABLE: Final = and_(
         documents.c.state == int(DocumentState.PRESENT),
         and_(
             documents.c.state == int(DocumentState.QUARANTINED),
-            documents.c.held_state == int(DocumentState.PRESENT),
+            documents.c.held_state.in_([int(DocumentState.PRESENT), HELD_CHANGED]),
             documents.c.duplicate_of.is_(None),
         ),
     ),

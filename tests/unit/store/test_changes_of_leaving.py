@@ -1,4 +1,4 @@
-"""Values that change while a document is to leave the index, or its removal waits: they go out if it stays (B7, L3)."""
+"""Values that change while the removal of a document waits: they go out if it stays (B7, L3)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from searchcrawl.store.batches import batch_table, removal_table, resend_table
 from searchcrawl.store.documents import document_table, sample_table
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.states import DocumentState, Leaving
+from searchcrawl.store.states import DocumentState
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, states, store
 
 CACHED, QUARANTINED, PRESENT = DocumentState.CACHED, DocumentState.QUARANTINED, DocumentState.PRESENT
@@ -63,15 +63,13 @@ def reject(database: Database, ids: list[int]) -> None:
 
 
 @pytest.mark.parametrize("back", [come_back, reject])
-@pytest.mark.parametrize("steps", [(leave, change, hold), (leave, hold, change)], ids=["before", "after"])
 def test_held_when_a_value_changed_then_it_is_sent_once_the_document_stays(
-    database: Database,
-    steps: tuple[Callable[[Database, list[int]], object], ...],
-    back: Callable[[Database, list[int]], None],
+    database: Database, back: Callable[[Database, list[int]], None]
 ) -> None:
     ids = present(database)
-    for step in steps:
-        step(database, ids)
+    leave(database, ids)
+    hold(database, ids)
+    assert change(database, ids) == []
     assert states(database, ids) == [QUARANTINED]
 
     back(database, ids)
@@ -99,30 +97,11 @@ def test_held_when_the_visit_that_finds_it_again_finds_another_value_then_it_is_
     assert states(database, ids) == [CACHED]
 
 
-def test_leaving_when_a_value_changed_then_nothing_is_sent_until_it_stays(database: Database) -> None:
-    ids = present(database)
-    leave(database, ids)
-    change(database, ids)
-
-    with database.write_once() as transaction:
-        before = document_table.count_waiting(transaction, SOURCE)
-        assert batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS) is None
-    come_back(database, ids)
-    with database.write_once() as transaction:
-        after = document_table.count_waiting(transaction, SOURCE)
-
-    assert (before[0], after[0]) == (0, 1)
-    assert document(database, ids[0]).leaving == Leaving.NO
-
-
-@pytest.mark.parametrize("steps", [(leave,), (leave, hold)], ids=["leaving", "held"])
-def test_leaving_when_its_record_is_gone_too_then_its_page_is_fetched_only_if_it_stays(
-    database: Database, steps: tuple[Callable[[Database, list[int]], None], ...]
-) -> None:
+def test_held_when_its_record_is_gone_too_then_its_page_is_fetched_only_if_it_stays(database: Database) -> None:
     ids = present(database)
     lose_record(database, ids)
-    for step in steps:
-        step(database, ids)
+    leave(database, ids)
+    hold(database, ids)
 
     wanted = change(database, ids)
     come_back(database, ids)
