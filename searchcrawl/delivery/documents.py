@@ -126,7 +126,7 @@ def build_indexed_document(
         "text_signature": near_copies.sign(record.get("content") or ""),
         "first_seen": clock.from_ms(row.first_seen_ms),
         "crawled_at": clock.from_ms(row.last_fetched_ms),
-        "duplicates": _show_copies(duplicates, display),
+        "duplicates": [shown for shown in _show_copies(duplicates, display) if shown != url],
         "anchor": list(anchors),
         **_copy_for_language(record),
         # Added last, because an attribute may fill a field that every document has.
@@ -213,9 +213,10 @@ def _place(row: BatchDocument) -> Place:
 
 
 def _show_copies(duplicates: Sequence[Copy], display: DisplayMap | None) -> list[str]:
+    """The URLs of copies, each once: several sources may have the same one."""
     if display is None:
-        return [copy.url for copy in duplicates]
-    return sorted(display.show(copy.url, copy.display_url) for copy in duplicates)
+        return list(dict.fromkeys(copy.url for copy in duplicates))
+    return sorted({display.show(copy.url, copy.display_url) for copy in duplicates})
 
 
 def _copy_for_language(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from searchcrawl.delivery.documents import build_indexed_document
+from searchcrawl.rules.display import DisplayMap
 from searchcrawl.store.batches.batch_table import BatchDocument
+from searchcrawl.store.documents.duplicate_key_table import Copy
 
 ROW = BatchDocument(
     url_id=1, url="http://site.test/a", depth=0, segment=1, record_offset=0, response_bytes=0, fields_bytes=0,
@@ -30,6 +32,17 @@ def test_fields_when_a_record_has_attributes_then_they_are_fields_and_may_fill_f
     assert made["version_s"] == ["1", "2"]
     assert made["last_modified"] == "2020-01-01T00:00:00Z"
     assert made["mimetype"] == "application/x-mine"
+
+
+@pytest.mark.parametrize("display", [None, DisplayMap(())], ids=["as-it-is", "mapped"])
+def test_duplicates_when_several_sources_have_a_url_then_it_is_listed_once_and_that_of_the_document_not_at_all(
+    display: DisplayMap | None,
+) -> None:
+    copies = [Copy("http://site.test/b", source_id=1), Copy("http://site.test/a"), Copy("http://site.test/b")]
+
+    made = build_indexed_document(ROW, {"title": "t"}, source="site", duplicates=copies, display=display).fields
+
+    assert made["duplicates"] == ["http://site.test/b"]
 
 
 @pytest.mark.parametrize(
