@@ -70,7 +70,7 @@ def _find_named(run: Run) -> tuple[bytearray, bytearray]:
     named, for_sure = bytearray((last >> 3) + 1), bytearray((last >> 3) + 1)
     starts = [urls.key(start.url) for start in run.starts]
     for row in run.read(lambda transaction: url_table.find_known(transaction, run.source_id, starts)):
-        _set(for_sure, row.id)
+        for_sure[row.id >> 3] |= 1 << (row.id & 7)
     after = 0
     while pages := run.read(partial(orphan_table.load_links, source_id=run.source_id, after=after)):
         after = pages[-1].url_id
@@ -79,13 +79,9 @@ def _find_named(run: Run) -> tuple[bytearray, bytearray]:
                 bits = for_sure if _is_sure(page) else named
                 for target in outlink_table.decode(page.links):
                     if target != page.url_id:
-                        _set(bits, target)
+                        bits[target >> 3] |= 1 << (target & 7)
     both = int.from_bytes(named) | int.from_bytes(for_sure)
     return bytearray(both.to_bytes(len(named))), for_sure
-
-
-def _set(bits: bytearray, row_id: int) -> None:
-    bits[row_id >> 3] |= 1 << (row_id & 7)
 
 
 def _is_sure(page: PageLinks) -> bool:
