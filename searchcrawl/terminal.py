@@ -141,7 +141,9 @@ def send_prints_to_errors() -> None:
 
 def send_nowhere(stream: TextIO) -> None:
     """Has nothing more written where a stream leads, nor what is in its buffer, which Python would try again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _open_nowhere() -> TextIO:

@@ -78,13 +78,6 @@ def while_read(rows: Iterable[T]) -> Iterator[T]:
             return
 
 
-def drop_output() -> None:
-    """Has nothing more written to standard output, at exit neither."""
-    answers = _answers()
-    if isinstance(answers, GuardedStream):
-        answers.drop()
-
-
 def flush_output() -> None:
     """Hands over what was written so far, for a process that is to end at once."""
     sys.stderr.flush()
@@ -100,7 +93,8 @@ def try_output(show: Callable[[], None] = lambda: None) -> OSError | None:
         show()
         flush_output()
     except OSError as error:
-        drop_output()
+        if isinstance(answers := _answers(), GuardedStream):
+            answers.drop()
         return error
     return None
 
