@@ -54,7 +54,7 @@ VIEWS: Final[Mapping[str, Mapping[str, str]]] = {
         "last_changed": "When its document changed last.",
         "next_due": "When it is to be visited; null: never again by itself.",
         "duplicate_of": "The URL of the document that is indexed in its place.",
-        "etag": "The ETag of the document.",
+        "etag": "The ETag of the document; what begins with `\"!` is a mark of searchcrawl's own.",
         "last_modified": "Its Last-Modified header, as the server sent it.",
         "checksum": "The checksum of its text and fields.",
         "batch": "The number of the delivery that it was in last.",

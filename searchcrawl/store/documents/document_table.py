@@ -157,6 +157,7 @@ _CONFIRM: Final = (
     .where(documents.c.url_id == bindparam("row_id"))
     .values(
         etag=case(
+            # What was read may have none any more; what did not change may not repeat it.
             (bindparam("read") == 1, bindparam("new_etag", type_=Text)),
             else_=func.coalesce(bindparam("new_etag", type_=Text), documents.c.etag),
         ),

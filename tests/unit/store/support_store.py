@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import select, update
 
 from searchcrawl import urls as identity
+from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import StoredDocument
 from searchcrawl.store.engine.database import Database
@@ -113,3 +114,14 @@ def states(database: Database, url_ids: Sequence[int]) -> list[DocumentState]:
 def fetch_states(database: Database, url_ids: Sequence[int]) -> list[FetchState]:
     """Where rows stand."""
     return [FetchState(row(database, url_id).fetch_state) for url_id in url_ids]
+
+
+def present(database: Database, *names: str) -> list[int]:
+    """Documents that the index got in one delivery."""
+    ids = add(database, names)
+    store(database, ids)
+    with database.write_once() as transaction:
+        batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
+        assert batch is not None
+        batch_table.note_accepted(transaction, batch, ids)
+    return ids

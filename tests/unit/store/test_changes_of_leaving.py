@@ -11,21 +11,10 @@ from searchcrawl.store.documents import document_table, sample_table
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import DocumentState
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, states, store
+from tests.unit.store.support_store import NOW_MS, SOURCE, document, present, states
 
 CACHED, QUARANTINED, PRESENT = DocumentState.CACHED, DocumentState.QUARANTINED, DocumentState.PRESENT
 RECORD_LOST = DocumentState.RECORD_LOST
-
-
-def present(database: Database) -> list[int]:
-    """A document in the index."""
-    ids = add(database, ["a"])
-    store(database, ids)
-    with database.write_once() as transaction:
-        batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
-        assert batch is not None
-        batch_table.note_accepted(transaction, batch, ids)
-    return ids
 
 
 def leave(database: Database, ids: list[int]) -> None:
@@ -66,7 +55,7 @@ def reject(database: Database, ids: list[int]) -> None:
 def test_held_when_a_value_changed_then_it_is_sent_once_the_document_stays(
     database: Database, back: Callable[[Database, list[int]], None]
 ) -> None:
-    ids = present(database)
+    ids = present(database, "a")
     leave(database, ids)
     hold(database, ids)
     assert change(database, ids) == []
@@ -77,28 +66,21 @@ def test_held_when_a_value_changed_then_it_is_sent_once_the_document_stays(
     assert states(database, ids) == [CACHED]
 
 
-def test_held_when_nothing_changed_then_nothing_is_sent_once_the_document_stays(database: Database) -> None:
-    ids = present(database)
+@pytest.mark.parametrize(("differs", "after"), [(False, PRESENT), (True, CACHED)])
+def test_held_when_its_page_is_found_again_then_it_is_sent_if_the_visit_finds_another_value(
+    database: Database, *, differs: bool, after: DocumentState
+) -> None:
+    ids = present(database, "a")
     leave(database, ids)
     hold(database, ids)
 
-    come_back(database, ids)
+    come_back(database, ids, send_again=differs)
 
-    assert states(database, ids) == [PRESENT]
-
-
-def test_held_when_the_visit_that_finds_it_again_finds_another_value_then_it_is_sent(database: Database) -> None:
-    ids = present(database)
-    leave(database, ids)
-    hold(database, ids)
-
-    come_back(database, ids, send_again=True)
-
-    assert states(database, ids) == [CACHED]
+    assert states(database, ids) == [after]
 
 
 def test_held_when_its_record_is_gone_too_then_its_page_is_fetched_only_if_it_stays(database: Database) -> None:
-    ids = present(database)
+    ids = present(database, "a")
     lose_record(database, ids)
     leave(database, ids)
     hold(database, ids)
@@ -113,7 +95,7 @@ def test_held_when_its_record_is_gone_too_then_its_page_is_fetched_only_if_it_st
 
 
 def test_held_when_it_was_sent_again_with_the_new_value_then_once_is_enough(database: Database) -> None:
-    ids = present(database)
+    ids = present(database, "a")
     leave(database, ids)
     hold(database, ids)
     change(database, ids)
@@ -129,7 +111,7 @@ def test_held_when_it_was_sent_again_with_the_new_value_then_once_is_enough(data
 
 
 def test_common_text_when_a_removal_waits_then_the_document_is_looked_at_as_well(database: Database) -> None:
-    ids = present(database)
+    ids = present(database, "a")
     leave(database, ids)
     hold(database, ids)
 

@@ -11,6 +11,7 @@ from sqlalchemy import func, select, update
 
 from searchcrawl.store.batches import removal_table
 from searchcrawl.store.documents import export_table, feed_table
+from searchcrawl.store.documents.document_table import HELD_CHANGED
 from searchcrawl.store.documents.feed_table import FeedDocument
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.feed_schema import feed_documents, feeds
@@ -164,6 +165,7 @@ def test_documents_when_deltas_may_have_them_then_they_are_told_again_or_removed
     [
         ({"state": DocumentState.PRESENT}, True),
         ({"state": DocumentState.QUARANTINED, "held_state": DocumentState.PRESENT}, True),
+        ({"state": DocumentState.QUARANTINED, "held_state": HELD_CHANGED}, True),
         ({"state": DocumentState.QUARANTINED, "held_state": DocumentState.CACHED}, False),
         ({"state": DocumentState.QUARANTINED}, False),
         ({"state": DocumentState.CACHED}, False),

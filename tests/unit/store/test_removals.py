@@ -14,21 +14,10 @@ from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import DocumentState, EndReason
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, states, store
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, present, states, store
 
 DAY_MS: Final = 86_400_000
 WITHHELD: Final = DocumentState.WITHHELD
-
-
-def present(database: Database, *names: str) -> list[int]:
-    """Documents that the index got in one delivery."""
-    ids = add(database, names)
-    store(database, ids)
-    with database.write_once() as transaction:
-        batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
-        assert batch is not None
-        batch_table.note_accepted(transaction, batch, ids)
-    return ids
 
 
 def remove(database: Database, ids: Sequence[int], *, run_id: int, now_ms: int, counted: bool = True) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from searchcrawl.items import CANONICAL_ETAG
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
@@ -77,6 +80,28 @@ def test_claim_when_a_document_is_known_then_it_carries_validators_unless_forced
 
     assert [(one.etag, one.body_digest, one.fields_digest) for one in plain] == [('"1"', b"body 1", b"fields")]
     assert [(one.etag, one.body_digest, one.fields_digest) for one in forced] == [(None, None, b"fields")]
+
+
+@pytest.mark.parametrize("etag", ['"2"', None])
+def test_claim_when_a_header_named_the_canonical_page_then_no_validators_until_it_was_read_without(
+    database: Database, etag: str | None
+) -> None:
+    ids = add(database, ["a"])
+    store(database, ids, etag=CANONICAL_ETAG, last_modified="then")
+    settle(database, ids)
+
+    def ask() -> list[tuple[str | None, str | None, bytes | None]]:
+        with database.write_once() as transaction:
+            found = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
+            url_table.release(transaction, ids)
+        return [(one.etag, one.last_modified, one.body_digest) for one in found]
+
+    named = ask()
+    with database.write_once() as transaction:
+        document_table.confirm(transaction, [Confirmed(url_id=ids[0], etag=etag, read=True)])
+
+    assert named == [(None, None, b"body 1")]
+    assert ask() == [(etag, "then", b"body 1")]
 
 
 def test_recover_when_a_process_died_then_its_rows_are_to_do_again(database: Database) -> None:
