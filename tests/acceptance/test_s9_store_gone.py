@@ -14,7 +14,7 @@ from tests import kill_site
 from tests.crawl_forks import Forks, Running, started
 from tests.final_state import last_counts, read_state, settled
 from tests.kill_rounds import Kind, initial
-from tests.postgres_server import PASSWORD, USER, RunningPostgres
+from tests.postgres_server import PASSWORD, USER, RunningPostgres, start_postgres
 from tests.site.client import SiteProcess
 from tests.store_outages import CuttableProxy
 from tests.stored_rows import execute
@@ -138,6 +138,29 @@ def test_s9_store_when_connections_are_ended_by_the_server_then_nothing_is_lost(
 
     assert code == 0
     assert_undisturbed(kind, project)
+
+
+def test_s9_store_when_its_server_is_a_standby_for_a_while_then_it_is_waited_for(kind: Kind, forks: Forks) -> None:
+    folder = kind.folder / "standby"
+    kind.site.clear_log()
+    with start_postgres() as server:
+        kill_site.project(folder, kind.site, "demo", settings={"store": {"url": server.create_database("standby")}})
+        kill_site.call_agent(folder, folder.name)
+        with started(in_its_middle(forks, folder, *PATIENT)) as running:
+            server.stop()
+            (server.folder / "data" / "standby.signal").touch()
+            server.start()
+            running.until(lambda: WAITING in log(folder))
+            asked = quiet(running, kind)
+            running.until(lambda: quiet(running, kind) == asked)
+            with server.connect() as connection:
+                refusals = (server.folder / "log").read_text("utf-8").count("in a read-only transaction")
+                connection.execute("SELECT pg_promote()")
+            code = running.wait()
+        assert code == 0
+        assert refusals > 0
+        assert_undisturbed(kind, folder)
+        assert log(folder).count(BACK) == 1
 
 
 @pytest.mark.few(2)

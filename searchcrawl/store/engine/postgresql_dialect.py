@@ -19,6 +19,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    ExceptionContext,
     Insert,
     Table,
     bindparam,
@@ -55,6 +56,8 @@ _LOCKED: Final = frozenset({"55P03", "40P01", "40001"})
 _REFUSED: Final = frozenset({"53300", "57P01", "57P02", "57P03", "57P05", "25P03"})
 #: Connection exceptions.
 _CONNECTION_CLASS: Final = "08"
+#: read_only_sql_transaction: the server became a standby, or its provider lets nobody write while its disk is full.
+_READ_ONLY: Final = "25006"
 
 
 class PostgresqlDialect(Dialect):
@@ -93,6 +96,8 @@ class PostgresqlDialect(Dialect):
             ) from error
         # First of all: SQLAlchemy's own first question fails in a database without an encoding.
         event.listen(engine, "connect", _configure, insert=True)
+        event.listen(engine, "handle_error", _leave_read_only_server)
+        event.listen(engine, "checkin", _leave_it_to_the_server)
         return engine
 
     def build_reader_and_writer(self, engine: Engine) -> tuple[Engine, Engine]:
@@ -167,6 +172,18 @@ def _configure(connection: Any, _record: object) -> None:
             f"store: database {info.dbname} has the encoding {encoding}; UTF8 is needed (createdb -E UTF8 -T template0)"
         )
     connection.adapters.register_dumper(str, _text_dumper())
+
+
+def _leave_read_only_server(context: ExceptionContext) -> None:
+    """Has all connections made anew: those to a former primary would never write again."""
+    if getattr(context.original_exception, "sqlstate", None) == _READ_ONLY:
+        context.is_disconnect = True
+
+
+def _leave_it_to_the_server(connection: Any, _record: object) -> None:
+    """Has a connection that has read begin as the server says; SQLAlchemy would have it ask to write, which a standby refuses."""
+    if connection is not None and not connection.closed:
+        connection.read_only = None
 
 
 def _text_dumper() -> type:

@@ -144,6 +144,36 @@ def test_transact_when_the_server_ends_the_connection_then_it_is_repeated(
     assert name_of_source(behind_proxy) == "demo+"
 
 
+def test_transact_when_the_server_lets_nobody_write_for_a_while_then_it_is_repeated_on_a_new_connection(
+    empty_postgres_url: str, postgres: RunningPostgres, tmp_path: Path
+) -> None:
+    name = empty_postgres_url.partition("@/")[2].partition("?")[0]
+    with closing(Database(empty_postgres_url, tmp_path, patience_seconds=60)) as database, postgres.connect() as other:
+        database.write(lambda transaction: transaction.execute(sources.insert().values(name="demo")))
+        other.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+
+        back = threading.Timer(1, other.execute, [f"ALTER DATABASE {name} RESET default_transaction_read_only"])
+        back.start()
+        changed = database.write(renamed)
+        back.join()
+
+        assert changed == 1
+        assert name_of_source(database) == "demo+"
+
+
+def test_transact_when_the_server_lets_nobody_write_for_long_then_away(empty_postgres_url: str, tmp_path: Path) -> None:
+    with closing(Database(empty_postgres_url, tmp_path)):
+        """Makes the tables."""
+    read_only = f"{empty_postgres_url}&options=-c%20default_transaction_read_only%3Don"
+
+    with (
+        closing(Database(read_only, tmp_path)) as database,
+        pytest.raises(StoreAway, match="in a read-only transaction"),
+    ):
+        database.write(renamed)
+
+
 def test_transact_when_a_row_stays_locked_then_locked(empty_postgres_url: str, tmp_path: Path) -> None:
     url = f"{empty_postgres_url}&options=-c%20lock_timeout%3D50ms"
     with closing(Database(url, tmp_path)) as database, closing(Database(url, tmp_path)) as other:
