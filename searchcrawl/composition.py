@@ -318,7 +318,7 @@ def _add_sitemaps(
 
     Returns what is called with each part that is in the store.
     """
-    source, robots = run.source, stages.find(RobotsFiles)
+    source, obeyed = run.source, stages.find(RobotsFiles)
     if not (reads_sitemaps(source) and source.lifecycle.trust_sitemap) or run.forced:
         revisits.set()
     if not reads_sitemaps(source):
@@ -326,9 +326,12 @@ def _add_sitemaps(
     from searchcrawl.sitemaps.reading import SitemapReading  # noqa: PLC0415  # other sources have no part of it
 
     side = stages.get(SideRequests)
+    robots = obeyed or RobotsFiles(
+        side, stages.get(RateLimiter), user_agent=run.project.user_agent, max_crawl_delay_seconds=None
+    )
     sitemaps = SitemapReading(run, side, robots, submit=submit, hold=frontier.hold, revisits=revisits)
     stages.add(sitemaps)
-    if source.start.sitemaps == "auto" and robots is not None:
+    if source.start.sitemaps == "auto":
         robots.listen(sitemaps.add_origin)
     return sitemaps.on_committed
 

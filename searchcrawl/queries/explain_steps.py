@@ -184,7 +184,7 @@ def _describe_referrer(facts: UrlFacts, referrer: str) -> str:
 def _describe_robots(context: Context) -> Step:
     file, listed = f"{urls.parse(context.url).origin}/robots.txt", context.listed
     if not context.source.robots.obey:
-        return Step("robots", "ignored", f"{file} is not asked for", "robots.obey: false")
+        return Step("robots", "ignored", f"{file} is not obeyed", "robots.obey: false")
     if listed is not None and listed.code == Code.ROBOTS:
         what = file if listed.redirects is None else "the robots.txt for the URL to which it redirects"
         said = "could not be had" if listed.rule == ROBOTS_UNAVAILABLE else "forbade it at the last visit"

@@ -46,15 +46,15 @@ class SitemapReading:
 
     ``hold`` keeps the crawl from ending until the returned function is called; this is used as long as anything is to
     be read. Each time nothing is left, the due dates of rows are set from the lastmods; after the first time, or once this
-    takes too long (``limits``), ``revisits`` is set. ``submit`` hands a part to the writer, and returns False if no writer takes it. ``robots`` is
-    None if robots.txt is not obeyed.
+    takes too long (``limits``), ``revisits`` is set. ``submit`` hands a part to the writer, and returns False if no writer takes it.
+    ``robots`` says which sitemaps an origin names, also where the source does not obey it otherwise.
     """
 
     def __init__(
         self,
         run: Run,
         side: SideRequests,
-        robots: RobotsFiles | None,
+        robots: RobotsFiles,
         *,
         submit: Callable[[SitemapPart], bool],
         hold: Callable[[], Callable[[], None]],
@@ -64,6 +64,7 @@ class SitemapReading:
         self._run = run
         self._side = side
         self._robots = robots
+        self._obeys = run.source.robots.obey
         self._hold = hold
         self._revisits = revisits
         self._queue = SitemapQueue(run.boundary)
@@ -241,21 +242,22 @@ class SitemapReading:
         """Enqueues the sitemaps that the robots.txt of an origin names, and its /sitemap.xml."""
         origins = frozenset({origin})
         own = WantedSitemap(url=f"{origin}/sitemap.xml", is_guess=True, origins=origins, named_by=origin)
-        if self._robots is None:
-            self._enqueue(own)
-            return
         try:
-            rules = await self._get_rules(self._robots, origin)
+            rules = await self._get_rules(origin)
         except SideRequestFailed as error:
-            if not self._retry(origin, lambda: self._find_sitemaps(origin, attempt + 1), error, attempt + 1):
+            if self._retry(origin, lambda: self._find_sitemaps(origin, attempt + 1), error, attempt + 1):
+                return
+            if self._obeys:
                 logger.info("no sitemaps of %s: %s", origin, error)
+            else:
+                self._enqueue(own)
             return
         for url in await self._sort(rules.sitemaps):
             is_own = urls.origin_of(url) == origin
             self._enqueue(
                 WantedSitemap(url=url, in_robots_txt=is_own, is_root=is_own, origins=origins, named_by=origin)
             )
-        if rules.decide(own.url).allowed:
+        if not self._obeys or rules.decide(own.url).allowed:
             self._enqueue(own)
 
     async def _read(self, url: str, attempt: int = 0) -> None:
@@ -330,16 +332,16 @@ class SitemapReading:
     async def _check_robots(self, wanted: WantedSitemap, url: str) -> None:
         """Raises SideRequestFailed where robots.txt forbids ``url``, to which a sitemap leads that it does not name."""
         origin = urls.origin_of(url)
-        if self._robots is None or (wanted.in_robots_txt and origin == urls.origin_of(wanted.url)):
+        if not self._obeys or (wanted.in_robots_txt and origin == urls.origin_of(wanted.url)):
             return
-        rules = await self._get_rules(self._robots, origin)
+        rules = await self._get_rules(origin)
         decision = rules.decide(url)
         if not decision.allowed:
             raise SideRequestFailed(f"robots.txt: {decision.rule}", code=Code.ROBOTS)
 
-    async def _get_rules(self, robots: RobotsFiles, origin: str) -> RobotsFile:
+    async def _get_rules(self, origin: str) -> RobotsFile:
         self._side.check_open()
-        return await robots.get_rules(origin)
+        return await self._robots.get_rules(origin)
 
     async def _send_end(self, wanted: WantedSitemap, end: SitemapEnd) -> None:
         """Writes the end of a sitemap of which nothing was read."""

@@ -154,7 +154,10 @@ class Scope(Table):
 class Robots(Table):
     """How robots.txt is read (C5)."""
 
-    obey: bool = Field(True, description="Obey robots.txt; `status` warns of a source that does not even read it.")
+    obey: bool = Field(
+        True,
+        description="Obey robots.txt; `status` warns of a source that does not. The sitemaps that it names are read in any case.",
+    )
     user_agent: Annotated[HeaderText, Privacy.PUBLIC] | None = Field(
         None, description="The name whose group of rules counts; without it `user_agent` of the project."
     )

@@ -132,6 +132,8 @@ def _forbidden(project: CrawlProject) -> list[Run]:
     project.edit(**config(site))
     runs = [run(project)]
     project.edit(**config(site, robots={"obey": False}))
+    runs.append(run(project))
+    site.set_behaviour(HOST, "/robots.txt", status=503)
     return [*runs, run(project)]
 
 
@@ -279,11 +281,14 @@ def test_sitemaps_when_robots_txt_forbids_them_then_only_those_that_it_names_are
     assert obeying.codes == {f"{HOST}/": 200, f"{HOST}/named.html": 200}
 
 
-def test_sitemaps_when_robots_txt_is_not_obeyed_then_it_is_not_read_for_them_either(tell: Tell) -> None:
-    ignoring = tell("forbidden")[1]
+def test_sitemaps_when_robots_txt_is_not_obeyed_then_those_that_it_names_and_forbids_are_read(tell: Tell) -> None:
+    ignoring, fails = tell("forbidden")[1:]
 
-    assert asked_aside(ignoring) == [f"{HOST}/sitemap.xml"]
-    assert f"{HOST}/guessed.html" in ignoring.in_index
+    aside = [f"{HOST}/{name}" for name in ("robots.txt", "sitemap-named.xml", "sitemap.xml")]
+    assert sorted(asked_aside(ignoring)) == aside
+    assert short("named", "guessed") <= ignoring.in_index
+    assert sorted(asked_aside(fails)) == [aside[0], aside[2]]
+    assert fails.ended.exit_code == 0
 
 
 def test_sitemaps_when_on_a_host_outside_or_redirected_there_then_no_request_is_sent(tell: Tell) -> None:

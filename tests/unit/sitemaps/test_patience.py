@@ -16,6 +16,7 @@ from searchcrawl.codes import Code
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.items import SitemapPart
 from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.sitemaps.patience import Limits, ReadingTime
 from searchcrawl.sitemaps.reading import SitemapReading
@@ -33,14 +34,22 @@ class Reading:
         source = SimpleNamespace(
             start=SimpleNamespace(sitemaps=URLS),
             fetch=SimpleNamespace(retries=0),
+            robots=SimpleNamespace(obey=False),
             lifecycle=SimpleNamespace(trust_sitemap=True, intervals=SimpleNamespace(are_set=False, max_ms=0)),
         )
         run: Any = SimpleNamespace(
             boundary=Boundary(allow_all=True), source=source, id=1, source_id=1, forced=True, read=self._read
         )
         side = SideRequests(download=self._download, rate_limiter=RateLimiter(), targets=ANY_TARGET)
+        robots = RobotsFiles(side, RateLimiter(), user_agent="test", max_crawl_delay_seconds=None)
         self.reading = SitemapReading(
-            run, side, None, submit=self._submit, hold=lambda: self.released.set, revisits=self.revisits, limits=limits
+            run,
+            side,
+            robots,
+            submit=self._submit,
+            hold=lambda: self.released.set,
+            revisits=self.revisits,
+            limits=limits,
         )
 
     def _read(self, work: Callable[[Any], Any]) -> Any:
