@@ -121,9 +121,25 @@ def _let_others_read(handle: int, *, like: Path) -> None:
 @contextmanager
 def _locked(root: Path) -> Iterator[None]:
     """One process at a time: two calls must not lose each other's lines."""
-    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    handle = _lock(root, os.O_RDONLY | os.O_DIRECTORY)
+    if handle is None:
+        handle = _lock(root / PROJECT_FILE, os.O_RDWR)
+    if handle is None:
+        raise OSError(errno.ENOLCK, "cannot be locked", str(root))
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)
+
+
+def _lock(path: Path, flags: int) -> int | None:
+    """The locked file or folder; None where its file system locks only what is open for writing, as NFS does."""
+    handle = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    except OSError as error:
+        os.close(handle)
+        if error.errno == errno.EBADF:
+            return None
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    return handle

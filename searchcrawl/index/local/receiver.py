@@ -188,6 +188,8 @@ class LocalReceiver:
                     raise IndexUnavailable(
                         f"{self._path}: another process writes to the index since {self._lock_timeout_seconds:g} s"
                     ) from error
+            except OSError as error:
+                raise self._explain_error(error) from error
             pause.wait(_POLL_SECONDS)
 
     @contextmanager

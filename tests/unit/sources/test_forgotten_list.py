@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import stat
 from pathlib import Path
@@ -80,3 +82,38 @@ def test_list_when_it_is_a_link_then_its_target_is_written(root: Path) -> None:
     assert (root / "forgotten.txt").is_symlink()
     assert read_list(root) == (ONE, TWO)
     assert (root / "var" / "forgotten.txt").is_file()
+
+
+def test_list_when_its_file_system_locks_only_what_is_open_for_writing_then_it_is_written(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As NFS does."""
+    lock = fcntl.flock
+
+    def flock(handle: int, operation: int) -> None:
+        if fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        lock(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    add_lines(root, [ONE])
+    add_lines(root, [TWO])
+
+    assert read_list(root) == (ONE, TWO)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_list_when_its_file_system_has_no_locks_then_the_error_names_the_folder(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(_handle: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+
+    with pytest.raises(OSError, match=f"No locks available: '{root}'"):
+        add_lines(root, [ONE])
+
+    assert read_list(root) == ()
