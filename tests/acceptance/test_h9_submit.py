@@ -78,3 +78,15 @@ def test_submit_when_the_source_is_crawled_then_that_run_visits_it_and_forget_ta
     assert (answer.stdout, code, runs) == (f"{new}: ok\n", 0, [("finished", 0)])
     assert {f"{HOST}/n/3/"} <= {*project.indexed()}
     assert (waiting, forgotten.returncode, left) == (f"{taken_back}: ok\n", 0, [])
+
+
+def test_submit_when_orphans_are_deleted_then_it_says_what_becomes_of_the_page(tmp_path: Path) -> None:
+    with SiteProcess() as site:
+        project = new_project(tmp_path, site, start={"urls": [site.url(HOST)]}, lifecycle={"orphans": "delete"})
+        new = site.url(HOST, "/n/3/")
+
+        first, second = (project.command("submit", new, "--source", "demo") for _ in range(2))
+
+    note = 'sources/demo.toml: lifecycle.orphans = "delete": it leaves again unless something else names it\n'
+    assert (first.stdout, first.stderr) == (f"{new}: ok\n", note)
+    assert (second.stdout, second.stderr) == (f"{new}: duplicate\n", "")

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_line, print_object
+from searchcrawl.cli.output import print_line, print_note, print_object
 from searchcrawl.exit_codes import Exit
 from searchcrawl.operations.submitting import Result, submit
 from searchcrawl.sources.loading import load_source
@@ -42,4 +42,6 @@ class Command(BaseCommand):
             print_object({"result": done.result})
         else:
             print_line(f"{done.url}: {done.result}{f' ({done.rule})' if done.rule else ''}")
+        if done.result is Result.OK and source.lifecycle.orphans == "delete":
+            print_note(f'{source.file}: lifecycle.orphans = "delete": it leaves again unless something else names it')
         return Exit.DONE if done.result in {Result.OK, Result.DUPLICATE} else Exit.WRONG_USE
