@@ -155,8 +155,7 @@ class Robots(Table):
     """How robots.txt is read (C5)."""
 
     obey: bool = Field(
-        True,
-        description="Obey robots.txt; `status` warns of a source that does not. The sitemaps that it names are read in any case.",
+        True, description="Obey robots.txt, else `status` warns; sitemaps that it names are read in any case."
     )
     user_agent: Annotated[HeaderText, Privacy.PUBLIC] | None = Field(
         None, description="The name whose group of rules counts; without it `user_agent` of the project."

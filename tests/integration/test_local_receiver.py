@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import os
@@ -283,18 +282,6 @@ def test_deliver_when_another_process_holds_the_index_too_long_then_it_is_unavai
     receiver.deliver(batch(2, document("2", "text")))
 
     assert (searched, named(receiver, "text")) == (["1"], {"1", "2"})
-
-
-def test_deliver_when_the_file_system_has_no_locks_then_the_index_is_unavailable(
-    receiver: LocalReceiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def flock(_handle: int, _operation: int) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(fcntl, "flock", flock)
-
-    with pytest.raises(IndexUnavailable, match="No locks available"):
-        receiver.deliver(batch(1, document("1", "text")))
 
 
 def test_deliver_when_the_disk_is_full_then_the_batch_is_kept_and_goes_in_later(folder: Path) -> None:
