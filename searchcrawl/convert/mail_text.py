@@ -35,11 +35,11 @@ _NAMELESS: Final = frozenset({"", "us-ascii", "ascii"})
 _OTHER_NAMES: Final = {"cp932": "shift_jis", "ms932": "shift_jis", "cp936": "gbk", "cp949": "euc-kr", "cp950": "big5"}
 #: Headers that say how a part is written, with the lines that they are folded into.
 _ABOUT: Final = re.compile(
-    rb"^content-(?:type|transfer-encoding|disposition):[^\n]*+(?:\n[ \t][^\n]*+)*+\n?", re.IGNORECASE | re.MULTILINE
+    rb"^content-(?:type|transfer-encoding|disposition):[^\n]*+(?>\n[ \t][^\n]*+)*+\n?", re.IGNORECASE | re.MULTILINE
 )
 #: Headers of a forwarded mail that are text of the outer one.
 _SAID: Final = re.compile(
-    rb"^((?:subject|from|to|cc|date):[^\n]*+(?:\n[ \t][^\n]*+)*+)\n?", re.IGNORECASE | re.MULTILINE
+    rb"^((?:subject|from|to|cc|date):[^\n]*+(?>\n[ \t][^\n]*+)*+)\n?", re.IGNORECASE | re.MULTILINE
 )
 _MOST_SAID: Final = 10
 _CODED_BYTES: Final = string.ascii_letters.encode() + string.digits.encode() + b"+/=" + string.whitespace.encode()

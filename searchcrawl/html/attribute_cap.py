@@ -39,18 +39,18 @@ _TOKEN: Final = re.compile(
     r"""(?P<blank>[\t\n\f\r ]+)|(?P<start><(?=[a-zA-Z]))|(?P<closing>(?<=<)/(?=[a-zA-Z]))|(?P<slash>/)|(?P<equals>=)"""
     r"""|(?P<double>")|(?P<single>')|(?P<end>>)|(?P<other><|[^\t\n\f\r /="'><]+)"""
 )
-_TEXT: Final = r"(?:[^<]++|<(?!/?[a-zA-Z]))"
+_TEXT: Final = r"(?>[^<]++|<(?!/?[a-zA-Z]))"
 # Tags in a value have no attributes: otherwise what follows has more readings than one.
 _QUOTABLE: Final = r"""<(?!/?[a-zA-Z])|</?[a-zA-Z][^\t\n\f\r /<>"'=]*+>"""
 _ATTRIBUTE: Final = (
-    r"""[\t\n\f\r /]++([^\t\n\f\r /<>"'=]++)(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+"""
-    rf"""(?:"(?:[^"<]++|{_QUOTABLE})*+"(?=[\t\n\f\r />])|'(?:[^'<]++|{_QUOTABLE})*+'(?=[\t\n\f\r />])"""
+    r"""[\t\n\f\r /]++([^\t\n\f\r /<>"'=]++)(?>[\t\n\f\r ]*+=[\t\n\f\r ]*+"""
+    rf"""(?:"(?>[^"<]++|{_QUOTABLE})*+"(?=[\t\n\f\r />])|'(?>[^'<]++|{_QUOTABLE})*+'(?=[\t\n\f\r />])"""
     r"""|[^\t\n\f\r <>"'=]++|(?=>)))?+"""
 )
 # A tag of which there is but one reading, with up to so many attributes.
-_PLAIN_TAG: Final = rf"(</?[a-zA-Z][^\t\n\f\r /<>]*+)(?:{_ATTRIBUTE}){{0,%d}}+[\t\n\f\r /]*+>"
+_PLAIN_TAG: Final = rf"(</?[a-zA-Z][^\t\n\f\r /<>]*+)(?>{_ATTRIBUTE}){{0,%d}}+[\t\n\f\r /]*+>"
 _ATTRIBUTES: Final = re.compile(_ATTRIBUTE)
-_TAGS: Final = re.compile(rf"</?[a-zA-Z][^\t\n\f\r /<>]*+((?:{_ATTRIBUTE.replace('([^', '(?:[^', 1)})++)")
+_TAGS: Final = re.compile(rf"</?[a-zA-Z][^\t\n\f\r /<>]*+((?>{_ATTRIBUTE.replace('([^', '(?:[^', 1)})++)")
 _TEXTS: Final = re.compile(f"{_TEXT}*+")
 #: What ends a tag, and no comment.
 _END: Final = " >"
@@ -73,7 +73,7 @@ def _find_ends(text: str, most: int, names: int | None) -> Iterator[int]:
     place, known = 0, set[str]()
     # Expressions read what is plain in a tenth of the time.
     tag = re.compile(_PLAIN_TAG % most)
-    plain = re.compile(f"(?:{_TEXT}|{tag.pattern})*+")
+    plain = re.compile(f"(?>{_TEXT}|{tag.pattern})*+")
     while place < len(text):
         end = plain.match(text, place).end()  # type: ignore[union-attr]  # it matches everywhere
         if names is not None and not _note(_find_names(text, place, end), known, names):

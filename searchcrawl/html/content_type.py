@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from searchcrawl.items import Headers
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*+)(\\?)("|\Z)', re.DOTALL)
+_QUOTED: Final = re.compile(r'"((?>[^"\\]|\\.)*+)(\\?)("|\Z)', re.DOTALL)
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _SPACE: Final = "\t\n\r "
 #: The longest header that is read; no type needs more.

@@ -20,9 +20,9 @@ MAX_LINKS: Final = 300_000
 MAX_URL_CHARACTERS: Final = 65_536
 
 # References that are resolved by putting a prefix before them: nothing in them is to be escaped, changed or removed.
-_PLAIN: Final = re.compile(r"[\w~-][\w~.-]*+(?:/[\w~-][\w~.-]*+)*+/?+(?:\?[\w~.=&;/+-]*+)?+", re.ASCII)
+_PLAIN: Final = re.compile(r"[\w~-][\w~.-]*+(?>/[\w~-][\w~.-]*+)*+/?+(?>\?[\w~.=&;/+-]*+)?+", re.ASCII)
 # The prefix of such a reference in an absolute URL that needs no change: no port, no number, no punycode in the host.
-_PLAIN_HOST: Final = re.compile(r"https?://(?!xn--)[a-z][a-z0-9-]*+(?:\.(?!xn--)[a-z][a-z0-9-]*+)*+/")
+_PLAIN_HOST: Final = re.compile(r"https?://(?!xn--)[a-z][a-z0-9-]*+(?>\.(?!xn--)[a-z][a-z0-9-]*+)*+/")
 _SCHEMES: Final = ("http://", "https://")
 _SKIPPED: Final = ("javascript:", "mailto:", "data:", "tel:")
 #: Of links that are no URLs so many are named, and so much of each.
@@ -34,9 +34,9 @@ _MOST_TEXTS_OF_LINK: Final = 3
 #: The rest of a longer header is not read.
 _MAX_HEADER_CHARACTERS: Final = 8_192
 _LINK_VALUE: Final = re.compile(
-    r"\s*<([^>]*)>((?:\s*;\s*[^\s;,=]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*+\"|[^\s;,\"]*+))?)*+)\s*(?:,|$)"
+    r"\s*<([^>]*)>((?>\s*;\s*[^\s;,=]+(?:\s*=\s*(?:\"(?>[^\"\\]|\\.)*+\"|[^\s;,\"]*+))?)*+)\s*(?:,|$)"
 )
-_LINK_PARAMETER: Final = re.compile(r";\s*([^\s;,=]+)(?:\s*=\s*(?:\"((?:[^\"\\]|\\.)*+)\"|([^\s;,\"]*+)))?")
+_LINK_PARAMETER: Final = re.compile(r";\s*([^\s;,=]+)(?:\s*=\s*(?:\"((?>[^\"\\]|\\.)*+)\"|([^\s;,\"]*+)))?")
 
 #: A reference as written, with its fragment, and the value of ``rel``.
 Reference = tuple[str, str | None]

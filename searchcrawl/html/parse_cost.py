@@ -59,8 +59,8 @@ _LEFT_OPEN: Final = compile_bytes(f"<(?:{'|'.join(map(_left_open, _FORMATTING))}
 _ROOT: Final = compile_bytes(f"<(?:html|body){_GAP}")
 # One, its attributes if they are plain, and its end tag if there is only text in it.
 _TAG: Final = re.compile(
-    rb"<(%s)(?:((?:[\t\n\f\r /]++[^\t\n\f\r /<>\"'=]++(?:=(?:\"[^\"<>]*+\"|'[^'<>]*+'|[^\t\n\f\r <>\"'=]++))?+)*+"
-    rb"[\t\n\f\r /]*+)>([^<]*+</\1[\t\n\f\r />])?+|[\t\n\f\r />])" % "|".join(_FORMATTING).encode(),
+    rb"<(%s)(?:((?>[\t\n\f\r /]++[^\t\n\f\r /<>\"'=]++(?>=(?:\"[^\"<>]*+\"|'[^'<>]*+'|[^\t\n\f\r <>\"'=]++))?+)*+"
+    rb"[\t\n\f\r /]*+)>(?>([^<]*+</\1[\t\n\f\r />]))?+|[\t\n\f\r />])" % "|".join(_FORMATTING).encode(),
     re.IGNORECASE,
 )
 

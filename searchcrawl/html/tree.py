@@ -32,10 +32,10 @@ _CHARACTERS_A_TAG: Final = 40
 
 # A tag up to a quoted ">", or up to text that a parser may read in another way; it never goes beyond a ">".
 _PLAIN_ATTRIBUTE: Final = (
-    r"[\s/]*+[^\s/>\"'=]++(?:\s*+=\s*+(?:\"[^\">]*+\"(?=[\s/>])|'[^'>]*+'(?=[\s/>])|[^\s>\"'=]*+))?+"
+    r"[\s/]*+[^\s/>\"'=]++(?>\s*+=\s*+(?:\"[^\">]*+\"(?=[\s/>])|'[^'>]*+'(?=[\s/>])|[^\s>\"'=]*+))?+"
 )
 _HIDDEN_END: Final = re.compile(
-    rf"<(?=[a-z])(?:[^\s/>\"'=]++(?=[\s/>])(?:{_PLAIN_ATTRIBUTE})*+)?+[\s/]*+[^>]", re.IGNORECASE
+    rf"<(?=[a-z])(?>[^\s/>\"'=]++(?=[\s/>])(?>{_PLAIN_ATTRIBUTE})*+)?+[\s/]*+[^>]", re.IGNORECASE
 )
 
 

@@ -14,8 +14,8 @@ _HASHES: Final = {"SHA-256": hashlib.sha256, "MD5": hashlib.md5}
 _MAX_HEADER: Final = 8192
 # A name is read from its beginning to its end: of thousands of letters each would be tried as a beginning, or an end.
 _NAME: Final = r"(?<![A-Za-z0-9!#$%&'*+.^_`|~-])([A-Za-z0-9!#$%&'*+.^_`|~-]++)"
-_PARAMETER: Final = re.compile(rf"{_NAME}\s*+=\s*+(?:\"((?:[^\"\\]|\\.)*+)\"|([^\s,\"]++))")
-_SCHEME: Final = re.compile(rf"\s*+(?:,\s*+)?+{_NAME}(?=\s|,|$)(?!\s*+=)")
+_PARAMETER: Final = re.compile(rf"{_NAME}\s*+=\s*+(?:\"((?>[^\"\\]|\\.)*+)\"|([^\s,\"]++))")
+_SCHEME: Final = re.compile(rf"\s*+(?>,\s*+)?+{_NAME}(?=\s|,|$)(?!\s*+=)")
 _SEPARATOR: Final = re.compile(r"[\s,]*+")
 
 
