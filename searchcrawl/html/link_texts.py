@@ -37,22 +37,29 @@ def read_link_texts(marked: str, lengths: Sequence[int], links: int) -> list[tup
 
 def _read_segments(segments: Sequence[str], lengths: Sequence[int]) -> Iterator[tuple[int, str]]:
     number, is_open = -1, False
+    # Many links of a page have the same text.
+    cleaned: dict[str, str] = {}
     for segment, length in zip(segments, lengths, strict=False):
-        # Without a mark of its own it may still be in a link as a whole.
         for place, part in enumerate(segment.split(LINK_BEGIN)):
             if place:
                 number, is_open = number + 1, True
-            written, end, _ = part.partition(LINK_END)
-            if is_open and length and (text := _clean(written)):
-                yield number, text
+            elif not is_open:
+                continue
+            # Without a mark of its own a segment may still be in a link as a whole.
+            end = part.find(LINK_END)
+            if length and end:
+                written = part if end < 0 else part[:end]
+                text = cleaned.get(written)
+                if text is None:
+                    text = cleaned[written] = _clean(written)
+                if text:
+                    yield number, text
             # What is behind a link in a link is left out.
-            is_open = is_open and not end
+            is_open = end < 0
 
 
 def _clean(written: str) -> str:
     """The text of a link in one line; empty where it says nothing."""
-    if not written:
-        return ""
     text = " ".join(written[:_MOST_WRITTEN].replace(BLOCK_MARK, " ").split())
     if not text.isprintable():
         text = collapse(text)

@@ -7,7 +7,6 @@ what is cut, and which region is the content. Where too little would be left, le
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
@@ -27,10 +26,12 @@ _ENOUGH_CHARACTERS: Final = 40
 _ENOUGH_SHARE: Final = 0.1
 _LEAST_SHARE: Final = 0.05
 
-_OPENING: Final = {marks.before[1]: marks for marks in regions.ALL}
+# The last characters of marks stand for them: they are cheaper to look up.
+_CLOSING_OF: Final = {marks.before[1]: marks.after[1] for marks in regions.ALL}
 _CLOSING: Final = {marks.after[1]: marks for marks in regions.ALL}
+_ASIDE, _ARTICLE, _MAIN = (marks.after[1] for marks in (regions.ASIDE, regions.ARTICLE, regions.MAIN))
 _OFF, _ON = regions.OFF[1], regions.ON[1]
-_KINDS: Final = frozenset({*_OPENING, *_CLOSING, _OFF, _ON})
+_KINDS: Final = frozenset({*_CLOSING_OF, *_CLOSING, _OFF, _ON})
 
 
 class PageTexts(NamedTuple):
@@ -131,23 +132,23 @@ def _find_regions(marks: Sequence[str]) -> list[_Region]:
     A region that is not closed before the one around it is none: its mark may be of the page's own text.
     """
     found: list[_Region] = []
-    opened: list[tuple[Marks, int]] = []
-    open_of: Counter[Marks] = Counter()
+    opened: list[tuple[str, int]] = []
+    open_of = dict.fromkeys(_CLOSING, 0)
     off: int | None = None
     for segment, mark in enumerate(marks, 1):
-        if (begins := _OPENING.get(mark)) is not None:
-            opened.append((begins, segment))
-            open_of[begins] += 1
-        elif (ends := _CLOSING.get(mark)) is not None:
-            if not open_of[ends]:
+        if (ends := _CLOSING_OF.get(mark)) is not None:
+            opened.append((ends, segment))
+            open_of[ends] += 1
+        elif mark in open_of:
+            if not open_of[mark]:
                 continue
-            last = begin = None
-            while last is not ends:
+            last, begin = "", 0
+            while last != mark:
                 last, begin = opened.pop()
                 open_of[last] -= 1
             # A header in an article is that of the article.
-            if ends is not regions.ASIDE or not (open_of[regions.ARTICLE] or open_of[regions.MAIN]):
-                found.append(_Region(ends, begin or 0, segment))
+            if mark != _ASIDE or not (open_of[_ARTICLE] or open_of[_MAIN]):
+                found.append(_Region(_CLOSING[mark], begin, segment))
         elif mark == _OFF:
             off = segment if off is None else off
         elif mark == _ON and off is not None:
@@ -163,7 +164,7 @@ def _select_main(everything: _Selection, found: Sequence[_Region]) -> _Selection
     mains = [region for region in found if region.marks is regions.MAIN]
     cut = _leave_out_around(mains, [region for region in found if region.marks is regions.CUT])
     content = everything.without(cut)
-    named = [region for region in found if region.marks in {regions.NAMED_CUT, regions.ASIDE}]
+    named = [region for region in found if region.marks is regions.NAMED_CUT or region.marks is regions.ASIDE]
     named = [region for region in named if content.weigh(region) <= content.total * _MOST_NAMED]
     content = content.without(_leave_out_around(mains, named))
     inner = content.only(mains) if mains else None

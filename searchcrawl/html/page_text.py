@@ -11,6 +11,7 @@ BLOCK_MARK: Final = "\x01"
 MAX_CHARACTERS: Final = 50_000_000
 MAX_VALUE_CHARS: Final = 8_192
 
+_BLANK: Final = f" \t\n\r\f{BLOCK_MARK}"
 _ILLEGAL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ILLEGAL_BYTES: Final = bytes(code for code in range(0x20) if code not in (0x09, 0x0A, 0x0D))
 
@@ -44,7 +45,8 @@ def collapse_value(text: str) -> str:
 
 def collapse_segments(segments: list[str]) -> list[str]:
     """Each of the segments of a text with a line for each block that is not empty; BLOCK_MARK separates the blocks."""
-    lines = [_join_blanks(segment.split(BLOCK_MARK)) for segment in segments]
+    # Those without a word are many: they stand between two regions.
+    lines = [_join_blanks(segment.split(BLOCK_MARK)) if segment.strip(_BLANK) else "" for segment in segments]
     # They are looked at together: most are short, and nearly all are legal.
     return lines if is_legal("".join(lines)) else [_join(segment.split(BLOCK_MARK)) for segment in segments]
 
