@@ -32,16 +32,21 @@ _THAI_LEADS: Final = (b"\xe0\xb8", b"\xe0\xb9")
 _OTHER_BYTES: Final = bytes(set(range(256)) - _UNCOMMON_LEADS - _CJK_LEADS - LEADS)
 #: Marks of Japanese and Arabic, which stand among letters with the same leading byte.
 _OTHER_MARKS: Final = tuple(mark.encode() for mark in "\u3099\u309a\u0653\u0654\u0655")
+_LEADS_OF_MARKS: Final = frozenset(mark[0] for mark in _OTHER_MARKS)
 _DOTTED_I: Final = "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}".encode()
 
 
-def unify(text: str) -> str:
-    """The text with an accent in one character with its letter (NFC), letters that are not joined, and no soft hyphens."""
+def unify(text: str, encoded: bytes | None = None) -> str:
+    """The text with an accent in one character with its letter (NFC), letters that are not joined, and no soft hyphens.
+
+    ``encoded`` is the text in UTF-8, where the caller has it.
+    """
     if text.isascii():
         return text
     if any(character in text for character in _UNSEEN):
-        text = text.translate(_WITHOUT_UNSEEN)
-    encoded = text.encode("utf-8", "replace")
+        text, encoded = text.translate(_WITHOUT_UNSEEN), None
+    if encoded is None:
+        encoded = text.encode("utf-8", "replace")
     leads = _read_leads(encoded)
     if 0xEF in leads:
         text = _JOINED.sub(_separate, text)
@@ -77,7 +82,7 @@ def _read_leads(encoded: bytes) -> frozenset[int]:
 
 
 def _compose(text: str, encoded: bytes, leads: frozenset[int]) -> str:
-    if leads & _UNCOMMON_LEADS or any(mark in encoded for mark in _OTHER_MARKS):
+    if leads & _UNCOMMON_LEADS or (leads & _LEADS_OF_MARKS and any(mark in encoded for mark in _OTHER_MARKS)):
         return unicodedata.normalize("NFC", _LONG_MARKS.sub(_cut_marks, text))
     return text
 

@@ -60,8 +60,7 @@ def clean_value(name: str, value: object) -> Scalar | None:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, str):
-        text = clean_text(value)
-        return unify(text) if is_text_field(name) else cut_bytes(text, MAX_TERM_BYTES)
+        return _clean_words(value) if is_text_field(name) else cut_bytes(clean_text(value), MAX_TERM_BYTES)
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -86,10 +85,9 @@ def find_id_fault(document_id: str) -> str | None:
 
 def clean_text(text: str) -> str:
     """The text without lone surrogates, control characters, non-characters and the marks of snippets."""
-    # In a long text, looking for all at once in its bytes takes a fiftieth of one pass of a regular expression.
-    if len(text) < _SHORT or not _is_clean(text):
-        return _UNWANTED_PATTERN.sub("", text)
-    return text
+    if len(text) >= _SHORT and _encode_clean(text) is not None:
+        return text
+    return _UNWANTED_PATTERN.sub("", text)
 
 
 def cut_bytes(text: str, max_bytes: int) -> str:
@@ -126,9 +124,21 @@ def format_number(value: float) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < _MAX_EXACT_INTEGER else repr(number)
 
 
-def _is_clean(text: str) -> bool:
+def _clean_words(text: str) -> str:
+    encoded = _encode_clean(text) if len(text) >= _SHORT else None
+    return unify(clean_text(text)) if encoded is None else unify(text, encoded)
+
+
+def _encode_clean(text: str) -> bytes | None:
+    """A text in UTF-8; None where it has anything that is to be removed.
+
+    In a long text, looking for all at once in its bytes takes a fiftieth of one pass of a regular expression.
+    """
     try:
         raw = text.encode("utf-8")
     except UnicodeEncodeError:
-        return False
-    return len(raw.translate(None, _CONTROL_BYTES)) == len(raw) and not any(mark in text for mark in _UNWANTED_MARKS)
+        return None
+    is_clean = len(raw.translate(None, _CONTROL_BYTES)) == len(raw) and not any(
+        mark in text for mark in _UNWANTED_MARKS
+    )
+    return raw if is_clean else None
