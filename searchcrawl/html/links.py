@@ -129,7 +129,8 @@ def find_base(bases: Iterable[LexborNode], url: str) -> str:
 def read_reference(node: LexborNode) -> Reference | None:
     """The reference of an ``a``, ``area``, ``frame`` or ``iframe``; None where it has none, or refers to the page itself."""
     attributes = node.attributes
-    reference = attributes.get("href") or attributes.get("src")
+    # The last one is that of a drawing.
+    reference = attributes.get("href") or attributes.get("src") or attributes.get("xlink:href")
     if not reference or reference[0] == "#":
         return None
     return reference, attributes.get("rel")

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from searchcrawl import clock
 from searchcrawl.items import Headers
 
-#: Directives that have a value; any other word before a colon is the name of an agent.
+#: Directives that have a value; in a header any other word before a colon is the name of an agent.
 _WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _NOINDEX: Final = frozenset({"noindex", "none"})
 _NOFOLLOW: Final = frozenset({"nofollow", "none"})
@@ -66,7 +66,7 @@ def read_robots_directives(
     for name, content in metas:
         agent = name.strip().lower()
         if agent == "robots" or agent in agents:
-            words |= _collect_directives(content, agents=frozenset(), moments=moments)
+            words |= _collect_directives(content, agents=None, moments=moments)
     in_metas = bool(words & _NOINDEX) or any(moment < now for moment in moments)
     nofollow_in_metas = bool(words & _NOFOLLOW)
     for value in headers:
@@ -94,10 +94,10 @@ def _list_agent_names(user_agent: str) -> frozenset[str]:
     return frozenset({whole, token}) - {""}
 
 
-def _collect_directives(content: str, *, agents: frozenset[str], moments: list[datetime]) -> set[str]:
+def _collect_directives(content: str, *, agents: frozenset[str] | None, moments: list[datetime]) -> set[str]:
     """The directives in ``content`` that apply to us; after the name of an agent and a colon, they are for that agent only.
 
-    Dates of ``unavailable_after`` are added to ``moments``.
+    Without ``agents``, as in a meta element, whose name says for whom it is, what is before a colon is a directive. Dates of ``unavailable_after`` are added to ``moments``.
     """
     words: set[str] = set()
     applies = True
@@ -106,7 +106,7 @@ def _collect_directives(content: str, *, agents: frozenset[str], moments: list[d
     while index < len(parts):
         part, position = parts[index], 0
         index += 1
-        while (match := _PREFIX.match(part, position)) and match[1].lower() not in _WITH_VALUE:
+        while (match := _PREFIX.match(part, position)) and agents is not None and match[1].lower() not in _WITH_VALUE:
             applies = match[1].lower() in agents
             position = match.end()
         if match is None:

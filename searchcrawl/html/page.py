@@ -315,9 +315,8 @@ def _read_metas(
         name = attributes.get("name")
         if name:
             metas.append((name, content))
-            continue
         pragma = (attributes.get("http-equiv") or "").strip().lower()
-        if pragma == "content-language":
+        if pragma == "content-language" and not name:
             metas.append((pragma, content))
         elif refresh is None and pragma == "refresh":
             read = parse_refresh(content)

@@ -51,6 +51,12 @@ def test_links_when_of_all_elements_then_are_in_document_order() -> None:
     ]
 
 
+def test_links_when_in_a_drawing_then_are_found() -> None:
+    html = "<svg><a xlink:href=1><text>one</text></a><a href=2>two</a></svg>"
+
+    assert urls_of(html) == ["http://example.com/dir/1", "http://example.com/dir/2"]
+
+
 def test_links_when_frameset_then_frames_are_found() -> None:
     assert urls_of("<frameset><frame src=menu.html><frame src=main.html></frameset>") == [
         "http://example.com/dir/menu.html",

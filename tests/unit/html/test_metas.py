@@ -42,6 +42,8 @@ def read_metas(metas: tuple[tuple[str, str], ...]) -> RobotsDirectives:
         ("searchcrawl", "nofollow", NOFOLLOW),
         ("otherbot", "noindex", NO_DIRECTIVES),
         ("robots", "noindexed", NO_DIRECTIVES),
+        ("robots", "revisit-after: 7 days, noindex", NOINDEX),
+        ("robots", "noarchive:1,nofollow", NOFOLLOW),
         ("description", "noindex", NO_DIRECTIVES),
     ],
 )

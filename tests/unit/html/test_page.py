@@ -163,6 +163,12 @@ def test_refresh_when_in_meta_then_is_absolute_target(content: str, expected: st
     assert page_of(f'<meta http-equiv="Refresh" content="{content}">').refresh == expected
 
 
+def test_refresh_when_it_has_a_name_as_well_then_is_one() -> None:
+    page = page_of('<meta name="refresh" http-equiv="refresh" content="0; url=/new"><meta name=author content=A>')
+
+    assert (page.refresh, page.author) == ("http://example.com/new", "A")
+
+
 def test_refresh_when_it_waits_long_then_is_a_link() -> None:
     page = page_of('<a href=x>x</a><meta http-equiv=refresh content="600;url=next">')
 
