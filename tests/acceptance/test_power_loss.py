@@ -146,8 +146,7 @@ def test_crawl_whose_cache_is_full_when_the_power_fails_around_compaction_then_e
     forks: Forks, library: Path, tmp_path: Path
 ) -> None:
     with SiteProcess() as site:
-        template = kill_rounds.with_full_cache(forks, site, tmp_path / "template")
-        plain = kill_rounds.maintenance(forks, site, tmp_path, template)
+        plain = kill_rounds.with_full_cache(forks, site, tmp_path)
         kind = PowerKind(
             forks, site, tmp_path, plain.prepare, "demo", verifies=True, library=library, ways=power_loss.WAYS
         )

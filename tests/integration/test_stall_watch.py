@@ -25,7 +25,7 @@ filled = CachedStore(folder, "sqlite:///" + sys.argv[1] + "/store.db")
 filled.fetch("/a")
 filled.end(exit_code=6)
 (filled.project.logs_dir).mkdir(parents=True, exist_ok=True)
-print(filled.project.logs_dir)
+print(filled.project.logs_dir, flush=True)
 flush(filled, Watched(filled, before=lambda batch: {what}))
 print("sent")
 """

@@ -147,7 +147,8 @@ def test_b10_claim_when_the_date_of_its_author_is_over_then_the_page_is_asked_fo
     with database.write_once() as transaction:
         claims = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
 
-    assert [one.etag is None and one.body_digest is None for one in claims] == [True, False, False]
+    found = {one.url_id: one.etag is None and one.body_digest is None for one in claims}
+    assert found == dict(zip(ids, (True, False, False), strict=True))
 
 
 def test_b10_date_when_the_page_is_read_again_then_is_the_one_that_it_says_now(database: Database) -> None:
