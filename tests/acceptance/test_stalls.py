@@ -14,7 +14,7 @@ from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
-from tests.site.pdf import make_pdf
+from tests.site.pdf import make_pdf_of_forms
 from tests.stored_rows import query_columns
 
 pytestmark = pytest.mark.extended
@@ -166,8 +166,8 @@ def test_process_when_it_is_stopped_then_suspects_are_still_visited_alone(site: 
 def test_document_when_its_worker_is_ended_three_times_then_it_is_set_aside(site: SiteProcess, tmp_path: Path) -> None:
     host = "worker.acme.test"
     site.set_page(host, "/", page("start", "/endless.pdf"))
-    # Reading it takes half a minute.
-    site.set_page(host, "/endless.pdf", make_pdf("words " * 3_000_000), content_type="application/pdf")
+    # Reading it takes a century: its forms show each other.
+    site.set_page(host, "/endless.pdf", make_pdf_of_forms(12), content_type="application/pdf")
     project = new_project(tmp_path, site, **source(site, host))
 
     codes = []

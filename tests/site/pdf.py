@@ -43,6 +43,27 @@ def make_pdf_of_pages(count: int) -> bytes:
     return _file([b"<< /Type /Catalog /Pages 2 0 R >>", tree, leaf])
 
 
+def make_pdf_of_forms(levels: int, *, wide: int = 10) -> bytes:
+    """A small file whose one page shows ``wide`` to the power of ``levels`` forms: each shows the next one so often."""
+    first = 5
+
+    def show(times: int, following: int) -> bytes:
+        stream = b"/F Do " * times
+        named = b"/Resources << /XObject << /F %d 0 R >> >>" % following
+        form = b"<< /Type /XObject /Subtype /Form /BBox [0 0 595 842] %s /Length %d >>" % (named, len(stream))
+        return form + b"\nstream\n" + stream + b"\nendstream"
+
+    font = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+    page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents %d 0 R " % first
+    page += b"/Resources << /XObject << /F %d 0 R >> >> >>" % (first + 1)
+    text = b"BT /F1 11 Tf 72 780 Td (word) Tj ET"
+    last = b"<< /Type /XObject /Subtype /Form /BBox [0 0 595 842] /Resources << /Font << /F1 3 0 R >> >> "
+    last += b"/Length %d >>\nstream\n%s\nendstream" % (len(text), text)
+    forms = [show(1, first + 1), *(show(wide, first + 2 + level) for level in range(levels)), last]
+    tree = b"<< /Type /Pages /Count 1 /Kids [4 0 R] >>"
+    return _file([b"<< /Type /Catalog /Pages 2 0 R >>", tree, font, page, *forms, b"<< >>"])
+
+
 def _sheet(lines: Sequence[str], content_number: int, annotations: str) -> list[bytes]:
     shown = "\n".join(f"({_escape(line)}) Tj T*" for line in lines)
     stream = f"BT /F1 11 Tf 15 TL 72 780 Td\n{shown}\nET".encode("latin-1", "replace")
