@@ -50,8 +50,8 @@ def _read_said(member: zipfile.ZipInfo) -> str | None:
     written = _to_bytes(member)
     for found in _read_unicode_paths(member.extra, written):
         return found
-    if member.flag_bits & _UTF_8 or member.filename.isascii():
-        return member.filename
+    if member.flag_bits & _UTF_8 or written.isascii():
+        return _read_entry_name(member)
     try:
         return written.decode("utf-8")
     except UnicodeDecodeError:
@@ -59,7 +59,12 @@ def _read_said(member: zipfile.ZipInfo) -> str | None:
 
 
 def _to_bytes(member: zipfile.ZipInfo) -> bytes:
-    return member.filename.encode("utf-8" if member.flag_bits & _UTF_8 else _USUAL, "replace")
+    return _read_entry_name(member).encode("utf-8" if member.flag_bits & _UTF_8 else _USUAL, "replace")
+
+
+def _read_entry_name(member: zipfile.ZipInfo) -> str:
+    """The name as the library read it from the entry itself: since Python 3.12 ``filename`` may be that of an extra field."""
+    return member.orig_filename.partition("\0")[0]
 
 
 def _read_unicode_paths(extra: bytes, written: bytes) -> Iterator[str]:
@@ -79,7 +84,7 @@ def _decode(member: zipfile.ZipInfo, encoding: str) -> str:
     try:
         return _to_bytes(member).decode(encoding)
     except UnicodeDecodeError:
-        return member.filename
+        return _read_entry_name(member)
 
 
 def _guess(sample: bytes) -> str:
