@@ -20,6 +20,7 @@ REVISION ?= main
 # On two processors four: half of the time a test waits, for what it started or for a delay that it asked for.
 WORKERS ?= 4
 UV ?= $(BIN)/uv
+LOWEST := var/lowest
 LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
 
 # Beside an SQLite file with the embedded index, which tests use where nothing else is said.
@@ -33,7 +34,7 @@ on_each_pair = for pair in $(PAIRS); do \
 	export SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+}; \
 	$(PYTEST) tests/acceptance; $(BIN)/python -m pytest -m "soak and pairs" tests/acceptance; done
 
-.PHONY: help demo site test extended check fuzz bench turns scale results solr soak docs venv lock clean
+.PHONY: help demo site test extended check fuzz bench turns scale results solr soak docs venv lock lowest clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 8
@@ -97,6 +98,11 @@ lock: $(STAMP)  ## resolve pyproject.toml anew into requirements/*.txt (needs uv
 	$(LOCK) --upgrade -c requirements/bounds.in -o requirements/run.txt pyproject.toml
 	$(LOCK) -c requirements/run.txt --extra postgresql --extra parquet --extra scrapyd -o requirements/server.txt pyproject.toml
 	$(LOCK) --upgrade -c requirements/server.txt --extra test --extra dev --extra docs -o requirements/dev.txt pyproject.toml
+
+lowest: $(STAMP)  ## unit and integration tests with the oldest libraries that pyproject.toml admits (needs uv; UV=…)
+	$(UV) venv --quiet --clear --python $(BIN)/python $(LOWEST)
+	$(UV) pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e '.[postgresql,parquet,scrapyd,test]'
+	$(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not soak and not extended" tests/unit tests/integration
 
 clean:  ## remove what the targets made, but for the virtual environment
 	rm -rf var docs/_build benchmarks/out .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
