@@ -62,6 +62,9 @@ ROWS: Final[dict[str, dict[str, tuple[bytes, Expected]]]] = {
         "/r2-bomb": (coded("gzip, gzip", gzip.compress(gzip.compress(_ZEROS, 1))), _LARGE),
         "/r2-mixed-bomb": (coded("br, zstd", zstd.compress(brotli.compress(_ZEROS, quality=5))), _LARGE),
         "/r2-unknown": (coded("rot13", PAGE), (958, False)),
+        "/r2-no-coding": (coded("binary", PAGE), None),
+        "/r2-charset": (coded("ISO-8859-1", PAGE), None),
+        "/r2-aws-chunked": (coded("aws-chunked,gzip", _layers(1)), None),
         "/r2-long-name": (coded("gzip" * 1000, PAGE), (958, False)),
     },
     "r3": {

@@ -9,6 +9,8 @@ from typing import Final, Protocol
 
 import brotli
 
+from searchcrawl.html.encoding import find_encoding
+
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
@@ -25,8 +27,8 @@ _CHUNK_BYTES: Final = 256 * 1024
 _FED_BYTES: Final = 64 * 1024
 #: The most members of gzip, or frames of zstd, in one body.
 MAX_MEMBERS: Final = 10_000
-#: Values that servers send although the body is not coded.
-_NOTHING: Final = frozenset({"", "identity", "none", "utf-8", "utf8"})
+#: What servers write although the body is not compressed, besides charsets: encodings of mail, and chunks, undone before.
+_NOTHING: Final = frozenset({"", "identity", "none", "null", "binary", "7bit", "8bit", "chunked", "aws-chunked"})
 #: RFC 9659: larger windows are not to be used over HTTP.
 _ZSTD_WINDOW_LOG: Final = 23
 
@@ -44,9 +46,13 @@ class DecodedTooLarge(Exception):
 
 
 def parse_codings(values: list[bytes]) -> list[str]:
-    """The codings named by Content-Encoding headers, in the order in which they were applied."""
-    names = b",".join(values).decode("latin-1").lower().split(",")
-    return [name for name in (part.strip() for part in names) if name not in _NOTHING]
+    """The codings named by Content-Encoding headers, in the order in which they were applied.
+
+    What is known to be no coding is left out. Other unknown names stay: a body that cannot be read is no page.
+    """
+    items = b",".join(values).decode("latin-1").lower().split(",")
+    names = (item.partition(";")[0].strip() for item in items)
+    return [name for name in names if not _is_nothing(name)]
 
 
 def decode_body(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
@@ -89,6 +95,11 @@ def decode_in_pieces(body: bytes, coding: str) -> Iterator[bytes]:
     Raises BrokenCoding where it is cut or broken, after the pieces before; the caller keeps the limits.
     """
     return _choose_decoder(coding)(body)
+
+
+def _is_nothing(name: str) -> bool:
+    """Whether a name says nothing of compression: none, a charset, or a media type."""
+    return name in _NOTHING or "/" in name or find_encoding(name.removeprefix("charset=")) is not None
 
 
 def _check_layers(codings: list[str]) -> None:
