@@ -113,6 +113,13 @@ def body_of_204(connection: socket.socket, _: bytes, pause: threading.Event) -> 
     connection.sendall(EVIL)
 
 
+def broken_chunk_later(connection: socket.socket, _: bytes, closing: threading.Event) -> None:
+    connection.sendall(head("200 OK", "Transfer-Encoding: chunked") + b"5\r\nhello\r\n")
+    closing.wait(_SOON_SECONDS)
+    connection.sendall(b"no size\r\n")
+    closing.wait(20)
+
+
 def visits_of(answering: Answering) -> tuple[list[tuple[int, int | None]], _Site]:
     """Code and size of each page, asked for one after the other with pauses between."""
     with site(answering) as opened:
@@ -145,3 +152,9 @@ def test_r16_204_when_a_body_follows_all_the_same_then_it_is_nobodys() -> None:
     visits, _ = visits_of(body_of_204)
 
     assert visits == [(204, None)] * PAGES
+
+
+def test_r5_body_when_its_chunks_break_later_then_nobody_waits_for_the_deadline() -> None:
+    visits, _ = visits_of(broken_chunk_later)
+
+    assert visits == [(958, None)] * PAGES
