@@ -8,6 +8,7 @@ used                                       why there is no public way          f
 ``TCPConnector._factory``                  the class of connections is fixed   test_fetch_faults
 ``ResponseHandler._payload``               a reset, or a broken chunk, is no   test_fetch_faults
                                            error of a body
+``ResponseHandler._parser``                it is strict with heads             test_fetch_faults
 ``BaseConnector._release``, ``._conns``    idle connections have no limit      test_many_hosts
 =========================================  ==================================  =======================
 """
@@ -16,14 +17,22 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections.abc import Callable
 from typing import Any, Final
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http import RawResponseMessage
+from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong
+
+from searchcrawl.http.head_mending import Unmendable, mend_head
 
 #: Connections are kept open to so many hosts without a request: a site of thousands of hosts would take all files.
 MAX_IDLE_HOSTS: Final = 64
+#: A head that is longer, or comes in more pieces, is not mended: each piece costs a look at all that came before.
+MENDED_BYTES: Final = 64 * 1024
+_MENDED_PIECES: Final = 100
+_NO_MESSAGE: Final = ((), False, b"")
 
 
 class _Connection(ResponseHandler):
@@ -37,6 +46,8 @@ class _Connection(ResponseHandler):
     def set_response_params(self, **parameters: Any) -> None:
         self.idle = False
         super().set_response_params(**parameters)
+        parser: Any = _HeadParser(self, functools.partial(self._build_parser, parameters), self._parser)
+        self._parser = parser
 
     def data_received(self, data: bytes) -> None:
         if self.idle and data:
@@ -48,6 +59,11 @@ class _Connection(ResponseHandler):
             # aiohttp would let it wait for the rest until its time is over.
             body.set_exception(_describe_broken(error))
 
+    def _build_parser(self, parameters: dict[str, Any]) -> Any:
+        """The parser of aiohttp for an answer, as with the request."""
+        super().set_response_params(**parameters)
+        return self._parser
+
     def connection_lost(self, exc: BaseException | None) -> None:
         body = self._payload
         if exc is not None and body is not None and not body.is_eof():
@@ -55,8 +71,86 @@ class _Connection(ResponseHandler):
         super().connection_lost(exc)
 
 
+class _HeadParser:
+    """Stands for the parser of a connection until it has read the final head of an answer, and mends one that it refuses.
+
+    aiohttp's parser is given the head alone then: what is wrong behind it does no harm to a body that is whole.
+    """
+
+    def __init__(self, connection: _Connection, build: Callable[[], Any], parser: Any) -> None:
+        self._connection = connection
+        self._build = build
+        self._parser = parser
+        self._received = b""
+        self._pieces = 0
+        self._error: BadHttpMessage | None = None
+
+    def feed_data(self, data: bytes) -> Any:
+        is_beyond = self._pieces >= _MENDED_PIECES or len(self._received) > MENDED_BYTES
+        self._received += data
+        self._pieces += 1
+        if self._error is None:
+            try:
+                return self._note_fed(self._parser.feed_data(data), is_beyond)
+            except LineTooLong:
+                raise
+            except BadHttpMessage as error:
+                self._error = error
+        if is_beyond:
+            raise self._error
+        return self._feed_mended(self._error)
+
+    def feed_eof(self) -> Any:
+        if self._error is not None:
+            self._connection.set_exception(self._error)
+            return None
+        return self._parser.feed_eof()
+
+    def pause_reading(self) -> None:
+        self._parser.pause_reading()
+
+    def _note_fed(self, fed: Any, is_beyond: bool) -> Any:
+        connection = self._connection
+        for message, _ in fed[0]:
+            is_beyond = is_beyond or message.code > 199
+            if message.chunked and _names_chunks_twice(message):
+                connection.force_close()
+        if is_beyond:
+            connection._parser = self._parser
+        return fed
+
+    def _feed_mended(self, error: BadHttpMessage) -> Any:
+        try:
+            mended = mend_head(self._received)
+        except Unmendable:
+            raise error from None
+        if mended is None:
+            return _NO_MESSAGE
+        connection = self._connection
+        parser = self._build()
+        connection._parser = parser
+        connection.force_close()
+        try:
+            fed = parser.feed_data(mended.head)
+        except BadHttpMessage:
+            raise error from None
+        try:
+            parser.feed_data(mended.rest)
+        except BadHttpMessage as broken:
+            for _, body in fed[0]:
+                if not body.is_eof():
+                    body.set_exception(_describe_broken(broken))
+        return fed
+
+
 def _describe_broken(error: BaseException) -> aiohttp.ClientPayloadError:
     return aiohttp.ClientPayloadError(error.message if isinstance(error, HttpProcessingError) else str(error))
+
+
+def _names_chunks_twice(message: RawResponseMessage) -> bool:
+    """Whether chunks are named more than once: such a proxy may be wrong about more than its header."""
+    values = message.headers.getall("Transfer-Encoding", ())
+    return [value.lower() for value in values] != ["chunked"]
 
 
 class LimitedConnector(aiohttp.TCPConnector):

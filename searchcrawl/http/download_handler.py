@@ -8,7 +8,6 @@ body) is left out for sources: it costs more time than the download.
 from __future__ import annotations
 
 import asyncio
-import re
 import ssl
 from typing import Final, NoReturn, Self
 
@@ -49,10 +48,8 @@ _PROXY_AUTHENTICATION: Final = 407
 #: Sent to the proxy, and never to a site.
 FOR_PROXY: Final = "Proxy-Authorization"
 _FOR_PROXY_BYTES: Final = FOR_PROXY.encode()
-#: The beginning of aiohttp's message about a broken chunk; the bytes of the server follow it.
-_BROKEN_CHUNK: Final = re.compile(r"[A-Za-z ]{0,60}\bchunk\b", re.IGNORECASE)
 #: We accept no transfer coding, and aiohttp decodes only chunked (RFC 9112 §6.1).
-_TRANSFER_CODINGS: Final = frozenset({b"chunked", b"identity"})
+_TRANSFER_CODINGS: Final = ({b"chunked"}, {b"identity"})
 _TYPES: Final[dict[bytes, type[Response]]] = {
     b"text/html": HtmlResponse,
     b"application/xhtml+xml": HtmlResponse,
@@ -282,9 +279,12 @@ def _build_headers(raw_headers: tuple[tuple[bytes, bytes], ...]) -> Headers:
 
 
 def _check_transfer(headers: Headers) -> None:
-    """Raises BrokenHeader for a transfer coding that would be stored as the page (X-R7)."""
-    transfer = b", ".join(dict.__getitem__(headers, b"Transfer-Encoding")).strip().lower()
-    if transfer not in _TRANSFER_CODINGS:
+    """Raises BrokenHeader for a transfer coding that would be stored as the page (X-R7).
+
+    Proxies name chunks once more where they send them once, and curl and browsers read them so.
+    """
+    transfer = b",".join(dict.__getitem__(headers, b"Transfer-Encoding")).lower()
+    if {coding.strip() for coding in transfer.split(b",")} not in _TRANSFER_CODINGS:
         raise BrokenHeader(f"Transfer-Encoding {transfer[:60]!r}")
 
 
@@ -321,9 +321,6 @@ def _raise_scrapy_error(error: Exception, url: str, seconds: float) -> NoReturn:
     if isinstance(error, aiohttp.ClientPayloadError):
         raise ResponseDataLossError(text) from error
     if isinstance(error, aiohttp.ClientResponseError):
-        if _BROKEN_CHUNK.match(error.message):
-            # The broken body came in one packet with the headers; otherwise aiohttp raises ClientPayloadError.
-            raise ResponseDataLossError(error.message) from error
         raise BrokenHeader(error.message or text) from error
     if isinstance(error, aiohttp.InvalidURL | ValueError):
         raise UnsupportedURLSchemeError(f"cannot be requested: {url[:200]!r}: {text}") from error

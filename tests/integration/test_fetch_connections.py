@@ -113,11 +113,42 @@ def body_of_204(connection: socket.socket, _: bytes, pause: threading.Event) -> 
     connection.sendall(EVIL)
 
 
+def chunks_announced_twice(connection: socket.socket, page: bytes, _: threading.Event) -> None:
+    chunked = "Transfer-Encoding: chunked"
+    body = page.partition(b"\r\n\r\n")[2]
+    connection.sendall(head("200 OK", chunked, chunked) + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+
+
+def head_to_be_mended(connection: socket.socket, page: bytes, _: threading.Event) -> None:
+    connection.sendall(page.replace(b"\r\n", b"\r\nno colon\r\n", 1))
+
+
+def head_to_be_mended_in_pieces(connection: socket.socket, page: bytes, pause: threading.Event) -> None:
+    mended, _, body = page.partition(b"\r\n\r\n")
+    for piece in (mended.lower()[:12], mended[12:] + b"\r", b"\n\r\n", body[:9], body[9:]):
+        connection.sendall(piece)
+        pause.wait(_SOON_SECONDS)
+
+
+def large_page_behind_it(connection: socket.socket, _: bytes, __: threading.Event) -> None:
+    connection.sendall(whole(b"x" * 1_000_000).replace(b"\r\n", b"\r\nno colon\r\n", 1))
+
+
+def too_much(connection: socket.socket, page: bytes, _: threading.Event) -> None:
+    connection.sendall(page + b"more than was announced")
+
+
 def broken_chunk_later(connection: socket.socket, _: bytes, closing: threading.Event) -> None:
     connection.sendall(head("200 OK", "Transfer-Encoding: chunked") + b"5\r\nhello\r\n")
     closing.wait(_SOON_SECONDS)
     connection.sendall(b"no size\r\n")
     closing.wait(20)
+
+
+def head_that_never_ends(connection: socket.socket, _: bytes, closing: threading.Event) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nno colon\r\n")
+    closing.wait(_SOON_SECONDS)
+    connection.shutdown(socket.SHUT_WR)
 
 
 def visits_of(answering: Answering) -> tuple[list[tuple[int, int | None]], _Site]:
@@ -154,7 +185,26 @@ def test_r16_204_when_a_body_follows_all_the_same_then_it_is_nobodys() -> None:
     assert visits == [(204, None)] * PAGES
 
 
-def test_r5_body_when_its_chunks_break_later_then_nobody_waits_for_the_deadline() -> None:
-    visits, _ = visits_of(broken_chunk_later)
+@pytest.mark.parametrize(
+    "answering", [chunks_announced_twice, head_to_be_mended, head_to_be_mended_in_pieces, too_much]
+)
+def test_r7_answer_when_it_is_wrong_but_in_no_doubt_then_is_a_page_and_its_connection_is_given_up(
+    answering: Answering,
+) -> None:
+    visits, opened = visits_of(answering)
 
-    assert visits == [(958, None)] * PAGES
+    assert visits == [WHOLE] * PAGES
+    assert opened.connections >= PAGES
+
+
+def test_r7_page_when_it_is_large_and_its_head_is_mended_then_is_whole() -> None:
+    visits, _ = visits_of(large_page_behind_it)
+
+    assert visits == [(200, 1_000_000)] * PAGES
+
+
+@pytest.mark.parametrize(("answering", "code"), [(broken_chunk_later, 958), (head_that_never_ends, 1006)])
+def test_r5_answer_when_its_rest_is_broken_then_nobody_waits_for_the_deadline(answering: Answering, code: int) -> None:
+    visits, _ = visits_of(answering)
+
+    assert visits == [(code, None)] * PAGES

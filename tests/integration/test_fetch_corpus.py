@@ -13,10 +13,7 @@ from tests.integration.support_fetch import crawl
 OUR_CODES: Final = frozenset({902, 905, 906, 907, 951, 954, 955, 958, 960, 962, 963, 1003, 1004, 1006})
 #: Replies that curl forgives and we don't, with the reason; each is a failure that removes and replaces nothing.
 STRICTER: Final = {
-    770: "Content-Length as a list, though of equal values",
-    1456: "more body than its Content-Length says",
     1494: "Transfer-Encoding: identity twice, and a Content-Length",
-    3202: "more body than its Content-Length says",
 }
 
 

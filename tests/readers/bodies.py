@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
+from searchcrawl.http.connection_internals import MENDED_BYTES
 from searchcrawl.http.content_coding import (
     BrokenCoding,
     DecodedTooLarge,
@@ -11,6 +12,7 @@ from searchcrawl.http.content_coding import (
     decode_prefix,
     parse_codings,
 )
+from searchcrawl.http.head_mending import Unmendable, mend_head
 from searchcrawl.index.solr.transport import Refused, check_answer, read_errors
 from searchcrawl.robots.parser import MAX_BYTES as MAX_ROBOTS
 from searchcrawl.robots.parser import RobotsFile
@@ -166,6 +168,43 @@ def coded(body: bytes) -> None:
             failed = error
     if failed is not None:
         raise failed
+
+
+@declare(
+    *(
+        "HTTP/1.1 200 OK\r\n",
+        "http/1.0 100\r\n",
+        "HTTP/2 101 x\n",
+        "\r\n",
+        "\n",
+        "\r",
+        "A: b\r\n",
+        "no colon\r\n",
+        " folded\r\n",
+    ),
+    *(
+        "Content-Length: 5\r\n",
+        "content-length :5, 05\r\n",
+        "Transfer-Encoding: chunked\r\n",
+        ":",
+        " ",
+        "\t",
+        ",",
+        *ODD_BYTES,
+    ),
+    most=MENDED_BYTES,
+    raises=(Unmendable,),
+    grown=[
+        lambda n: "HTTP/1.1 100 Continue\r\n\r\n" * n,
+        lambda n: "HTTP/1.1 200" + " " * n,
+        lambda n: "HTTP/1.1 200 OK\r\n" + "no colon\r\n" * n + "\r\n",
+        lambda n: "HTTP/1.1 200 OK\r\n" + "a" * n + "\r\n\r\n",
+        lambda n: "HTTP/1.1 200 OK\r\nContent-Length: " + "5," * n + "5\r\n\r\n",
+        lambda n: "HTTP/1.1 200 OK\r\n" + " transfer-" * n + "\r\n\r\n",
+    ],
+)
+def head_of_answer(received: bytes) -> None:
+    mend_head(received)
 
 
 @declare(
