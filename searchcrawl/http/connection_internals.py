@@ -9,6 +9,7 @@ used                                       why there is no public way          f
 ``ResponseHandler._payload``               a reset, or a broken chunk, is no   test_fetch_faults
                                            error of a body
 ``ResponseHandler._parser``                it is strict with heads             test_fetch_faults
+``http_writer._serialize_headers``         it writes UTF-8 alone               test_fetch_headers
 ``BaseConnector._release``, ``._conns``    idle connections have no limit      test_many_hosts
 =========================================  ==================================  =======================
 """
@@ -17,13 +18,16 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
 import aiohttp
+from aiohttp import http_writer
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import RawResponseMessage
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong
+from multidict import CIMultiDict
 
 from searchcrawl.http.head_mending import Unmendable, mend_head
 
@@ -32,6 +36,7 @@ MAX_IDLE_HOSTS: Final = 64
 #: A head that is longer, or comes in more pieces, is not mended: each piece costs a look at all that came before.
 MENDED_BYTES: Final = 64 * 1024
 _MENDED_PIECES: Final = 100
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _NO_MESSAGE: Final = ((), False, b"")
 
 
@@ -151,6 +156,20 @@ def _names_chunks_twice(message: RawResponseMessage) -> bool:
     """Whether chunks are named more than once: such a proxy may be wrong about more than its header."""
     values = message.headers.getall("Transfer-Encoding", ())
     return [value.lower() for value in values] != ["chunked"]
+
+
+def _serialize(status_line: str, headers: CIMultiDict[str]) -> bytes:
+    """The head of a request as aiohttp writes it, also with bytes that are no UTF-8 (``surrogateescape``)."""
+    if all(value.isascii() for value in headers.values()):
+        return _aiohttp_serialize(status_line, headers)
+    lines = [status_line, *(f"{name}: {value}" for name, value in headers.items())]
+    if any(_CONTROL.search(line) for line in lines):
+        raise ValueError("a control character in a header")
+    return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape")
+
+
+_aiohttp_serialize = http_writer._serialize_headers
+http_writer._serialize_headers = _serialize
 
 
 class LimitedConnector(aiohttp.TCPConnector):

@@ -261,9 +261,9 @@ class GuardedHandler(BaseDownloadHandler):
 
 
 def _list_headers(headers: Headers) -> list[tuple[str, str]]:
-    # dict's own items: those of Headers look each name up again.
+    # dict's own items: those of Headers look each name up again. What is no UTF-8 goes out as the bytes that it is.
     return [
-        (name.decode("latin-1"), value.decode("latin-1"))
+        (name.decode("latin-1"), value.decode("utf-8", "surrogateescape"))
         for name, values in dict.items(headers)
         if name != _FOR_PROXY_BYTES
         for value in values

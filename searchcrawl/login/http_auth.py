@@ -1,4 +1,7 @@
-"""The Authorization headers of Basic and Digest logins (RFC 7617, RFC 7616; C10). Pure."""
+"""The Authorization headers of Basic and Digest logins (RFC 7617, RFC 7616; C10). Pure.
+
+Text of headers has a character for each byte, as Latin-1 has: a realm goes back as it came, in whatever encoding.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ _NAME: Final = r"(?<![A-Za-z0-9!#$%&'*+.^_`|~-])([A-Za-z0-9!#$%&'*+.^_`|~-]++)"
 _PARAMETER: Final = re.compile(rf"{_NAME}\s*+=\s*+(?:\"((?>[^\"\\]|\\.)*+)\"|([^\s,\"]++))")
 _SCHEME: Final = re.compile(rf"\s*+(?>,\s*+)?+{_NAME}(?=\s|,|$)(?!\s*+=)")
 _SEPARATOR: Final = re.compile(r"[\s,]*+")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def build_basic_header(username: str, password: str) -> str:
@@ -64,9 +68,10 @@ def build_digest_header(
     hashed = _HASHES[_hash_name(challenge.algorithm)]
 
     def h(text: str) -> str:
-        return hashed(text.encode()).hexdigest()
+        return hashed(text.encode("latin-1")).hexdigest()
 
-    name, password = user
+    # In UTF-8, as browsers send them whatever the charset of the realm is.
+    name, password = (text.encode().decode("latin-1") for text in user)
     secret = h(f"{name}:{challenge.realm}:{password}")
     if (challenge.algorithm or "").upper().endswith("-SESS"):
         secret = h(f"{secret}:{challenge.nonce}:{cnonce}")
@@ -94,7 +99,8 @@ def build_digest_header(
 
 def find_next_nonce(header: str) -> str | None:
     """The nonce that an ``Authentication-Info`` header asks to use from now on."""
-    return _parameters(header[:_MAX_HEADER]).get("nextnonce")
+    nonce = _parameters(header[:_MAX_HEADER]).get("nextnonce")
+    return None if nonce is None or _CONTROL.search(nonce) else nonce
 
 
 def _split(header: str) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -124,7 +130,7 @@ def _read(scheme: str, values: Mapping[str, str]) -> Iterator[Challenge]:
     offered = {one.strip().lower() for one in values.get("qop", "").split(",")} - {""}
     if offered and "auth" not in offered:
         return
-    if any(not text.isprintable() or not text.isascii() for text in values.values()):
+    if any(_CONTROL.search(text) for text in values.values()):
         return
     yield Challenge(
         realm=realm,

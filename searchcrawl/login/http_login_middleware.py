@@ -44,7 +44,7 @@ class HttpLogin:
             raise build_visit_end(request, claim, Code.LOGIN_FAILED, error=self._refused[origin])
         value = self._authorization(request, origin)
         if value is not None:
-            request.headers[b"Authorization"] = value
+            request.headers[b"Authorization"] = value.encode("latin-1")
 
     def process_response(self, request: Request, response: Response) -> Response | Request:
         origin = urls.origin_of(request.url)

@@ -15,6 +15,7 @@ def crawl(
     claim: Mapping[str, str] | None = None,
     settings: Mapping[str, Any] | None = None,
     timeout_seconds: int = 2,
+    login: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What tests/fetch_crawl.py answers, with the lines of its ``log``; ``claim`` are fields of each row."""
     job = {
@@ -30,6 +31,8 @@ def crawl(
             "max_redirects": 5,
         },
     }
+    if login is not None:
+        job["login"] = login
     done = COMMANDS.fetch(job)
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer | {"log": done.stderr}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 import pytest
@@ -76,6 +77,22 @@ def test_digest_when_server_names_no_qop_then_is_as_in_the_older_rfc() -> None:
     assert "nc=" not in header
 
 
+@pytest.mark.parametrize("realm", ["Gesch\xfctzt".encode("latin-1"), "Geschützt €".encode()], ids=["latin", "utf"])
+def test_digest_when_realm_is_no_ascii_then_its_bytes_are_hashed_and_sent_as_they_came(realm: bytes) -> None:
+    challenge = find_challenge([b'Digest realm="%s", nonce="n"'.replace(b"%s", realm).decode("latin-1")])
+    assert challenge is not None
+
+    header = build_digest_header(
+        challenge, method="GET", target="/", user=("Jörg", "Käse"), cnonce="x", count=1
+    ).encode("latin-1")
+
+    secret = hashlib.md5("Jörg:".encode() + realm + ":Käse".encode()).hexdigest()
+    asked = hashlib.md5(b"GET:/").hexdigest()
+    assert response_of(header.decode("latin-1")) == hashlib.md5(f"{secret}:n:{asked}".encode()).hexdigest()
+    assert b'realm="' + realm + b'"' in header
+    assert 'username="Jörg"'.encode() in header
+
+
 def test_digest_when_user_name_has_quotes_or_is_to_be_hidden_then_is_so() -> None:
     plain, hidden = (Challenge(realm="r", nonce="n", userhash=hide) for hide in (False, True))
     how = {"method": "GET", "target": "/", "user": ('a"b\\c', "p"), "cnonce": "x", "count": 9}
@@ -137,3 +154,4 @@ def test_stale_and_next_nonce_when_sent_then_are_read() -> None:
     assert challenge.stale
     assert find_next_nonce('qop=auth, rspauth="ab", nextnonce="later"') == "later"
     assert find_next_nonce("qop=auth") is None
+    assert find_next_nonce('nextnonce="a\x01"') is None
