@@ -48,7 +48,7 @@ ANSWERS: dict[str, bytes] = {
 
 
 class HostileServer:
-    """Serves ANSWERS, the faults that need time, and what a test adds to ``answers``.
+    """Serves ANSWERS, the faults that need time, and what a test adds to ``answers``, or to ``choices`` by the request.
 
     ``requests`` are the heads seen, as text; ``url`` is ``http://127.0.0.1:PORT``.
     """
@@ -56,6 +56,7 @@ class HostileServer:
     def __init__(self, address: str = "127.0.0.1", *, tls: ssl.SSLContext | None = None) -> None:
         self._tls = tls
         self.answers: dict[str, bytes] = dict(ANSWERS)
+        self.choices: dict[str, Callable[[str], bytes]] = {}
         self.requests: list[str] = []
         self._stopping = threading.Event()
         self._socket = socket.create_server((address, 0), backlog=64)
@@ -146,7 +147,9 @@ class HostileServer:
             if path in self._slow:
                 self._slow[path](connection)
             else:
-                connection.sendall(self.answers.get(path, whole(b"", "404 Not Found")))
+                choose = self.choices.get(path)
+                found = self.answers.get(path, whole(b"", "404 Not Found")) if choose is None else choose(text)
+                connection.sendall(found)
                 connection.shutdown(socket.SHUT_WR)
                 connection.recv(1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -21,6 +21,9 @@ from searchcrawl.rules.redirects import Redirect, RedirectKind
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
+
+#: The key of ``Request.meta`` by which a login notes that it keeps the cookies of the URL.
+KEEPS_COOKIES: Final = "cookie_generation"
 
 
 class RedirectMiddleware:
@@ -68,6 +71,7 @@ class RedirectMiddleware:
             depth=claim.depth,
             rewriting=self._rewriting,
             own_url=claim.url,
+            keeps_cookies=KEEPS_COOKIES in request.meta,
         )
         if verdict.kind is RedirectKind.FOLLOW and verdict.url is not None:
             return repeat_request(request, verdict.url, redirects=verdict.hops)
@@ -88,8 +92,12 @@ class RedirectMiddleware:
 
 def repeat_request(request: Request, url: str, **meta: Any) -> Request:
     """The request for the same row at ``url``, without headers, and with ``meta`` besides that of the old one."""
-    # Scrapy's notes in ``meta`` about the download belong to the old request.
-    kept = {name: value for name, value in request.meta.items() if not name.startswith("download_")}
+    # Scrapy's notes in ``meta`` about the download belong to the old request, and so does that of a login.
+    kept = {
+        name: value
+        for name, value in request.meta.items()
+        if not name.startswith("download_") and name != KEEPS_COOKIES
+    }
     return Request(
         url,
         callback=request.callback,

@@ -62,13 +62,14 @@ def decide(
     depth: int | None = None,
     rewriting: Rewriting = _NO_REWRITING,
     own_url: str | None = None,
+    keeps_cookies: bool = False,
 ) -> Redirect:
     """Decides on the answer ``status`` of ``base_url``; ``locations`` are all its Location headers.
 
     302, 303 and 307 are followed up to ``max_redirects`` times, also to hosts that no rule includes, but not to what an
-    exclude rule names, as it is requested or as ``rewriting`` would call its row.
-    The target of 301 and 308 is checked against the boundary, at the row's own ``depth``. A URL
-    that comes a second time is a loop, whatever the statuses. Other statuses, 300 and 304 too, are no redirects.
+    exclude rule names, as it is requested or as ``rewriting`` would call its row. The target of 301 and 308 is checked
+    against the boundary, at the row's own ``depth``. A URL that comes a second time is a loop, whatever the statuses; with
+    ``keeps_cookies`` a third time: a server that set a cookie leads back, and now gets it. Other statuses are no redirects.
     ``own_url`` is that of the row (default: ``base_url``): a page that moved for good to itself, with parameters
     that are no part of its identity, is requested with them.
     """
@@ -78,15 +79,14 @@ def decide(
         target = _resolve_target(locations, base_url)
     except InvalidUrl as error:
         return Redirect(kind=RedirectKind.FAIL, hops=hops, code=Code.NO_LOCATION, error=str(error))
-    if target == base_url or any(hop.url == target for hop in hops):
+    if [base_url, *(hop.url for hop in hops)].count(target) > int(keeps_cookies):
         return _build_loop(target, hops)
     taken = (*hops, Hop(base_url, status))
     own_url = own_url or base_url
     if status in PERMANENT_REDIRECTS and rewriting.identity.strip(target) != own_url:
         return _build_move(rewriting.normalise(target, own_url), own_url, taken, boundary, depth)
     if len(taken) > max_redirects:
-        error_text = f"more than {max_redirects} redirects"
-        return Redirect(kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=error_text)
+        return _build_loop(target, hops, error=f"more than {max_redirects} redirects")
     # A permanent one leads to the row's own URL, which is inside.
     is_own = status in PERMANENT_REDIRECTS
     exclusions = [] if is_own else list_exclusions(target, boundary, rewriting, own_url)
@@ -121,8 +121,8 @@ def _build_refusal(target: str, hops: tuple[Hop, ...], rule: Decision) -> Redire
     return Redirect(kind=RedirectKind.REFUSE, hops=hops, url=target, code=Code.OUTSIDE_BOUNDARY, decision=rule)
 
 
-def _build_loop(target: str, hops: tuple[Hop, ...]) -> Redirect:
-    error = f"redirect loop at {target}"
+def _build_loop(target: str, hops: tuple[Hop, ...], *, error: str = "") -> Redirect:
+    error = error or f"redirect loop at {target}"
     return Redirect(kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=error)
 
 

@@ -184,6 +184,17 @@ def test_redirects_when_more_than_allowed_then_are_963(taken: int, limit: int, k
     assert redirect.code == (Code.REDIRECT_LOOP if kind is RedirectKind.FAIL else None)
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirect_when_it_leads_back_and_cookies_are_kept_then_is_followed_once(status: int) -> None:
+    def lead_back(*hops: Hop, keeps_cookies: bool = True) -> Redirect:
+        return decide(status, [BASE.encode()], base_url=BASE, boundary=BOUNDARY, hops=hops, keeps_cookies=keeps_cookies)
+
+    first, second, without = lead_back(), lead_back(Hop(BASE, status)), lead_back(keeps_cookies=False)
+
+    assert first == Redirect(kind=RedirectKind.FOLLOW, url=BASE, hops=(Hop(BASE, status),))
+    assert (second.code, without.code) == (Code.REDIRECT_LOOP, Code.REDIRECT_LOOP)
+
+
 def test_permanent_redirect_when_after_temporary_ones_then_ends_the_trail() -> None:
     hops = (Hop("http://a.test/first", 302),)
 
