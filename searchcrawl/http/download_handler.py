@@ -49,7 +49,8 @@ _PROXY_AUTHENTICATION: Final = 407
 FOR_PROXY: Final = "Proxy-Authorization"
 _FOR_PROXY_BYTES: Final = FOR_PROXY.encode()
 #: We accept no transfer coding, and aiohttp decodes only chunked (RFC 9112 §6.1).
-_TRANSFER_CODINGS: Final = ({b"chunked"}, {b"identity"})
+_CHUNKED: Final = {b"chunked"}
+_NO_TRANSFER_CODINGS: Final = {b"identity", b""}
 _TYPES: Final[dict[bytes, type[Response]]] = {
     b"text/html": HtmlResponse,
     b"application/xhtml+xml": HtmlResponse,
@@ -284,7 +285,8 @@ def _check_transfer(headers: Headers) -> None:
     Proxies name chunks once more where they send them once, and curl and browsers read them so.
     """
     transfer = b",".join(dict.__getitem__(headers, b"Transfer-Encoding")).lower()
-    if {coding.strip() for coding in transfer.split(b",")} not in _TRANSFER_CODINGS:
+    codings = {coding.strip() for coding in transfer.split(b",")}
+    if codings != _CHUNKED and not codings <= _NO_TRANSFER_CODINGS:
         raise BrokenHeader(f"Transfer-Encoding {transfer[:60]!r}")
 
 

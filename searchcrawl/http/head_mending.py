@@ -17,6 +17,9 @@ _STATUS_LINE_BYTES: Final = 40
 _END: Final = re.compile(rb"\n\r?\n")
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]++")
 _LENGTH: Final = b"content-length"
+_TRANSFER: Final = b"transfer-encoding"
+#: Says nothing, also beside a length (RFC 7230 did away with it).
+_NO_CODING: Final = frozenset({b"", b"identity"})
 #: A line that is left out must not be about the end of the body.
 _ABOUT_LENGTH: Final = re.compile(rb"content.length|transfer.encoding", re.IGNORECASE | re.DOTALL)
 _SWITCHING: Final = b"101"
@@ -37,7 +40,8 @@ def mend_head(received: bytes) -> MendedHead | None:
     """The head of the final answer in ``received``; None while its end has not come.
 
     The version may be in any case or none of HTTP/1, lines without a name and a colon are left out, blanks around names
-    too, equal lengths count once, and answers before the final one (1xx) are dropped. Raises Unmendable.
+    too, equal lengths count once, ``Transfer-Encoding: identity`` is dropped, and so are answers before the final one
+    (1xx). Raises Unmendable.
     """
     position = 0
     while True:
@@ -85,9 +89,13 @@ def _mend_lines(lines: list[bytes]) -> list[bytes]:
             _refuse_about_length(line)
         elif name.lower() == _LENGTH:
             lengths += value.split(b",")
-        else:
+        elif name.lower() != _TRANSFER or not _has_no_coding(value):
             kept.append(name + b":" + value)
     return kept + _join_lengths(lengths)
+
+
+def _has_no_coding(value: bytes) -> bool:
+    return all(coding.strip(b" \t").lower() in _NO_CODING for coding in value.split(b","))
 
 
 def _refuse_about_length(line: bytes) -> None:

@@ -41,6 +41,8 @@ def test_status_line_when_a_browser_reads_it_then_is_mended(line: bytes, expecte
         ([b": b", b"X A: b", b"X\x01: b", b"\xfc: b", b"C: d"], [b"C: d"]),
         ([b"A \t: b"], [b"A: b"]),
         ([b"Content-Length: 5", b"A: b", b"content-length : 05,5"], [b"A: b", b"Content-Length: 5"]),
+        ([b"Transfer-Encoding: identity, Identity", b"Transfer-Encoding:", b"A: b"], [b"A: b"]),
+        ([b"Transfer-Encoding: identity, chunked"], [b"Transfer-Encoding: identity, chunked"]),
         ([b"Content-Length:"], [b"Content-Length: "]),
         ([b"Content-Length: +5"], [b"Content-Length: +5"]),
         ([], []),
