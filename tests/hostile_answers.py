@@ -84,6 +84,9 @@ ROWS: Final[dict[str, dict[str, tuple[bytes, Expected]]]] = {
         # What is too much for its length is no answer of ours: the connection is not used again.
         "/r5-short": (head("200 OK", _LENGTH) + PAGE + b"more", None),
         "/r5-short-closed": (head("200 OK", "Connection: close", _LENGTH) + PAGE + b"more", None),
+        # The length of the page before it was compressed.
+        "/r5-gzip-length": (head("200 OK", "Content-Encoding: gzip", _LENGTH) + _GZIP, None),
+        "/r5-gzip-other": (head("200 OK", "Content-Encoding: gzip", "Content-Length: 9000") + _GZIP, _CUT),
         "/r5-chunk-behind": (head("200 OK", _CHUNKED) + _PAGE_IN_CHUNKS + b"more", None),
         "/r5-chunk-cut": (head("200 OK", _CHUNKED) + b"10\r\n0123456789abcdef\r\n10\r\n0123", _CUT),
         "/r5-chunk-no-end": (head("200 OK", _CHUNKED) + _chunk(PAGE), _CUT),

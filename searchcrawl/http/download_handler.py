@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Mapping
 from typing import Final, NoReturn, Self
 
 import aiohttp
@@ -25,11 +26,13 @@ from scrapy.exceptions import (
     UnsupportedURLSchemeError,
 )
 from scrapy.http import Headers, HtmlResponse, Response, TextResponse, XmlResponse
+from scrapy.utils.asyncio import run_in_thread
 
 from searchcrawl import clock
 from searchcrawl.failpoints import reach
 from searchcrawl.http.address_guard import AddressGuard, PublicGuard
 from searchcrawl.http.connector import AddressForbidden, GuardedConnector
+from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decode_body, parse_codings
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.proxy_middleware import ProxyRoute
 from searchcrawl.http.visit_end import PUBLIC_ONLY, BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress
@@ -250,15 +253,34 @@ class GuardedHandler(BaseDownloadHandler):
             raise BodyTooLarge(f"{announced} bytes announced, more than {limit}")
         pieces: list[bytes] = []
         size = 0
-        async for piece in answer.content.iter_any():
-            pieces.append(piece)
-            size += len(piece)
-            if limit and size > limit:
-                answer.close()
-                if not prefix_bytes:
-                    raise BodyTooLarge(f"more than {limit} bytes sent")
-                return b"".join(pieces)[:limit]
+        try:
+            async for piece in answer.content.iter_any():
+                pieces.append(piece)
+                size += len(piece)
+                if limit and size > limit:
+                    answer.close()
+                    if not prefix_bytes:
+                        raise BodyTooLarge(f"more than {limit} bytes sent")
+                    return b"".join(pieces)[:limit]
+        except aiohttp.ClientPayloadError:
+            # With ``body_prefix_bytes`` any length may be announced, and so much would be decoded.
+            if announced is None or (limit and announced > limit):
+                raise
+            if not await run_in_thread(_decodes_to, announced, pieces, answer.headers):
+                raise
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _decodes_to(announced: int, pieces: list[bytes], headers: Mapping[str, str]) -> bool:
+    """Whether a body that was cut has all of a page, whose length before it was compressed was announced.
+
+    Chromium takes such bodies as well. That nothing is missing is what the coding itself says.
+    """
+    codings = parse_codings([headers.get("Content-Encoding", "").encode("latin-1", "replace")])
+    try:
+        return bool(codings) and len(decode_body(b"".join(pieces), codings, max_bytes=announced)) == announced
+    except (BrokenCoding, DecodedTooLarge):
+        return False
 
 
 def _list_headers(headers: Headers) -> list[tuple[str, str]]:
