@@ -47,6 +47,8 @@ MAX_HEADER_BYTES: Final = 64 * 1024
 MAX_HEADERS: Final = 200
 #: How much of the body of an error or a redirect is read before the connection is closed.
 _UNWANTED_BODY_BYTES: Final = 64 * 1024
+#: And how long: some servers announce a body of a redirect and never send it.
+_UNWANTED_BODY_SECONDS: Final = 3
 _PROXY_AUTHENTICATION: Final = 407
 #: Sent to the proxy, and never to a site.
 FOR_PROXY: Final = "Proxy-Authorization"
@@ -317,12 +319,13 @@ async def _read_unwanted_body(answer: aiohttp.ClientResponse) -> bytes:
     pieces: list[bytes] = []
     size = 0
     try:
-        async for piece in answer.content.iter_any():
-            pieces.append(piece)
-            size += len(piece)
-            if size > _UNWANTED_BODY_BYTES:
-                answer.close()
-                break
+        async with asyncio.timeout(_UNWANTED_BODY_SECONDS):
+            async for piece in answer.content.iter_any():
+                pieces.append(piece)
+                size += len(piece)
+                if size > _UNWANTED_BODY_BYTES:
+                    answer.close()
+                    break
     except (aiohttp.ClientError, TimeoutError):
         # Status and headers are complete, and only they are needed.
         answer.close()

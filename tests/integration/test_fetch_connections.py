@@ -203,6 +203,25 @@ def test_r7_page_when_it_is_large_and_its_head_is_mended_then_is_whole() -> None
     assert visits == [(200, 1_000_000)] * PAGES
 
 
+@pytest.mark.parametrize(("status", "code"), [("302 Found", 1003), ("404 Not Found", 404)])
+def test_r4_answer_when_its_body_never_comes_and_is_not_wanted_then_nobody_waits_for_the_deadline(
+    status: str, code: int
+) -> None:
+    given_up: list[bytes] = []
+
+    def announce(connection: socket.socket, _: bytes, __: threading.Event) -> None:
+        connection.sendall(head(status, "Content-Length: 500"))
+        # Empty, as soon as the crawl closes the connection.
+        given_up.append(connection.recv(1))
+        connection.close()
+
+    with site(announce) as opened:
+        answer = crawl([f"{opened.url}/0"], timeout_seconds=60)
+
+    assert [visit["code"] for visit in answer["visits"]] == [code]
+    assert given_up == [b""]
+
+
 @pytest.mark.parametrize(("answering", "code"), [(broken_chunk_later, 958), (head_that_never_ends, 1006)])
 def test_r5_answer_when_its_rest_is_broken_then_nobody_waits_for_the_deadline(answering: Answering, code: int) -> None:
     visits, _ = visits_of(answering)
