@@ -16,6 +16,7 @@ from searchcrawl import clock, urls
 from searchcrawl.codes import Code
 from searchcrawl.html.metas import read_robots_directives
 from searchcrawl.http.header_canonical import read_canonical
+from searchcrawl.http.redirect_middleware import repeat_request
 from searchcrawl.http.side_requests import META_KEY
 from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim, find_redirects
 from searchcrawl.items import Claim, Outcome
@@ -27,6 +28,10 @@ from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
 
+#: The key of ``Request.meta`` for a request without validators, after a server failed by them.
+_PLAIN: Final = "unconditional"
+#: What some servers say to validators of a page that has changed; only methods that change something may be told so.
+_PRECONDITION_FAILED: Final = 412
 #: Whether Link headers of a page (its URL, their values) name a canonical URL, and which one counts then; None: none.
 FindCanonical = Callable[[str, Sequence[bytes]], tuple[bool, str | None]]
 _ACCEPT: Final = "text/html,application/xhtml+xml,application/pdf,text/plain;q=0.9,*/*;q=0.8"
@@ -72,7 +77,7 @@ def _encode(headers: Mapping[str, str]) -> dict[bytes, bytes]:
 class ConditionalMiddleware:
     """Sends the validators of the last good body with a row's own URL, never to the target of a redirect.
 
-    A 304 to them ends the visit with 304. A 304 without a condition is a failure that is tried again. For a page that
+    A 304 to them ends the visit with 304, a 412 has the page asked for without them. A 304 without a condition is a failure that is tried again. For a page that
     has not changed, ``index_filter`` decides again about its age: if it has become too old, the visit ends with 952. So
     does a visit whose 304 says noindex to ``user_agent`` (None: noindex is ignored). One whose 304 names another canonical
     URL than is known begins anew, for the whole page; ``find_canonical`` finds the URL that counts by those headers.
@@ -101,7 +106,7 @@ class ConditionalMiddleware:
 
     def process_request(self, request: Request) -> None:
         claim = find_claim(request)
-        if claim is None or find_redirects(request):
+        if claim is None or find_redirects(request) or _PLAIN in request.meta:
             return
         if self._filter is not None and claim.code == Code.NOT_INDEXED and not self._refusal(claim.last_modified):
             # The page was refused as too old and no longer is: it is needed, and a 304 would not bring it.
@@ -111,29 +116,35 @@ class ConditionalMiddleware:
         if claim.last_modified is not None:
             _set(request, b"If-Modified-Since", claim.last_modified)
 
-    def process_response(self, request: Request, response: Response) -> Response:
-        if response.status != 304:
+    def process_response(self, request: Request, response: Response) -> Response | Request:
+        if response.status not in {304, _PRECONDITION_FAILED}:
             return response
         claim = find_claim(request)
         if claim is None:
             return response
-        if b"If-None-Match" not in request.headers and b"If-Modified-Since" not in request.headers:
+        has_condition = b"If-None-Match" in request.headers or b"If-Modified-Since" in request.headers
+        if response.status == _PRECONDITION_FAILED:
+            return repeat_request(request, request.url, **{_PLAIN: True}) if has_condition else response
+        if not has_condition:
             raise build_visit_end(request, claim, 304, error="304 without a condition", transient=True)
+        raise self._end_unchanged(request, response, claim)
+
+    def _end_unchanged(self, request: Request, response: Response, claim: Claim) -> VisitEnded:
         tags = response.headers.getlist(b"X-Robots-Tag")
         if tags and self._says_noindex([tag.decode("latin-1") for tag in tags]):
-            raise build_visit_end(request, claim, Code.NOT_INDEXED, rule=HEADER_RULE)
+            return build_visit_end(request, claim, Code.NOT_INDEXED, rule=HEADER_RULE)
         if b"Link" in response.headers and self._names_another(claim, response.headers.getlist(b"Link")):
-            raise VisitEnded(Outcome(claim=claim, code=claim.code, again_ms=clock.now_ms(), whole=True))
+            return VisitEnded(Outcome(claim=claim, code=claim.code, again_ms=clock.now_ms(), whole=True))
         last_modified = _text(response.headers.get(b"Last-Modified"))
         refusal = self._refusal(last_modified or claim.last_modified) if self._filter is not None else None
         if refusal is not None:
-            raise build_visit_end(request, claim, Code.NOT_INDEXED, rule=refusal.text)
+            return build_visit_end(request, claim, Code.NOT_INDEXED, rule=refusal.text)
         outcome = replace(
             build_visit_end(request, claim, 304).outcome,
             etag=_text(response.headers.get(b"ETag")),
             last_modified=last_modified,
         )
-        raise VisitEnded(outcome)
+        return VisitEnded(outcome)
 
     def _says_noindex(self, tags: Sequence[str]) -> bool:
         agent = self._user_agent
