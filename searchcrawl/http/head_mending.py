@@ -1,6 +1,6 @@
 """Heads of answers that only a strict parser refuses, written as it takes them (RFC 9112, X-R7). Pure.
 
-Followed is what Chromium does, where the end of the body cannot be in doubt. The connection must not be used again.
+Followed is what Chromium does, where all lines are headers and the end of the body cannot be in doubt. The connection must not be used again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ _LENGTH: Final = b"content-length"
 _TRANSFER: Final = b"transfer-encoding"
 #: Says nothing, also beside a length (RFC 7230 did away with it).
 _NO_CODING: Final = frozenset({b"", b"identity"})
-#: A line that is left out must not be about the end of the body.
-_ABOUT_LENGTH: Final = re.compile(rb"content.length|transfer.encoding", re.IGNORECASE | re.DOTALL)
 _SWITCHING: Final = b"101"
 
 
@@ -39,9 +37,9 @@ class Unmendable(Exception):
 def mend_head(received: bytes) -> MendedHead | None:
     """The head of the final answer in ``received``; None while its end has not come.
 
-    The version may be in any case or none of HTTP/1, lines without a name and a colon are left out, blanks around names
-    too, equal lengths count once, ``Transfer-Encoding: identity`` is dropped, and so are answers before the final one
-    (1xx). Raises Unmendable.
+    The version may be in any case or none of HTTP/1, blanks around names are left out, equal lengths count once,
+    ``Transfer-Encoding: identity`` is dropped, and so are answers before the final one (1xx). Raises Unmendable, also for
+    a line that is no header: what else is wrong with such an answer cannot be known.
     """
     position = 0
     while True:
@@ -73,21 +71,16 @@ def _split(head: bytes) -> list[bytes]:
 def _mend_lines(lines: list[bytes]) -> list[bytes]:
     kept: list[bytes] = []
     lengths: list[bytes] = []
-    is_left_out = True
     for line in lines:
         if line[:1] in {b" ", b"\t"}:
-            # It goes on with the line before, and shares its fate.
-            if is_left_out:
-                _refuse_about_length(line)
-            else:
-                kept.append(line)
+            # It goes on with the line before.
+            kept.append(line)
             continue
         name, colon, value = line.partition(b":")
         name = name.rstrip(b" \t")
-        is_left_out = not colon or not _NAME.fullmatch(name)
-        if is_left_out:
-            _refuse_about_length(line)
-        elif name.lower() == _LENGTH:
+        if not colon or not _NAME.fullmatch(name):
+            raise Unmendable
+        if name.lower() == _LENGTH:
             lengths += value.split(b",")
         elif name.lower() != _TRANSFER or not _has_no_coding(value):
             kept.append(name + b":" + value)
@@ -96,11 +89,6 @@ def _mend_lines(lines: list[bytes]) -> list[bytes]:
 
 def _has_no_coding(value: bytes) -> bool:
     return all(coding.strip(b" \t").lower() in _NO_CODING for coding in value.split(b","))
-
-
-def _refuse_about_length(line: bytes) -> None:
-    if _ABOUT_LENGTH.search(line):
-        raise Unmendable
 
 
 def _join_lengths(lengths: list[bytes]) -> list[bytes]:

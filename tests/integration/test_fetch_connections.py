@@ -120,7 +120,7 @@ def chunks_announced_twice(connection: socket.socket, page: bytes, _: threading.
 
 
 def head_to_be_mended(connection: socket.socket, page: bytes, _: threading.Event) -> None:
-    connection.sendall(page.replace(b"\r\n", b"\r\nno colon\r\n", 1))
+    connection.sendall(page.replace(b"\r\n", b"\r\nA : b\r\n", 1))
 
 
 def head_to_be_mended_in_pieces(connection: socket.socket, page: bytes, pause: threading.Event) -> None:
@@ -131,7 +131,7 @@ def head_to_be_mended_in_pieces(connection: socket.socket, page: bytes, pause: t
 
 
 def large_page_behind_it(connection: socket.socket, _: bytes, __: threading.Event) -> None:
-    connection.sendall(whole(b"x" * 1_000_000).replace(b"\r\n", b"\r\nno colon\r\n", 1))
+    connection.sendall(whole(b"x" * 1_000_000).replace(b"\r\n", b"\r\nA : b\r\n", 1))
 
 
 def too_much(connection: socket.socket, page: bytes, _: threading.Event) -> None:
@@ -146,7 +146,7 @@ def broken_chunk_later(connection: socket.socket, _: bytes, closing: threading.E
 
 
 def head_that_never_ends(connection: socket.socket, _: bytes, closing: threading.Event) -> None:
-    connection.sendall(b"HTTP/1.1 200 OK\r\nno colon\r\n")
+    connection.sendall(b"HTTP/1.1 200 OK\r\nA : b\r\n")
     closing.wait(_SOON_SECONDS)
     connection.shutdown(socket.SHUT_WR)
 

@@ -36,9 +36,7 @@ def test_status_line_when_a_browser_reads_it_then_is_mended(line: bytes, expecte
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        ([b"A: b", b"no colon", b"C: d"], [b"A: b", b"C: d"]),
-        ([b"no colon", b" folded: x", b"C: d", b"\tfolded"], [b"C: d", b"\tfolded"]),
-        ([b": b", b"X A: b", b"X\x01: b", b"\xfc: b", b"C: d"], [b"C: d"]),
+        ([b"A: b", b"C : d", b"\tfolded"], [b"A: b", b"C: d", b"\tfolded"]),
         ([b"A \t: b"], [b"A: b"]),
         ([b"Content-Length: 5", b"A: b", b"content-length : 05,5"], [b"A: b", b"Content-Length: 5"]),
         ([b"Transfer-Encoding: identity, Identity", b"Transfer-Encoding:", b"A: b"], [b"A: b"]),
@@ -68,9 +66,8 @@ def test_lines_when_a_browser_reads_them_then_are_mended(
         LINE + b"A: b\rc\r\n\r\n",
         LINE + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n",
         LINE + b"Content-Length: 5,\r\n\r\n",
-        LINE + b"X Content-Length: 5\r\n\r\n",
+        *(LINE + line + b"\r\n\r\n" for line in (b"no colon", b": b", b"X A: b", b"X\x01: b", b"\xfc: b")),
         LINE + b"Transfer-Encoding\x0b: chunked\r\n\r\n",
-        LINE + b"no colon\r\n Transfer-Encoding: chunked\r\n\r\n",
     ],
 )
 def test_r7_answer_when_it_is_no_http_or_its_end_in_doubt_then_stays_broken(received: bytes) -> None:
