@@ -25,6 +25,15 @@ _PLAIN: Final = re.compile(r"[\w~-][\w~.-]*+(?>/[\w~-][\w~.-]*+)*+/?+(?>\?[\w~.=
 _PLAIN_HOST: Final = re.compile(r"https?://(?!xn--)[a-z][a-z0-9-]*+(?>\.(?!xn--)[a-z][a-z0-9-]*+)*+/")
 _SCHEMES: Final = ("http://", "https://")
 _SKIPPED: Final = ("javascript:", "mailto:", "data:", "tel:")
+#: Types of what is embedded and is no document.
+_NO_DOCUMENTS: Final = (
+    "image/",
+    "audio/",
+    "video/",
+    "application/x-java",
+    "application/x-shockwave",
+    "application/x-silverlight",
+)
 #: Of links that are no URLs so many are named, and so much of each.
 MAX_MALFORMED: Final = 10
 MAX_SHOWN: Final = 200
@@ -136,6 +145,16 @@ def read_reference(node: LexborNode) -> Reference | None:
     return reference, attributes.get("rel")
 
 
+def read_embedded(node: LexborNode) -> Reference | None:
+    """The reference of an ``object`` or ``embed`` to a document; None for a picture, a film or a program."""
+    attributes = node.attributes
+    reference = attributes.get("data" if node.tag == "object" else "src")
+    kind = (attributes.get("type") or "").strip().lower()
+    if not reference or reference[0] == "#" or "classid" in attributes or kind.startswith(_NO_DOCUMENTS):
+        return None
+    return reference, None
+
+
 def extract_links(references: Iterable[Reference], resolver: Resolver) -> PageLinks:
     """The links to the targets of references, in document order.
 
@@ -190,6 +209,26 @@ def add_texts(
     return tuple(
         [new(Link, (*link[:-1], tuple(texts_of[link.url]))) if link.url in texts_of else link for link in found.links]
     )
+
+
+def find_canonical(nodes: Iterable[LexborNode], resolver: Resolver) -> str | None:
+    """The one http(s) URL that canonical links of the head name (RFC 6596).
+
+    Several different ones are ignored, as are those in the body, which anybody may have written.
+    """
+    found = set()
+    for node in nodes:
+        attributes = node.attributes
+        href = attributes.get("href")
+        if href and "canonical" in (attributes.get("rel") or "").lower().split() and _is_in_head(node):
+            found.add(resolver.resolve(href.strip()))
+    found.discard(None)
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_in_head(node: LexborNode) -> bool:
+    parent = node.parent
+    return parent is not None and parent.tag == "head"
 
 
 def find_header_canonical(values: Iterable[str], *, base_url: str) -> str | None:

@@ -7,25 +7,33 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from searchcrawl import clock
 from searchcrawl.changed_copy import copy_with
-from searchcrawl.html import regions
+from searchcrawl.html import regions, tags
 from searchcrawl.html.attributes import read_attributes
 from searchcrawl.html.encoding import decode
-from searchcrawl.html.flat_markup import BLOCKS, ITEMS
 from searchcrawl.html.head import cut_head, is_whole_head
 from searchcrawl.html.link_texts import read_link_texts
-from searchcrawl.html.links import Reference, Resolver, add_texts, extract_links, find_base, read_reference
+from searchcrawl.html.links import (
+    Reference,
+    Resolver,
+    add_texts,
+    extract_links,
+    find_base,
+    find_canonical,
+    read_embedded,
+    read_reference,
+)
 from searchcrawl.html.main_text import PageTexts, choose_text
 from searchcrawl.html.metas import parse_refresh, read_robots_directives
 from searchcrawl.html.page_text import BLOCK_MARK, collapse
 from searchcrawl.html.pieces import join_pieces
 from searchcrawl.html.regions import find_chosen, find_region, has_switches, mark_chosen, surround
+from searchcrawl.html.tags import Kind, is_of_drawing
 from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.html.tree import PageTrees, parse_trees
 from searchcrawl.items import Link, Page
@@ -33,46 +41,12 @@ from searchcrawl.items import Link, Page
 #: A page that is shown for longer before its refresh is content, and the target of the refresh is a link.
 MAX_REFRESH_SECONDS: Final = 100
 
-_LINKS: Final = "a area frame iframe"
-_FIELDS: Final = "meta link base title"
-_SILENT: Final = "iframe noembed noframes noscript script style template"
+#: So many titles are looked at: drawings may have them as well.
+_MOST_TITLES: Final = 100
 _LANGUAGE_METAS: Final = ("content-language", "language", "dc.language", "dcterms.language")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
 
 
-class _Kind(Enum):
-    BLOCK = auto()
-    ITEM = auto()
-    LINK = auto()
-    OTHER = auto()
-    #: a block or an item that may be a region of the page
-    REGION = auto()
-
-
-def _tag_ids() -> dict[str, int]:
-    """Lexbor's numbers of the tags that matter: a number is cheaper to read from a node than a name."""
-    create = LexborHTMLParser("").create_node
-    return {
-        tag: create(tag).tag_id for tag in f"{_LINKS} {_FIELDS} {BLOCKS} {ITEMS} {_SILENT} {regions.ELEMENTS}".split()
-    }
-
-
-_TAG_ID: Final = _tag_ids()
-_KIND_OF_TAG: Final = {
-    _TAG_ID[tag]: kind
-    for kind, tags in (
-        (_Kind.LINK, _LINKS),
-        (_Kind.BLOCK, BLOCKS),
-        (_Kind.ITEM, ITEMS),
-        (_Kind.OTHER, f"{_FIELDS} {_SILENT}"),  # the last: an iframe is more than a link
-    )
-    for tag in tags.split()
-}
-_KIND_WITH_REGIONS: Final = _KIND_OF_TAG | {_TAG_ID[tag]: _Kind.REGION for tag in regions.ELEMENTS.split()}
-_REGION_OF_TAG: Final = {_TAG_ID[tag]: tag for tag in regions.ELEMENTS.split()}
-_META, _LINK, _BASE, _TITLE, _IFRAME, _NOSCRIPT = (
-    _TAG_ID[tag] for tag in ("meta", "link", "base", "title", "iframe", "noscript")
-)
 # The methods for bytes alone: choosing the method by the type of the argument takes as long as the work itself.
 _insert_before: Final = LexborNode.insert_before[bytes]  # type: ignore[index]
 _insert_after: Final = LexborNode.insert_after[bytes]  # type: ignore[index]
@@ -184,28 +158,49 @@ class _Elements:
     relations: list[LexborNode] = field(default_factory=list)
     bases: list[LexborNode] = field(default_factory=list)
     title: str | None = None
+    titles: int = 0
     noscripts: list[str] = field(default_factory=list)
     silent: list[LexborNode] = field(default_factory=list)
 
     def add(self, node: LexborNode, tag: int) -> None:
         """Adds an element that is neither a block nor a plain link."""
-        if tag == _META:
+        if tag == tags.META:
             self.metas.append(node)
-        elif tag == _LINK:
+        elif tag == tags.LINK:
             self.relations.append(node)
-        elif tag == _BASE:
+        elif tag == tags.BASE:
             self.bases.append(node)
-        elif tag == _TITLE:
-            if self.title is None and _is_title_of_page(node):
-                self.title = node.text()
+        elif tag == tags.TITLE:
+            self._add_title(node)
+        elif tag in tags.UNSHOWN:
+            # There may be links in it, which have their marks.
+            surround(node, regions.DROPPED)
+        elif tag in tags.EMBEDDING:
+            if (reference := read_embedded(node)) is not None:
+                self.references.append(reference)
+                # What is in it is no text of a link: it is shown where the target is not.
+                _insert_before(node, _LINK_BEGIN)
+                _insert_before(node, _LINK_END)
         else:
             self.silent.append(node)
-            if tag == _NOSCRIPT:
+            if tag == tags.NOSCRIPT:
                 self.noscripts.append(node.text())
-            elif tag == _IFRAME and (reference := read_reference(node)) is not None:
+            elif tag == tags.IFRAME and (reference := read_reference(node)) is not None:
                 self.references.append(reference)
                 _insert_before(node, _LINK_BEGIN)
                 _insert_after(node, _LINK_END)
+
+    def _add_title(self, node: LexborNode) -> None:
+        """The first title in the document that is none of a drawing is that of the page (HTML Standard, "the title element")."""
+        self.titles += 1
+        if self.titles > _MOST_TITLES or is_of_drawing(node):
+            return
+        if self.title is None:
+            self.title = node.text()
+        parent = node.parent
+        if parent is not None and parent.tag_id != tags.HEAD:
+            # Browsers show none of them in the page, wherever they stand.
+            self.silent.append(node)
 
 
 def _read_trees(trees: Iterable[LexborHTMLParser], *, with_regions: bool = False) -> _Elements:
@@ -219,9 +214,9 @@ def _read_trees(trees: Iterable[LexborHTMLParser], *, with_regions: bool = False
 def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool) -> None:
     """It is one walk that keeps few nodes, because the walk and each node kept are what takes time."""
     references = found.references
-    kind_of = (_KIND_WITH_REGIONS if with_regions else _KIND_OF_TAG).get
+    kind_of = (tags.KIND_WITH_REGIONS if with_regions else tags.KIND_OF_TAG).get
     # Local names, because members of an enum are slow to look up.
-    block, item, link, region = _Kind.BLOCK, _Kind.ITEM, _Kind.LINK, _Kind.REGION
+    block, item, link, region = Kind.BLOCK, Kind.ITEM, Kind.LINK, Kind.REGION
     root = parser.root
     for node in root.traverse() if root is not None else ():
         kind = kind_of(node.tag_id)
@@ -239,7 +234,7 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
             _insert_before(node, _MARK)
             _insert_after(node, _MARK)
         elif kind is region:
-            marks = find_region(_REGION_OF_TAG[node.tag_id], node)
+            marks = find_region(tags.REGION_OF_TAG[node.tag_id], node)
             if marks is None:
                 _insert_before(node, _MARK)
                 _insert_after(node, _MARK)
@@ -284,7 +279,7 @@ class _FieldsReader(NamedTuple):
             subject=collapse(fields.get("subject") or fields.get("dc.subject", "")),
             language=_read_language(parser) or _normalise_language(_find_declared_language(fields)),
             charset=self.charset,
-            canonical=_find_canonical(found.relations, resolver),
+            canonical=find_canonical(found.relations, resolver),
             refresh=refresh,
             noindex=robots.noindex,
             noindex_by_header=robots.noindex_by_header,
@@ -328,32 +323,6 @@ def _read_metas(
             else:
                 later = target
     return metas, refresh, later
-
-
-def _is_title_of_page(title: LexborNode) -> bool:
-    """Whether a title element is that of the page, not that of a drawing."""
-    parent = title.parent
-    return parent is None or parent.tag in {"head", "body", "html"}
-
-
-def _find_canonical(nodes: list[LexborNode], resolver: Resolver) -> str | None:
-    """The one http(s) URL that canonical links of the head name (RFC 6596).
-
-    Several different ones are ignored, as are those in the body, which anybody may have written.
-    """
-    found = set()
-    for node in nodes:
-        attributes = node.attributes
-        href = attributes.get("href")
-        if href and "canonical" in (attributes.get("rel") or "").lower().split() and _is_in_head(node):
-            found.add(resolver.resolve(href.strip()))
-    found.discard(None)
-    return found.pop() if len(found) == 1 else None
-
-
-def _is_in_head(node: LexborNode) -> bool:
-    parent = node.parent
-    return parent is not None and parent.tag == "head"
 
 
 def _read_language(parser: LexborHTMLParser) -> str:

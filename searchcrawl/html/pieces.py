@@ -41,7 +41,7 @@ _MOST_BEFORE: Final = 2_000
 _CLOSING: Final = re.compile(rb"(?:-->|</(?:script|style|textarea|svg)\s*>)(?=[\s<])", re.IGNORECASE)
 _WORD: Final = re.compile(rb"\s<(?=[a-z])", re.IGNORECASE)
 #: What of an element around a piece is not opened again, for it would be a link once more.
-_LEADING: Final = frozenset({"href", "src", "xlink:href", "action"})
+_LEADING: Final = frozenset({"href", "src", "xlink:href", "action", "data"})
 _UNSAFE: Final = str.maketrans({"&": "&amp;", '"': "&quot;"})
 
 

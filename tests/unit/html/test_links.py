@@ -16,6 +16,7 @@ from searchcrawl.html.links import (
     find_header_canonical,
     read_reference,
 )
+from searchcrawl.html.page import parse_page
 from searchcrawl.html.tree import parse_tree
 from searchcrawl.items import Link
 
@@ -201,3 +202,23 @@ def test_canonical_when_a_header_is_long_and_broken_then_reading_it_takes_no_tim
     find_header_canonical([part * 100_000], base_url=FILE_URL)
 
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("html", "found"),
+    [
+        ("<object data=o.pdf type=application/pdf>none <a href=o2>x</a></object>", [("o.pdf", ()), ("o2", ("x",))]),
+        ("<object data=o.html>none</object><a href=x>x</a>", [("o.html", ()), ("x", ("x",))]),
+        ("<embed src=e.pdf><a href=x>x</a>", [("e.pdf", ()), ("x", ("x",))]),
+        ("<noscript><embed src=e.pdf></noscript>", [("e.pdf", ())]),
+        ("<object data=p.svg type='image/svg+xml'></object><embed src=f.swf type=application/x-shockwave-flash>", []),
+        (
+            "<object classid=clsid:1 data=f></object><object></object><embed src='#x'><object data='data:x,y'></object>",
+            [],
+        ),
+    ],
+)
+def test_links_when_a_document_is_embedded_then_it_is_one(html: str, found: list[tuple[str, tuple[str, ...]]]) -> None:
+    links = parse_page(html, url=PAGE).links
+
+    assert [(link.url.removeprefix("http://example.com/dir/"), link.texts) for link in links] == found

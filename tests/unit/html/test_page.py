@@ -6,6 +6,7 @@ import pytest
 
 from searchcrawl.html.page import parse_html, parse_page
 from searchcrawl.html.page_text import collapse_lines
+from searchcrawl.html.text_rules import TextRules
 from searchcrawl.items import Link, Page
 
 PAGE = "http://example.com/dir/page.html"
@@ -118,6 +119,71 @@ def test_lines_when_a_character_is_illegal_then_only_it_is_lost(code: int) -> No
 
 def test_title_when_missing_then_drawing_does_not_give_it() -> None:
     assert page_of("<svg><title>drawing</title></svg>").title == ""
+
+
+_WHOLE = "<html><head><title>T</title></head><body>b</body></html>"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        *(
+            "<div>",
+            "<p>",
+            "<b>",
+            "<a name=x>",
+            "<form>",
+            "<table><tr><td>",
+            "<table>",
+            "<select><option>",
+            "<div><div>",
+        ),
+        *(
+            "<script>a</script>",
+            "<!-- a -->",
+            "\ufeff",
+            " \n",
+            "<style>a</style>",
+            "<iframe src=x></iframe>",
+            "<svg><g>",
+        ),
+        *("<!doctype html><center>", "<svg><title>S</title></svg>", "<template><title>F</title></template>"),
+    ],
+)
+def test_title_when_markup_comes_before_the_root_then_it_is_the_first_one_of_html(before: str) -> None:
+    page = page_of(before + _WHOLE)
+
+    assert (page.title, page.text.removeprefix("S")) == ("T", "b")
+
+
+@pytest.mark.parametrize(
+    ("html", "title"),
+    [
+        ("<svg><foreignObject><title>F</title></foreignObject></svg><title>G</title>", "F"),
+        ("<math><mi><title>F</title></mi></math><title>G</title>", "F"),
+        ("<svg><g><title>D</title></g></svg><title>G</title>", "G"),
+        ("<title></title><title>G</title>", ""),
+    ],
+)
+def test_title_when_there_are_several_then_it_is_that_of_a_browser(html: str, title: str) -> None:
+    assert page_of(html).title == title
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "a<video src=v><p>Your browser <a href=v.mp4>lacks</a> it</p></video>",
+        "a<audio controls>Your browser lacks it</audio>",
+        "a<canvas><table><tr><td>lacking</table></canvas>",
+        "a<input list=l><datalist id=l><option>proposed</datalist>",
+    ],
+)
+@pytest.mark.parametrize("main", [True, False])
+def test_text_when_it_is_for_browsers_that_lack_something_then_it_is_left_out(html: str, main: bool) -> None:
+    page = page_of(f"{html}<p>b <a href=x>link</a>", text_rules=TextRules(main=main))
+
+    assert page.text == "a\nb link"
+    assert page.links[-1].texts == ("link",)
 
 
 @pytest.mark.parametrize(
