@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,10 +12,16 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.html.encoding import find_codec, find_encoding
 from searchcrawl.html.tree import parse_tree
+from searchcrawl.login.page_forms import PageForm, read_forms, read_value
 
 _TYPED: Final = frozenset({"", "text", "email", "tel", "search", "url", "number"})
-_NOT_SENT: Final = frozenset({"submit", "image", "button", "reset", "file"})
+_BUTTONS: Final = frozenset({"submit", "image", "button", "reset"})
+_SUBMITS: Final = frozenset({"submit", "image"})
+#: Inputs of other kinds have one line.
+_LINES: Final = frozenset({"hidden", "textarea", "select"})
+_NEWLINE: Final = re.compile(r"\r\n?|\n")
 _TICKED: Final = frozenset({"checkbox", "radio"})
 _MAX_FIELDS: Final = 1000
 
@@ -58,8 +65,10 @@ class _Field:
 def fill_form(text: str, *, url: str, charset: str, settings: FormSettings) -> FilledForm:
     """The form of the page ``text`` at ``url``, filled in; raises LoginFailed where no form can be used."""
     tree = parse_tree(text)
-    form = _find_form(tree, settings)
-    fields = list(_fields(form))
+    form = _find_form(tree, text, settings)
+    charset = _find_charset(form, charset)
+    button = next((node for node, barred in form.controls if _is_sent(node, barred) and _kind(node) in _SUBMITS), None)
+    fields = list(_fields(form, button, charset))
     password = settings.password_field or next((one.name for one in fields if one.kind == "password"), None)
     if password is None:
         raise LoginFailed("the form has no password field with a name")
@@ -69,56 +78,119 @@ def fill_form(text: str, *, url: str, charset: str, settings: FormSettings) -> F
         values = _with_value(values, settings.username_field or _username_field(fields, password), settings.username)
     for name, value in settings.fields.items():
         values = _with_value(values, name, value)
-    if (form.attributes.get("method") or "").strip().lower() != "post":
+    if _attribute(form, button, "method").strip().lower() != "post":
         # The logs of the server and of each proxy would have the URL.
         raise LoginFailed("the form would send the password in a URL (its method is not post)")
-    body = urlencode(values, encoding=charset, errors="xmlcharrefreplace").encode("ascii")
-    return FilledForm(url=_resolve_action(tree, form, url), body=body, password_field=password)
+    body = urlencode(values, encoding=find_codec(charset), errors="xmlcharrefreplace").encode("ascii")
+    action = _attribute(form, button, "action").strip()
+    return FilledForm(url=_resolve_action(tree, action, url), body=body, password_field=password)
 
 
-def _find_form(tree: LexborHTMLParser, settings: FormSettings) -> LexborNode:
+def _find_form(tree: LexborHTMLParser, text: str, settings: FormSettings) -> PageForm:
+    forms = read_forms(text)
     if settings.form is not None:
         chosen = tree.css_first(settings.form)
         if chosen is not None and chosen.tag != "form":
             chosen = chosen.css_first("form")
         if chosen is None:
             raise LoginFailed(f"no form is found by login.form ({settings.form})")
-        return chosen
-    for form in tree.css("form"):
-        if form.css_first('input[type="password" i]') is not None:
+        # Those that were read are of another tree, so that a selector need not pass over what was added there.
+        places = [node.mem_id for node in tree.css("form")]
+        place = places.index(chosen.mem_id) if len(places) == len(forms) else len(forms)
+        if place < len(forms):
+            return forms[place]
+        raise LoginFailed(f"the form that login.form finds ({settings.form}) cannot be read")
+    for form in forms:
+        if any(node.tag == "input" and _kind(node) == "password" for node, _ in form.controls):
             return form
     raise LoginFailed("the page has no form with a password field")
 
 
-def _fields(form: LexborNode) -> Iterator[_Field]:
-    """The fields that a browser would send of the untouched form, in order, with the first of its buttons."""
-    pressed = False
-    for number, node in enumerate(form.css("input, select, textarea, button")):
+def _find_charset(form: PageForm, charset: str) -> str:
+    """The encoding in which a form is sent: the first known one that it accepts, or that of its page."""
+    accepted = read_value(form.node.attributes.get("accept-charset")).split()
+    found = next(filter(None, map(find_encoding, accepted)), None) or find_encoding(charset) or "utf-8"
+    return "utf-8" if found.startswith("utf-16") else found
+
+
+def _kind(node: LexborNode) -> str:
+    """The type of an input or a button, or else the name of the element."""
+    kind = read_value(node.attributes.get("type")).strip().lower()
+    if node.tag == "button":
+        return kind if kind in {"button", "reset"} else "submit"
+    return kind if node.tag == "input" else node.tag or ""
+
+
+def _is_sent(node: LexborNode, barred: bool) -> bool:
+    return not barred and "disabled" not in node.attributes
+
+
+def _attribute(form: PageForm, button: LexborNode | None, name: str) -> str:
+    """An attribute of a form, or what its button says instead."""
+    own = None if button is None else button.attributes.get(f"form{name}")
+    return read_value(own or form.node.attributes.get(name))
+
+
+def _fields(form: PageForm, button: LexborNode | None, charset: str) -> Iterator[_Field]:
+    """The fields that a browser would send of the untouched form, in order (HTML Standard, "constructing the entry list")."""
+    pressed = 0 if button is None else button.mem_id
+    # Of the radio buttons with one name the last is the one that stays ticked.
+    ticked = {
+        read_value(node.attributes.get("name")): node.mem_id for node, _ in form.controls if _is_ticked(node, "radio")
+    }
+    for node, barred in form.controls[:_MAX_FIELDS]:
         attributes = node.attributes
-        name = attributes.get("name")
-        kind = (attributes.get("type") or "").strip().lower()
-        if node.tag == "button" and kind not in _NOT_SENT:
-            kind = "submit"
-        if not name or "disabled" in attributes or number >= _MAX_FIELDS:
+        name, kind = read_value(attributes.get("name")), _kind(node)
+        if not _is_sent(node, barred) or (kind in _BUTTONS and node.mem_id != pressed):
             continue
-        if kind == "submit" and not pressed:
-            pressed = True
-            yield _Field(name, attributes.get("value") or "", kind)
-        elif kind not in _NOT_SENT and (kind not in _TICKED or "checked" in attributes):
-            yield _Field(name, _value(node, kind), kind if node.tag == "input" else node.tag or "")
+        if kind == "image":
+            yield from (_Field(f"{name}.{axis}" if name else axis, "0", kind) for axis in "xy")
+        elif not name or (kind == "checkbox" and not _is_ticked(node, kind)):
+            continue
+        elif kind != "radio" or ticked.get(name) == node.mem_id:
+            yield from (_Field(name, value, kind) for value in _values(node, kind, charset))
 
 
-def _value(node: LexborNode, kind: str) -> str:
-    if node.tag == "textarea":
-        return node.text()
+def _is_ticked(node: LexborNode, kind: str) -> bool:
+    return "checked" in node.attributes and node.tag == "input" and _kind(node) == kind
+
+
+def _values(node: LexborNode, kind: str, charset: str) -> list[str]:
+    attributes = node.attributes
     if node.tag == "select":
-        options = node.css("option")
-        option = next((one for one in options if "selected" in one.attributes), options[0] if options else None)
-        if option is None:
-            return ""
-        value = option.attributes.get("value")
-        return option.text(strip=True) if value is None else value
-    return node.attributes.get("value") or ("on" if kind in _TICKED else "")
+        return [_NEWLINE.sub("\r\n", value) for value in _selected(node)]
+    if kind == "file":
+        return [""]
+    if kind == "hidden" and attributes.get("name") == "_charset_":
+        return [charset]
+    value = read_value(node.text() if kind == "textarea" else attributes.get("value"))
+    if not value and kind in _TICKED and "value" not in attributes:
+        return ["on"]
+    return [_NEWLINE.sub("\r\n" if kind in _LINES else "", value)]
+
+
+def _selected(select: LexborNode) -> list[str]:
+    """The values of the options that are selected and not disabled."""
+    attributes = select.attributes
+    options: list[tuple[LexborNode, bool]] = [(one, _is_disabled(one)) for one in select.css("option")]
+    chosen = [(one, disabled) for one, disabled in options if "selected" in one.attributes]
+    if "multiple" not in attributes:
+        shown = read_value(attributes.get("size")).strip()
+        if not chosen and shown in {"", "0", "1"}:
+            chosen = [option for option in options if not option[1]][:1]
+        chosen = chosen[-1:]
+    return [_option_value(one) for one, disabled in chosen if not disabled]
+
+
+def _is_disabled(option: LexborNode) -> bool:
+    group = option.parent
+    in_disabled = group is not None and group.tag == "optgroup" and "disabled" in group.attributes
+    return in_disabled or "disabled" in option.attributes
+
+
+def _option_value(option: LexborNode) -> str:
+    attributes = option.attributes
+    return read_value(attributes["value"]) if "value" in attributes else " ".join(read_value(option.text()).split())
 
 
 def _username_field(fields: list[_Field], password: str) -> str:
@@ -139,9 +211,8 @@ def _with_value(values: list[tuple[str, str]], name: str, value: str) -> list[tu
     return [(one, value if one == name else old) for one, old in values]
 
 
-def _resolve_action(tree: LexborHTMLParser, form: LexborNode, url: str) -> str:
+def _resolve_action(tree: LexborHTMLParser, action: str, url: str) -> str:
     base = tree.css_first("base[href]")
-    action = (form.attributes.get("action") or "").strip()
     try:
         start = urls.resolve(base.attributes.get("href") or "", url) if base is not None else url
         return urls.resolve(action, start) if action else url

@@ -41,7 +41,18 @@ def sent(html: str, **wanted: Any) -> list[tuple[str, str]]:
                 "<select name=realm><option>staff<option selected value=x>external</select><textarea name=t>text</textarea>"
                 "<input name=old disabled value=1><input type=file name=f><button type=button name=b>x</button></form>"
             ),
-            [("q", "1"), ("u", "me"), ("p", "open sesame"), ("stay", "on"), ("r", "2"), ("realm", "x"), ("t", "text")],
+            [
+                *(
+                    ("q", "1"),
+                    ("u", "me"),
+                    ("p", "open sesame"),
+                    ("stay", "on"),
+                    ("r", "2"),
+                    ("realm", "x"),
+                    ("t", "text"),
+                ),
+                ("f", ""),
+            ],
         ),
         (
             "<form method=post><input type=password name=p><input name=u></form>",
@@ -51,6 +62,100 @@ def sent(html: str, **wanted: Any) -> list[tuple[str, str]]:
 )
 def test_form_when_filled_then_is_sent_as_a_browser_would(html: str, values: list[tuple[str, str]]) -> None:
     assert sent(html) == values
+
+
+USER = "<input name=u>"
+PASSWORD = "<input type=password name=p>"
+_TABLE = f"<tr><td>{USER}<tr><td>{PASSWORD}"
+
+
+@pytest.mark.parametrize(
+    ("html", "others"),
+    [
+        (f"<table><form method=post>{_TABLE}</form></table><input name=after>", []),
+        (f"<table><tr><form method=post><td>{USER}<td>{PASSWORD}</form></tr></table>", []),
+        (f"<table><form method=post>{USER}<tr><td>{PASSWORD}<tr><td><input name=x></form></table>", [("x", "")]),
+        (f"<input name=x form=f><form id=f method=post>{USER}{PASSWORD}<input name=y form=g></form>", [("x", "")]),
+        (f"<form method=post>{USER}{PASSWORD}<div></form><input name=x></div>", [("x", "")]),
+        (
+            f"<form method=post>{USER}{PASSWORD}<!--</form>--><script>'</form>'</script><input name=x></form>",
+            [("x", "")],
+        ),
+        (
+            f"<form method=post>{USER}{PASSWORD}<input name=x value='<form a></form>'></form>",
+            [("x", "<form a></form>")],
+        ),
+        (
+            f"<form method=post>{USER}{PASSWORD}<textarea name=x>\n\n</form><input></textarea>",
+            [("x", "\r\n</form><input>")],
+        ),
+        (
+            f"<form method=post>{USER}{PASSWORD}<template><form><input name=x></form></template><input name=y>",
+            [("y", "")],
+        ),
+    ],
+)
+def test_form_when_its_controls_are_elsewhere_then_those_of_a_browser_are_sent(
+    html: str, others: list[tuple[str, str]]
+) -> None:
+    values = sent(html)
+
+    assert sorted(values) == sorted([("u", "me"), ("p", "open sesame"), *others])
+
+
+@pytest.mark.parametrize(
+    ("html", "others"),
+    [
+        (
+            "<fieldset disabled><legend><input name=a></legend><legend><input name=b></legend><input name=c></fieldset>",
+            ["a="],
+        ),
+        ("<fieldset disabled><div><fieldset><legend><input name=a></legend></fieldset></div></fieldset>", []),
+        ("<datalist><input name=a></datalist>", []),
+        ("<select name=s><option disabled>choose<option value=1>one<option>two</select>", ["s=1"]),
+        ("<select name=s><optgroup disabled><option>a</optgroup><option> b \n c </select>", ["s=b c"]),
+        ("<select name=s><option selected disabled>choose<option>one</select>", []),
+        ("<select name=s><option selected>1<option selected>2</select>", ["s=2"]),
+        ("<select name=s multiple><option selected>1<option>2<option selected>3</select>", ["s=1", "s=3"]),
+        ("<select name=s multiple><option>1</select><select name=t size=3><option>1</select>", []),
+        ("<input type=radio name=r value=1 checked><input type=radio name=r value=2 checked>", ["r=2"]),
+        ("<input type=checkbox name=c checked value=''><input type=checkbox name=d>", ["c="]),
+        ("<button>Log in</button><button name=b value=1>No</button>", []),
+        ("<button type=button name=a>x</button><button name=b value=1>Go</button><input type=submit name=c>", ["b=1"]),
+        ("<input type=image name=i src=x><button name=b>Go</button>", ["i.x=0", "i.y=0"]),
+        ("<input type=image src=x>", ["x=0", "y=0"]),
+        (
+            "<input type=hidden name=_charset_><input type=hidden name=h value='a&#10;b'>",
+            ["_charset_=utf-8", "h=a\r\nb"],
+        ),
+    ],
+)
+def test_form_when_filled_then_only_what_a_browser_would_send_is_sent(html: str, others: list[str]) -> None:
+    values = sent(f"<form method=post>{USER}{PASSWORD}{html}</form>")
+
+    assert [f"{name}={value}" for name, value in values[2:]] == others
+
+
+def test_form_when_its_button_says_where_it_leads_then_that_counts() -> None:
+    button = "<input type=submit formaction=/in formmethod=post><button formaction=/other>Other</button>"
+
+    assert filled(f"<form action=/x>{USER}{PASSWORD}{button}").url == "http://www.acme.test/in"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "charset", "sent_as"),
+    [("x-unknown latin1", "utf-8", b"%FC"), ("", "utf-16le", b"%C3%BC"), ("", "iso-8859-8-i", b"%26%23252%3B")],
+)
+def test_form_when_it_names_a_charset_then_is_sent_in_it(accepted: str, charset: str, sent_as: bytes) -> None:
+    form = filled(PLAIN.replace("<form", f"<form accept-charset='{accepted}'"), username="ü", charset=charset)
+
+    assert form.body.startswith(b"user=" + sent_as)
+
+
+def test_form_when_a_selector_names_one_then_what_was_added_is_passed_over() -> None:
+    html = f"<div><form method=post>{PASSWORD}</form></div><div><form method=post>{USER}{PASSWORD}</form><p></div>"
+
+    assert sent(html, form="form:last-child", username=None) == [("p", "open sesame")]
 
 
 def test_form_when_source_names_fields_then_they_count() -> None:
