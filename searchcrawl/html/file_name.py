@@ -1,12 +1,17 @@
-"""The name of a file: the one that Content-Disposition gives it (RFC 6266, RFC 8187, RFC 2231 §3), or that in its URL."""
+"""The name of a file: the one that Content-Disposition gives it (RFC 6266, RFC 8187, RFC 2231 §3), or that in its URL.
+
+What other names have than these RFCs allow, encoded words of mails and percent escapes, is read as Chromium reads it.
+"""
 
 from __future__ import annotations
 
 import re
+from binascii import a2b_base64, a2b_qp
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import unquote, unquote_to_bytes
 
+from searchcrawl.html.encoding import find_codec, find_encoding
 from searchcrawl.html.page_text import collapse
 from searchcrawl.items import Headers
 from searchcrawl.urls import parse
@@ -14,8 +19,14 @@ from searchcrawl.urls import parse
 _SPACE: Final = " \t"
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _EXTENDED: Final = re.compile(r"([^']+)'[^']*'((?:[^%]|%[0-9A-Fa-f]{2})*)")
-_CHARSETS: Final = {"utf-8": "utf-8", "utf8": "utf-8", "iso-8859-1": "latin-1"}
+#: Those that RFC 8187 knows; for the name of a file all others of the web do.
+_OF_PARAMETERS: Final = frozenset({"utf-8", "utf8", "iso-8859-1"})
 _CONTINUED: Final = re.compile(r"filename\*(0|[1-9][0-9]{0,2})(\*?)")
+#: A charset and a language before the first part of a name, in the parts of which bytes may be escaped.
+_FIRST_PART: Final = re.compile(r"([^']*)'[^']*'")
+_ENCODED_WORD: Final = re.compile(r"=\?([^?\s*]+)(?:\*[^?\s]*)?\?([bBqQ])\?([^?\s]*)\?=")
+_BETWEEN_WORDS: Final = re.compile(r"(?<=\?=)[ \t]+(?==\?)")
+_PERCENT: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _FOLDER_END: Final = re.compile(r"[/\\]")
 #: No name of a file needs more.
 _MAX_CHARACTERS: Final = 8_192
@@ -32,8 +43,9 @@ class Disposition(NamedTuple):
 
     @property
     def file_name(self) -> str | None:
-        """The name of the file, as sent: from ``filename*``, ``filename``, or its parts (RFC 2231); None without."""
-        return self.parameters.get("filename") or _join_parts(self.parameters) or None
+        """The name of the file: from ``filename*``, ``filename``, or its parts (RFC 2231); None without."""
+        extended = _decode_extended(self.parameters.get("filename*", ""))
+        return extended or _decode_plain(self.parameters.get("filename", "")) or _join_parts(self.parameters) or None
 
 
 def parse_disposition(value: str) -> Disposition:
@@ -45,7 +57,7 @@ def parse_disposition(value: str) -> Disposition:
         if name in sent:
             continue
         sent[name] = text
-        if name.endswith("*") and not quoted:
+        if name.endswith("*") and not quoted and text.partition("'")[0].lower() in _OF_PARAMETERS:
             read = _decode_extended(text)
             if read is not None:
                 decoded[name[:-1]] = read
@@ -88,27 +100,64 @@ def _read_quoted(text: str, start: int) -> tuple[str | None, int]:
 def _decode_extended(text: str) -> str | None:
     """Decodes ``charset'language'percent-encoded``; None for an unknown charset or a broken value."""
     match = _EXTENDED.fullmatch(text)
-    charset = _CHARSETS.get(match[1].lower()) if match else None
-    if match is None or charset is None:
+    return None if match is None else _decode_bytes(unquote_to_bytes(match[2]), match[1])
+
+
+def _decode_bytes(raw: bytes, charset: str) -> str | None:
+    encoding = find_encoding(charset)
+    if encoding is None:
         return None
+    # RFC 8187 names this one, and means what it says; others are those of the web.
+    codec = "latin-1" if charset.lower() == "iso-8859-1" else find_codec(encoding)
     try:
-        return unquote_to_bytes(match[2]).decode(charset)
+        return raw.decode(codec)
     except UnicodeDecodeError:
         return None
 
 
+def _decode_plain(text: str) -> str:
+    """A plain value, in which there may be encoded words (RFC 2047) or percent escapes of UTF-8."""
+    if "=?" in text:
+        text = _ENCODED_WORD.sub(_decode_word, _BETWEEN_WORDS.sub("", text))
+    if _PERCENT.search(text) is None:
+        return text
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return text
+
+
+def _decode_word(word: re.Match[str]) -> str:
+    charset, coding, text = word.groups()
+    try:
+        raw = a2b_base64(text, strict_mode=True) if coding in "bB" else a2b_qp(text, header=True)
+    except ValueError:
+        return word[0]
+    decoded = _decode_bytes(raw, charset)
+    return word[0] if decoded is None else decoded
+
+
 def _join_parts(parameters: Mapping[str, str]) -> str:
-    """Joins ``filename*0``, ``filename*1`` … up to the first number that is missing."""
-    parts: dict[int, str] = {}
+    """Joins ``filename*0``, ``filename*1*`` … up to the first number that is missing."""
+    parts: dict[int, tuple[str, bool]] = {}
     for name, value in parameters.items():
         match = _CONTINUED.fullmatch(name)
-        # A part with a star at its end is as it was sent; the decoded value has the name without the star.
-        if match and not match[2]:
-            parts[int(match[1])] = value
-    joined: list[str] = []
-    while len(joined) in parts:
-        joined.append(parts[len(joined)])
-    return "".join(joined)
+        # A value that was decoded by itself is there without the star as well: that of the first part has the charset.
+        if match and (match[2] or int(match[1]) not in parts):
+            parts[int(match[1])] = value, bool(match[2])
+    first, is_extended = parts.get(0, ("", False))
+    declared = _FIRST_PART.match(first) if is_extended else None
+    if declared is not None:
+        parts[0] = first[declared.end() :], True
+    joined = bytearray()
+    encoding = (find_encoding(declared[1]) if declared is not None else None) or "utf-8"
+    codec = find_codec(encoding)
+    for number in range(len(parts)):
+        if number not in parts:
+            break
+        text, is_escaped = parts[number]
+        joined += unquote_to_bytes(text) if is_escaped and declared is not None else text.encode(codec, "replace")
+    return joined.decode(codec, "replace")
 
 
 def find_file_name(headers: Headers, url: str) -> str:
@@ -135,8 +184,10 @@ def _read_last_segment(url: str) -> str:
 
 
 def _decode(value: bytes) -> str:
-    """The text of a header: servers send names in UTF-8, although headers are in ISO 8859-1."""
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
+    """The text of a header: servers send names in UTF-8, or in windows-1252, although headers are in ISO 8859-1."""
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            return value.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return value.decode("latin-1")

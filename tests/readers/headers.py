@@ -197,11 +197,31 @@ def label(value: bytes) -> None:
         "filename*0=",
         "filename*{n}*=x;",
     ),
-    *("a", "/", "é", "''", "iso-8859-1'", b"\xff"),
-    grown=[lambda n: "a;" * n + "=", lambda n: 'a; b="' + "\\" * n, lambda n: "a;b*=" + "%" * n],
+    *(
+        "a",
+        "/",
+        "é",
+        "''",
+        "iso-8859-1'",
+        b"\xff",
+        "=?utf-8?B?",
+        "=?gbk?q?",
+        "?=",
+        "5pel",
+        "filename*0*=gbk''",
+        "filename*{n}*=%e6;",
+    ),
+    grown=[
+        lambda n: "a;filename=" + "=?" * n,
+        lambda n: "a;filename=" + "?= " * n,
+        lambda n: "a;filename==?b?" + "b?" * n,
+        lambda n: "a;" * n + "=",
+        lambda n: 'a; b="' + "\\" * n,
+        lambda n: "a;b*=" + "%" * n,
+    ],
 )
 def disposition(value: bytes) -> None:
-    parse_disposition(value.decode("latin-1"))
+    assert parse_disposition(value.decode("latin-1")).file_name != ""
     build_title(((b"Content-Disposition", value),), URL)
 
 
