@@ -47,9 +47,13 @@ class Validators:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitemapBody:
-    """The body of a sitemap as it was sent; ``codings`` and ``charset`` are those of its headers."""
+    """The body of a sitemap as it was sent; ``codings`` and ``charset`` are those of its headers.
+
+    ``url`` is where it came from, if redirects led there.
+    """
 
     body: bytes
+    url: str | None = None
     codings: tuple[str, ...] = ()
     charset: str | None = None
     validators: Validators = Validators()
@@ -85,6 +89,7 @@ async def fetch_sitemap(
         raise _build_failure(answer)
     return SitemapBody(
         body=answer.body,
+        url=answer.url if answer.redirected else None,
         codings=tuple(answer.codings),
         charset=parse_content_type(answer.header("Content-Type")).charset,
         # Validators belong to the URL that answered.
@@ -149,7 +154,9 @@ class PartSender:
 
 def parse(wanted: WantedSitemap, sitemap: SitemapBody, send: Callable[[SitemapPart], None]) -> Parsed:
     """Reads a body to its end and sends all that it lists; blocks."""
-    parser = SitemapParser(sitemap.body, codings=sitemap.codings, charset=sitemap.charset)
+    parser = SitemapParser(
+        sitemap.body, url=sitemap.url or wanted.url, codings=sitemap.codings, charset=sitemap.charset
+    )
     children: list[str] = []
     count, left_out = 0, False
     try:

@@ -31,6 +31,7 @@ _HEAD_BYTES: Final = 4096
 _HEAD_CHARACTERS: Final = 64 * 1024
 _GZIP: Final = b"\x1f\x8b"
 _ABSOLUTE: Final = re.compile(r"https?://", re.IGNORECASE).match
+_PATH: Final = re.compile(r"/(?=[^\s<>]*\Z)").match
 _REFERENCE: Final = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
 _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 #: The characters that str.strip() removes, and two without width.
@@ -89,7 +90,7 @@ class NotASitemap(Exception):
 class SitemapParser:
     """Parses one body; the memory for it does not grow with its size.
 
-    ``codings`` are those of Content-Encoding, ``charset`` that of Content-Type; gzip is recognised by its first
+    ``url`` is its own, for references that are relative. ``codings`` are those of Content-Encoding, ``charset`` that of Content-Type; gzip is recognised by its first
     bytes. ``kind`` is set with the first batch. After the last batch ``skipped`` is the number of entries without
     a usable URL, ``note`` says why a part was not read, and ``whole`` whether all was read to the end of the list.
     """
@@ -98,12 +99,14 @@ class SitemapParser:
         self,
         body: bytes,
         *,
+        url: str | None = None,
         codings: Sequence[str] = (),
         charset: str | None = None,
         max_urls: int = MAX_URLS,
         max_bytes: int = MAX_BYTES,
     ) -> None:
         self._body = body
+        self._url = url
         self._codings = list(codings)
         self._charset = charset
         self._max_urls = max_urls
@@ -138,16 +141,25 @@ class SitemapParser:
             yield batch
 
     def _listed(self, entry: Entry) -> ListedUrl | None:
-        text = _unescape(entry.url).strip(_BLANK)
-        if not _ABSOLUTE(text):
-            text = _unescape(entry.other).strip(_BLANK)
-            if not _ABSOLUTE(text):
-                return None
+        written = _unescape(entry.url).strip(_BLANK)
+        other = _unescape(entry.other).strip(_BLANK)
         try:
-            url = urls.resolve(text)
+            if _ABSOLUTE(written):
+                url = urls.resolve(written)
+            else:
+                url = urls.resolve(other) if _ABSOLUTE(other) else self._resolve(written, entry.bases)
         except InvalidUrl:
             return None
         return ListedUrl(url, parse_date_ms(_unescape(entry.date).strip(_BLANK)) if entry.date else None)
+
+    def _resolve(self, written: str, bases: Sequence[str] | None) -> str:
+        """The URL of a relative reference: feeds may have any; sitemaps may not, where a path is what was meant (X-R14)."""
+        if self._url is None or not (written if bases is not None else _PATH(written)):
+            raise InvalidUrl("not absolute")
+        start = self._url
+        for base in bases or ():
+            start = urls.resolve(_unescape(base).strip(_BLANK), start)
+        return urls.resolve(written, start)
 
     def _entries(self) -> Iterator[Entry]:
         texts = self._texts()
@@ -175,7 +187,7 @@ class SitemapParser:
         prefix, name, attributes = match.groups()
         self.kind = _KINDS.get(name.lower(), SitemapKind.FEED)
         if self.kind is SitemapKind.FEED:
-            return FeedScanner(name.lower(), prefix)
+            return FeedScanner(name.lower(), prefix, attributes)
         return SitemapScanner(name, prefix, attributes)
 
     def _texts(self) -> Iterator[str]:

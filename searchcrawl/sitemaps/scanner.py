@@ -15,8 +15,13 @@ _MAX_KEPT: Final = 64 * 1024
 _VALUE: Final = re.compile(r"(?:[^<]+|<!\[CDATA\[.*?\]\]>|<!--.*?-->)*", re.DOTALL)
 _MARKED: Final = re.compile(r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->", re.DOTALL)
 _DOCTYPE_END: Final = re.compile(r"[^\[>]*([\[>])")
-_HREF: Final = re.compile(r"\shref\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
-_REL: Final = re.compile(r"\srel\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
+#: The attributes of a tag, as far as its end: that may be in a quoted value, too. No value has a "<".
+_ATTRIBUTES: Final = r"""(?>[^<>=]++|=\s*+(?:"[^"<]*+"|'[^'<]*+')?+)*+"""
+_CUT_TAG: Final = re.compile(r"""<(?>[^<>=]++|=\s*+(?:"[^"<]*+(?:"|\Z)|'[^'<]*+(?:'|\Z))?+)*+\Z""")
+_ATTRIBUTE: Final = re.compile(r"""([^\s=<>"'/]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'<>]++))""")
+#: A longer base is none: it would be resolved for each entry.
+_MOST_OF_BASE: Final = 2_000
+_IANA: Final = "http://www.iana.org/assignments/relation/"
 _NAMESPACE: Final = re.compile(r"\sxmlns(?::([\w.-]+))?\s*=\s*[\"']([^\"']*)", re.IGNORECASE)
 #: What is skipped as a whole, with its end.
 _ENDS: Final = {
@@ -28,11 +33,15 @@ _ENDS: Final = {
 
 
 class Entry(NamedTuple):
-    """One entry as written, with references and blanks; ``other`` is used if ``url`` is no URL."""
+    """One entry as written, with references and blanks; ``other`` is used if ``url`` is no URL.
+
+    ``bases`` are those that the elements around it give, the outermost first; None where it has to be absolute.
+    """
 
     url: str
     date: str = ""
     other: str = ""
+    bases: Sequence[str] | None = None
 
 
 class Scanner(Protocol):
@@ -75,8 +84,8 @@ class _TagScanner:
     def __init__(self, names: str, root: str, prefixes: set[str | None], *, closing: str = "") -> None:
         # The lookahead keeps <location> from being <loc>; one expression for names with and without prefix is faster.
         self._token = re.compile(
-            rf"<(?:(!--|!\[CDATA\[|\?|!)|({closing})({names})(?=[\s/>])([^<>]*)>"
-            rf"|({closing})([\w.-]+):({names})(?=[\s/>])([^<>]*)>)",
+            rf"<(?:(!--|!\[CDATA\[|\?|!)|({closing})({names})(?=[\s/>])({_ATTRIBUTES})>"
+            rf"|({closing})([\w.-]+):({names})(?=[\s/>])({_ATTRIBUTES})>)",
             re.IGNORECASE,
         )
         self._prefixes = prefixes
@@ -211,25 +220,29 @@ class SitemapScanner(_TagScanner):
 class FeedScanner(_TagScanner):
     """Finds the links of the items of RSS (0.9 to 2.0, with RDF or without) and of the entries of Atom."""
 
-    def __init__(self, root: str, prefix: str | None) -> None:
+    def __init__(self, root: str, prefix: str | None, attributes: str) -> None:
         self._atom = root == "feed"
         names = "entry|link|updated|published" if self._atom else "item|link|guid|pubDate|date"
         super().__init__(names, root, {prefix} if self._atom else {None, "dc"}, closing="/?")
         self._open = False
+        self._root_base = _read_base(_read_attributes(attributes))
         self._begin()
 
     def _begin(self) -> None:
-        self._url = self._date = self._other = ""
+        self._url = self._date = self._other = self._base = self._link_base = ""
 
     def _tag(self, name: str, attributes: str, value: str) -> None:
         if name.strip("/") in {"item", "entry"}:
             self._flush()
             self._open = not name.startswith("/")
+            self._base = _read_base(_read_attributes(attributes)) if "=" in attributes else ""
         elif not self._open or name.startswith("/"):
             return
         elif name == "link":
-            url = _read_alternate(f" {attributes}") if self._atom else value
-            self._url = self._url or url
+            found = _read_attributes(attributes)
+            url = _read_alternate(found) if self._atom else value
+            if url and not self._url:
+                self._url, self._link_base = url, _read_base(found)
         elif name == "guid":
             self._other = value
         elif name == "updated" or not self._date:
@@ -237,22 +250,30 @@ class FeedScanner(_TagScanner):
 
     def _flush(self) -> None:
         if self._open and (self._url or self._other):
-            self._found.append(Entry(self._url, self._date, self._other))
+            bases = tuple(filter(None, (self._root_base, self._base, self._link_base)))
+            self._found.append(Entry(self._url, self._date, self._other, bases))
         self._begin()
 
 
-def _read_alternate(attributes: str) -> str:
+def _read_attributes(attributes: str) -> dict[str, str]:
+    """Attributes by their names in lower case."""
+    return {name.lower(): double or single or plain for name, double, single, plain in _ATTRIBUTE.findall(attributes)}
+
+
+def _read_base(attributes: dict[str, str]) -> str:
+    base = attributes.get("xml:base", "")
+    return base if len(base) <= _MOST_OF_BASE else ""
+
+
+def _read_alternate(attributes: dict[str, str]) -> str:
     """The target of a link of Atom to the page of the entry, empty for other links."""
-    rel = _REL.search(attributes)
-    if rel is not None and rel[1].lower() != "alternate":
-        return ""
-    href = _HREF.search(attributes)
-    return (href[1] or href[2] or "") if href else ""
+    relations = attributes.get("rel", "alternate").lower().replace(_IANA, "").split()
+    return attributes.get("href", "") if "alternate" in relations else ""
 
 
 def _find_incomplete(text: str, position: int) -> str:
     """The tag in which the text ends, empty where it ends in none."""
     start = text.rfind("<", position)
-    if start < 0 or len(text) - start > _MAX_KEPT or text.find(">", start) >= 0:
+    if start < 0 or len(text) - start > _MAX_KEPT or not _CUT_TAG.match(text, start):
         return ""
     return text[start:]

@@ -22,7 +22,7 @@ from searchcrawl.scheduling.scrapyd_client import read_answer
 from searchcrawl.sitemaps.formats import MAX_BYTES as MAX_SITEMAP
 from searchcrawl.sitemaps.formats import NotASitemap, SitemapParser
 from searchcrawl.terminal import to_one_line
-from tests.readers.declaring import BODY, ODD_BYTES, declare
+from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
 
 
 @declare(
@@ -129,13 +129,16 @@ def robots(body: bytes) -> None:
         lambda n: "<?xml " + "encoding" * n,
         lambda n: "<!---->" * n,
         lambda n: "<feed>" + "<entry><link href='x" * n,
+        lambda n: "<feed>" + "<entry><link a=" + "'>" * n,
+        lambda n: "<feed><entry><link " + '="x>' * n,
+        lambda n: "<feed xml:base='b" + "/b" * n + "'>" + "<entry xml:base=../><link href=x>" * n,
         lambda n: "http://a.test/ " * n,
     ],
 )
 def sitemap(body: bytes) -> None:
     for codings in ((), ("deflate",)):
         try:
-            for _ in SitemapParser(body, codings=codings).batches():
+            for _ in SitemapParser(body, url=URL, codings=codings).batches():
                 pass
         except BrokenCoding:
             pass

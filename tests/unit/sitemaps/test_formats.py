@@ -10,6 +10,7 @@ from searchcrawl import clock
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.items import ListedUrl
 from searchcrawl.sitemaps.formats import BATCH_URLS, NotASitemap, SitemapKind, SitemapParser, parse_date_ms
+from searchcrawl.sitemaps.scanner import FeedScanner
 
 
 def read(body: bytes | str, **options: Any) -> list[ListedUrl]:
@@ -301,3 +302,59 @@ def test_date_when_in_a_known_form_then_it_is_a_moment(text: str, expected: str)
 )
 def test_date_when_nobody_can_read_it_then_it_is_none(text: str) -> None:
     assert parse_date_ms(text) is None
+
+
+FEED = "http://a.test/blog/feed.xml"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("<feed><entry><link href='1'/></entry></feed>", ["http://a.test/blog/1"]),
+        (
+            "<feed xml:base='/x/'><entry xml:base='y/'><link xml:base='z/' href='1?a&amp;b'/></entry></feed>",
+            ["http://a.test/x/y/z/1?a&b"],
+        ),
+        (
+            "<feed xml:base='/x/'><entry xml:base='y/'><link href='/1'/></entry><entry><link href='2'/></entry></feed>",
+            ["http://a.test/1", "http://a.test/x/2"],
+        ),
+        ("<feed><entry><link title='a > b' rel=\"alternate\" href='/1'/></entry></feed>", ["http://a.test/1"]),
+        ("<feed><entry><link title=' href=\"/0\"' href='/1'/></entry></feed>", ["http://a.test/1"]),
+        (
+            "<feed><entry><link rel='http://www.iana.org/assignments/relation/alternate' href='/1'/></entry></feed>",
+            ["http://a.test/1"],
+        ),
+        ("<feed><entry><link rel='http://www.iana.org/assignments/relation/self' href='/1'/></entry></feed>", []),
+        (
+            "<feed><entry><link href='http://['/><link href='/2'/></entry><entry><link href='/3'/></feed>",
+            ["http://a.test/3"],
+        ),
+        (
+            "<rss><channel><item><link>/1</link><guid isPermaLink='false'>id</guid></item></channel></rss>",
+            ["http://a.test/1"],
+        ),
+        ("<rss><channel><item><guid isPermaLink='false'>id</guid></item></channel></rss>", []),
+        ("<rss><channel><item><link>1</link><guid>http://a.test/g</guid></item></channel></rss>", ["http://a.test/g"]),
+        (
+            urlset("<loc>/1</loc>", "<loc>//b.test/2</loc>", "<loc>www.a.test/3</loc>", "<loc>/not a url</loc>"),
+            ["http://a.test/1", "http://b.test/2"],
+        ),
+        (
+            urlset("<loc a='x>y'>http://a.test/1</loc>", '<loc a="x>http://a.test/2</loc>'),
+            ["http://a.test/1", "http://a.test/2"],
+        ),
+    ],
+)
+def test_body_when_references_are_relative_or_tags_odd_then_they_are_read(body: str, expected: list[str]) -> None:
+    assert read_urls(body, url=FEED) == expected
+
+
+@pytest.mark.parametrize("cut", range(20, 75))
+def test_feed_when_a_tag_is_cut_in_a_value_then_it_is_whole_in_the_next_piece(cut: int) -> None:
+    body = "<feed><entry><title/><link title='a > b' href='http://a.test/1'/></entry></feed>"
+    scanner = FeedScanner("feed", None, "")
+
+    found = [*scanner.feed(body[:cut]), *scanner.feed(body[cut:]), *scanner.finish()]
+
+    assert [entry.url for entry in found] == ["http://a.test/1"]
