@@ -26,6 +26,11 @@ _NEVER_GUESSED: Final = [
     "iso8859-16",
     "johab",
 ]
+#: A declaration of UTF-8 is wrong if so many bytes don't fit, most of all that are not ASCII, and if with another encoding
+#: only one in so many doesn't; one of another encoding, if all is UTF-8, with so many bytes that follow others.
+_LEAST_BROKEN: Final = 10
+_BETTER: Final = 20
+_LEAST_MULTIPLE: Final = 5
 _HIGH: Final = re.compile(rb"[\x80-\xff]")
 _HIGH_RUN: Final = re.compile(rb"[\x80-\xff]+")
 _HIGH_IN_LATIN: Final = re.compile(
@@ -91,7 +96,7 @@ def find_codec(encoding: str) -> str:
 def decode(body: bytes, *, content_type: str, default_charset: str) -> tuple[str, str]:
     """The text of ``body`` without its BOM, and the name of its encoding (WHATWG, lower case).
 
-    The first of these that says anything is taken: a BOM, ``content_type`` (the header's value), a meta element in the
+    The first of these that says anything, and is not plainly wrong, is taken: a BOM, ``content_type`` (the header's value), a meta element in the
     first 64 KiB, UTF-8 if the body is valid UTF-8, detection on a sample, ``default_charset``. Bytes that are not valid
     become U+FFFD; never raises.
     """
@@ -109,7 +114,8 @@ def _decode(body: bytes, content_type: str, default_charset: str, *, markup: boo
             return body[len(bom) :].decode(name, "replace"), name
     declared = _find_in_header(content_type) or (prescan(body) if markup else None)
     if declared is not None:
-        return _decode_as(body, declared), declared
+        text = _decode_as(body, declared)
+        return (_read_otherwise(body, text, declared, default_charset) if markup else None) or (text, declared)
     if body.isascii() and b"\x1b" not in body:
         return body.decode("ascii"), find_encoding(default_charset) or "windows-1252"
     if b"\x1b$" not in body[:_PRESCAN_BYTES]:
@@ -119,6 +125,33 @@ def _decode(body: bytes, content_type: str, default_charset: str, *, markup: boo
             pass  # It is not UTF-8, so the encoding is detected.
     guessed = _detect(body) or find_encoding(default_charset) or "windows-1252"
     return _decode_as(body, guessed), guessed
+
+
+def _read_otherwise(body: bytes, text: str, declared: str, default_charset: str) -> tuple[str, str] | None:
+    """As ``decode``, where a page is plainly not in the encoding that it declares (X-R11); None where it is, or may be.
+
+    ``text`` is what it would be.
+    """
+    if declared != "utf-8":
+        # What has the form of UTF-8 again and again is in nothing else.
+        return None if declared.startswith("utf-16") or body.isascii() else _read_as_utf8(body)
+    broken = text.count("\ufffd") if "\ufffd" in text else 0
+    if broken < _LEAST_BROKEN or broken * 2 < len(text) - len(text.encode("ascii", "ignore")):
+        return None
+    for encoding in (prescan(body), _detect(body), find_encoding(default_charset)):
+        if encoding not in {None, declared}:
+            other = _decode_as(body, str(encoding))
+            if other.count("\ufffd") * _BETTER <= broken:
+                return other, str(encoding)
+    return None
+
+
+def _read_as_utf8(body: bytes) -> tuple[str, str] | None:
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return (text, "utf-8") if len(body) - len(text) >= _LEAST_MULTIPLE else None
 
 
 @lru_cache(maxsize=512)

@@ -36,6 +36,7 @@ from searchcrawl.html.regions import find_chosen, find_region, has_switches, mar
 from searchcrawl.html.tags import Kind, is_of_drawing
 from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.html.tree import PageTrees, parse_trees
+from searchcrawl.html.xhtml import expand_empty, is_xhtml
 from searchcrawl.items import Link, Page
 
 #: A page that is shown for longer before its refresh is content, and the target of the refresh is a link.
@@ -71,9 +72,10 @@ def parse_html(
     ``user_agent`` the name that meta elements and these headers may address, ``attribute_origins`` the origins
     of mapped attributes (``html.attributes``).
     """
-    text, charset = decode(body, content_type=content_type, default_charset=default_charset)
+    decoded, charset = decode(body, content_type=content_type, default_charset=default_charset)
+    text = expand_empty(decoded) if is_xhtml(content_type) else decoded
     # The parser can take the body itself where decoding has replaced no character and removed no BOM.
-    exact = charset == "utf-8" and "\ufffd" not in text and not body.startswith(BOM_UTF8)
+    exact = charset == "utf-8" and text is decoded and "\ufffd" not in text and not body.startswith(BOM_UTF8)
     return parse_page(
         text,
         utf8=body if exact else None,
@@ -142,6 +144,8 @@ def parse_head(
     None where what comes after the head may have more than text: the whole body has to be parsed.
     """
     text, charset = decode(body, content_type=content_type, default_charset=default_charset)
+    if is_xhtml(content_type):
+        text = expand_empty(text)
     found = _FieldsReader(url, charset, robots_headers, user_agent, attribute_origins).read_head(text)
     return None if found is None else copy_with(found[0], text=known_text)
 

@@ -50,6 +50,51 @@ def test_decode_when_declaration_lies_then_replaces_what_does_not_fit() -> None:
     assert (text, charset) == ("<p>caf\ufffd ol\ufffd", "utf-8")
 
 
+CHINESE = "中文网页内容测试，这是一个简体中文的页面。我们公司的产品介绍在这里。"
+RUSSIAN = "Русский текст страницы для проверки кодировки, в котором есть несколько слов."
+FRENCH = "Été à la forêt, où l’élève préféré a mangé des crêpes déjà préparées."
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"),
+    [(CHINESE, "gbk"), (JAPANESE, "shift_jis"), (JAPANESE, "euc_jp"), (RUSSIAN, "cp1251"), (FRENCH, "cp1252")],
+)
+@pytest.mark.parametrize("where", ["header", "meta"])
+def test_decode_when_declared_as_utf8_but_in_nothing_like_it_then_it_is_detected(
+    text: str, codec: str, where: str
+) -> None:
+    page = f"<meta charset=utf-8><title>{text}</title>" if where == "meta" else f"<title>{text}</title>"
+
+    read, _ = decoded(page.encode(codec), "text/html; charset=utf-8" if where == "header" else "text/html")
+
+    assert read == page
+
+
+def test_decode_when_the_header_is_plainly_wrong_then_the_meta_element_counts() -> None:
+    page = f"<meta charset=koi8-r>{RUSSIAN}"
+
+    assert decoded(page.encode("koi8-r"), "text/html; charset=utf-8") == (page, "koi8-r")
+
+
+@pytest.mark.parametrize("label", ["iso-8859-1", "windows-1251", "gbk", "shift_jis"])
+@pytest.mark.parametrize("text", [CHINESE, JAPANESE, RUSSIAN, FRENCH])
+def test_decode_when_utf8_is_declared_as_something_else_then_it_is_utf8(text: str, label: str) -> None:
+    assert decoded(text.encode(), f"text/html; charset={label}") == (text, "utf-8")
+
+
+def test_decode_when_utf8_has_broken_parts_then_it_is_still_utf8() -> None:
+    body = RUSSIAN.encode() + b"\xe9" * 20
+
+    assert decoded(body, "text/html; charset=utf-8") == (RUSSIAN + "\ufffd" * 20, "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"), [(CHINESE, "gbk"), (JAPANESE, "shift_jis"), (RUSSIAN, "cp1251"), (FRENCH, "cp1252")]
+)
+def test_decode_when_the_declaration_is_right_then_it_counts(text: str, codec: str) -> None:
+    assert decoded(text.encode(codec), f"text/html; charset={codec}")[0] == text
+
+
 @pytest.mark.parametrize("codec", ["euc_jp", "shift_jis", "iso2022_jp"])
 def test_decode_when_japanese_is_undeclared_then_finds_encoding(codec: str) -> None:
     page = f"<html><head><title>{JAPANESE[:8]}</title></head><body><p>{JAPANESE}</p></body></html>"

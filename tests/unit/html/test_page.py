@@ -294,3 +294,20 @@ def test_page_when_nested_deeply_then_link_at_the_end_is_found(html: str) -> Non
 
     assert page.links[0] == Link("http://example.com/dir/first", texts=("x",))
     assert len(page.links) == (1 if "template" in html else 2)
+
+
+_EMPTY_ELEMENTS = (
+    "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><head><title/><script src='a>b'/><style\n/>"
+    "<meta name='description' content='d'/></head><body><a id='x'/><p>a<br/>b<textarea class=\"c\" /><i/></p><img src='x'/>c"
+    "<iframe src='f' /><a href='y'>z</a></body></html>"
+)
+
+
+def test_page_when_it_is_sent_as_xhtml_then_elements_may_end_where_they_begin() -> None:
+    page = page_of(_EMPTY_ELEMENTS, content_type="application/xhtml+xml; charset=utf-8")
+
+    assert (page.title, page.description, page.text) == ("", "d", "a\nb\ncz")
+    assert [(link.url, link.texts) for link in page.links] == [
+        ("http://example.com/dir/f", ()),
+        ("http://example.com/dir/y", ("z",)),
+    ]
