@@ -18,6 +18,7 @@ from searchcrawl.html.raw_refresh import find_raw_refresh
 from searchcrawl.html.reading_headers import describe_reading
 from searchcrawl.html.shell import has_scripts, read_shell
 from searchcrawl.html.text_rules import TextRules
+from searchcrawl.html.xhtml import expand_empty
 from searchcrawl.login.form import FormSettings, LoginFailed, fill_form
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
 
@@ -109,8 +110,25 @@ MARKUP: Final = (
         "<!--googleoff: all-->",
     ),
     *("<!--googleon: all-->", "\x02", "\x03", "\x04", "\x02\x10", "\x02\x13", " class=nav", " hidden"),
+    *("<video>", "</video>", "<canvas>", "<datalist>", "<embed src={n}>", "<object data={n}>", "</title>", "<mi>"),
+    *("</form>", "<fieldset disabled>", "<legend>", " form=f", "<form id=f>", "<button formaction=x>", " multiple"),
     *(" a{n}=1", " b='c'", "<iframe src={n}>", "<object>", "<button>", "\xa0", "\x0b", "あ", "\x01"),
 )
+
+
+@declare(
+    *("<p", "<br", "<title", "/>", ">", " a='", ' b="', "'", '"', "=", " ", "/", "<", "x", "</title>"),
+    most=BODY,
+    grown=[
+        lambda n: "<a" * n + "/>",
+        lambda n: "<a" + " b='>'" * n + "/>",
+        lambda n: "<a b='" + "/>" * n,
+        lambda n: "<a" + " " * n + "/>",
+        lambda n: "<p a='x'" * n + "/>",
+    ],
+)
+def xhtml(body: bytes) -> None:
+    expand_empty(body.decode("latin-1"))
 
 
 @declare(*MARKUP, *ODD_BYTES, most=BODY)
