@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -11,6 +12,7 @@ import ada_url
 from selectolax.lexbor import LexborNode
 
 from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.html.encoding import find_codec
 from searchcrawl.items import Link
 from searchcrawl.urls import resolve
 
@@ -23,6 +25,9 @@ MAX_URL_CHARACTERS: Final = 65_536
 _PLAIN: Final = re.compile(r"[\w~-][\w~.-]*+(?>/[\w~-][\w~.-]*+)*+/?+(?>\?[\w~.=&;/+-]*+)?+", re.ASCII)
 # The prefix of such a reference in an absolute URL that needs no change: no port, no number, no punycode in the host.
 _PLAIN_HOST: Final = re.compile(r"https?://(?!xn--)[a-z][a-z0-9-]*+(?>\.(?!xn--)[a-z][a-z0-9-]*+)*+/")
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
+#: What encodings of two bytes a letter have in the second one, and a query may have.
+_KEPT_IN_QUERY: Final = frozenset(map(chr, range(0x21, 0x7F))) - frozenset("\"#'<>")
 _SCHEMES: Final = ("http://", "https://")
 _SKIPPED: Final = ("javascript:", "mailto:", "data:", "tel:")
 #: Types of what is embedded and is no document.
@@ -65,11 +70,13 @@ class PageLinks(NamedTuple):
 class Resolver:
     """Resolves the references of one page to the same identities as ``urls.resolve`` does, but faster.
 
-    ``base`` is an identity: the page's URL or what its base element says.
+    ``base`` is an identity: the page's URL or what its base element says. ``charset`` is the encoding of the page, in
+    which a browser writes what is not ASCII in a query.
     """
 
-    def __init__(self, base: str) -> None:
+    def __init__(self, base: str, charset: str = "utf-8") -> None:
         self._base = base
+        self._charset = charset
         path_start = base.index("/", base.index("//") + 2)
         self._root = base[: path_start + 1]
         self._folder = base[: base.partition("?")[0].rindex("/") + 1]
@@ -111,6 +118,9 @@ class Resolver:
         return False
 
     def _resolve_slowly(self, reference: str) -> str | None:
+        if "?" in reference and not reference.isascii() and not self._charset.startswith("utf-"):
+            path, _, query = reference.partition("?")
+            reference = f"{path}?{_NOT_ASCII.sub(partial(_escape, codec=find_codec(self._charset)), query)}"
         try:
             href: str = ada_url.join_url(self._base, reference)
         except ValueError:
@@ -124,6 +134,15 @@ class Resolver:
             return resolve(href)
         except InvalidUrl:
             return None
+
+
+def _escape(match: re.Match[str], *, codec: str) -> str:
+    """A letter of a query as bytes of an encoding (URL Standard, "percent-encode after encoding")."""
+    try:
+        raw = match[0].encode(codec)
+    except UnicodeEncodeError:
+        return f"%26%23{ord(match[0])}%3B"
+    return "".join(chr(byte) if chr(byte) in _KEPT_IN_QUERY else f"%{byte:02X}" for byte in raw)
 
 
 def find_base(bases: Iterable[LexborNode], url: str) -> str:

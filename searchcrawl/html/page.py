@@ -103,7 +103,7 @@ def parse_page(
     trees = parse_trees(text, utf8=utf8)
     chosen = [find_chosen(tree, text_rules) for tree in trees.trees]
     found = _read_trees(trees.trees, with_regions=text_rules.main)
-    resolver = Resolver(find_base(found.bases, url))
+    resolver = Resolver(find_base(found.bases, url), charset)
     marked = len(found.references)  # those in noscript elements have no marks
     references = found.references + _read_noscripts(found.noscripts)
     page_links = extract_links(references, resolver)
@@ -264,7 +264,11 @@ class _FieldsReader(NamedTuple):
         if parser is None or not is_whole_head(parser):
             return None
         found = _read_trees([parser])
-        return None if found.title is None else self.read(parser, found, Resolver(find_base(found.bases, self.url)))
+        return (
+            None
+            if found.title is None
+            else self.read(parser, found, Resolver(find_base(found.bases, self.url), self.charset))
+        )
 
     def read(self, parser: LexborHTMLParser, found: _Elements, resolver: Resolver) -> tuple[Page, str | None]:
         """The page without text and links, and the target of a refresh that comes too late to be a redirect."""

@@ -106,7 +106,7 @@ def typed_url(given: bytes) -> None:
 )
 def link(given: bytes) -> None:
     reference = given.decode("utf-8", "replace")
-    for resolver in (Resolver(URL), Resolver("http://a.test/?x/y")):
+    for resolver in (Resolver(URL), Resolver("http://a.test/?x/y"), Resolver(URL, "gbk")):
         if resolver.resolve(reference) is None:
             resolver.is_malformed(reference)
 

@@ -222,3 +222,21 @@ def test_links_when_a_document_is_embedded_then_it_is_one(html: str, found: list
     links = parse_page(html, url=PAGE).links
 
     assert [(link.url.removeprefix("http://example.com/dir/"), link.texts) for link in links] == found
+
+
+@pytest.mark.parametrize(
+    ("charset", "href", "found"),
+    [
+        ("windows-1252", "/é?q=é&amp;r=日#é", "/%C3%A9?q=%E9&r=%26%2326085%3B"),
+        ("windows-1251", "?q=%20я я", "/dir/page.html?q=%20%FF%20%FF"),
+        ("shift_jis", "x?ソ", "/dir/x?%83\\"),
+        ("gbk", "x?中", "/dir/x?%D6%D0"),
+        ("utf-8", "x?é", "/dir/x?%C3%A9"),
+        ("utf-16le", "x?é", "/dir/x?%C3%A9"),
+        ("iso-8859-8-i", "x?א", "/dir/x?%E0"),
+    ],
+)
+def test_links_when_the_page_is_in_another_encoding_then_queries_are_too(charset: str, href: str, found: str) -> None:
+    page = parse_page(f'<a href="{href}">x</a>', url=PAGE, charset=charset)
+
+    assert [link.url for link in page.links] == [f"http://example.com{found}"]
