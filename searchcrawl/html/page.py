@@ -30,7 +30,7 @@ from searchcrawl.html.links import (
 )
 from searchcrawl.html.main_text import PageTexts, choose_text
 from searchcrawl.html.metas import parse_refresh, read_robots_directives
-from searchcrawl.html.page_text import BLOCK_MARK, collapse
+from searchcrawl.html.page_text import BLOCK_MARK, collapse_value
 from searchcrawl.html.pieces import join_pieces
 from searchcrawl.html.regions import find_chosen, find_region, has_switches, mark_chosen, surround
 from searchcrawl.html.tags import Kind, is_of_drawing
@@ -280,11 +280,11 @@ class _FieldsReader(NamedTuple):
         fields = {name.strip().lower(): content for name, content in reversed(metas) if content.strip()}
         origins = self.attribute_origins
         page = Page(
-            title=collapse(found.title or ""),
+            title=collapse_value(found.title or ""),
             found=read_attributes(attributes, found.silent, origins) if origins else (),
-            description=collapse(fields.get("description", "")),
-            author=collapse(fields.get("author") or fields.get("dc.creator", "")),
-            subject=collapse(fields.get("subject") or fields.get("dc.subject", "")),
+            description=collapse_value(fields.get("description", "")),
+            author=collapse_value(fields.get("author") or fields.get("dc.creator", "")),
+            subject=collapse_value(fields.get("subject") or fields.get("dc.subject", "")),
             language=_read_language(parser) or _normalise_language(_find_declared_language(fields)),
             charset=self.charset,
             canonical=find_canonical(found.relations, resolver),

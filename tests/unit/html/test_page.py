@@ -311,3 +311,13 @@ def test_page_when_it_is_sent_as_xhtml_then_elements_may_end_where_they_begin() 
         ("http://example.com/dir/f", ()),
         ("http://example.com/dir/y", ("z",)),
     ]
+
+
+def test_fields_when_endless_then_are_cut_as_those_of_other_documents() -> None:
+    long = "word " * 10_000
+
+    page = page_of(
+        f"<meta name=description content='{long}'><meta name=author content='{long}'><title>{long}<body>never closed"
+    )
+
+    assert {len(page.title), len(page.description), len(page.author)} == {8_192}
