@@ -311,9 +311,9 @@ def _error_of(details: ErrorDetails, file: str, model: type[BaseModel]) -> Confi
     of_name = details["loc"][-1:] == ("[key]",)
     if of_name:
         at = at[:-1]
-    if context.get("key"):
-        at = (*at, context["key"])
-        value = value.get(context["key"]) if isinstance(value, Mapping) else None
+    if inner := context.get("key"):
+        at = (*at, inner) if isinstance(inner, str) else (*at, *inner)
+        value = value.get(inner) if isinstance(value, Mapping) else None
     privacy = _find_privacy(model, at)
     key = join_key(("", *_show_names(model, at, value)))
     if of_name:

@@ -260,7 +260,7 @@ def _check_displays(displays: tuple[Display, ...]) -> tuple[Display, ...]:
     seen = [urls.resolve(display.from_) for display in displays]
     for number, prefix in enumerate(seen):
         if prefix in seen[:number]:
-            refuse(f"the same prefix twice: {prefix}", key=f"[{number}].from")
+            refuse(f"the same prefix twice: {prefix}", key=(number, "from"))
     return displays
 
 

@@ -50,8 +50,11 @@ class Check(AfterValidator):
     kind: str = ""
 
 
-def refuse(message: str, *, key: str = "") -> NoReturn:
-    """Raises the error of a value that is wrong: what is wrong with it, and for a table which of its keys."""
+def refuse(message: str, *, key: str | tuple[int | str, ...] = "") -> NoReturn:
+    """Raises the error of a value that is wrong: what is wrong with it, and for a table which of its keys.
+
+    The place of a key in a list of tables is a tuple: the number of the table and the key.
+    """
     # The message is data: braces in it are not placeholders.
     raise PydanticCustomError("refused", "{message}", {"message": message, "key": key})
 

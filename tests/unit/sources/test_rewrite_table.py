@@ -101,6 +101,15 @@ def test_project_when_the_module_of_a_converter_exits_as_it_is_loaded_then_file_
     assert caught.value.message.startswith("cannot be imported: BaseException: panic")
 
 
+def test_display_when_two_blocks_have_one_prefix_then_the_line_says_which_block(tmp_path: Path) -> None:
+    block = f'[[display]]\nfrom = "{SITE}"\nto = "http://shown.test/"\n'
+
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, block * 2)
+
+    assert str(caught.value) == f"sources/demo.toml: display[1].from: the same prefix twice: {SITE}"
+
+
 def test_display_when_a_plugin_may_set_it_then_there_is_a_map(tmp_path: Path) -> None:
     plugin = load(tmp_path, '[[rewrite]]\nplugin = "plugin_of_test:Mine"')
     pattern = load(tmp_path, '[[rewrite]]\nmatch = "a"\nreplace = "b"')
