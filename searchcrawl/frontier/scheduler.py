@@ -146,6 +146,9 @@ class Scheduler(VisitScheduler):
     def next_request(self) -> Request | None:
         if not self._started:
             self._started = True
+            if self._stopped_as is not None:
+                self._close(self._stopped_as)
+                return None
             self._frontier.start(self._wake_from_thread)
         request = self._take_waiting()
         if request is not None:
@@ -216,16 +219,22 @@ class Scheduler(VisitScheduler):
             self._frontier.window.fill_first(request.meta["download_slot"], claim)
 
     def _stop(self, reason: str) -> None:
-        def close() -> None:
-            engine = self._crawler.engine
-            if engine is not None and engine.spider is not None and not self._closing:
-                self._closing = True
-                self._close_task = asyncio.ensure_future(engine.close_spider_async(reason=reason))
-
         # If the log fails at the very end, there is nothing left to stop.
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(close)
+            self._loop.call_soon_threadsafe(self._close, reason)
 
+    def _close(self, reason: str) -> None:
+        engine = self._crawler.engine
+        if engine is None or engine.spider is None or self._closing:
+            return
+        if not self._started:
+            # What is still being opened would not be closed, and the end of the run not be written.
+            self._stopped_as = self._stopped_as or reason
+            return
+        self._closing = True
+        self._close_task = asyncio.ensure_future(engine.close_spider_async(reason=reason))
+
+    _stopped_as: str | None = None
     _closing = False
     _close_task: asyncio.Future[None] | None = None
 

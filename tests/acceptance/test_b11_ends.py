@@ -31,6 +31,8 @@ def test_b11_runs_when_they_end_then_each_says_why_and_the_next_goes_on(tmp_path
             site.set_page(HOST, link, page(link))
         project = new_project(tmp_path, site)
 
+        # It is over before all is open.
+        hurried = crawled(forks, project, delay_seconds=0.5, max_minutes=0.0001)
         # Twenty seconds of delay, and three of them to spend.
         timed = crawled(forks, project, delay_seconds=0.5, max_minutes=0.05)
         limited = crawled(forks, project, "-a", "limit=5")
@@ -38,14 +40,15 @@ def test_b11_runs_when_they_end_then_each_says_why_and_the_next_goes_on(tmp_path
         again = crawled(forks, project)
         asked = Counter(site.requested())
 
-    ends = [(code, row["end_reason"], row["kind"]) for code, row in (timed, limited, finished, again)]
+    ends = [(code, row["end_reason"], row["kind"]) for code, row in (hurried, timed, limited, finished, again)]
     assert ends == [
+        (3, "max_minutes", "initial"),
         (3, "max_minutes", "initial"),
         (3, "limit", "initial"),
         (0, "finished", "initial"),
         (0, "finished", "maintenance"),
     ]
-    # The first three are one pass over the site, the last one is another.
+    # The first four are one pass over the site, the last one is another.
     assert {*asked.values()} == {2}
     assert len(asked) == PAGES + 1
     assert len(project.indexed()) == PAGES + 1
