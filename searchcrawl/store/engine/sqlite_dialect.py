@@ -27,6 +27,8 @@ _BUSY_TIMEOUT_SECONDS: Final = 5
 _LOG_PAUSE_SECONDS: Final = 0.02
 #: SQLITE_BUSY, SQLITE_LOCKED and SQLITE_PROTOCOL (a race for the log's locks); extended codes are in the higher bytes.
 _LOCKED: Final = frozenset({5, 6, 15})
+#: SQLite opens a file by making another beside it; on a full disk it calls that an I/O error.
+_NO_ROOM_FOR_SHARED_MEMORY: Final = "SQLITE_IOERR_SHMSIZE"
 
 
 class SqliteDialect(Dialect):
@@ -74,7 +76,11 @@ class SqliteDialect(Dialect):
         return StoreAway if error.connection_invalidated else StoreError
 
     def describe_error(self, cause: BaseException) -> str:
-        return str(cause)
+        name = getattr(cause, "sqlite_errorname", "")
+        if name == _NO_ROOM_FOR_SHARED_MEMORY:
+            return f"no space left on its disk ({cause})"
+        # Without its name a quota looks like a broken disk.
+        return f"{cause} ({name})" if name.startswith("SQLITE_IOERR_") else str(cause)
 
     def upsert(self, table: Table, key: Sequence[str], changes: Changes | None = None, where: Any = None) -> Insert:
         return add_on_conflict(insert(table), key, changes, where)
