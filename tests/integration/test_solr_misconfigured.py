@@ -7,13 +7,14 @@ import socket
 import ssl
 import threading
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import orjson
 import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured
-from searchcrawl.index.receiver import Receipt
+from searchcrawl.index.receiver import Receipt, SearchQuery
 from searchcrawl.index.solr.receiver import SolrReceiver
 from tests import scripted_solr as scripts
 from tests.certificates import write_certificate
@@ -85,6 +86,25 @@ def test_i6_deliver_when_this_is_no_index_then_misconfigured_and_asked_once(
         scripted_receiver.deliver(small_batch("a", "b"))
 
     assert len(scripted_solr.received) == 1
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda receiver: list(receiver.scan("acme")),
+        lambda receiver: receiver.search(SearchQuery(words="word")),
+    ],
+    ids=["scan", "search"],
+)
+def test_i6_ask_when_the_core_has_another_schema_then_misconfigured(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, ask: Callable[[SolrReceiver], object]
+) -> None:
+    reason = "Cursor functionality requires a sort containing a uniqueKey field tie breaker"
+    refused = scripts.status(400, orjson.dumps({"responseHeader": {"status": 400}, "error": {"msg": reason}}))
+    scripted_solr.script = [refused] * 9
+
+    with pytest.raises(IndexMisconfigured, match=rf"^searchcrawl\.toml: index\.url: .*{reason}"):
+        ask(scripted_receiver)
 
 
 def test_i6_deliver_when_the_answer_is_a_bomb_then_little_memory_is_taken(

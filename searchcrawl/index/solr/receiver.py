@@ -111,16 +111,12 @@ class SolrReceiver:
         filters = [] if source is None else [f"{{!term f=source}}{source}"]
         mark = "*"
         while True:
-            found = self._select("*:*", fq=filters, fl=_ENTRY_FIELDS, sort="id asc", rows=_SCAN_ROWS, cursorMark=mark)
-            for stored in found.docs:
-                yield IndexEntry(
-                    stored["id"],
-                    int(stored.get("crawl_version", 0)),
-                    stored.get("checksum", ""),
-                    stored.get("url", ""),
-                    stored.get("access_url", ""),
-                    int(stored.get("depth", 0)),
+            with self._of_ours():
+                found = self._select(
+                    "*:*", fq=filters, fl=_ENTRY_FIELDS, sort="id asc", rows=_SCAN_ROWS, cursorMark=mark
                 )
+                entries = [_build_index_entry(stored) for stored in found.docs]
+            yield from entries
             if found.nextCursorMark == mark:
                 return
             mark = found.nextCursorMark
@@ -185,7 +181,9 @@ class SolrReceiver:
         """The languages of LANGUAGES that documents of the index have, as of a minute ago at most."""
         now = clock.monotonic()
         if self._languages is None or now >= self._languages_end:
-            found = self._select("*:*", rows=0, **_OF_LANGUAGES).facets.get("facet_fields", {}).get("language", ())
+            with self._of_ours():
+                facets = self._select("*:*", rows=0, **_OF_LANGUAGES).facets
+            found = facets.get("facet_fields", {}).get("language", ())
             tags = {str(tag).partition("-")[0] for tag in found[::2]}
             self._languages = sorted(tags.intersection(LANGUAGES))
             self._languages_end = now + _LANGUAGES_SECONDS
@@ -265,6 +263,14 @@ class SolrReceiver:
             self._session.timeout_seconds = before
 
     @contextmanager
+    def _of_ours(self) -> Iterator[None]:
+        """Around a question that nobody typed: what is refused then, or cannot be read, is the fault of the core."""
+        try:
+            yield
+        except (Refused, KeyError, TypeError, ValueError) as error:
+            raise misconfigured(self.url, f"this is no core of searchcrawl: {error}") from error
+
+    @contextmanager
     def _look(self) -> Iterator[None]:
         """Around a look at the index that nothing may wait for; raises IndexUnavailable or IndexMisconfigured."""
         try:
@@ -307,6 +313,17 @@ def _split_address(url: str) -> tuple[str, tuple[str, str] | None]:
         raise IndexMisconfigured(f"searchcrawl.toml: index.url: must be http(s)://HOST:PORT/solr/NAME (got {shown!r})")
     auth = None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", "")), auth
+
+
+def _build_index_entry(stored: Mapping[str, Any]) -> IndexEntry:
+    return IndexEntry(
+        stored["id"],
+        int(stored.get("crawl_version", 0)),
+        stored.get("checksum", ""),
+        stored.get("url", ""),
+        stored.get("access_url", ""),
+        int(stored.get("depth", 0)),
+    )
 
 
 def _build_hit(stored: Mapping[str, Any], highlighting: Mapping[str, Mapping[str, Sequence[str]]]) -> Hit:
