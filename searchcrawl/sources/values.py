@@ -102,7 +102,7 @@ def _check_prefix_url(text: str) -> str:
 
 def _check_contact(text: str) -> str:
     printable = text.isascii() and text.isprintable() and not set(text) & set(" ()")
-    if printable and _MAIL.fullmatch(text):
+    if printable and _MAIL.fullmatch(text.removeprefix("mailto:")):
         return text
     try:
         urls.resolve(text)

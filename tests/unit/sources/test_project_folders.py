@@ -1,4 +1,4 @@
-"""Folders of projects with names that mean something else elsewhere, or that cannot be read."""
+"""Folders of projects with names that mean something else elsewhere, or that cannot be read, and whom a project names."""
 
 from __future__ import annotations
 
@@ -104,3 +104,10 @@ def test_find_project_when_the_variable_names_a_circle_of_links_then_refused(
 
     with pytest.raises(ConfigurationError, match="SEARCHCRAWL_PROJECT: is not a folder"):
         find_project()
+
+
+@pytest.mark.parametrize("contact", ["crawler@acme.test", "mailto:crawler@acme.test", "https://acme.test/crawler"])
+def test_contact_when_it_is_an_address_in_any_form_then_is_sent_as_written(tmp_path: Path, contact: str) -> None:
+    (tmp_path / "searchcrawl.toml").write_text(f'contact = "{contact}"\n', "utf-8")
+
+    assert load_project(tmp_path).user_agent_header.endswith(f"(+{contact})")
