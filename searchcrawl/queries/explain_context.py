@@ -16,7 +16,7 @@ from searchcrawl.queries.explain_advice import propose
 from searchcrawl.queries.explain_reasons import Reason, build_reason
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import MAX_URLS, NO_LIMITS, Boundary, is_trap_limit
-from searchcrawl.rules.decision import NO_INCLUDE, Decision
+from searchcrawl.rules.decision import NO_INCLUDE, ROBOTS_KEY, Decision
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_last_modified
 from searchcrawl.rules.rendering import Need, build_key
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
@@ -207,7 +207,7 @@ class Context:
         """A line of the robots.txt of the URL's origin as the reason."""
         proposal = propose(Decision(False, key="robots.obey"), self.source)
         file = f"{urls.parse(self.url).origin}/robots.txt"
-        return Reason(step="robots", rule=line, file=file, key="robots.txt", proposal=proposal)
+        return Reason(step="robots", rule=line, file=file, key=ROBOTS_KEY, proposal=proposal)
 
     def list_unlinked(self) -> list[Reason]:
         """The key that keeps URLs which pages name from being new; empty without one."""

@@ -19,7 +19,7 @@ from protego import Protego
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.decision import ROBOTS_KEY, Decision
 
 #: How much of a file is read; RFC 9309 §2.5 asks for at least this.
 MAX_BYTES: Final = 500 * 1024
@@ -29,7 +29,6 @@ MAX_LINE_CHARACTERS: Final = 2083 * 8 - 1
 _MAX_SHOWN_CHARACTERS: Final = 200
 _CHUNK_RULES: Final = 512
 _RULE_BYTES: Final = 600
-_KEY: Final = "robots.txt"
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _AGENT_END: Final = re.compile(r"[\s/]")
 _KEPT: Final = "!$%&'()*+,-./:;<=>?@[\\]^_`{|}~\""
@@ -126,7 +125,7 @@ class RobotsFile:
         self.url = url
         self.crawl_delay_seconds = crawl_delay_seconds
         self.sitemaps = sitemaps
-        self._allowed = Decision(True, "", url, _KEY)
+        self._allowed = Decision(True, "", url, ROBOTS_KEY)
         ordered = _sort_by_precedence(rules)
         self._chunks = [_Chunk(ordered[n : n + _CHUNK_RULES]) for n in range(0, len(ordered), _CHUNK_RULES)]
 
@@ -165,7 +164,7 @@ class RobotsFile:
         for chunk in self._chunks:
             if not chunk.matcher.can_fetch(url, "*"):
                 rule = next(rule for rule in chunk.rules if not rule.matcher.can_fetch(url, "*"))
-                return Decision(rule.allows, rule.line, self.url, _KEY)
+                return Decision(rule.allows, rule.line, self.url, ROBOTS_KEY)
         return self._allowed
 
     def refusals(self, url: str) -> list[Decision]:
@@ -174,7 +173,7 @@ class RobotsFile:
             return []
         rules = (rule for chunk in self._chunks if not chunk.matcher.can_fetch(url, "*") for rule in chunk.rules)
         matching = (rule for rule in rules if not rule.allows and not rule.matcher.can_fetch(url, "*"))
-        return [Decision(False, rule.line, self.url, _KEY) for rule in matching]
+        return [Decision(False, rule.line, self.url, ROBOTS_KEY) for rule in matching]
 
 
 def _without_matcher(rules: _Rule | _Chunk) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+#: The key of what a robots.txt decides; rows have only its line.
+ROBOTS_KEY: Final = "robots.txt"
 #: The rule of a refusal because a list of includes has no entry that matches.
 NO_INCLUDE: Final = "no include matches"
 

@@ -132,17 +132,19 @@ def test_list_urls_when_a_copy_is_known_then_its_survivor_is_named(filled: Fille
 def test_list_urls_when_filtered_then_only_those_wanted(filled: FilledStore) -> None:
     filled.admit("/a", code=955, rule="scope.exclude_urls: */a")
     filled.admit("/b", code=955, rule="scope.exclude_hosts: acme_test")
+    filled.admit("/d", code=951, rule="Disallow: /d")
     filled.admit("/c")
     filled.settle("/c", 404)
 
     assert paths(filled, code=404) == ["/c"]
-    assert paths(filled, state=UrlState.REJECTED) == ["/a", "/b"]
+    assert paths(filled, state=UrlState.REJECTED) == ["/a", "/b", "/d"]
     assert paths(filled, rule="scope.exclude_urls") == ["/a"]
     assert paths(filled, rule="*/a") == ["/a"]
     assert paths(filled, rule="scope.exclude_hosts: acme_test") == ["/b"]
     assert paths(filled, rule="scope.exclude_hosts: acmeXtest") == []
-    assert paths(filled, host="www.acme.test") == ["/a", "/b", "/c"]
-    assert paths(filled, host="WWW.acme.test:8000") == ["/a", "/b", "/c"]
+    assert paths(filled, rule="robots.txt") == paths(filled, rule="Disallow: /d") == ["/d"]
+    assert paths(filled, host="www.acme.test") == ["/a", "/b", "/d", "/c"]
+    assert paths(filled, host="WWW.acme.test:8000") == ["/a", "/b", "/d", "/c"]
     assert paths(filled, host="www.acme.test:80") == []
     assert paths(filled, host="acme.test") == []
     assert paths(filled, since_ms=clock.now_ms() + 60_000) == []

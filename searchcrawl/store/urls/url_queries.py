@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, Row, RowMapping, Select, and_, bindparam, func, or_, select
 
 from searchcrawl.codes import WARNED, Code
+from searchcrawl.rules.decision import ROBOTS_KEY
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.store.documents.shared_copy_table import HAS_SURVIVOR
 from searchcrawl.store.engine.database import Database, Transaction
@@ -237,13 +238,12 @@ _BY_KEY: Final = _join_documents(
 def _build_conditions(wanted: RowFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.code is not None:
         yield urls.c.code == wanted.code
-    if wanted.rule is not None:
+    if wanted.rule == ROBOTS_KEY:
+        yield urls.c.code == Code.ROBOTS
+    elif wanted.rule is not None:
         # Rows have KEY: RULE; one of both parts is enough.
-        yield or_(
-            urls.c.rule == wanted.rule,
-            urls.c.rule.startswith(f"{wanted.rule}: ", autoescape=True),
-            urls.c.rule.endswith(f": {wanted.rule}", autoescape=True),
-        )
+        rule, begin, end = urls.c.rule, f"{wanted.rule}: ", f": {wanted.rule}"
+        yield or_(rule == wanted.rule, rule.startswith(begin, autoescape=True), rule.endswith(end, autoescape=True))
     if wanted.host_ids is not None:
         yield urls.c.host_id.in_(wanted.host_ids)
     if wanted.since_ms is not None:
