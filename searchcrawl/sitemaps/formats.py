@@ -31,7 +31,6 @@ _HEAD_BYTES: Final = 4096
 _HEAD_CHARACTERS: Final = 64 * 1024
 _GZIP: Final = b"\x1f\x8b"
 _ABSOLUTE: Final = re.compile(r"https?://", re.IGNORECASE).match
-_PATH: Final = re.compile(r"/(?=[^\s<>]*\Z)").match
 _REFERENCE: Final = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
 _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 #: The characters that str.strip() removes, and two without width.
@@ -153,11 +152,11 @@ class SitemapParser:
         return ListedUrl(url, parse_date_ms(_unescape(entry.date).strip(_BLANK)) if entry.date else None)
 
     def _resolve(self, written: str, bases: Sequence[str] | None) -> str:
-        """The URL of a relative reference: feeds may have any; sitemaps may not, where a path is what was meant (X-R14)."""
-        if self._url is None or not (written if bases is not None else _PATH(written)):
+        """The URL of a relative reference: feeds may have some, sitemaps may not (sitemaps.org; X-R14)."""
+        if self._url is None or bases is None or not written:
             raise InvalidUrl("not absolute")
         start = self._url
-        for base in bases or ():
+        for base in bases:
             start = urls.resolve(_unescape(base).strip(_BLANK), start)
         return urls.resolve(written, start)
 

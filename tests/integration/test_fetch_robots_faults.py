@@ -29,7 +29,7 @@ ANSWERS: dict[str, tuple[bytes, int]] = {
     "no-http": (RULES, 1006),
     "long-header": (head("200 OK", "X-Long: " + "x" * 1_000_000, "Content-Length: 0"), 1006),
     "many-headers": (head("200 OK", *(f"X-{number}: y" for number in range(100_000)), "Content-Length: 0"), 1006),
-    "transfer": (head("200 OK", "Transfer-Encoding: gzip, chunked") + RULES, 958),
+    "transfer": (head("200 OK", "Transfer-Encoding: gzip, chunked") + RULES, 1006),
     "endless-line": (whole(RULES + b"Disallow: /" + b"x" * 5_000_000), 951),
     "controls": (whole(b"\0\x1b[31m\xff\xfe\n" + RULES), 951),
     "html": (whole(PAGE), 200),

@@ -338,7 +338,7 @@ FEED = "http://a.test/blog/feed.xml"
         ("<rss><channel><item><link>1</link><guid>http://a.test/g</guid></item></channel></rss>", ["http://a.test/g"]),
         (
             urlset("<loc>/1</loc>", "<loc>//b.test/2</loc>", "<loc>www.a.test/3</loc>", "<loc>/not a url</loc>"),
-            ["http://a.test/1", "http://b.test/2"],
+            [],
         ),
         (
             urlset("<loc a='x>y'>http://a.test/1</loc>", '<loc a="x>http://a.test/2</loc>'),
