@@ -16,8 +16,8 @@ _VALUE: Final = re.compile(r"(?:[^<]+|<!\[CDATA\[.*?\]\]>|<!--.*?-->)*", re.DOTA
 _MARKED: Final = re.compile(r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->", re.DOTALL)
 _DOCTYPE_END: Final = re.compile(r"[^\[>]*([\[>])")
 #: The attributes of a tag, as far as its end: that may be in a quoted value, too. No value has a "<".
-_ATTRIBUTES: Final = r"""(?>[^<>=]++|=\s*+(?:"[^"<]*+"|'[^'<]*+')?+)*+"""
-_CUT_TAG: Final = re.compile(r"""<(?>[^<>=]++|=\s*+(?:"[^"<]*+(?:"|\Z)|'[^'<]*+(?:'|\Z))?+)*+\Z""")
+_ATTRIBUTES: Final = r"""(?>[^<>=]++|=\s*+(?>"[^"<]*+"|'[^'<]*+')?+)*+"""
+_CUT_TAG: Final = re.compile(r"""<(?>[^<>=]++|=\s*+(?>"[^"<]*+(?:"|\Z)|'[^'<]*+(?:'|\Z))?+)*+\Z""")
 _ATTRIBUTE: Final = re.compile(r"""([^\s=<>"'/]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'<>]++))""")
 #: A longer base is none: it would be resolved for each entry.
 _MOST_OF_BASE: Final = 2_000
