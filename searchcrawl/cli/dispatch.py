@@ -8,13 +8,11 @@ import importlib
 import os
 import pkgutil
 import sys
-from contextlib import nullcontext
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from searchcrawl import __version__
 from searchcrawl.cli import commands, later
-from searchcrawl.cli.leaving import interrupted_by_signals
 from searchcrawl.cli.output import (
     answers_apart,
     guard_output,
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
 _COMPLETING: Final = "_ARGCOMPLETE"
 #: A command of Scrapy that draws on the terminal by itself.
 _SHELL: Final = "shell"
-#: The command that a signal ends with an exit code of its own, also before its first request.
-_CRAWL: Final = "crawl"
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -80,9 +76,7 @@ def _run(argv: list[str]) -> int:
         return _refuse(f"searchcrawl: unknown command{_guess(name, known)}")
     try:
         if name in own and "--profile" not in argv:
-            # Loading alone can take seconds.
-            with interrupted_by_signals() if name == _CRAWL else nullcontext():
-                return _run_own(name, argv)
+            return _run_own(name, argv)
         from searchcrawl.cli.scrapy_commands import execute_command  # noqa: PLC0415  # loads Scrapy
 
         # Off since the start (__main__.py).

@@ -120,21 +120,3 @@ def test_scrapy_crawl_when_terminated_as_by_scrapyd_then_pushes_and_the_next_run
         code = process.wait(60)
 
     assert_pushed_and_completed(folder, site, forks, code)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_crawl_when_a_signal_comes_while_it_loads_then_ends_as_by_ctrl_c(
-    site: SiteProcess, tmp_path: Path, number: int
-) -> None:
-    folder = project(tmp_path / "loading", site)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    # The import of the command is what takes long on a busy machine.
-    lines = (
-        "import os, sys, searchcrawl.cli.dispatch as dispatch",
-        f"dispatch.make_command = lambda name: os.kill(os.getpid(), {int(number)})",
-        "dispatch.main(['searchcrawl', 'crawl', 'demo'])",
-    )
-
-    ended = subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=folder, env=environment, check=False)
-
-    assert (ended.returncode, site.log()) == (3, [])
