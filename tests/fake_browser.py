@@ -17,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 
 from searchcrawl.render import renderer
 from searchcrawl.render.options import RenderOptions
-from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
+from searchcrawl.render.rendered_page import BrowserUnavailable, FailedPart, RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer, Wall
 
 _FOLDER: Final = "FAKE_BROWSER_FOLDER"
@@ -72,6 +72,8 @@ class FakeBrowser:
             seconds=0.25,
             received_bytes=1000,
             refused=page.get("refused", {}),
+            body=page.get("body", "").encode(),
+            failed=FailedPart(urljoin(url, page["failed"][0]), page["failed"][1]) if "failed" in page else None,
         )
 
 

@@ -13,8 +13,11 @@ WATCH: Final = """() => {
   globalThis.__quietSince = () => performance.now() - last;
 }"""
 
-#: Milliseconds since the tree changed last; null where the page was replaced.
-QUIET_MS: Final = "() => globalThis.__quietSince ? globalThis.__quietSince() : null"
+#: Milliseconds since the tree changed last; null where the page was replaced. A page that is still loading is quiet while a
+#: busy machine has not yet run its scripts: so one second more is waited for, no longer, as some pages never say that they
+#: are complete.
+QUIET_MS: Final = """() => globalThis.__quietSince
+  ? Math.max(0, globalThis.__quietSince() - (document.readyState === 'complete' ? 0 : 1000)) : null"""
 
 #: Goes to the end of the page; true if there was more of it.
 SCROLL: Final = """() => {

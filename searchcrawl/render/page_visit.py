@@ -8,16 +8,18 @@ from typing import Final
 from playwright.async_api import Error, Page, Request, Route
 
 from searchcrawl import clock, urls
-from searchcrawl.codes import REDIRECT_STATUSES, Code
+from searchcrawl.codes import REDIRECT_STATUSES, Code, facts_of, is_retried
 from searchcrawl.render import page_scripts
 from searchcrawl.render.open_page import OpenPage, Patience, choose_headers, first_line
 from searchcrawl.render.options import RenderOptions
-from searchcrawl.render.rendered_page import RenderedPage, RenderFailed
+from searchcrawl.render.rendered_page import FailedPart, RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer, FetchFailed, Refused, Wall, resolve
 
 _MAX_ROUTES: Final = 1000
 _MAX_RELOADS: Final = 2
 _LOOK_SECONDS: Final = 0.05
+#: The kinds of resource that write the text of a page.
+_WRITING: Final = frozenset({"script", "xhr", "fetch"})
 #: The status of a move by a script.
 _MOVED: Final = 302
 
@@ -50,6 +52,7 @@ class PageVisit(OpenPage):
         self._target: tuple[str, int] | None = None
         self._loads = 0
         self._lost_login = False
+        self._failed: FailedPart | None = None
         self._routes: dict[str, None] = {}
         page.on("framenavigated", lambda frame: self._note_route(frame.url) if frame == page.main_frame else None)
 
@@ -135,14 +138,22 @@ class PageVisit(OpenPage):
         except Refused as error:
             await self._refuse(route, str(error))
             return
-        except FetchFailed:
+        except FetchFailed as error:
+            if facts_of(error.code).retried:
+                self._note_failed(request, error.code)
             await route.abort("failed")
             return
+        if is_retried(answer.status):
+            self._note_failed(request, answer.status)
         self._lost_login = self._lost_login or answer.lost_login
         if kind == "document" and urls.origin_of(answer.url) != urls.origin_of(self._url):
             await self._refuse(route, "a frame of another origin")
             return
         await self._fulfil(route, answer)
+
+    def _note_failed(self, request: Request, code: int) -> None:
+        if request.resource_type in _WRITING and (self._failed is None or self._is_to_itself(request)):
+            self._failed = FailedPart(request.url, code)
 
     def _is_to_itself(self, request: Request) -> bool:
         return urls.origin_of(urls.resolve(request.url)) == urls.origin_of(self._url)
@@ -209,4 +220,6 @@ class PageVisit(OpenPage):
             received_bytes=self._received,
             refused=dict(self._refused),
             lost_login=self._lost_login,
+            body=b"" if answer is None else answer.body,
+            failed=self._failed,
         )

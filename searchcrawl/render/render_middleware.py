@@ -22,11 +22,17 @@ from searchcrawl.html.shell import has_scripts, read_shell
 from searchcrawl.http.side_requests import LOST_LOGIN
 from searchcrawl.http.visit_end import PAGES, VisitEnded, build_visit_end, find_claim, find_redirects
 from searchcrawl.items import Claim, Hop, Outcome
-from searchcrawl.render.rendered_page import RENDERED_TYPE, BrowserUnavailable, RenderedPage, RenderFailed
+from searchcrawl.render.rendered_page import (
+    RENDERED_TYPE,
+    BrowserUnavailable,
+    FailedPart,
+    RenderedPage,
+    RenderFailed,
+)
 from searchcrawl.render.renderer import Renderer
 from searchcrawl.render.verdicts import Plan
 from searchcrawl.render.wall import Answer
-from searchcrawl.rules.rendering import ENOUGH_BYTES, Need, has_gained
+from searchcrawl.rules.rendering import ENOUGH_BYTES, Need, Shell, has_gained, judge
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 
@@ -130,17 +136,36 @@ class RenderMiddleware:
             raise _build_end(request, claim, error) from error
         except BrowserUnavailable as error:
             raise _release(claim, str(error)) from error
-        if plan.need is not Need.CERTAIN:
-            moved = _find_target(request, page) is not None
-            gain = moved or await asyncio.to_thread(self._has_gained, response, page)
+        gain = True
+        if (plan.need is not Need.CERTAIN or page.failed is not None) and _find_target(request, page) is None:
+            gain = await asyncio.to_thread(self._has_gained, response, page)
+        if page.failed is not None and not gain:
+            if plan.is_known and await asyncio.to_thread(self._is_lacking, claim, response, page, page.failed):
+                raise _build_incomplete_end(request, claim, page.failed)
+        elif plan.need is not Need.CERTAIN:
             await self._renderer.verdicts.note(claim.url, plan.need, gain=gain)
-            if not gain and not plan.is_known:
-                return response
+        if not gain and not plan.is_known:
+            return response
         return self._build_response(request, response, claim, page, plan.reason)
 
     def _has_gained(self, response: Response, page: RenderedPage) -> bool:
-        before, after = self._decode(response), page.html.encode("utf-8", "replace")
-        return has_gained(read_shell(before).text_bytes, read_shell(after).text_bytes)
+        before, after = self._read_plain(response, page), read_shell(page.html.encode("utf-8", "replace"))
+        return has_gained(before.text_bytes, after.text_bytes)
+
+    def _is_lacking(self, claim: Claim, response: Response, page: RenderedPage, failed: FailedPart) -> bool:
+        """Whether a page without any gain has its text from what failed, and not from its server.
+
+        A part of another site may be gone for good: it costs no page that never had a document.
+        """
+        if not claim.has_document and urls.origin_of(urls.resolve(failed.url)) != urls.origin_of(claim.url):
+            return False
+        return not self._always or judge(self._read_plain(response, page)).need is Need.CERTAIN
+
+    def _read_plain(self, response: Response, page: RenderedPage) -> Shell:
+        """What the page was before a browser had it."""
+        if response.status == 304:
+            response = response.replace(body=page.body, headers=dict(page.headers))
+        return read_shell(self._decode(response))
 
     def _build_response(
         self, request: Request, response: Response, claim: Claim, page: RenderedPage, reason: str
@@ -206,6 +231,12 @@ def _read_answer(response: Response) -> Answer | None:
 def _release(claim: Claim, error: str) -> VisitEnded:
     """Gives a row back as it is: the browser is to blame, and the run ends."""
     return VisitEnded(Outcome(claim=claim, code=Code.NOT_FETCHED, error=error, released=True))
+
+
+def _build_incomplete_end(request: Request, claim: Claim, failed: FailedPart) -> VisitEnded:
+    """The end of a visit to a page that has nothing without what failed: what is known of it stays."""
+    error = f"not rendered: {failed.url} failed with {failed.code}, and the page has no more text without it"
+    return build_visit_end(request, claim, Code.READ_ERROR, error=error, transient=True)
 
 
 def _build_end(request: Request, claim: Claim, error: RenderFailed) -> VisitEnded:

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from searchcrawl.items import Headers
 
 #: The type of the text that is made of a tree.
 RENDERED_TYPE: Final = "text/html; charset=utf-8"
+
+
+class FailedPart(NamedTuple):
+    """A script, or data that one asked for, which could not be had now and may be had later; ``code`` is as for a page."""
+
+    url: str
+    code: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +28,8 @@ class RenderedPage:
     the request for that document. ``html`` has open shadow roots and frames of the same origin in it. ``routes`` are the
     absolute URLs that scripts gave to the history. ``redirects`` has the URL and the code of each redirect that was
     followed. ``refused`` counts the requests that the wall refused, by reason. ``lost_login``:
-    something that the page asked for was answered as if nobody was logged in.
+    something that the page asked for was answered as if nobody was logged in. ``body`` is that of the answer, as it was
+    sent; ``failed`` is a part that the page lacks, one of its own origin first.
     """
 
     url: str
@@ -34,6 +42,8 @@ class RenderedPage:
     received_bytes: int
     refused: Mapping[str, int]
     lost_login: bool = False
+    body: bytes = field(default=b"", repr=False)
+    failed: FailedPart | None = None
 
 
 @dataclass(slots=True)

@@ -102,6 +102,27 @@ def test_c10_application_when_it_is_crawled_again_then_unchanged_pages_send_noth
     assert "rendered" in explained
 
 
+@pytest.mark.parametrize("part", ["/app.js", "/data/"])
+def test_c10_application_when_its_script_or_its_data_fail_for_a_while_then_its_pages_stay_and_come_back(
+    tmp_path: Path, site: SiteProcess, part: str
+) -> None:
+    set_shop(site)
+    project = shop(tmp_path, site, fetch={"delay_seconds": 0, "retries": 0})
+    counts(project)
+    before = project.found("*")
+
+    site.set_behaviour(HOST, prefix=part, status=503)
+    project.command("crawl", "demo")
+    during, kept = project.codes(), project.found("*")
+    site.clear_behaviours()
+    after = counts(project)
+
+    assert (set(during.values()), sorted(kept)) == ({958}, sorted(before))
+    assert (after["changed"], after["deleted"]) == (0, 0)
+    assert set(project.codes().values()) == {200}
+    assert sorted(project.found("*")) == sorted(before)
+
+
 def test_c10_plain_site_when_it_may_be_rendered_then_no_page_is(tmp_path: Path, site: SiteProcess) -> None:
     words = "much text that is there without any script " * 20
     pages = {f"/p{n}": f"<title>{n}</title><p>{n} {words}</p><script src=/x.js></script>" for n in range(10)}

@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.async_api import Request, Route
 
+from searchcrawl.render import browser
 from searchcrawl.render.chromium import ChromiumFiles
+from searchcrawl.render.instance import Instance, answer_request
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer
@@ -74,6 +77,62 @@ def test_slow_data_is_waited_for(running: RunningBrowser) -> None:
     )
 
     assert "late" in page.html
+
+
+def test_page_is_not_taken_for_quiet_before_its_script_has_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_browser()
+
+    async def answer_late(instance: Instance, route: Route, request: Request) -> None:
+        # As on a busy machine: the crawl does not know yet that the page asks for something.
+        await asyncio.sleep(0.6 if request.resource_type == "script" else 0)
+        await answer_request(instance, route, request)
+
+    monkeypatch.setattr(browser, "answer_request", answer_late)
+    with RunningBrowser(RenderOptions(quiet_ms=50, max_seconds=8)) as running:
+        running.wall.pages[f"{SITE}/late.js"] = "app.textContent = 'at last'"
+        page = running.render("/late", _script("") + "<script src=/late.js></script>")
+
+    assert "at last" in page.html
+
+
+def test_page_that_never_says_that_it_is_complete_is_done_when_it_has_been_quiet_for_longer() -> None:
+    need_browser()
+    with RunningBrowser(RenderOptions(quiet_ms=50, max_seconds=20)) as running:
+        page = running.render(
+            "/open", _script("setTimeout(() => { document.open(); document.write('<p>never closed'); })")
+        )
+
+    assert "never closed" in page.html
+    assert page.seconds < 10
+
+
+@pytest.mark.parametrize(
+    ("answers", "failed"),
+    [
+        ({f"{SITE}/a.js": "app.textContent = 'x'"}, None),
+        ({f"{SITE}/a.js": 404}, None),
+        ({f"{SITE}/a.js": 503}, (f"{SITE}/a.js", 503)),
+        ({f"{SITE}/a.js": f"fetch('{SITE}/data')", f"{SITE}/data": 429}, (f"{SITE}/data", 429)),
+        ({f"{SCRIPTS}/b.js": 500}, (f"{SCRIPTS}/b.js", 500)),
+        ({f"{SCRIPTS}/b.js": 500, f"{SITE}/a.js": 502}, (f"{SITE}/a.js", 502)),
+        ({f"{SITE}/a.js": 302}, (f"{SITE}/a.js", 905)),
+        ({f"{SITE}/a.css": 503}, None),
+    ],
+)
+def test_part_that_may_be_had_later_is_told(
+    running: RunningBrowser, answers: dict[str, str | int], failed: tuple[str, int] | None
+) -> None:
+    for url, answer in answers.items():
+        location = (("location", f"{SITE}/nowhere"),) if answer == 302 else ()
+        running.wall.pages[url] = answer if isinstance(answer, str) else Answer(url, answer, location, b"")
+    parts = f"<script src={SCRIPTS}/b.js></script><script src=/a.js></script><link rel=stylesheet href=/a.css>"
+
+    page = running.render("/parts", _script("") + parts)
+
+    for url in answers:
+        del running.wall.pages[url]
+    assert page.failed == failed
+    assert page.body.endswith(parts.encode())
 
 
 def test_page_is_given_time_to_make_something_of_an_answer_that_it_waited_for() -> None:
