@@ -12,7 +12,8 @@ from typing import Final
 
 from tests.crawl_forks import COMMANDS
 
-_HOLD: Final = 'mkdir -p "$0" && mount -t tmpfs -o "size=$1k" tmpfs "$0" && echo ready && exec cat'
+_HOLD: Final = 'mkdir -p "$0" && mount -t tmpfs -o "size=$1k,nr_inodes=$2" tmpfs "$0" && echo ready && exec cat'
+_MANY: Final = 10_000
 LIMIT_SECONDS: Final = 120.0
 
 
@@ -34,6 +35,10 @@ class SmallDisk:
     def grow(self, kilobytes: int) -> None:
         """Makes the disk so large."""
         self._inside("mount", "-o", f"remount,size={kilobytes}k", str(self._mounted_at)).check_returncode()
+
+    def allow_files(self) -> None:
+        """There may be as many files as anybody wants."""
+        self._inside("mount", "-o", f"remount,nr_inodes={_MANY}", str(self._mounted_at)).check_returncode()
 
     def leave(self, kilobytes: int) -> None:
         """Makes the disk so large that this much is free."""
@@ -59,9 +64,10 @@ class SmallDisk:
 
 
 @contextmanager
-def small_disk(mounted_at: Path, kilobytes: int) -> Iterator[SmallDisk]:
-    """Mounts an empty disk of that size; see ``may_mount``."""
-    command = ["unshare", "-m", "--propagation", "private", "sh", "-c", _HOLD, str(mounted_at), str(kilobytes)]
+def small_disk(mounted_at: Path, kilobytes: int, *, files: int = _MANY) -> Iterator[SmallDisk]:
+    """Mounts an empty disk of that size, for so many files and folders, itself among them; see ``may_mount``."""
+    arguments = [str(mounted_at), str(kilobytes), str(files)]
+    command = ["unshare", "-m", "--propagation", "private", "sh", "-c", _HOLD, *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         if holder.stdout.readline() != "ready\n":

@@ -107,6 +107,33 @@ def test_s5_disk_when_full_then_exit_7_and_with_room_the_next_run_completes(
 
 @pytest.mark.usefixtures("mounting")
 @pytest.mark.parametrize(
+    ("where", "files", "named"),
+    [
+        ("var/store", 2, "searchcrawl.db: unable to open database file (No space left on device)"),
+        ("var/index", 5, "var/index: no space left on its disk"),
+        ("var/index", 8, "var/index: no space left on its disk"),
+        pytest.param("var/index", 2, "var/index: no space left on its disk", marks=pytest.mark.soak),
+        pytest.param("var/cache", 3, "00000002.warc.gz: No space left on device", marks=pytest.mark.soak),
+        pytest.param("var/log", 1, "demo.log: No space left on device", marks=pytest.mark.soak),
+        pytest.param("var", 9, "project/var/", marks=pytest.mark.soak),
+    ],
+)
+def test_s5_disk_when_it_takes_no_more_files_then_exit_7_and_the_next_run_completes(
+    kind: Kind, project: Path, tmp_path: Path, where: str, files: int, named: str
+) -> None:
+    with small_disk(project / where, ROOM, files=files) as disk:
+        full = crawl(disk, project)
+        disk.allow_files()
+        last = crawl(disk, project)
+        found = disk.copy(project, tmp_path / "found")
+
+    assert (full.returncode, last.returncode) == (7, 0)
+    assert named in full.stderr.splitlines()[0]
+    assert as_undisturbed(kind, found) == []
+
+
+@pytest.mark.usefixtures("mounting")
+@pytest.mark.parametrize(
     "where",
     [
         "var",

@@ -47,8 +47,8 @@ _PANIC: Final = "pyo3_runtime"
 _LOCK_NAME: Final = "searchcrawl.lock"
 #: The library makes them with mode 0600, whatever the umask is.
 _FOR_OWNER_ALONE: Final = ("meta.json", ".managed.json")
-#: The messages of the library and of Python for ENOSPC and EDQUOT.
-_FULL: Final = tuple(f"{mark} {number}" for number in (errno.ENOSPC, errno.EDQUOT) for mark in ("os error", "Errno"))
+#: No byte, or no file, has room any more.
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 #: With less free space than this no delivery succeeds.
 _NO_ROOM_BYTES: Final = 64 * 1024
 
@@ -283,25 +283,27 @@ class LocalReceiver:
 
     def _explain_write_error(self, error: OSError | ValueError) -> SearchcrawlError:
         """The error of ours for one of the library while it writes."""
+        number = _find_number(error)
         # The library does not always say which error stopped one of its threads.
-        if any(mark in str(error) for mark in _FULL) or free_bytes(self._path) < _NO_ROOM_BYTES:
+        if number in _FULL or free_bytes(self._path) < _NO_ROOM_BYTES:
             return DiskFull(f"{self._path}: no space left on its disk")
-        if _NOT_OURS in str(error):
+        if number in _TO_MEND or _NOT_OURS in str(error):
             return self._explain_error(error)
         return IndexUnavailable(f"{self._path}: {error}")
 
     def _explain_error(self, error: OSError | ValueError) -> SearchcrawlError:
         """The error of ours for one with the folder: to be tried again, or to be mended by the user."""
+        number = _find_number(error)
+        if number in _FULL:
+            return self._explain_write_error(error)
         if isinstance(error, OSError):
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                return self._explain_write_error(error)
             reason = f"{self._path}: {error.strerror or error}"
-            return _misconfigured(reason) if error.errno in _TO_MEND else IndexUnavailable(reason)
+            return _misconfigured(reason) if number in _TO_MEND else IndexUnavailable(reason)
         if not (self._path / "meta.json").is_file():
             return IndexUnavailable(f"{self._path}: {error}")
         if _NOT_OURS in str(error):
             return _misconfigured(f"{self._path}: Permission denied: some of its files belong to another user")
-        if (number := _find_number(str(error))) is not None:
+        if number is not None:
             return self._explain_error(OSError(number, os.strerror(number)))
         return _misconfigured(
             f"{self._path}: damaged, or the index of another release ({error}); move the folder away, then send each"
@@ -351,12 +353,14 @@ def _refuse_foreign(path: Path) -> None:
             raise _misconfigured(f"{path}: not an index (it holds {name}); name another folder")
 
 
-def _find_number(text: str) -> int | None:
-    """The number of the system's error that the library met, as on a disk that became read-only; None where it met none.
+def _find_number(error: OSError | ValueError) -> int | None:
+    """The number of the system's error that Python or the library met; None where it met none.
 
-    A file that is missing, or is a folder, is damage.
+    To the library a file that is missing, or is a folder, is damage.
     """
-    found = _OF_SYSTEM.search(text)
+    if isinstance(error, OSError):
+        return error.errno
+    found = _OF_SYSTEM.search(str(error))
     number = int(found[1]) if found else None
     return None if number in {errno.ENOENT, errno.EISDIR} else number
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ _LOG_PAUSE_SECONDS: Final = 0.02
 _LOCKED: Final = frozenset({5, 6, 15})
 #: SQLite opens a file by making another beside it; on a full disk it calls that an I/O error.
 _NO_ROOM_FOR_SHARED_MEMORY: Final = "SQLITE_IOERR_SHMSIZE"
+#: What SQLite says where it cannot make one of the files beside it, whatever the reason is.
+_NOT_OPENED: Final = "SQLITE_CANTOPEN"
 
 
 class SqliteDialect(Dialect):
@@ -75,12 +78,15 @@ class SqliteDialect(Dialect):
             return StoreLocked if code & 0xFF in _LOCKED else StoreError
         return StoreAway if error.connection_invalidated else StoreError
 
-    def describe_error(self, cause: BaseException) -> str:
+    def describe_error(self, cause: BaseException, folder: Path | None) -> str:
         name = getattr(cause, "sqlite_errorname", "")
         if name == _NO_ROOM_FOR_SHARED_MEMORY:
             return f"no space left on its disk ({cause})"
         # Without its name a quota looks like a broken disk.
-        return f"{cause} ({name})" if name.startswith("SQLITE_IOERR_") else str(cause)
+        named = [name] if name.startswith("SQLITE_IOERR_") else []
+        if (named or name == _NOT_OPENED) and folder is not None:
+            named += _find_refusal(folder)
+        return f"{cause} ({': '.join(named)})" if named else str(cause)
 
     def upsert(self, table: Table, key: Sequence[str], changes: Changes | None = None, where: Any = None) -> Insert:
         return add_on_conflict(insert(table), key, changes, where)
@@ -101,6 +107,15 @@ DIALECT: Final = SqliteDialect()
 @compiles(unindexed, "sqlite")
 def _compile_without_index(element: unindexed, compiler: SQLCompiler, **options: Any) -> str:
     return f"+{compiler.process(element.clauses, **options)}"
+
+
+def _find_refusal(folder: Path) -> list[str]:
+    """Why no file can be made in a folder: its disk became read-only, or has room for bytes and for no file."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return []
+    except OSError as error:
+        return [error.strerror or str(error)]
 
 
 def _configure(connection: object, _record: object) -> None:
