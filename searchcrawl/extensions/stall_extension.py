@@ -48,7 +48,7 @@ class StallExtension:
         try:
             self._files = [self._stacks.open(), self._log.open("ab", buffering=0)]
         except OSError as error:
-            self._run.shutdown.fail(LogError(f"{error.filename}: {error.strerror or error}"))
+            self._fail(error)
             return
         faulthandler.register(signal.SIGALRM, file=self._files[1])
         # Made here: it imports the reactor, which a process may install after this object.
@@ -62,7 +62,14 @@ class StallExtension:
             signal.setitimer(signal.ITIMER_REAL, 0)
             faulthandler.cancel_dump_traceback_later()
             self._files = []
-            self._stacks.remove()
+            try:
+                self._stacks.remove()
+            except OSError as error:
+                # The run has an end all the same: that is written after this.
+                self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        self._run.shutdown.fail(LogError(f"log {error.filename}: {error.strerror or error}"))
 
     def _put_off(self) -> None:
         with self._lock:

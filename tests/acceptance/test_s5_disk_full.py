@@ -17,12 +17,13 @@ from searchcrawl.selftest.final_state import differences, inconsistencies
 from tests import backends, kill_site
 from tests.acceptance.support_project import new_project
 from tests.acceptance.support_stories import source
-from tests.crawl_forks import Forks
+from tests.crawl_forks import Forks, started
 from tests.final_state import read_state
 from tests.kill_rounds import KILLED, Kind, initial
 from tests.office_files import make_zip
 from tests.site.client import SiteProcess
 from tests.small_disk import SmallDisk, may_mount, small_disk
+from tests.stored_rows import query
 
 pytestmark = pytest.mark.skipif(not backends.asks_for_default(os.environ), reason="disks of files")
 
@@ -248,4 +249,26 @@ def test_s5_log_when_its_disk_is_full_then_exit_7_with_one_line_and_the_next_run
         [f"searchcrawl: log {path}: No space left on device"] if level == "INFO" else []
     )
     assert last == 0
+    assert as_undisturbed(kind, project) == []
+
+
+def test_s5_log_when_a_file_in_its_folder_cannot_be_removed_at_the_end_then_exit_7_and_the_run_has_an_end(
+    kind: Kind, project: Path
+) -> None:
+    stacks = project / "var" / "log" / "demo.stacks"
+    with started(kind.forks.start(project, "crawl", "demo")) as running:
+        running.until(stacks.exists)
+        # As where the disk became read-only: the file is there, and cannot be removed.
+        stacks.unlink()
+        stacks.mkdir()
+        first = running.wait()
+    ended = query(project, "SELECT end_reason FROM runs")
+    stacks.rmdir()
+    last = kind.forks.run(project, "crawl", "demo")
+
+    assert (first, ended, last) == (7, [("store_failed",)], 0)
+    said = [
+        line for line in (project / "output.txt").read_text("utf-8").splitlines() if "rror" in line or "log" in line
+    ]
+    assert said == [f"searchcrawl: log {stacks}: Is a directory"]
     assert as_undisturbed(kind, project) == []
