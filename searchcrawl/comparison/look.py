@@ -97,9 +97,22 @@ def is_newer(index: SearchIndex, database: Database, name: str) -> int:
     return 0 if not highest or database.read(is_known) else highest
 
 
+def require_known(index: SearchIndex, database: Database, name: str) -> None:
+    """Raises DeliveryError where the index has versions of a source that the store does not know, and StoreError."""
+    if is_newer(index, database, name):
+        raise DeliveryError(
+            f"the index has versions of {name} that the store does not know: searchcrawl crawl {name} brings both together first"
+        )
+
+
+def has_documents(index: SearchIndex, name: str) -> bool:
+    """Whether the index has any document of a source; one that was deleted has left tombstones."""
+    return index.search(SearchQuery(words="*", source=name, rows=1)).total > 0
+
+
 def _find(index: SearchIndex, database: Database, name: str, windows: int) -> Finding | None:
-    # A source that was deleted has left tombstones, and nothing that could be brought together.
-    if is_newer(index, database, name) and index.search(SearchQuery(words="*", source=name, rows=1)).total:
+    # Without documents there is nothing that could be brought together.
+    if is_newer(index, database, name) and has_documents(index, name):
         return Finding(
             "store_older",
             f"the index has versions of {name} that the store does not know: the store is older, or new; to bring both"

@@ -12,11 +12,10 @@ from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.comparison.look import is_newer
+from searchcrawl.comparison.look import require_known
 from searchcrawl.delivery.cache_space import CacheSpace
 from searchcrawl.delivery.documents import read_parts
 from searchcrawl.delivery.index_retry import IndexRetry
-from searchcrawl.exceptions import DeliveryError
 from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Batch, HurryingReceiver, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
@@ -106,11 +105,7 @@ class BatchSender:
         if not isinstance(index, SearchIndex) or self._checked.is_set():
             return
         self.retry.attempt(index.ping)
-        if self.retry.attempt(lambda: is_newer(index, run.database, run.source.name)):
-            raise DeliveryError(
-                f"the index has versions of {run.source.name} that the store does not know: searchcrawl crawl"
-                f" {run.source.name} brings both together first"
-            )
+        self.retry.attempt(lambda: require_known(index, run.database, run.source.name))
         self._checked.set()
 
     def _send_part(self, batch: SealedBatch, part: Sequence[tuple[int, IndexedDocument]]) -> int:

@@ -18,10 +18,18 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.comparison.bring_together import prepare_resend
+from searchcrawl.comparison.look import has_documents, require_known
 from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.anchors import take_back_texts
 from searchcrawl.delivery.delivery_queue import Sent
-from searchcrawl.exceptions import ConfigurationError, DamagedRecord, DeliveryError, UnknownSource
+from searchcrawl.exceptions import (
+    ConfigurationError,
+    DamagedRecord,
+    DeliveryError,
+    IndexMisconfigured,
+    IndexUnavailable,
+    UnknownSource,
+)
 from searchcrawl.failpoints import reach
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import SearchIndex
@@ -257,6 +265,20 @@ def forget_in(
         reach("forget.done")
     receipt = build_receipt(source.name, documents=documents, removed=sent.removed, to_fetch=sent.to_fetch)
     return receipt | {"failed": left if failure is None else 0}, failure
+
+
+def check_index(project: Project, database: Database, name: str) -> None:
+    """Raises DeliveryError where the index may have a document that no row names: the store was put back, or lost (L4).
+
+    What is forgotten leaves with the run that brings both together. An index that is away says nothing.
+    """
+    try:
+        with use_index(project) as index:
+            if not isinstance(index, SearchIndex) or not has_documents(index, name):
+                return
+            require_known(index, database, name)
+    except (IndexUnavailable, IndexMisconfigured):
+        return
 
 
 def build_receipt(source: str, *, documents: int = 0, removed: int = 0, to_fetch: int = 0) -> dict[str, Any]:

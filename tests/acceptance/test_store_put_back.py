@@ -339,3 +339,29 @@ def test_repair_when_the_store_was_put_back_then_no_newer_text_is_removed_or_ove
     assert shown == [f"{HOST}/page01.html"]
     assert (after.ended.exit_code, wrong(project, site)) == (0, [])
     assert verified(project) == GOOD
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("is_lost", [False, True], ids=["put-back", "lost"])
+def test_forget_when_the_store_does_not_know_the_document_then_exit_6_and_it_leaves_with_the_run(
+    project: CrawlProject, site: Site, is_lost: bool
+) -> None:
+    run(project)
+    saved = copy(project)
+    live_a_week(project, site)
+    if is_lost:
+        backends.current.lose_store(project.folder)
+    else:
+        backends.current.put_back("store", saved, project.folder)
+    url = f"{HOST}/later00.html"
+
+    forgotten = project.command("forget", site.site.url(HOST, "/later00.html"))
+    before = project.indexed()
+    after = run(project)
+    again = project.command("forget")
+
+    assert url in before
+    assert (forgotten.returncode, "searchcrawl crawl demo brings both together" in forgotten.stderr) == (6, True)
+    assert (after.ended.exit_code, url in after.requested, url in project.indexed()) == (0, False, False)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert verified(project) == GOOD

@@ -21,6 +21,7 @@ from searchcrawl.operations.handing_over import hand_over
 from searchcrawl.rules.forgotten import FILE, PATTERN, digest
 from searchcrawl.rules.url_rules import explain_no_match
 from searchcrawl.sources.forgotten_list import add_lines, check_line, read_lines_of
+from searchcrawl.sources.loading import list_source_names
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
 from searchcrawl.wording import counted
@@ -81,6 +82,8 @@ class Command(BaseCommand):
             retry_seconds = self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
             call = _Call(self.load_project(), database, before, found.last_id, bool(past), retry_seconds)
             ended = [_forget(call, known, as_json=opts.json) for _, known in sorted(found.known.items())]
+            unknown = [name for name in list_source_names(project) if name not in found.known]
+            ended += [_check_index(call, name) for name in unknown]
             hand_over(project, database, retry_seconds=retry_seconds)
         if not opts.json:
             print_line(f"{FILE}: what it names is refused from now on")
@@ -117,7 +120,7 @@ def _forget(call: _Call, known: Known, *, as_json: bool) -> int:
     try:
         if not forgetting.is_concerned(call.project, call.database, known):
             _show(forgetting.build_receipt(name), as_json=as_json)
-            return Exit.DONE
+            return _check_index(call, name)
         install_run_log(call.project, known.source)
         receipt, failure = forgetting.forget_in(
             call.project,
@@ -132,9 +135,20 @@ def _forget(call: _Call, known: Known, *, as_json: bool) -> int:
         print_error(error)
         return exit_of(error)
     _show(receipt, as_json=as_json)
-    if failure is not None:
-        print_error(failure)
-    return Exit.DONE if failure is None else exit_of(failure)
+    if failure is None:
+        return _check_index(call, name)
+    print_error(failure)
+    return exit_of(failure)
+
+
+def _check_index(call: _Call, name: str) -> int:
+    """Says where the index may have what is forgotten although no row names it; returns the exit code of one source."""
+    try:
+        forgetting.check_index(call.project, call.database, name)
+    except SearchcrawlError as error:
+        print_error(error)
+        return exit_of(error)
+    return Exit.DONE
 
 
 def _show(receipt: Mapping[str, Any], *, as_json: bool) -> None:
