@@ -58,6 +58,14 @@ _REFUSED: Final = frozenset({"53300", "57P01", "57P02", "57P03", "57P05", "25P03
 _CONNECTION_CLASS: Final = "08"
 #: read_only_sql_transaction: the server became a standby, or its provider lets nobody write while its disk is full.
 _READ_ONLY: Final = "25006"
+_UNIQUE_VIOLATION: Final = "23505"
+#: What the detail of such an error says of the column that numbers rows.
+_NUMBER: Final = "(id)="
+#: Rows of ours never have a number twice: others were put back without the sequence, as by a standby of logical replication.
+_BEHIND: Final = (
+    "; the sequence of its numbers is behind its rows: "
+    "SELECT setval(pg_get_serial_sequence('{table}', 'id'), max(id)) FROM {table}"
+)
 
 
 class PostgresqlDialect(Dialect):
@@ -137,7 +145,11 @@ class PostgresqlDialect(Dialect):
         # Further lines of a message can quote rows.
         diagnosis = getattr(cause, "diag", None)
         # The library says on lines of its own why there is no connection.
-        return " ".join(str(getattr(diagnosis, "message_primary", None) or cause).split())
+        text = " ".join(str(getattr(diagnosis, "message_primary", None) or cause).split())
+        is_twice = getattr(cause, "sqlstate", None) == _UNIQUE_VIOLATION
+        if is_twice and diagnosis is not None and _NUMBER in (diagnosis.message_detail or ""):
+            text += _BEHIND.format(table=diagnosis.table_name)
+        return text
 
     def upsert(self, table: Table, key: Sequence[str], changes: Changes | None = None, where: Any = None) -> Insert:
         return add_on_conflict(insert(table), key, changes, where)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 from sqlalchemy import make_url
 
-from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.exceptions import ConfigurationError, StoreError
 from searchcrawl.store.engine import dialect as dialects
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.engine.dialect import dialect_of, load_dialect
+from searchcrawl.store.runs import run_table
 
 _STORE = Path(dialects.__file__).parent.parent
 
@@ -60,3 +62,23 @@ def test_transactions_when_the_database_says_otherwise_then_are_on_the_disk_when
 
     # 2 is FULL.
     assert level == (2 if is_file else "on")
+
+
+def test_write_when_rows_were_put_back_without_their_sequences_then_the_error_says_what_mends_it(
+    empty_postgres_url: str, tmp_path: Path
+) -> None:
+    with closing(Database(empty_postgres_url, tmp_path)) as database:
+        add = partial(run_table.find_or_add_source, name="first")
+        database.write(add)
+        with database.write_once() as transaction:
+            transaction.exec_driver_sql("SELECT setval('sources_id_seq', 1, false)")
+        with pytest.raises(StoreError) as caught:
+            database.write(partial(run_table.find_or_add_source, name="second"))
+        mend = str(caught.value).partition("is behind its rows: ")[2]
+        with database.write_once() as transaction:
+            transaction.exec_driver_sql(mend)
+
+        number = database.write(partial(run_table.find_or_add_source, name="second"))
+
+    assert mend == "SELECT setval(pg_get_serial_sequence('sources', 'id'), max(id)) FROM sources"
+    assert number == 2
