@@ -11,7 +11,7 @@ from socket import socket
 from typing import Any, Final, NamedTuple
 
 from searchcrawl.documents.plugin_errors import PluginErrors
-from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.exceptions import ConfigurationError, LogError
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Claim
 from searchcrawl.members.channel import Channel
@@ -189,7 +189,10 @@ class Member:
             self._process.join(_EXIT_SECONDS)
         code = self._process.exitcode
         how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-        stalled = self._stacks.is_written()
-        by_visit = stalled and self._stacks.is_of_visit()
-        self._stacks.remove()
+        try:
+            stalled = self._stacks.is_written()
+            by_visit = stalled and self._stacks.is_of_visit()
+            self._stacks.remove()
+        except OSError as error:
+            raise LogError(f"log {self._stacks.path}: {error.strerror or error}") from error
         return Death("it stopped turning" if stalled else how, stalled, by_visit)

@@ -16,7 +16,7 @@ from typing import Any, Final
 from searchcrawl import clock, urls
 from searchcrawl.codes import Code
 from searchcrawl.convert.archive_converter import ARCHIVE
-from searchcrawl.exceptions import LeaseLost, StoreError, WorkersUnavailable
+from searchcrawl.exceptions import LeaseLost, LogError, StoreError, WorkersUnavailable
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.members.member import Death, Member
@@ -183,7 +183,9 @@ class Members:
     def _note_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if isinstance(error, Exception):
+        if isinstance(error, LogError):
+            self._fail(error)
+        elif isinstance(error, Exception):
             # What it was about would be waited for.
             logger.error("what a process of the run did cannot be taken over", exc_info=error)
             self._fail(WorkersUnavailable(f"what a process of the run did cannot be taken over: {error!r}"))

@@ -252,11 +252,12 @@ def test_s5_log_when_its_disk_is_full_then_exit_7_with_one_line_and_the_next_run
     assert as_undisturbed(kind, project) == []
 
 
+@pytest.mark.parametrize(("processes", "name"), [("1", "demo.stacks"), ("2", "demo~1.stacks")])
 def test_s5_log_when_a_file_in_its_folder_cannot_be_removed_at_the_end_then_exit_7_and_the_run_has_an_end(
-    kind: Kind, project: Path
+    kind: Kind, project: Path, processes: str, name: str
 ) -> None:
-    stacks = project / "var" / "log" / "demo.stacks"
-    with started(kind.forks.start(project, "crawl", "demo")) as running:
+    stacks = project / "var" / "log" / name
+    with started(kind.forks.start(project, "crawl", "demo", "--processes", processes)) as running:
         running.until(stacks.exists)
         # As where the disk became read-only: the file is there, and cannot be removed.
         stacks.unlink()
