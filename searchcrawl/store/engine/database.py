@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, make_url
+from sqlalchemy import URL, Connection, Engine, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
@@ -45,11 +45,12 @@ class Database:
         self.name = parsed.render_as_string()
         self._writing = threading.Lock()
         self._closed = False
-        #: Where the file of an SQLite database is.
-        self.folder: Path | None = None
+        self._engine_url: URL | None = None
         with self._translate_errors():
             self._engine = self._dialect.build_engine(parsed, root)
         self._reader, self._writer = self._dialect.build_reader_and_writer(self._engine)
+        self._engine_url = self._engine.url
+        #: Where the file of an SQLite database is.
         self.folder = self._dialect.find_folder(self._engine.url)
         # At first only a lock is waited for: a store that cannot be reached may have a wrong address.
         try:
@@ -130,7 +131,7 @@ class Database:
         except SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error
             kind = self._dialect.classify_error(error) if isinstance(error, DBAPIError) else StoreError
-            raise kind(f"store {self.name}: {self._dialect.describe_error(cause, self.folder)}") from error
+            raise kind(f"store {self.name}: {self._dialect.describe_error(cause, self._engine_url)}") from error
         except UnicodeDecodeError as error:
             # A driver raises it where its message quotes a damaged file.
             raise StoreError(f"store {self.name}: is damaged: it says something that is not UTF-8") from error

@@ -73,8 +73,8 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def describe_error(self, cause: BaseException, folder: Path | None) -> str:
-        """The text of an error of the driver, without values of rows; ``folder`` is that of ``find_folder``."""
+    def describe_error(self, cause: BaseException, url: URL | None) -> str:
+        """The text of an error of the driver, without values of rows; ``url`` is that of the engine, once there is one."""
 
     @abstractmethod
     def upsert(self, table: Table, key: Sequence[str], changes: Changes | None = None, where: Any = None) -> Insert:

@@ -141,7 +141,7 @@ class PostgresqlDialect(Dialect):
         # A connection that could not be made, or was cut: there is no answer with a state.
         return StoreAway if state is None and isinstance(error, OperationalError) else StoreError
 
-    def describe_error(self, cause: BaseException, folder: Path | None) -> str:
+    def describe_error(self, cause: BaseException, url: URL | None) -> str:
         # Further lines of a message can quote rows.
         diagnosis = getattr(cause, "diag", None)
         # The library says on lines of its own why there is no connection.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import sqlite3
 import tempfile
@@ -30,8 +32,8 @@ _LOG_PAUSE_SECONDS: Final = 0.02
 _LOCKED: Final = frozenset({5, 6, 15})
 #: SQLite opens a file by making another beside it; on a full disk it calls that an I/O error.
 _NO_ROOM_FOR_SHARED_MEMORY: Final = "SQLITE_IOERR_SHMSIZE"
-#: What SQLite says where it cannot make one of the files beside it, whatever the reason is.
-_NOT_OPENED: Final = "SQLITE_CANTOPEN"
+#: What SQLite says of its files, whatever the reason is.
+_OF_FILES: Final = ("SQLITE_IOERR_", "SQLITE_CANTOPEN", "SQLITE_READONLY")
 
 
 class SqliteDialect(Dialect):
@@ -78,15 +80,15 @@ class SqliteDialect(Dialect):
             return StoreLocked if code & 0xFF in _LOCKED else StoreError
         return StoreAway if error.connection_invalidated else StoreError
 
-    def describe_error(self, cause: BaseException, folder: Path | None) -> str:
+    def describe_error(self, cause: BaseException, url: URL | None) -> str:
         name = getattr(cause, "sqlite_errorname", "")
         if name == _NO_ROOM_FOR_SHARED_MEMORY:
             return f"no space left on its disk ({cause})"
         # Without its name a quota looks like a broken disk.
-        named = [name] if name.startswith("SQLITE_IOERR_") else []
-        if (named or name == _NOT_OPENED) and folder is not None:
-            named += _find_refusal(folder)
-        return f"{cause} ({': '.join(named)})" if named else str(cause)
+        reasons = [name] if name.startswith("SQLITE_IOERR_") else []
+        if name.startswith(_OF_FILES) and url is not None and url.database:
+            reasons += _find_refusal(Path(url.database))
+        return f"{cause} ({': '.join(reasons)})" if reasons else str(cause)
 
     def upsert(self, table: Table, key: Sequence[str], changes: Changes | None = None, where: Any = None) -> Insert:
         return add_on_conflict(insert(table), key, changes, where)
@@ -109,13 +111,18 @@ def _compile_without_index(element: unindexed, compiler: SQLCompiler, **options:
     return f"+{compiler.process(element.clauses, **options)}"
 
 
-def _find_refusal(folder: Path) -> list[str]:
-    """Why no file can be made in a folder: its disk became read-only, or has room for bytes and for no file."""
+def _find_refusal(path: Path) -> list[str]:
+    """Why the files of a database cannot be made or written: a read-only disk, one with room for bytes alone, a user.
+
+    They are not opened: to close one would free the locks that other connections of this process have on it.
+    """
     try:
-        with tempfile.TemporaryFile(dir=folder):
-            return []
+        with tempfile.TemporaryFile(dir=path.parent):
+            files = [path, *(path.with_name(f"{path.name}-{kind}") for kind in ("wal", "shm"))]
+            refused = [each for each in files if each.exists() and not os.access(each, os.R_OK | os.W_OK)]
     except OSError as error:
         return [error.strerror or str(error)]
+    return [f"{refused[0].name}: {os.strerror(errno.EACCES)}"] if refused else []
 
 
 def _configure(connection: object, _record: object) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +14,7 @@ import pytest
 
 from searchcrawl.exceptions import StoreError
 from searchcrawl.store.engine.database import Database
+from tests.site.client import ROOT
 
 URL = "sqlite:///store.db"
 
@@ -35,3 +39,27 @@ def test_open_when_nothing_can_be_written_beside_the_file_then_the_error_names_t
             Database(URL, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who can take other users' rights")
+def test_open_when_a_file_belongs_to_somebody_else_then_the_error_says_so(tmp_path: Path) -> None:
+    Database(URL, tmp_path).close()
+    (tmp_path / "store.db").chmod(0o600)
+    code = f"""
+import os
+from pathlib import Path
+from searchcrawl.exceptions import StoreError
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.engine.sqlite_dialect import DIALECT
+os.chown({str(tmp_path)!r}, 65534, 65534)
+os.chdir({str(tmp_path)!r})
+os.setuid(65534)
+try:
+    Database({URL!r}, Path())
+except StoreError as error:
+    print(error)
+"""
+
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    assert said == "store sqlite:///store.db: unable to open database file (store.db: Permission denied)\n"
