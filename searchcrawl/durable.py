@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -12,7 +13,12 @@ def make_folder(folder: Path) -> None:
     made = {folder, *(each for each in folder.parents if not each.exists())}
     folder.mkdir(parents=True, exist_ok=True)
     for each in made:
-        sync_folder(each.parent)
+        try:
+            sync_folder(each.parent)
+        except OSError as error:
+            # A disk that became read-only after an error syncs nothing any more, and can be read: nothing was made on it.
+            if error.errno != errno.EROFS:
+                raise
 
 
 def sync_folder(folder: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from searchcrawl.durable import make_folder
+from searchcrawl.durable import make_folder, sync_folder
 
 
 @pytest.fixture
@@ -47,3 +48,18 @@ def test_make_when_a_file_has_the_name_then_error(tmp_path: Path) -> None:
 
     with pytest.raises(FileExistsError):
         make_folder(tmp_path / "file")
+
+
+def test_make_folder_when_it_is_there_and_its_disk_became_read_only_then_it_can_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(handle: int) -> None:
+        # As Linux does after it met an error of ext4.
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+
+    make_folder(tmp_path)
+
+    with pytest.raises(OSError, match="Read-only"):
+        sync_folder(tmp_path)
