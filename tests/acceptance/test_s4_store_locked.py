@@ -26,6 +26,8 @@ pytestmark = [
 ]
 
 PATIENT: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=90")
+#: However busy the machine is, the crawl is not over before its store is locked.
+SLOW: Final = ("--set", "fetch.delay_seconds=0.05")
 HURRIED: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=1")
 WAITING: Final = "fetching pauses, waiting up to"
 BACK: Final = "the store answers again"
@@ -65,7 +67,7 @@ def output(folder: Path) -> str:
 
 
 def in_its_middle(forks: Forks, folder: Path, *options: str) -> Running:
-    running = forks.start(folder, "crawl", "demo", *options)
+    running = forks.start(folder, "crawl", "demo", *SLOW, *options)
     running.until(lambda: len(settled(folder)) >= 20)
     return running
 

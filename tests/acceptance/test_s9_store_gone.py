@@ -22,6 +22,8 @@ from tests.stored_rows import execute
 pytestmark = pytest.mark.extended
 
 PATIENT: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=90")
+#: However busy the machine is, the crawl is not over before its store is gone.
+SLOW: Final = ("--set", "fetch.delay_seconds=0.05")
 HURRIED: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=3")
 WAITING: Final = "fetching pauses, waiting up to"
 BACK: Final = "the store answers again"
@@ -77,7 +79,7 @@ def output(folder: Path) -> str:
 
 
 def in_its_middle(forks: Forks, folder: Path, *options: str) -> Running:
-    running = forks.start(folder, "crawl", "demo", *options)
+    running = forks.start(folder, "crawl", "demo", *SLOW, *options)
     running.until(lambda: len(settled(folder)) >= 20)
     return running
 
