@@ -23,6 +23,8 @@ from searchcrawl.render.wall import Answer, FetchFailed, Refused
 SITE: Final = "http://site.test"
 #: Scripts may be loaded from here.
 SCRIPTS: Final = "http://scripts.test"
+#: As a page: whether it may be asked for is not known now.
+UNKNOWN_ROBOTS: Final = "robots.txt fails"
 _SECONDS: Final = 60
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
 
@@ -58,6 +60,8 @@ class PageWall:
             finally:
                 self.waiting -= 1
             page = page[1]
+        if page == UNKNOWN_ROBOTS:
+            raise Refused("robots.txt of its host: 503", code=Code.ROBOTS)
         if isinstance(page, Answer):
             return await self._follow(page, kind)
         suffix = PurePosixPath(urlsplit(url).path).suffix

@@ -139,7 +139,7 @@ class CrawlWall:
         try:
             decision = (await self._robots.get_rules(urls.origin_of(url))).decide(url)
         except SideRequestFailed as error:
-            raise Refused(f"robots.txt of {urls.origin_of(url)}: {error}") from error
+            raise Refused(f"robots.txt of {urls.origin_of(url)}: {error}", code=error.code) from error
         if not decision.allowed:
             raise Refused(f"robots.txt: {decision.rule}")
 

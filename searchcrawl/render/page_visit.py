@@ -136,6 +136,8 @@ class PageVisit(OpenPage):
                 request.url, kind, choose_headers(request, all_of_them=self._is_to_itself(request))
             )
         except Refused as error:
+            if error.code is not None:
+                self._note_failed(request, error.code)
             await self._refuse(route, str(error))
             return
         except FetchFailed as error:

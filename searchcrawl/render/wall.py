@@ -11,7 +11,14 @@ from searchcrawl.exceptions import InvalidUrl
 
 
 class Refused(Exception):
-    """A URL may not be requested; the message is the rule that forbids it."""
+    """A URL may not be requested; the message is the rule that forbids it.
+
+    ``code``, as for a page, says what keeps its robots.txt from being read now: later it may be allowed.
+    """
+
+    def __init__(self, message: str, *, code: int | None = None) -> None:
+        self.code = code
+        super().__init__(message)
 
 
 class FetchFailed(Exception):

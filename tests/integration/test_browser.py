@@ -17,7 +17,7 @@ from searchcrawl.render.instance import Instance, answer_request
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer
-from tests.page_wall import SCRIPTS, SITE, RunningBrowser, need_browser
+from tests.page_wall import SCRIPTS, SITE, UNKNOWN_ROBOTS, RunningBrowser, need_browser
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +116,7 @@ def test_page_that_never_says_that_it_is_complete_is_done_when_it_has_been_quiet
         ({f"{SCRIPTS}/b.js": 500}, (f"{SCRIPTS}/b.js", 500)),
         ({f"{SCRIPTS}/b.js": 500, f"{SITE}/a.js": 502}, (f"{SITE}/a.js", 502)),
         ({f"{SITE}/a.js": 302}, (f"{SITE}/a.js", 905)),
+        ({f"{SITE}/a.js": UNKNOWN_ROBOTS}, (f"{SITE}/a.js", 951)),
         ({f"{SITE}/a.css": 503}, None),
     ],
 )

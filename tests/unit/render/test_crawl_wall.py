@@ -151,22 +151,24 @@ def test_c10_resource_when_robots_forbids_it_then_it_gets_no_turn_and_is_refused
     turns, robots = Turns(), Robots(site="User-agent: *\nDisallow: /api/", cdn=None)
     here = wall(robots=robots, turns=turns)
 
-    async def ask() -> list[str]:
+    async def ask() -> list[tuple[str, int | None]]:
         said = []
         for url in ("http://site.test/x.js", "http://site.test/api/1", "http://cdn.test/x.js"):
             try:
                 await here.fetch(url, "script", {})
             except Refused as error:
-                said.append(str(error))
+                said.append((str(error), error.code))
         return said
 
     said = asyncio.run(ask())
 
     assert turns.taken == ["site.test:80"]
-    assert said[0].startswith("robots.txt: ")
-    assert said[1] == "robots.txt of http://cdn.test: 503"
-    assert here.check_resource("http://site.test/api/1", "xhr") == said[0]
-    assert here.check_navigation("http://site.test/api/1") == said[0]
+    (forbidden, for_good), (unknown, for_now) = said
+    assert forbidden.startswith("robots.txt: ")
+    assert unknown == "robots.txt of http://cdn.test: 503"
+    assert (for_good, for_now) == (None, 951)
+    assert here.check_resource("http://site.test/api/1", "xhr") == forbidden
+    assert here.check_navigation("http://site.test/api/1") == forbidden
 
 
 @pytest.mark.parametrize(
