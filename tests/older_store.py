@@ -46,7 +46,8 @@ def copy_to_older(newer: str, older: str, root: Path, revision: str) -> None:
 
 
 def _copy(source: Connection, target: Connection, newer: Table, older: Table) -> None:
-    rows = source.execute(select(*(newer.c[column.name] for column in older.c))).mappings()
+    # What no later revision has stays as new rows have it.
+    rows = source.execute(select(*(newer.c[column.name] for column in older.c if column.name in newer.c))).mappings()
     values = [dict(row) for row in rows]
     if values:
         target.execute(older.insert(), values)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 from searchcrawl import urls
@@ -231,8 +232,7 @@ class Admission:
         if traps is not None:
             traps.prepare(transaction, (link.url for link in fresh.values() if link.depth))
         decided = [
-            (key, link, self._decide(link.url, link.depth, traps.admit if traps is not None and link.depth else None))
-            for key, link in fresh.items()
+            (key, link, self._decide(link.url, link.depth, _find_limit(traps, link))) for key, link in fresh.items()
         ]
         decided = [one for one in decided if not self._count_only(*one)]
         names = {key: urls.host_and_port(link.url) for key, link, _ in decided}
@@ -248,6 +248,7 @@ class Admission:
                 rule=None if decision.allowed else decision.text,
                 found_as=link.found_as,
                 display_url=link.display,
+                lap=self._place(link) if decision.allowed else 0,
             )
             for key, link, decision in decided
         ]
@@ -256,6 +257,13 @@ class Admission:
         overlong = [row.url for row in rows if row.code == Code.MALFORMED_URL]
         for url in overlong[:_MAX_LOGGED]:
             logger.info("%d: refused, %d characters: %.200s…", Code.MALFORMED_URL, len(url), url)
+
+    def _place(self, link: WantedLink) -> int:
+        """The lap of a new URL, 0 for most; notes who named it."""
+        if self._traps is None or not link.depth:
+            return 0
+        self._traps.note_named(link.url, link.referrer_id)
+        return 0 if link.referrer_id is None else self._traps.find_lap(link.url)
 
     def _count_only(self, key: int, link: WantedLink, decision: Decision) -> bool:
         """Counts the links to a URL that is refused without a row; False for any other."""
@@ -354,6 +362,13 @@ class Admission:
             for page, target in duplicate_key_table.find_canonical_targets(transaction, list(nearer)).items():
                 following[target] = min(nearer[page], following.get(target, nearer[page]))
             nearer = following
+
+
+def _find_limit(traps: TrapWatch | None, link: WantedLink) -> Callable[[str], Decision | None] | None:
+    """What may refuse a link as one of a trap: nothing where a start list names it, less where a sitemap does."""
+    if traps is None or not link.depth:
+        return None
+    return partial(traps.admit, listed=link.referrer_id is None)
 
 
 def _collect_texts(found: FoundLinks, keys: Sequence[int]) -> LinkTexts:

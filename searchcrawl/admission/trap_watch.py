@@ -1,26 +1,34 @@
-"""Watches the URL patterns of a source for traps: how much new text their pages bring, and how many URLs they have.
+"""Watches the URL patterns of a source for traps: sets of pages that make their own pages without end (L8, L12, F5).
 
-A pattern is a set of URLs that differ only in numbers, ids and parameter values (rules.traps). If the last pages of a
-pattern brought almost no new text, the pattern is cut: its URLs that were never fetched are refused with 961 (L8, F5).
-Files in archives are no trap: there are no more of them than one archive may have.
-Links cost nothing as long as no pattern is cut or limited. The "ratio" is the new-content ratio of a page.
+A pattern is a set of URLs that differ only in numbers, ids and parameter values (rules.traps). One that grows as fast as it
+is visited is visited last, after all other URLs: that refuses nothing, and a finite set of pages ends by itself. If a
+pattern goes on growing then, if its own pages alone name what is new, and if they hold no text of their own (rules.own_text),
+it is ended after ``scope.trap_after`` more pages: its URLs that were never fetched are refused with 961, and documents of its
+pages without own text that no index has are withheld. Files in archives are no trap: there are no more of them than one
+archive may have.
 """
 
 from __future__ import annotations
 
 import logging
-import math
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
 
+from searchcrawl.admission.pattern_growth import BARE, WITH_TEXT, Span, WatchedPattern
 from searchcrawl.codes import NEVER_REQUESTED, REFUSED, Code
 from searchcrawl.items import ARCHIVE_ETAG, Claim, Document, Outcome
 from searchcrawl.rules.archives import list_archives
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.new_content import KnownLines, NewContent, PageText
-from searchcrawl.rules.traps import Level, build_counted_pattern, find_cut, find_patterns
+from searchcrawl.rules.own_text import KnownText
+from searchcrawl.rules.traps import (
+    Level,
+    Pattern,
+    build_counted_pattern,
+    find_among,
+    find_pattern,
+    find_patterns,
+    is_of_hosts,
+)
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.urls import pattern_table
 from searchcrawl.store.urls.pattern_table import StoredPattern
@@ -29,60 +37,40 @@ logger = logging.getLogger(__name__)
 
 TRAP_AFTER: Final = "scope.trap_after"
 MAX_URLS: Final = "scope.max_urls_per_pattern"
-#: A pattern is cut if the mean ratio of its last pages is below this.
-_CUT_RATIO: Final = 0.05
-#: A pattern with a mean ratio of at least this is productive: it stays when a wider pattern is cut.
-_PRODUCTIVE_RATIO: Final = 0.15
-#: If a page has at least this ratio, the next _PAGES_PER_COMPARISON - 1 pages of its pattern are compared roughly.
-_MOSTLY_NEW_RATIO: Final = 0.5
-_PAGES_PER_COMPARISON: Final = 48
-#: The ratio 1 in its stored form, a byte.
-_STORED_ONE: Final = 255
-#: The first pages of a pattern are also counted for the next wider pattern, the later ones are not. Their number is
-#: ``trap_after`` divided by this, by the level of the wider pattern. Below the level HOST it is at least _LEAST_PART.
-_LEAST_PART: Final = 5
-_PART_OF: Final = {Level.FACETS: 8, Level.BRANCH: 8, Level.HOST: 20, Level.HOSTS: 20}
-#: The first pages of a pattern are not compared: most patterns have no more. Their number is ``trap_after`` divided by
-#: this.
-_SKIPPED_PART: Final = 10
-#: A host is cut only after this many times ``trap_after`` pages; its productive patterns stay.
-_HOST_FACTOR: Final = 10
-#: A host whose mean ratio is low is suspected. Its patterns are cut after fewer pages, but not after fewer than this.
-_FEWEST_PAGES: Final = 10
+#: A span is ``trap_after`` pages divided by this.
+_SPANS: Final = 8
+#: After so many spans in which it grew, and whose pages had no text of their own, a pattern is visited last.
+_BARE_SPANS: Final = 2
+#: A pattern of whole hosts needs so many times as many pages.
+_HOST_FACTOR: Final = 2
+#: After so many pages with text of their own a pattern counts as one that has some: it stays when a wider one is ended.
+_PRODUCTIVE_PAGES: Final = 8
+#: A page with this share of own text has some, one with less has none.
+_MOSTLY_OWN: Final = 0.5
+#: URLs that are visited last wait in laps: so many of each pattern, then the next so many of each.
+_LAP: Final = 32
+#: Patterns without own text may take, all together, this share of the visits of a run, and at least so many times ``trap_after``;
+#: then each is ended after half as many pages.
+_SHARE_OF_RUN: Final = 0.2
+_LEAST_FACTOR: Final = 2
 _MAX_PATTERNS: Final = 20_000
-#: The number of patterns whose text is kept in memory, at most half a megabyte each.
-_MAX_WATCHED: Final = 128
 _MAX_COUNTS: Final = 100_000
 _MAX_WARNINGS: Final = 20
 
 
-@dataclass(slots=True)
-class _Pattern:
-    """The number of pages of a pattern, and the ratios of the last ones."""
+class _Visit(NamedTuple):
+    """A page of the group that was fetched for the first time: its patterns, and its share of own text."""
 
-    pages: int = 0
-    #: compares a page with earlier pages of the pattern; None while the pattern is not watched
-    new_content: NewContent | None = None
-    #: the ratios of the last pages, each as a byte (255 is 1), rounded up
-    shares: bytearray = field(default_factory=bytearray)
-    #: how many more pages are compared roughly before one is compared in full
-    pages_until_comparison: int = 0
-
-    @property
-    def mean(self) -> float:
-        """The mean ratio of the last pages; 1 if none is known."""
-        return self.mean_of(len(self.shares))
-
-    def mean_of(self, last: int) -> float:
-        """The mean ratio of the ``last`` pages."""
-        return sum(self.shares[-last:]) / (_STORED_ONE * last) if last else 1.0
+    url_id: int
+    patterns: list[Pattern]
+    share: float
 
 
 class TrapWatch:
     """The patterns of one source in one run; a limit of 0 is none.
 
     ``prepare``, ``admit``, ``observe`` and ``store`` are called by the writer thread, or by the one that opens it; ``note_commit`` or
-    ``note_rollback`` follows each transaction. ``refuse`` may be called by any thread, ``split_refused`` within any
+    ``note_rollback`` follows each transaction. ``refuse`` may be called by any thread, ``split_claims`` within any
     transaction that writes. ``open`` is called by the helper thread that opens the writer, ``recall``
     by ``explain`` too.
     """
@@ -90,15 +78,21 @@ class TrapWatch:
     def __init__(self, source_id: int, *, trap_after: int, max_urls_per_pattern: int, file: str = "") -> None:
         self._source_id = source_id
         self._trap_after = trap_after
+        self._step = max(1, trap_after // _SPANS)
         self._max_urls = max_urls_per_pattern
         self._file = file
-        self._known_lines = KnownLines()
-        self._patterns: dict[str, _Pattern] = {}
-        self._watched: OrderedDict[str, _Pattern] = OrderedDict()
-        self._suspected_hosts: set[str] = set()
+        self._known = KnownText()
+        self._patterns: dict[str, WatchedPattern] = {}
         self._cuts: set[str] = set()
+        self._last: set[str] = set()
         self._productive: set[str] = set()
+        # Patterns of any page with text of its own: they are spared where a whole host is visited last.
+        self._spared: set[str] = set()
+        self._visits = self._visits_at_last = 0
+        self._group: list[_Visit] = []
+        self._named: list[tuple[str, int | None]] = []
         self._pending: dict[str, StoredPattern] = {}
+        self._withholds = False
         self._counts: dict[str, int] = {}
         self._counted: set[str] = set()
         # Patterns that have reached the limit of URLs since the last commit.
@@ -107,22 +101,23 @@ class TrapWatch:
 
     @property
     def active(self) -> bool:
-        """Whether any URL may be refused."""
-        return bool(self._cuts or self._max_urls)
+        """Whether any URL may be refused, or visited last."""
+        return bool(self._cuts or self._last or self._max_urls)
 
     def open(self, transaction: Transaction, *, recount: bool = False) -> None:
-        """Loads what earlier runs found, and forgets cuts that were made with other limits.
+        """Loads what earlier runs found, and forgets what was decided with other limits.
 
         With ``recount`` the URLs of each pattern are counted again.
         """
         for key, limit in ((TRAP_AFTER, self._trap_after), (MAX_URLS, self._max_urls)):
             pattern_table.forget_cuts(transaction, self._source_id, key=key, limit=limit)
         self.recall(transaction)
+        self._withholds = bool(self._cuts)
         if recount and self._max_urls:
             self._recount(transaction)
 
     def recall(self, transaction: Transaction) -> None:
-        """Loads what earlier runs found, without writing; ignores cuts that were made with other limits."""
+        """Loads what earlier runs found, without writing; ignores what was decided with other limits."""
         if self._trap_after:
             for row in pattern_table.load(transaction, self._source_id, with_shares=True):
                 self._load_pattern(row)
@@ -132,25 +127,45 @@ class TrapWatch:
         return self.find_cut(claim.url) if _is_new(claim) else None
 
     def find_cut(self, url: str) -> Decision | None:
-        """Returns the refusal by the cut pattern that a URL belongs to; None if it belongs to none."""
-        text = find_cut(url, self._cuts, self._productive) if self._cuts else None
+        """Returns the refusal by the ended pattern that a URL belongs to; None if it belongs to none."""
+        text = find_pattern(url, self._cuts, self._productive, self._spared) if self._cuts else None
         return None if text is None else Decision(False, text, self._file, TRAP_AFTER)
 
-    def split_refused(
-        self, transaction: Transaction, claims: Sequence[Claim]
-    ) -> tuple[list[Claim], list[tuple[Claim, Decision]]]:
-        """Splits claims into those that may be requested and those that may not, each with its refusal."""
-        allowed, refused = [], []
+    def find_last(self, url: str) -> str | None:
+        """The pattern that a URL belongs to and whose URLs are visited last; None without one."""
+        return find_pattern(url, self._last, self._productive, self._spared) if self._last else None
+
+    def find_lap(self, url: str) -> int:
+        """In which lap a new URL is visited, after all others; 0: it is not visited last."""
+        text = self.find_last(url)
+        if text is None:
+            return 0
+        pattern = self._find_or_add(text)
+        pattern.queued += 1
+        return 1 + pattern.queued // _LAP
+
+    def split_claims(
+        self, transaction: Transaction, claims: Sequence[Claim], *, at_last: bool
+    ) -> tuple[list[Claim], list[tuple[Claim, Decision]], list[tuple[Claim, int]]]:
+        """Splits claims into those that may be requested, those that may not, and those of a lap.
+
+        The second have their refusals, the third their laps, unless they are claimed ``at_last``.
+        """
+        allowed: list[Claim] = []
+        refused: list[tuple[Claim, Decision]] = []
+        last: list[tuple[Claim, int]] = []
         for claim in claims:
             decision = self.refuse(claim)
             if decision is None and self._max_urls and claim.code and _is_new(claim):
                 # A URL that was refused before was not counted then.
                 decision = self._count_claim(transaction, claim.url)
-            if decision is None:
-                allowed.append(claim)
-            else:
+            if decision is not None:
                 refused.append((claim, decision))
-        return allowed, refused
+            elif not at_last and _is_new(claim) and (lap := self.find_lap(claim.url)):
+                last.append((claim, lap))
+            else:
+                allowed.append(claim)
+        return allowed, refused, last
 
     # Admission
 
@@ -160,9 +175,9 @@ class TrapWatch:
             texts = {text for text in map(build_counted_pattern, urls) if text is not None} - self._counts.keys()
             self._counts |= pattern_table.count_urls(transaction, self._source_id, sorted(texts))
 
-    def admit(self, url: str) -> Decision | None:
-        """Counts a new URL; returns why it is refused, or None."""
-        decision = self.find_cut(url)
+    def admit(self, url: str, *, listed: bool = False) -> Decision | None:
+        """Counts a new URL; returns why it is refused, or None. ``listed``: no page names it, but a sitemap or a user."""
+        decision = None if listed else self.find_cut(url)
         if decision is None and self._max_urls:
             text = build_counted_pattern(url)
             if text is not None:
@@ -172,6 +187,11 @@ class TrapWatch:
                 self._counts[text] += 1
                 self._counted.add(text)
         return decision
+
+    def note_named(self, url: str, referrer_id: int | None) -> None:
+        """Notes a URL that nobody had named before, and the row of the page that names it."""
+        if self._trap_after:
+            self._named.append((url, referrer_id))
 
     def _build_refusal(self, text: str) -> Decision:
         return Decision(False, f"max_urls_per_pattern = {self._max_urls} of {text}", self._file, MAX_URLS)
@@ -201,10 +221,11 @@ class TrapWatch:
 
     # Observing
 
-    def observe(self, items: Sequence[Document | Outcome]) -> None:
-        """Compares the pages of a group that were fetched for the first time."""
+    def observe(self, items: Sequence[Document | Outcome]) -> Collection[int]:
+        """Looks at the pages of a group that were fetched for the first time; the rows of those without text of their own."""
+        self._group = []
         if not self._trap_after:
-            return
+            return ()
         for item in items:
             if (
                 isinstance(item, Document)
@@ -212,129 +233,159 @@ class TrapWatch:
                 and item.claim.fields_digest is None
                 and not _is_in_archive(item)
             ):
-                text = f"{item.page.title}\n{item.page.all_text}"
-                self._observe_page(self._known_lines.add_page(item.claim.url, text, item.fields_digest))
+                url, page = item.claim.url, item.page
+                share = self._known.measure(url, page.title, page.text)
+                self._group.append(_Visit(item.claim.url_id, find_patterns(url), share))
+        bare = {visit.url_id for visit in self._group if visit.share < WITH_TEXT}
+        self._withholds |= bool(bare and self._cuts)
+        return bare
 
-    def _observe_page(self, page: PageText) -> None:
-        patterns = find_patterns(page.url)
-        suspected = any(name in self._suspected_hosts for level, name in patterns if level >= Level.HOST)
-        skipped = 0 if suspected else self._trap_after // _SKIPPED_PART
-        for number, (level, name) in enumerate(patterns, 1):
-            if name in self._cuts or (name in self._pending and self._pending[name].cut):
+    def take_withholding(self) -> bool:
+        """Whether documents of ended patterns may be there that are to be withheld; False once it was asked."""
+        found, self._withholds = self._withholds, False
+        return found
+
+    def _look_at_group(self) -> None:
+        """Counts what was visited and named, and decides about the patterns for which that is enough."""
+        namers = {referrer for _, referrer in self._named}
+        touched: dict[str, Level] = {}
+        for visit in self._group:
+            self._visits += 1
+            self._count_visit(visit, visit.url_id in namers, touched)
+        visits = {visit.url_id: {text for _, text in visit.patterns} for visit in self._group}
+        for url, referrer in self._named:
+            self._count_named(url, visits.get(referrer or 0, set()))
+        self._group, self._named = [], []
+        for name, level in touched.items():
+            self._decide(name, level, self._patterns[name])
+
+    def _count_visit(self, visit: _Visit, names_new: bool, touched: dict[str, Level]) -> None:
+        at_last = find_among(visit.patterns, self._last, self._productive, self._spared)
+        for level, name in visit.patterns:
+            if name in self._cuts:
                 return
+            if visit.share >= _MOSTLY_OWN and level < Level.HOST:
+                self._spare(name)
             pattern = self._find_or_add(name)
-            pattern.pages += 1
-            ratio = 0.0
-            if pattern.pages > skipped:
-                ratio = self._compare(name, pattern, page)
-                self._decide(level, name, pattern, suspected=suspected)
-            if level >= Level.HOST and ratio >= _MOSTLY_NEW_RATIO and number > 1:
-                # The page also belongs to the narrower pattern before this one, so that one brings new text.
-                self._note_productive(patterns[number - 2].text)
-            if number < len(patterns) and pattern.pages > self._limit_part(patterns[number].level):
+            if pattern.last is not None and name != at_last:
+                # A narrower pattern has text of its own: it is visited among all others.
+                continue
+            pattern.add_share(visit.share, most=self._trap_after)
+            span = pattern.last or pattern.span
+            span.pages += 1
+            span.naming += names_new
+            touched[name] = level
+            if name == at_last:
+                self._visits_at_last += visit.share < WITH_TEXT
                 return
 
-    def _limit_part(self, level: Level) -> int:
-        """How many pages of a narrower pattern are also counted for a wider one of this level."""
-        part = self._trap_after // _PART_OF[level]
-        return part if level >= Level.HOST else max(part, _LEAST_PART)
+    def _count_named(self, url: str, referrer: Collection[str]) -> None:
+        patterns = find_patterns(url)
+        at_last = find_among(patterns, self._last, self._productive, self._spared)
+        for _, name in patterns:
+            pattern = self._patterns.get(name)
+            if pattern is None or (pattern.last is not None and name != at_last):
+                continue
+            span = pattern.last or pattern.span
+            span.named += 1
+            # What patterns that grow name of each other, they make together.
+            span.outside += name not in referrer and not any(map(self._is_growing, referrer))
+            if name == at_last:
+                return
 
-    def _compare(self, name: str, pattern: _Pattern, page: PageText) -> float:
-        """The ratio of a page among the pages of the pattern."""
-        if pattern.new_content is None:
-            # The first page: later pages are compared with it.
-            new_content = NewContent()
-            new_content.measure(page)
-            self._watch(name, pattern, new_content)
-            return 1.0
-        self._watched.move_to_end(name)
-        ratio = pattern.new_content.measure(page, roughly=pattern.pages_until_comparison > 0)
-        if ratio is None:
-            pattern.pages_until_comparison -= 1
-            ratio = pattern.shares[-1] / _STORED_ONE if pattern.shares else 1.0
-        else:
-            pattern.pages_until_comparison = _PAGES_PER_COMPARISON - 1 if ratio >= _MOSTLY_NEW_RATIO else 0
-        pattern.shares.append(math.ceil(_STORED_ONE * ratio))
-        del pattern.shares[: -self._trap_after]
-        return ratio
+    def _is_growing(self, name: str) -> bool:
+        pattern = self._patterns.get(name)
+        return pattern is not None and (pattern.last is not None or pattern.grown >= _SPANS // 2)
 
-    def _decide(self, level: Level, name: str, pattern: _Pattern, *, suspected: bool) -> None:
-        """Decides after a page whether its pattern is cut, productive, or only watched further."""
-        step = max(1, self._trap_after // _PART_OF[Level.FACETS])
+    def _decide(self, name: str, level: Level, pattern: WatchedPattern) -> None:
+        """Decides after a group whether a pattern is visited last, ended, productive, or only watched further."""
+        if pattern.last is not None:
+            self._decide_at_last(name, pattern, pattern.last)
+            return
+        has_text = pattern.pages >= _PRODUCTIVE_PAGES and pattern.mean_of(self._trap_after) >= WITH_TEXT
+        if has_text and level < Level.HOST and name not in self._productive:
+            self._note(name, pattern)
+        if pattern.span.pages < self._step:
+            return
+        pattern.end_span()
+        spans = _BARE_SPANS * (_HOST_FACTOR if level >= Level.HOST else 1)
+        is_bare = pattern.grown >= spans and pattern.mean_of(spans * self._step) < BARE
+        makes_itself = level < Level.HOST and pattern.grown_by_itself >= _SPANS
+        if is_bare or makes_itself:
+            pattern.last = Span()
+            self._note(name, pattern)
+        elif pattern.grown:
+            self._note(name, pattern)
+
+    def _decide_at_last(self, name: str, pattern: WatchedPattern, span: Span) -> None:
         enough = self._trap_after
-        if level >= Level.HOST:
-            self._update_suspected_hosts(name, pattern)
-            if pattern.pages < _HOST_FACTOR * self._trap_after:
-                return
-        elif suspected:
-            enough = min(max(step, _FEWEST_PAGES), self._trap_after)
-        if len(pattern.shares) >= enough and pattern.mean_of(enough) < _CUT_RATIO:
-            self._note(name, pattern, cut=True)
-            self._watched.pop(name, None)
-            del self._patterns[name]
-        elif len(pattern.shares) >= step and pattern.mean >= _PRODUCTIVE_RATIO:
-            if name not in self._productive:
+        if self._visits_at_last > max(_LEAST_FACTOR * self._trap_after, _SHARE_OF_RUN * self._visits):
+            enough = max(1, self._trap_after // 2)
+        if span.pages < enough:
+            if pattern.pages - pattern.noted >= self._step:
                 self._note(name, pattern)
-        elif pattern.pages % step == 0:
-            self._note(name, pattern, whole=True)
+            return
+        if span.grew_by_itself and pattern.mean_of(enough) < BARE:
+            self._note(name, pattern, cut=True)
+        elif span.pages >= self._trap_after:
+            pattern.last = Span()
+            self._note(name, pattern)
 
-    def _update_suspected_hosts(self, name: str, pattern: _Pattern) -> None:
-        """Suspects a host while its mean ratio is low; its patterns are then cut after fewer pages."""
-        if len(pattern.shares) == self._trap_after and pattern.mean < _CUT_RATIO:
-            self._suspected_hosts.add(name)
-        elif pattern.mean >= _PRODUCTIVE_RATIO:
-            self._suspected_hosts.discard(name)
-
-    def _note(self, name: str, pattern: _Pattern, *, cut: bool = False, whole: bool = False) -> None:
-        new_content = pattern.new_content
+    def _note(self, name: str, pattern: WatchedPattern, *, cut: bool = False) -> None:
+        last, pattern.noted = pattern.last, pattern.pages
         self._pending[name] = StoredPattern(
             text=name,
             pages=pattern.pages,
-            new_permille=round(1000 * pattern.mean),
+            own_permille=round(1000 * pattern.mean_of(self._trap_after)),
             cut=TRAP_AFTER if cut else None,
-            cut_limit=self._trap_after if cut else None,
-            shares=bytes(pattern.shares) if whole else None,
-            runs=new_content.pack() if whole and new_content is not None else None,
+            cut_limit=self._trap_after if cut or last is not None else None,
+            shares=None if cut else bytes(pattern.shares),
+            grown=pattern.grown,
+            last_pages=None if last is None else last.pages,
+            last_naming=0 if last is None else last.naming,
+            last_named=0 if last is None else last.named,
+            last_outside=0 if last is None else last.outside,
         )
 
-    def _find_or_add(self, name: str) -> _Pattern:
+    def _spare(self, name: str) -> None:
+        if len(self._spared) < _MAX_PATTERNS:
+            self._spared.add(name)
+
+    def _find_or_add(self, name: str) -> WatchedPattern:
         pattern = self._patterns.get(name)
         if pattern is None:
             if len(self._patterns) >= _MAX_PATTERNS:
                 self._drop_rare_patterns()
-            pattern = self._patterns[name] = _Pattern()
+            pattern = self._patterns[name] = WatchedPattern()
         return pattern
 
     def _drop_rare_patterns(self) -> None:
-        met_again = {name: pattern for name, pattern in self._patterns.items() if pattern.pages > 1}
-        self._patterns = met_again if len(met_again) < _MAX_PATTERNS // 2 else dict(self._watched)
-
-    def _watch(self, name: str, pattern: _Pattern, new_content: NewContent) -> None:
-        if len(self._watched) >= _MAX_WATCHED:
-            # A productive pattern is the first that is no longer watched.
-            names = self._watched
-            self._watched.pop(
-                next((name for name in names if name in self._productive), next(iter(names)))
-            ).new_content = None
-        pattern.new_content = new_content
-        self._watched[name] = pattern
-
-    def _note_productive(self, name: str) -> None:
-        if name not in self._productive and len(self._productive) < _MAX_PATTERNS:
-            self._productive.add(name)
+        kept = {name: pattern for name, pattern in self._patterns.items() if pattern.pages > 1 or pattern.last}
+        if len(kept) >= _MAX_PATTERNS // 2:
+            kept = {name: pattern for name, pattern in kept.items() if pattern.grown or pattern.last}
+        self._patterns = kept
 
     def _load_pattern(self, row: StoredPattern) -> None:
-        """A stored pattern is one of three: cut (with today's limit), with the ratios of its last pages, or productive."""
+        if row.cut == TRAP_AFTER and row.cut_limit != self._trap_after:
+            return
+        if row.cut == TRAP_AFTER and is_of_hosts(row.text):
+            # Another run may find pages there that are none of the trap: they are visited last, and it is judged anew.
+            self._find_or_add(row.text).last = Span()
+            self._last.add(row.text)
+            return
         if row.cut == TRAP_AFTER:
-            if row.cut_limit == self._trap_after:
-                self._cuts.add(row.text)
-        elif row.shares is not None and row.runs is not None:
-            pattern = self._find_or_add(row.text)
-            pattern.pages = row.pages
-            pattern.shares[:] = row.shares
-            self._watch(row.text, pattern, NewContent(row.runs))
-        elif row.new_permille >= 1000 * _PRODUCTIVE_RATIO:
+            self._cuts.add(row.text)
+            return
+        if row.has_text:
             self._productive.add(row.text)
+        if row.shares is None:
+            return
+        pattern = self._find_or_add(row.text)
+        pattern.pages, pattern.grown = row.pages, row.grown
+        pattern.shares[:] = row.shares
+        if row.last_pages is not None and row.cut_limit == self._trap_after:
+            pattern.last = Span(row.last_pages, row.last_naming, row.last_named, row.last_outside)
+            self._last.add(row.text)
 
     # The transaction of a group
 
@@ -346,16 +397,21 @@ class TrapWatch:
         pattern_table.mark_full(transaction, self._source_id, fresh, key=MAX_URLS, limit=self._max_urls)
 
     def note_commit(self) -> None:
-        """Applies what was committed: from now on, cut patterns refuse URLs."""
+        """Applies what was committed: from now on ended patterns refuse URLs, and others are visited last."""
         for row in self._pending.values():
             if row.cut:
                 self._cuts.add(row.text)
+                self._last.discard(row.text)
                 self._productive.discard(row.text)
+                self._patterns.pop(row.text, None)
+                self._withholds = True
                 _warn_of_trap(row)
-            elif row.shares is None:
-                self._note_productive(row.text)
-            else:
-                self._productive.discard(row.text)
+                continue
+            if row.last_pages is not None and row.text not in self._last:
+                self._last.add(row.text)
+                logger.info("URL looping: %s names its own URLs as fast as it is visited: it is visited last", row.text)
+            if row.has_text:
+                self._productive.add(row.text)
         self._pending = {}
         for text in sorted(self._full - self._warned):
             self._warned.add(text)
@@ -367,6 +423,7 @@ class TrapWatch:
         self._counted = set()
         if len(self._counts) > _MAX_COUNTS:
             self._counts = {}
+        self._look_at_group()
 
     def note_rollback(self) -> None:
         """Forgets what was counted since the last commit."""
@@ -374,11 +431,12 @@ class TrapWatch:
             self._counts.pop(text, None)
         self._counted = set()
         self._full = set()
+        self._named = []
 
 
 def _is_new(claim: Claim) -> bool:
-    """Whether limits on traps apply to a row: it is no start URL, was never fetched, and has no document."""
-    return claim.depth > 0 and claim.code in NEVER_REQUESTED and not claim.is_known
+    """Whether limits on traps apply to a row: no start page or sitemap names it, it was never fetched, and has no document."""
+    return claim.depth > 0 and claim.code in NEVER_REQUESTED and not claim.is_known and claim.sitemap_id is None
 
 
 def _is_in_archive(document: Document) -> bool:
@@ -389,11 +447,9 @@ def _is_in_archive(document: Document) -> bool:
 
 def _warn_of_trap(row: StoredPattern) -> None:
     logger.warning(
-        "URL looping: %s is cut, its last %d pages brought %.1f %% new text (%s); URLs of it that were not fetched"
-        " yet are refused (%d)",
+        "URL looping: %s is ended: %s (%s); URLs of it that were not fetched yet are refused (%d)",
         row.text,
-        row.cut_limit,
-        row.new_permille / 10,
+        row.describe(),
         TRAP_AFTER,
         Code.TRAP_LIMIT,
     )

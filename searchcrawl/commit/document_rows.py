@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from searchcrawl import clock
 from searchcrawl.cache.segment import Place, StoredPage
@@ -32,7 +32,7 @@ def write_documents(
     ``group.settled`` and to its counters.
     """
     before = duplicate_key_table.load(transaction, _find_known(group))
-    stored = [_build_row(document, places) for document in group.stored]
+    stored = [_build_row(document, places, group.bare) for document in group.stored]
     document_table.store(transaction, source_id, stored)
     group.restored = former_table.restore(transaction, group.back, readable=group.readable)
     duplicate_key_table.set_keys(transaction, "canonical_key", group.canonicals)
@@ -199,7 +199,7 @@ def build_record(document: Document) -> StoredPage:
     )
 
 
-def _build_row(document: Document, places: Mapping[int, Place]) -> StoredDocument:
+def _build_row(document: Document, places: Mapping[int, Place], bare: Container[int]) -> StoredDocument:
     place = places.get(document.claim.url_id)
     return StoredDocument(
         url_id=document.claim.url_id,
@@ -222,6 +222,7 @@ def _build_row(document: Document, places: Mapping[int, Place]) -> StoredDocumen
         answered_key=build_answered_key(document),
         unavailable_ms=None if document.page is None else document.page.unavailable_ms,
         rendered=document.rendered,
+        bare=int(document.claim.url_id in bare),
         # Most pages that may not be indexed never were.
         evidence=None
         if place or not document.claim.code

@@ -36,6 +36,7 @@ class Group:
     ``submitted`` are URLs that were submitted, as they were given.
     ``back`` are rows whose documents are put back as they were before this run, ``readable`` those of them whose old
     record is there, and ``restored`` what became of them. ``proofs`` are what visits showed of the dates of sitemaps.
+    ``bare`` are new rows whose pages have no text of their own.
     """
 
     settled: list[Settled] = field(default_factory=list)
@@ -58,6 +59,7 @@ class Group:
     found: list[FoundLinks] = field(default_factory=list)
     submitted: list[str] = field(default_factory=list)
     proofs: list[Proof] = field(default_factory=list)
+    bare: set[int] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     horizon_ms: int = 0
     after_run: int = 0

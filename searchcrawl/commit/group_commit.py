@@ -26,6 +26,7 @@ from searchcrawl.commit.group import Group
 from searchcrawl.commit.link_rows import DisplayChanges, SitemapRows
 from searchcrawl.commit.review import Review
 from searchcrawl.commit.turned_pages import TurnedPages
+from searchcrawl.commit.withholding import withhold
 from searchcrawl.exceptions import DamagedRecord, SearchcrawlError, SegmentInUse
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
@@ -275,7 +276,7 @@ class GroupCommit:
         listed += normalise_submitted(decided.submitted, run.rewriting)
         self._canonicals |= any(document.canonical for document in decided.stored) or any(decided.canonicals.values())
         if self._traps is not None:
-            self._traps.observe(items)
+            decided.bare.update(self._traps.observe(items))
         places = self._append(decided.stored)
 
         def write(transaction: Transaction) -> Mapping[str, int]:
@@ -288,6 +289,8 @@ class GroupCommit:
         self._sitemaps.note_commit()
         if self._displays is not None:
             self._displays.note_commit()
+        if self._traps is not None and self._traps.take_withholding():
+            withhold(run, self._traps)
         self._listeners.on_commit(len(items))
         for part in parts:
             self._listeners.on_sitemap_part(part)

@@ -28,6 +28,8 @@ _HOSTS_A_ROUND: Final = 64
 _SENDING_SECONDS: Final = 0.1
 #: The most rows that are refused in one transaction.
 _MOST_REFUSED: Final = 500
+#: The most rows of a host that are claimed at once of those that are visited after all others: what they name goes first.
+_ROWS_AT_LAST: Final = 64
 #: How many rows are claimed at once after a refusal.
 _ROWS_AFTER_REFUSAL: Final = 64
 #: How often hosts are looked for anew while rows are looked at after an edit.
@@ -47,6 +49,8 @@ class _Scan:
     claimed: int = 0
     #: whether the window had enough rows of a host, though the table has more
     held_back: bool = False
+    #: whether it claims rows that are visited after all others, and no others
+    at_last: bool = False
 
 
 class Claiming(ClaimingThread):
@@ -84,6 +88,9 @@ class Claiming(ClaimingThread):
         self._scan: _Scan | None = None
         self._refused = 0
         self._drained: set[int] = set()
+        #: whether nothing but what is visited after all others was left once, and the last host of which it was claimed
+        self._is_at_last = False
+        self._last_host = 0
         self._scan_wanted = threading.Event()
         self._next_scan = 0.0
         self._reservations = SlotReservations(run.database, window.hosts, wake=self._wake.set)
@@ -147,8 +154,46 @@ class Claiming(ClaimingThread):
         if not self._due.is_whole:
             # Nothing is due of the hosts that were known; what became due since may be of others.
             return 0.0
-        pause = self._idle_seconds(began_idle=scan.began_idle)
+        pause = self._claim_at_last(scan)
+        if pause is None:
+            pause = self._idle_seconds(began_idle=scan.began_idle)
         return self._claim_suspect() if pause is None else pause
+
+    def _claim_at_last(self, scan: _Scan) -> float | None:
+        """Claims rows that are visited after all others (L12); returns the same as ``_round``, None where it has none.
+
+        It begins once nothing else is left and nothing is under way, and goes on while nothing else is to be claimed.
+        """
+        run = self._run
+        if run.unreviewed is not None or not (scan.began_idle or self._is_at_last):
+            return None
+        hosts = self._find_last_hosts() or self._find_last_hosts()
+        if not hosts:
+            self._is_at_last = False
+            return None
+        self._is_at_last = True
+        last = _Scan(began_idle=scan.began_idle, at_last=True)
+        self._load_names(hosts)
+        if self._claim(last, hosts):
+            self._found_nothing = False
+            self._filled()
+            return IDLE_SECONDS
+        if self._refused:
+            return 0.0
+        due_ms = run.read(lambda transaction: url_table.find_next_due_ms(transaction, run.source_id, at_last=True))
+        waits = 0.0 if due_ms is None else (due_ms - clock.now_ms()) / 1000
+        return min(max(waits, 0.001), IDLE_SECONDS) if not last.held_back else IDLE_SECONDS
+
+    def _find_last_hosts(self) -> list[int]:
+        """The next hosts with rows that are visited after all others; once none follows, the next call begins anew."""
+        run, after = self._run, self._last_host
+        found = run.read(
+            lambda transaction: host_queue.find_hosts_to_do(
+                transaction, run.source_id, after=after, limit=_HOSTS_A_ROUND, at_last=True
+            )
+        )
+        self._last_host = found[-1] if found else 0
+        return found
 
     def _begin_scan(self) -> _Scan:
         # Before it is asked: what is committed after that may bring new rows.
@@ -241,7 +286,7 @@ class Claiming(ClaimingThread):
         def claim(transaction: Transaction) -> None:
             nonlocal claims
             self._refused, self._drained = 0, set()
-            claims = self._claim_hosts(transaction, wanted, trapped=trapped)
+            claims = self._claim_hosts(transaction, wanted, trapped=trapped, at_last=scan.at_last)
 
         self._run.write(claim)
         for host in self._drained:
@@ -256,19 +301,22 @@ class Claiming(ClaimingThread):
         return total
 
     def _claim_hosts(
-        self, transaction: Transaction, wanted: Mapping[int, int], *, trapped: bool
+        self, transaction: Transaction, wanted: Mapping[int, int], *, trapped: bool, at_last: bool
     ) -> dict[int, list[Claim]]:
         claims: dict[int, list[Claim]] = {}
         room = WINDOW_ROWS - self._window.size
         for host, rows in wanted.items():
-            claims[host] = self._claim_host(transaction, host, min(rows, room), trapped=trapped)
+            most = min(rows, room, _ROWS_AT_LAST) if at_last else min(rows, room)
+            claims[host] = self._claim_host(transaction, host, most, trapped=trapped, at_last=at_last)
             room -= len(claims[host])
             if room <= 0:
                 break
         return claims
 
-    def _claim_host(self, transaction: Transaction, host: int, rows: int, *, trapped: bool) -> list[Claim]:
-        """Claims rows; those that a trap pattern refuses are settled at once (L8)."""
+    def _claim_host(
+        self, transaction: Transaction, host: int, rows: int, *, trapped: bool, at_last: bool
+    ) -> list[Claim]:
+        """Claims rows; those that an ended pattern refuses are settled at once, others put off to be visited last (L8, L12)."""
         run, accepted, most = self._run, list[Claim](), rows
         while len(accepted) < rows and self._refused < _MOST_REFUSED:
             limit = most - len(accepted)
@@ -281,17 +329,19 @@ class Claiming(ClaimingThread):
                 horizon_ms=self._horizon_ms(),
                 forced=bool(run.forced),
                 unreviewed=run.unreviewed,
+                at_last=at_last,
             )
-            if len(found) < limit:
+            if len(found) < limit and not at_last:
                 self._drained.add(host)
             if not trapped:
                 return found
-            passed, refused = self._traps.split_refused(transaction, found)
+            passed, refused, last = self._traps.split_claims(transaction, found, at_last=at_last)
             accepted += passed
-            if not refused:
+            if not refused and not last:
                 break
             url_table.settle(transaction, [_build_refusal(claim, decision) for claim, decision in refused])
-            self._refused += len(refused)
+            url_table.set_laps(transaction, {claim.url_id: lap for claim, lap in last})
+            self._refused += len(refused) + len(last)
             # More refusals are likely to follow.
             most = max(rows, _ROWS_AFTER_REFUSAL)
         url_table.release(transaction, [claim.url_id for claim in accepted[rows:]])

@@ -21,6 +21,7 @@ from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_l
 from searchcrawl.rules.rendering import Need, build_key
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 from searchcrawl.rules.targets import list_exclusions
+from searchcrawl.rules.traps import find_patterns
 from searchcrawl.sources.config import Origin, Source
 from searchcrawl.sources.effective import BUILT_IN, list_layers
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
@@ -33,7 +34,8 @@ from searchcrawl.store.hosts import host_table
 from searchcrawl.store.hosts.host_table import HostBlock
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
-from searchcrawl.store.urls import redirect_chain, render_table, unfollowed_table, url_queries
+from searchcrawl.store.urls import pattern_table, redirect_chain, render_table, unfollowed_table, url_queries
+from searchcrawl.store.urls.pattern_table import StoredPattern
 from searchcrawl.store.urls.redirect_chain import RedirectingUrl
 from searchcrawl.store.urls.render_table import Gains
 from searchcrawl.store.urls.unfollowed_table import Nofollow, UnfollowedLink
@@ -101,7 +103,7 @@ class Context:
     whose pages came from it, ``unfollowed`` the links to it that may not be followed, of which no other is known if
     ``unfollowed_cut`` is false; all three where it was never seen by itself, or nothing names it any more. ``canonical_chain`` are the rows that it, and
     they in turn, name as canonical. ``anchors`` are the texts of links that are indexed with it. ``gains`` are what rendering
-    brought for pages like it, each with what their plain answers said.
+    brought for pages like it, each with what their plain answers said. ``patterns`` are those of it that are ended, or visited last.
     """
 
     inputs: SourceInputs
@@ -122,6 +124,7 @@ class Context:
     canonical_chain: Sequence[CanonicalTarget] = ()
     anchors: Sequence[str] = ()
     gains: Sequence[tuple[str, Gains]] = ()
+    patterns: Sequence[StoredPattern] = ()
 
     @property
     def source(self) -> Source:
@@ -290,6 +293,9 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         block=host_table.find_block(transaction, urls.host_and_port(url), clock.now_ms()),
         canonical_chain=_follow_canonicals(transaction, source_id, facts),
         gains=_find_gains(transaction, source, source_id, url),
+        patterns=[]
+        if source_id is None
+        else pattern_table.find(transaction, source_id, [text for _, text in find_patterns(url)]),
         anchors=[] if facts is None else anchor_table.load_of(transaction, facts.listed.url_id),
         **_find_leads(transaction, source, source_id, url)
         if source_id is not None and (facts is None or facts.is_orphan)

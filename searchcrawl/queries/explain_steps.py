@@ -53,6 +53,7 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
         yield Step("rewrite", "discarded", detail, context.discarded.row_rule)
         return
     yield from _describe_boundary(context)
+    yield from _describe_patterns(context)
     yield _describe_discovery(context)
     yield _describe_robots(context)
     if context.block is not None:
@@ -127,6 +128,18 @@ def _describe_identity(context: Context, asked: str) -> Step:
     if context.listed is not None and context.listed.found_as is not None:
         detail += f"; found as {context.listed.found_as}, and rewritten"
     return Step("identity", "ok", f"{detail}; source {context.source.name}")
+
+
+def _describe_patterns(context: Context) -> Iterator[Step]:
+    """What the patterns of the URL were judged by that grow by themselves (L8, L12)."""
+    for pattern in context.patterns:
+        if pattern.cut is None:
+            yield Step("trap", "visited last", f"{pattern.text}: {pattern.describe()}")
+        elif pattern.pages:
+            key = f"{pattern.cut} = {pattern.cut_limit}"
+            yield Step(
+                "trap", "ended", f"{pattern.text}: {pattern.describe()} ({key})", f"{pattern.cut}: {pattern.text}"
+            )
 
 
 def _describe_boundary(context: Context) -> Iterator[Step]:

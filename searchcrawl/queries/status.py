@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from searchcrawl import clock, urls
@@ -27,11 +28,12 @@ from searchcrawl.counters import (
 from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.job_status import describe_job, warn_of_job
 from searchcrawl.rules.failures import MOST_STOPS
+from searchcrawl.rules.traps import build_url_rule, find_pattern, is_of_hosts
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
 from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import resend_table
-from searchcrawl.store.documents import document_table
+from searchcrawl.store.documents import bare_table, document_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
@@ -42,7 +44,7 @@ from searchcrawl.store.urls.pattern_table import StoredPattern
 from searchcrawl.store.urls.url_classes import UrlClass
 from searchcrawl.wording import counted
 
-#: The most cut patterns of URLs that are named.
+#: The most patterns of URLs that are named.
 _MOST_PATTERNS: Final = 500
 #: URLs that are named in one warning.
 _MOST_SHOWN: Final = 3
@@ -121,7 +123,11 @@ def _read_status(
             *_warn_of_documents(source.name, totals["quarantined"], find_over(transaction, source_id), refused, lost),
             *_warn_of_urls(source.name, warned, run.counts),
             *_warn_of_set_aside(source.name, warned.get(Code.SET_ASIDE, 0), aside),
-            *_warn_of_patterns(pattern_table.find_cut(transaction, source_id)),
+            *_warn_of_patterns(
+                source,
+                pattern_table.load(transaction, source_id),
+                bare_table.list_indexed(transaction, source_id),
+            ),
             *(_build_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
         ],
     }
@@ -303,19 +309,47 @@ def _warn_of_set_aside(name: str, count: int, first: Sequence[str]) -> Iterator[
         )
 
 
-def _warn_of_patterns(cut: Sequence[StoredPattern]) -> Iterator[dict[str, str]]:
-    """Names each pattern of URLs that is cut (F5)."""
-    for row in cut[:_MOST_PATTERNS]:
+def _warn_of_patterns(
+    source: Source, patterns: Sequence[StoredPattern], bare: Iterable[str]
+) -> Iterator[dict[str, str]]:
+    """Names each pattern of URLs that is ended, or goes on by itself, and what to do about it (F5, L12)."""
+    ended = [row for row in patterns if row.cut is not None]
+    for row in ended[:_MOST_PATTERNS]:
         key = f"{row.cut} = {row.cut_limit}"
-        why = "it has as many URLs as allowed"
-        if row.pages:
-            why = f"its last pages brought {row.new_permille / 10:.1f} % new text"
+        why = "it has as many URLs as allowed" if not row.pages else row.describe()
         yield _build_warning(
-            "trap", f"URL looping: {row.text} is cut ({key}): {why}; others of it are refused with 961"
+            "trap", f"URL looping: {row.text} is ended ({key}): {why}; others of it are refused with 961"
         )
-    if len(cut) > _MOST_PATTERNS:
-        more = counted(len(cut) - _MOST_PATTERNS, "more pattern is", "more patterns are")
-        yield _build_warning("trap", f"URL looping: {more} cut")
+    if len(ended) > _MOST_PATTERNS:
+        more = counted(len(ended) - _MOST_PATTERNS, "more pattern is", "more patterns are")
+        yield _build_warning("trap", f"URL looping: {more} ended")
+    traps = {row.text for row in ended if row.pages and not is_of_hosts(row.text)}
+    productive = {row.text for row in patterns if row.has_text}
+    yield from _warn_of_indexed_traps(traps, productive, bare if traps else ())
+    going_on = [row for row in patterns if row.cut is None and row.goes_on]
+    for row in going_on[:_MOST_PATTERNS]:
+        yield _build_warning(
+            "endless",
+            f"URL looping: {row.text} goes on by itself, with text of its own: {row.describe()}; its URLs are visited last, "
+            f"and scope.max_urls or fetch.max_minutes in {source.file} ends such a crawl, scope.exclude_urls leaves them out",
+        )
+
+
+def _warn_of_indexed_traps(
+    ended: Collection[str], productive: Collection[str], bare: Iterable[str]
+) -> Iterator[dict[str, str]]:
+    """Says which documents of ended patterns the index has, and the command that takes them out."""
+    found: Counter[str] = Counter()
+    for url in bare:
+        text = find_pattern(url, ended, productive)
+        if text is not None:
+            found[text] += 1
+    for text, number in found.most_common(_MOST_PATTERNS):
+        yield _build_warning(
+            "trap_documents",
+            f"the index has {counted(number, 'document', 'documents')} of {text} without text of their own, from before it was "
+            f"ended; what takes all documents of the pattern out: searchcrawl forget --pattern '{build_url_rule(text)}'",
+        )
 
 
 def _build_warning(code: str, message: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ They are computed once for each page, and for links only if a pattern is cut or 
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from enum import IntEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -29,6 +29,10 @@ _NUMBER: Final = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])[0-9]+")
 _JOINED: Final = re.compile(r"\{n\}(?:[-_.,:~+]\{n\})+")
 _ADDRESS: Final = re.compile(r"[0-9.]+")
 _HAS_DIGIT: Final = re.compile("[0-9]")
+_OF_HOSTS: Final = re.compile(r"[^/?]+//[^/?]+/\*\*")
+#: What stands for what in the text of a pattern, as a regular expression.
+_PLACEHOLDERS: Final = re.compile(r"(\{n\}|\*\*?)")
+_RULE_OF: Final = {_VARIABLE: "[^/?&=]+", "*": "[^/?]*", "**": ".*"}
 _FEWEST_LABELS: Final = 3
 
 
@@ -85,19 +89,49 @@ def find_patterns(url: str) -> list[Pattern]:
     return found
 
 
-def find_cut(url: str, cuts: Container[str], productive: Container[str]) -> str | None:
-    """The pattern of ``cuts`` that ``url`` belongs to; None if a narrower pattern of it is ``productive``.
+def find_pattern(
+    url: str, among: Container[str], productive: Container[str], spared: Container[str] = ()
+) -> str | None:
+    """The narrowest pattern of ``among`` that ``url`` belongs to; None if a narrower one of it is ``productive``.
 
-    It is None as well for a file in an archive: there are no more of them than one may have.
+    It is None as well for a pattern of whole hosts where a narrower one is ``spared``, and for a file in an archive: there
+    are no more of them than one may have.
     """
-    if list_archives(url):
-        return None
-    for _, text in find_patterns(url):
-        if text in cuts:
-            return text
+    return None if list_archives(url) else find_among(find_patterns(url), among, productive, spared)
+
+
+def find_among(
+    patterns: Iterable[Pattern], among: Container[str], productive: Container[str], spared: Container[str]
+) -> str | None:
+    """The same for the ``patterns`` of a URL, narrowest first."""
+    is_spared = False
+    for level, text in patterns:
+        if text in among:
+            return None if is_spared and level >= Level.HOST else text
         if text in productive:
             return None
+        is_spared = is_spared or text in spared
     return None
+
+
+def is_of_hosts(pattern: str) -> bool:
+    """Whether a pattern, given by its text, is that of all URLs of a host, or of the hosts below a domain."""
+    return _OF_HOSTS.fullmatch(pattern) is not None
+
+
+def build_url_rule(pattern: str) -> str:
+    """A rule as in ``scope.exclude_urls`` that matches the URLs of a pattern, given by its text."""
+    path, mark, query = pattern.partition("?")
+    rule = f"re:^{_write_rule(path)}"
+    if not mark:
+        return f"{rule}$"
+    if query == "*":
+        return f"{rule}[?]"
+    return f"{rule}[?](?:(?:{'|'.join(map(_write_rule, query.split('&')))})(?:=[^&]*)?&?)+$"
+
+
+def _write_rule(text: str) -> str:
+    return "".join(_RULE_OF.get(part, re.escape(part)) for part in _PLACEHOLDERS.split(text))
 
 
 def build_counted_pattern(url: str) -> str | None:

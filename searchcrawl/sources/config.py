@@ -142,7 +142,7 @@ class Scope(Table):
     trap_after: Count = Field(
         200,
         json_schema_extra={"unit": "pages"},
-        description="A pattern of URLs is cut if its last so many pages brought under 5 % new text (961); 0 turns it off.",
+        description="A pattern of URLs that names its own URLs as fast as it is visited is visited last, and ended after so many more pages if it goes on so and its pages have no text of their own (961); 0 turns it off.",
     )
 
     @model_validator(mode="after")

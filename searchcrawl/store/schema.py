@@ -91,12 +91,15 @@ urls = Table(
     # The sitemap that lists the URL, and its lastmod there.
     Column("sitemap_id", Integer),
     Column("lastmod_ms", BigInteger),
+    # The lap in which a URL of a pattern that grows by itself is visited, after all others; 0: among all others.
+    Column("lap", Integer, nullable=False, server_default="0"),
     UniqueConstraint("source_id", "key"),
     # SQLite counts rows in an index alone only if the index has the columns of its condition too.
     Index(
         "ix_urls_todo",
         "source_id",
         "host_id",
+        "lap",
         "depth",
         "id",
         "fetch_state",
@@ -162,16 +165,17 @@ patterns = Table(
     Column("pattern", Text, nullable=False),
     # Admitted URLs; counted only where scope.max_urls_per_pattern is set.
     Column("urls", Integer, nullable=False, server_default="0"),
-    # Pages that came, and the mean share of new text in the last ones, in 1/1000.
+    # As in pattern_table.StoredPattern.
     Column("pages", Integer, nullable=False, server_default="0"),
-    Column("new_permille", Integer, nullable=False, server_default="0"),
-    # The key of [scope] that cut the pattern, and its value then; null: it is not cut.
+    Column("own_permille", Integer, nullable=False, server_default="0"),
     Column("cut", Text),
     Column("cut_limit", Integer),
-    # The share of new text of each of the last pages, a byte each; hashes of the runs of words that these pages had,
-    # a run being some words in a row (rules.new_content).
     Column("shares", LargeBinary),
-    Column("runs", LargeBinary),
+    Column("grown", Integer, nullable=False, server_default="0"),
+    Column("last_pages", Integer),
+    Column("last_naming", Integer, nullable=False, server_default="0"),
+    Column("last_named", Integer, nullable=False, server_default="0"),
+    Column("last_outside", Integer, nullable=False, server_default="0"),
     UniqueConstraint("source_id", "key"),
 )
 
@@ -246,6 +250,8 @@ documents = Table(
     Column("quarantine_run", Integer),
     Column("rejected_run", Integer),
     Column("removed_run", Integer),
+    # 1: its page had no text of its own when it was fetched first (rules.own_text).
+    Column("bare", SmallInteger, nullable=False, server_default="0"),
     # Survivors by content; without copies and lost documents, whose number must not slow down look-ups.
     Index(
         "ix_documents_copies",
@@ -288,6 +294,7 @@ documents = Table(
     Index("ix_documents_removed", "removed_run", sqlite_where=text("removed_run IS NOT NULL")),
     Index("ix_documents_canonical_key", "source_id", "canonical_key", sqlite_where=text("canonical_key IS NOT NULL")),
     Index("ix_documents_display_key", "source_id", "display_key", sqlite_where=text("display_key IS NOT NULL")),
+    Index("ix_documents_bare", "source_id", "url_id", sqlite_where=text("bare = 1")),
     Index("ix_documents_answered_key", "source_id", "answered_key", sqlite_where=text("answered_key IS NOT NULL")),
 )
 

@@ -17,7 +17,7 @@ from searchcrawl.items import Page
 from searchcrawl.rules.anchors import MOST_TEXTS, WordCounts, select_texts
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.near_copies import PLACES, NearGroups, count_equal_places, sign
-from searchcrawl.rules.new_content import KnownLines, NewContent
+from searchcrawl.rules.own_text import KnownText
 from searchcrawl.rules.page_words import split_words, words_of
 from searchcrawl.rules.site_blocks import count_blocks, cut_blocks, pack_blocks, select_blocks, unpack_blocks
 from searchcrawl.rules.turned_pages import PageWords, Sketch
@@ -96,7 +96,7 @@ def page_text(given: bytes) -> None:
 @declare(*_WORDS, most=BODY)
 def compared(given: bytes) -> None:
     text = given.decode("utf-8", "replace")
-    NewContent().measure(KnownLines().add_page(URL, text, b""))
+    KnownText().measure(URL, text[:200], text)
     sketch = Sketch.of(PageWords.of(URL, text, text))
     assert Sketch.unpack(sketch.pack()) == sketch
     page = Page(title=text[:200], text=text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -16,14 +17,21 @@ from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.host_rules import HostBlock
 from searchcrawl.rules.identity import DEFAULT_NAMES, Identity
 from searchcrawl.rules.index_filter import FetchedFacts, IndexFilter
-from searchcrawl.rules.new_content import KnownLines, NewContent
 from searchcrawl.rules.own_origins import OwnOrigins
+from searchcrawl.rules.own_text import KnownText
 from searchcrawl.rules.page_words import split_url
 from searchcrawl.rules.redirects import read_target, write_target
 from searchcrawl.rules.rendering import Need
 from searchcrawl.rules.rewriting import PatternRewriter, Rewriting
 from searchcrawl.rules.targets import TargetRules
-from searchcrawl.rules.traps import build_counted_pattern, build_values_pattern, find_cut, find_patterns
+from searchcrawl.rules.traps import (
+    build_counted_pattern,
+    build_url_rule,
+    build_values_pattern,
+    find_pattern,
+    find_patterns,
+    is_of_hosts,
+)
 from searchcrawl.soft404.signature import probe_url
 from searchcrawl.store.hosts.name_table import is_shared, read_row
 from searchcrawl.terminal import to_one_line
@@ -141,7 +149,8 @@ def pattern(given: bytes) -> None:
     found = find_patterns(url)
     assert build_values_pattern(url) in {None, found[0].text}
     assert build_counted_pattern(url) in {None, build_values_pattern(url)}
-    find_cut(url, {"http://none.test/"}, set())
+    find_pattern(url, {"http://none.test/"}, set())
+    is_of_hosts(found[-1].text)
     rendering.build_key(url, Need.NONE)
     rendering.is_sampled(url, 1)
 
@@ -229,8 +238,15 @@ def login_page(given: bytes) -> None:
 
 
 @declare(*PARTS, raises=(InvalidUrl,))
-def new_content(given: bytes) -> None:
-    NewContent().measure(KnownLines().add_page(_read(given), given.decode("utf-8", "replace"), b""))
+def own_text(given: bytes) -> None:
+    KnownText().measure(_read(given), "", given.decode("utf-8", "replace"))
+
+
+@declare(*PARTS, "{n}", "*", "**", raises=(InvalidUrl,))
+def pattern_rule(given: bytes) -> None:
+    url = _read(given)
+    for _, text in find_patterns(url):
+        assert re.search(build_url_rule(text).removeprefix("re:"), url)
 
 
 @declare("a", ".", "-", "_", "A", " ", "1.2.3.4", "::1", "fe80::1%", ":", "%", "\0", "\n", "é", "{n}", most=BODY)

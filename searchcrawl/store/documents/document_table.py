@@ -100,6 +100,8 @@ class StoredDocument:
     unavailable_ms: int | None = None
     rendered: str | None = None
     evidence: str | None = None
+    #: 1: its page had no text of its own when it was fetched first
+    bare: int = 0
 
 
 def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocument]) -> None:

@@ -15,9 +15,9 @@ from searchcrawl.store.urls.url_table import DUE_BY_TIME, TODO
 _CLAIMED: Final = is_one_of("urls.fetch_state", CLAIMED)
 
 
-def _build_todo_query() -> Select[int]:
+def _build_todo_query(*, at_last: bool) -> Select[int]:
     """The recursion goes from one host to the next in the index."""
-    here = urls.c.source_id == bindparam("source")
+    here = (urls.c.source_id == bindparam("source")) & (urls.c.lap > 0 if at_last else urls.c.lap == 0)
     nearest = select(func.min(urls.c.host_id).label("id")).where(TODO, here)
     hosts = nearest.where(urls.c.host_id > bindparam("after")).cte("hosts", recursive=True)
     following = nearest.where(urls.c.host_id > hosts.c.id).scalar_subquery()
@@ -25,13 +25,18 @@ def _build_todo_query() -> Select[int]:
     return select(hosts.c.id).where(hosts.c.id.is_not(None)).limit(bindparam("most"))
 
 
-_HOSTS_TODO: Final = _build_todo_query()
+_HOSTS_TODO: Final = {at_last: _build_todo_query(at_last=at_last) for at_last in (False, True)}
 
 
-def find_hosts_to_do(transaction: Transaction, source_id: int, *, after: int, limit: int) -> list[int]:
-    """Ids of hosts above ``after`` that have rows to do, rising, at most ``limit``; an index look-up each."""
+def find_hosts_to_do(
+    transaction: Transaction, source_id: int, *, after: int, limit: int, at_last: bool = False
+) -> list[int]:
+    """Ids of hosts above ``after`` that have rows to do, rising, at most ``limit``; an index look-up each.
+
+    ``at_last``: hosts with rows that are visited after all others; else those with rows that are not.
+    """
     place = {"source": source_id, "after": after, "most": limit}
-    return list(transaction.execute(_HOSTS_TODO, place).scalars())
+    return list(transaction.execute(_HOSTS_TODO[at_last], place).scalars())
 
 
 class DuePlace(NamedTuple):

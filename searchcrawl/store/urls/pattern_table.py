@@ -1,4 +1,4 @@
-"""The patterns of URLs: how many URLs they have, how much new text their pages brought, and which are cut (L8)."""
+"""The patterns of URLs: how many URLs they have, how they grow, what text their pages have, and which are ended (L8, L12)."""
 
 from __future__ import annotations
 
@@ -20,75 +20,112 @@ _URLS_AT_ONCE: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPattern:
-    """A pattern; ``cut`` is the key of ``[scope]`` that cut it, and ``cut_limit`` the value of the key then.
-
-    ``new_permille`` is the mean new-content ratio of its last pages, in thousandths. The next run continues with
-    ``shares`` (the ratio of each of these pages, a byte each) and ``runs`` (hashes of the runs of words that they had).
-    """
+    """A pattern, as the next run goes on with it."""
 
     text: str
+    #: pages that came
     pages: int = 0
-    new_permille: int = 0
+    #: the mean share of own text of its last pages, in thousandths
+    own_permille: int = 0
+    #: the key of ``[scope]`` that ended it; None: it goes on
     cut: str | None = None
+    #: the value of that key, or of ``scope.trap_after`` where it is visited last
     cut_limit: int | None = None
+    #: the share of each of the last pages, a byte each (255 is 1)
     shares: bytes | None = None
-    runs: bytes | None = None
+    #: in so many spans in a row it grew as fast as it was visited
+    grown: int = 0
+    #: pages of it that came since it is visited last, or since that was looked at; None: it is visited among all others
+    last_pages: int | None = None
+    #: those of these pages that named a new URL
+    last_naming: int = 0
+    #: new URLs of it that were named meanwhile, and those of them that pages outside named
+    last_named: int = 0
+    last_outside: int = 0
+
+    @property
+    def has_text(self) -> bool:
+        """Whether its pages have text of their own: it stays where a wider pattern is ended."""
+        return self.pages >= _PRODUCTIVE_PAGES and self.own_permille >= _WITH_TEXT_PERMILLE
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is visited last, and grew as fast as it was visited."""
+        return self.last_pages is not None and self.grown > 0 and self.last_named >= self.last_pages > 0
+
+    def describe(self) -> str:
+        """What it was judged by, as part of a sentence."""
+        own = f"{self.own_permille / 10:.1f} % of what its last pages brought is text of their own"
+        if self.last_pages is None:
+            return own
+        return (
+            f"visited last, {self.last_pages} of its pages named {self.last_named} new URLs of it, other pages "
+            f"{self.last_outside}; {own}"
+        )
+
+
+#: After so many pages a pattern counts as one whose pages have text of their own, with such a mean share of it.
+_PRODUCTIVE_PAGES: Final = 8
+_WITH_TEXT_PERMILLE: Final = 150
+_COLUMNS: Final = (
+    "pages", "own_permille", "cut", "cut_limit", "shares", "grown", "last_pages", "last_naming", "last_named", "last_outside",
+)  # fmt: skip
 
 
 def store(transaction: Transaction, source_id: int, rows: Sequence[StoredPattern]) -> None:
     """Writes patterns without their numbers of URLs."""
     if not rows:
         return
-    columns = ("pages", "new_permille", "cut", "cut_limit", "shares", "runs")
     values = [
         {"source_id": source_id, "key": _hash_text(row.text), "pattern": row.text}
-        | {column: getattr(row, column) for column in columns}
+        | {column: getattr(row, column) for column in _COLUMNS}
         for row in rows
     ]
     statement = dialect_of(transaction).upsert(
-        patterns, ["source_id", "key"], lambda new: {column: new[column] for column in columns}
+        patterns, ["source_id", "key"], lambda new: {column: new[column] for column in _COLUMNS}
     )
     transaction.execute(statement, values)
 
 
 def load(transaction: Transaction, source_id: int, *, with_shares: bool = False) -> list[StoredPattern]:
-    """The patterns with pages that were compared, or that are cut, in the order in which they were found.
+    """The patterns with pages that were looked at, or that are ended, in the order in which they were found.
 
-    Without ``with_shares`` their ``shares`` and ``runs`` are left out.
+    Without ``with_shares`` their ``shares`` are left out.
     """
-    columns = [patterns.c.pattern, patterns.c.pages, patterns.c.new_permille, patterns.c.cut, patterns.c.cut_limit]
-    if with_shares:
-        columns += [patterns.c.shares, patterns.c.runs]
+    names = [name for name in _COLUMNS if with_shares or name != "shares"]
     query = (
-        select(*columns)
+        select(patterns.c.pattern, *(patterns.c[name] for name in names))
         .where(patterns.c.source_id == source_id, or_(patterns.c.pages > 0, patterns.c.cut.is_not(None)))
         .order_by(patterns.c.id)
     )
     return [
-        StoredPattern(
-            text=row.pattern,
-            pages=row.pages,
-            new_permille=row.new_permille,
-            cut=row.cut,
-            cut_limit=row.cut_limit,
-            shares=row.shares if with_shares else None,
-            runs=row.runs if with_shares else None,
-        )
+        StoredPattern(text=row.pattern, **{name: getattr(row, name) for name in names})
         for row in transaction.execute(query)
     ]
 
 
-def find_cut(transaction: Transaction, source_id: int) -> list[StoredPattern]:
-    """The patterns that are cut, in the order in which they were found."""
-    return [row for row in load(transaction, source_id) if row.cut is not None]
+def find(transaction: Transaction, source_id: int, texts: Sequence[str]) -> list[StoredPattern]:
+    """The patterns with these texts that are ended, or visited last."""
+    keys = [_hash_text(text) for text in texts]
+    names = [name for name in _COLUMNS if name != "shares"]
+    query = select(patterns.c.pattern, *(patterns.c[name] for name in names)).where(
+        patterns.c.source_id == source_id,
+        dialect_of(transaction).is_among(patterns.c.key, keys),
+        or_(patterns.c.cut.is_not(None), patterns.c.last_pages.is_not(None)),
+    )
+    return [
+        StoredPattern(text=row.pattern, **{name: getattr(row, name) for name in names})
+        for row in transaction.execute(query)
+    ]
 
 
 def forget_cuts(transaction: Transaction, source_id: int, *, key: str, limit: int) -> None:
-    """Forgets the cuts that ``key`` made with another value than ``limit``, and all that is known of their pages."""
+    """Forgets what ``key`` ended with another value than ``limit``, and all that is known of such pages."""
+    nothing = {"pages": 0, "own_permille": 0, "grown": 0, "last_naming": 0, "last_named": 0, "last_outside": 0}
     transaction.execute(
         update(patterns)
         .where(patterns.c.source_id == source_id, patterns.c.cut == key, patterns.c.cut_limit != limit)
-        .values(cut=None, cut_limit=None, pages=0, new_permille=0, shares=None, runs=None)
+        .values(cut=None, cut_limit=None, shares=None, last_pages=None, **nothing)
     )
 
 
@@ -117,7 +154,7 @@ def set_counts(transaction: Transaction, source_id: int, numbers: Mapping[str, i
 
 
 def mark_full(transaction: Transaction, source_id: int, texts: Collection[str], *, key: str, limit: int) -> None:
-    """Marks patterns as cut that have all the URLs that ``key`` allows; patterns cut by another key stay."""
+    """Marks patterns as ended that have all the URLs that ``key`` allows; patterns ended by another key stay."""
     if texts:
         transaction.execute(
             dialect_of(transaction).upsert(

@@ -45,7 +45,7 @@ class KnownUrl(NamedTuple):
 class NewUrl:
     """A row to be added; with a ``code`` other than 0 it is settled at once, with its ``rule`` and ``error``.
 
-    ``found_as`` and ``display_url`` come from a rewriter (``items.Link``).
+    ``found_as`` and ``display_url`` come from a rewriter (``items.Link``). With a ``lap`` it is visited after all others.
     """
 
     key: int
@@ -58,6 +58,7 @@ class NewUrl:
     error: str | None = None
     found_as: str | None = None
     display_url: str | None = None
+    lap: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,7 @@ def add(transaction: Transaction, source_id: int, rows: Sequence[NewUrl], seen_m
             "error": row.error,
             "found_as": row.found_as,
             "display_url": row.display_url,
+            "lap": row.lap,
             "due_ms": None if row.code else 0,
             "first_seen_ms": seen_ms,
             "run_id": run_id if row.code else None,
@@ -182,10 +184,12 @@ _CLAIMS: Final = select(*_CLAIM_COLUMNS).select_from(urls.outerjoin(documents, d
 _HERE: Final = and_(urls.c.source_id == bindparam("source"), urls.c.host_id == bindparam("host"))
 _OF_HOST: Final = _CLAIMS.where(_HERE).limit(bindparam("most"))
 _WAITS: Final = urls.c.due_ms.between(bindparam("next_ms"), bindparam("last_ms"))
-_CLAIM_TODO: Final = _OF_HOST.where(TODO, ~_WAITS).order_by(urls.c.depth, urls.c.id)
+_CLAIM_TODO: Final = _OF_HOST.where(TODO, urls.c.lap == 0, ~_WAITS).order_by(urls.c.depth, urls.c.id)
+_CLAIM_AT_LAST: Final = _OF_HOST.where(TODO, urls.c.lap > 0, ~_WAITS).order_by(urls.c.lap, urls.c.depth, urls.c.id)
 _CLAIM_DUE: Final = _OF_HOST.where(DUE, urls.c.due_ms <= bindparam("horizon")).order_by(urls.c.due_ms)
 _IS_REVIEWED: Final = or_(unindexed(urls.c.id) <= bindparam("reviewed"), unindexed(urls.c.id) > bindparam("last_known"))
 _CLAIM_REVIEWED: Final = (_CLAIM_TODO.where(_IS_REVIEWED), _CLAIM_DUE.where(_IS_REVIEWED))
+_CLAIM_AT_LAST_REVIEWED: Final = _CLAIM_AT_LAST.where(_IS_REVIEWED)
 
 
 def claim(
@@ -198,10 +202,11 @@ def claim(
     horizon_ms: int,
     forced: bool,
     unreviewed: tuple[int, int] | None = None,
+    at_last: bool = False,
 ) -> list[Claim]:
     """Claims up to ``limit`` rows of a host: first rows to do, by rising depth, then rows that are due again.
 
-    ``forced`` claims have no validators and no body digest: everything is processed again. None of the rows above the first
+    ``at_last``: those that are visited after all others, by lap and depth. ``forced`` claims have no validators and no body digest: everything is processed again. None of the rows above the first
     id of ``unreviewed`` up to the second is claimed.
     """
     host = {"source": source_id, "host": host_id}
@@ -209,8 +214,10 @@ def claim(
     if unreviewed is not None:
         host |= {"reviewed": unreviewed[0], "last_known": unreviewed[1]}
     waiting = {"next_ms": now_ms + 1, "last_ms": now_ms + _LONGEST_WAIT_MS}
+    if at_last:
+        of_todo = _CLAIM_AT_LAST if unreviewed is None else _CLAIM_AT_LAST_REVIEWED
     rows = _select(transaction, of_todo, {**host, **waiting, "most": limit})
-    if len(rows) < limit:
+    if len(rows) < limit and not at_last:
         rows += _select(transaction, of_due, {**host, "horizon": horizon_ms, "most": limit - len(rows)})
     _set_fetch_state(transaction, [row.id for row in rows], FetchState.FETCHING)
     return [_build_claim(row, forced=forced, now_ms=now_ms) for row in rows]
@@ -289,10 +296,19 @@ def release(transaction: Transaction, url_ids: Sequence[int]) -> None:
         transaction.execute(update(urls).where(urls.c.id.in_(part)).values(fetch_state=state))
 
 
-def find_next_due_ms(transaction: Transaction, source_id: int) -> int | None:
-    """When the first row that is to do becomes due; None without such rows."""
+def set_laps(transaction: Transaction, laps: Mapping[int, int]) -> None:
+    """Puts claimed rows back, to be visited after all others in the laps given."""
+    if laps:
+        statement = update(urls).where(urls.c.id == bindparam("row_id"))
+        statement = statement.values(fetch_state=int(FetchState.TODO), lap=bindparam("new_lap"))
+        write_rows(transaction, statement, [{"row_id": row, "new_lap": lap} for row, lap in laps.items()])
+
+
+def find_next_due_ms(transaction: Transaction, source_id: int, *, at_last: bool = False) -> int | None:
+    """When the first row that is to do becomes due, of those that are visited after all others or of these; None without any."""
+    lap = urls.c.lap > 0 if at_last else urls.c.lap == 0
     value: int | None = transaction.execute(
-        select(func.min(urls.c.due_ms)).where(TODO, urls.c.source_id == source_id)
+        select(func.min(urls.c.due_ms)).where(TODO, urls.c.source_id == source_id, lap)
     ).scalar()
     return value
 

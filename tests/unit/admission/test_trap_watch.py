@@ -1,4 +1,4 @@
-"""What pages bring cuts their pattern, in force once it is committed, and remembered (L8, F5)."""
+"""What grows by itself is visited last, and ended where its pages have no text of their own (L8, L12, F5)."""
 
 from __future__ import annotations
 
@@ -46,23 +46,42 @@ def page(path: str, text: str, **values: Any) -> Document:
     return document(text, claim=visited, page=Page(title="title", text=text))
 
 
-def see(database: Database, tested: TrapWatch, pages: Iterable[Document], *, group: int = 8) -> None:
-    """Commits pages in groups."""
+#: A page, and the paths that it is the first to name.
+Seen = tuple[Document, list[str]]
+
+
+def see(database: Database, tested: TrapWatch, pages: Iterable[Seen], *, group: int = 8) -> None:
+    """Commits pages in groups, with the URLs that they name."""
     waiting = list(pages)
     for start in range(0, len(waiting), group):
-        tested.observe(waiting[start : start + group])
+        part = waiting[start : start + group]
+        tested.observe([seen for seen, _ in part])
         with database.write_once() as transaction:
+            for seen, named in part:
+                for path in named:
+                    tested.note_named(SITE + path, seen.claim.url_id)
             tested.store(transaction)
         tested.note_commit()
 
 
-def empty_days(first: int, number: int) -> list[Document]:
-    return [page(f"/day/{one}", f"There is nothing on {one}") for one in range(first, first + number)]
+def empty_days(first: int, number: int, *, names: bool = True) -> list[Seen]:
+    """Days on which nothing is; each names the one after it."""
+    return [
+        (page(f"/day/{one}", f"There is nothing on {one}", url_id=one + 1), [f"/day/{one + 1}"] if names else [])
+        for one in range(first, first + number)
+    ]
 
 
-def articles(first: int, number: int, *, below: str = "/article") -> list[Document]:
+def articles(first: int, number: int, *, below: str = "/article") -> list[Seen]:
+    """Pages with text of their own; each names the one after it."""
     chances = {one: random.Random(f"{below}{one}") for one in range(first, first + number)}
-    return [page(f"{below}/{one}", " ".join(chance.choices(WORDS, k=60))) for one, chance in chances.items()]
+    return [
+        (
+            page(f"{below}/{one}", " ".join(chance.choices(WORDS, k=60)) + f" thing{one}x", url_id=100_000 + one),
+            [f"{below}/{one + 1}"],
+        )
+        for one, chance in chances.items()
+    ]
 
 
 def refused(tested: TrapWatch, path: str, **values: Any) -> str | None:
@@ -70,56 +89,142 @@ def refused(tested: TrapWatch, path: str, **values: Any) -> str | None:
     return None if decision is None else f"{decision.key}: {decision.rule}"
 
 
-def test_pattern_when_its_last_pages_bring_nothing_then_what_was_not_fetched_is_refused(
+def laps(tested: TrapWatch, *paths: str) -> list[int]:
+    return [tested.find_lap(SITE + path) for path in paths]
+
+
+def test_trap_when_it_goes_on_then_it_is_visited_last_and_then_what_was_not_fetched_is_refused(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     tested = watch(database)
-    before = refused(tested, "/day/999")
+    before = (refused(tested, "/day/999"), *laps(tested, "/day/999"))
 
+    see(database, tested, empty_days(1, AFTER // 2))
+    meanwhile = (refused(tested, "/day/999"), *laps(tested, "/day/999", "/night/999"))
     with caplog.at_level(logging.WARNING):
-        see(database, tested, empty_days(1, 2 * AFTER))
+        see(database, tested, empty_days(AFTER // 2 + 1, 2 * AFTER))
 
     rule = f"{TRAP_AFTER}: {SITE}/day/{{n}}"
-    assert (before, refused(tested, "/day/999"), refused(tested, "/night/999")) == (None, rule, None)
-    # A start URL, and one that was fetched before.
-    assert (refused(tested, "/day/999", depth=0), refused(tested, "/day/9", code=200)) == (None, None)
+    assert (before, meanwhile) == ((None, 0), (None, 1, 0))
+    assert (refused(tested, "/day/999"), refused(tested, "/night/999")) == (rule, None)
+    # A start URL, one that a sitemap lists, and one that was fetched before.
+    spared = [{"depth": 0}, {"sitemap_id": 1}, {"code": 200}]
+    assert [refused(tested, "/day/9", **values) for values in spared] == [None] * 3
     # One whose document is known, and that a rule refused for a while.
     assert (refused(tested, "/day/9", code=955, is_known=True), refused(tested, "/day/9", code=955)) == (None, rule)
-    assert [record.getMessage().partition(",")[0] for record in caplog.records] == [
-        f"URL looping: {SITE}/day/{{n}} is cut"
+    assert [record.getMessage().partition(":  ")[0].partition(": v")[0] for record in caplog.records] == [
+        f"URL looping: {SITE}/day/{{n}} is ended"
     ]
 
 
-def test_pattern_when_it_is_cut_then_after_the_pages_that_were_asked_for(database: Database) -> None:
+def test_trap_when_it_is_ended_then_after_as_many_pages_as_said(database: Database) -> None:
     tested = watch(database)
-    cut_after = 0
-    for number in range(1, 3 * AFTER):
+    last_after = ended_after = 0
+    for number in range(1, 4 * AFTER):
         see(database, tested, empty_days(number, 1))
-        if not cut_after and tested.active:
-            cut_after = number
+        last_after = last_after or (number if tested.find_last(f"{SITE}/day/999") else 0)
+        ended_after = ended_after or (number if refused(tested, "/day/999") else 0)
 
-    assert AFTER <= cut_after <= AFTER + AFTER // 4
+    assert 0 < last_after <= AFTER // 2
+    assert AFTER <= ended_after - last_after <= AFTER + 1
 
 
-def test_pattern_when_each_page_brings_text_then_it_is_never_cut(database: Database) -> None:
-    tested = watch(database, after=20)
+def test_laps_when_two_patterns_are_visited_last_then_they_take_turns(database: Database) -> None:
+    tested = watch(database)
+    see(database, tested, empty_days(1, AFTER // 2))
+    see(database, tested, [(one, [f"/night/{number + 1}"]) for number, one in enumerate(nights(AFTER // 2))])
 
-    see(database, tested, articles(1, 1500), group=64)
+    of_days = laps(tested, *(f"/day/{number}" for number in range(900, 970)))
+    of_nights = laps(tested, *(f"/night/{number}" for number in range(900, 970)))
+
+    assert of_days == of_nights == sorted(of_days)
+    assert of_days[0] == 1
+    assert of_days[-1] > 1
+
+
+def nights(number: int) -> list[Document]:
+    return [page(f"/night/{one}", f"Dark on {one}", url_id=5_000 + one) for one in range(number)]
+
+
+def test_pattern_when_one_page_names_all_of_it_then_nothing_is_put_off_or_refused(database: Database) -> None:
+    """A list of pages without text: it is finite, whatever they hold."""
+    tested = watch(database)
+    names = [f"/day/{one}" for one in range(2, 20 * AFTER)]
+
+    see(database, tested, [(page("/day/1", "Days", url_id=1), names), *empty_days(2, 20 * AFTER, names=False)])
 
     assert not tested.active
+
+
+def test_pattern_when_pages_have_text_and_name_each_other_then_it_is_visited_last_and_never_ended(
+    database: Database,
+) -> None:
+    tested = watch(database)
+
+    see(database, tested, articles(1, 20 * AFTER), group=64)
+
+    assert (refused(tested, "/article/9999"), *laps(tested, "/article/9999")) == (None, 1)
+
+
+def test_pattern_when_other_pages_name_it_at_last_then_it_is_not_ended(database: Database) -> None:
+    tested = watch(database)
+    see(database, tested, empty_days(1, AFTER // 2))
+
+    for number in range(AFTER, 4 * AFTER):
+        listing = page(f"/list-{'x' * (number % 7)}", "A list", url_id=9_000 + number)
+        see(database, tested, [(listing, [f"/day/{number + 1}"]), *empty_days(number, 1, names=False)])
+
+    assert refused(tested, "/day/999") is None
+
+
+def test_patterns_when_they_feed_each_other_then_both_are_ended(database: Database) -> None:
+    tested = watch(database)
+    pages: list[Seen] = []
+    for number in range(8 * AFTER):
+        pages += [
+            (page(f"/odd/{number}", f"Nothing odd on {number}", url_id=2 * number), [f"/even/{number}"]),
+            (page(f"/even/{number}", f"Nothing even on {number}", url_id=2 * number + 1), [f"/odd/{number + 1}"]),
+        ]
+
+    see(database, tested, pages)
+
+    assert [refused(tested, path) is None for path in ("/odd/9999", "/even/9999")] == [False, False]
+
+
+def test_pages_when_they_have_no_text_of_their_own_then_they_are_told(database: Database) -> None:
+    tested = watch(database)
+    see(database, tested, empty_days(1, 3))
+
+    bare = tested.observe([page("/day/7", "There is nothing on 7", url_id=7), articles(3, 1)[0][0]])
+
+    assert bare == {7}
+
+
+def test_documents_when_their_pattern_is_ended_then_they_are_to_be_withheld_once(database: Database) -> None:
+    tested = watch(database)
+    see(database, tested, empty_days(1, AFTER))
+    before = tested.take_withholding()
+
+    see(database, tested, empty_days(AFTER + 1, AFTER))
+
+    assert [before, tested.take_withholding(), tested.take_withholding()] == [False, True, False]
+    assert watch(database).take_withholding()
 
 
 def test_pattern_when_pages_are_known_or_unchanged_then_they_count_for_nothing(database: Database) -> None:
     tested = watch(database)
 
-    known = [page(f"/day/{one}", "nothing", fields_digest=b"x", code=200) for one in range(2 * AFTER)]
-    unchanged = [document("nothing", claim=claim(url=f"{SITE}/day/{one}"), page=None) for one in range(2 * AFTER)]
-    see(database, tested, known + unchanged)
+    known = [(page(f"/day/{one}", "nothing", fields_digest=b"x", code=200), []) for one in range(2 * AFTER)]
+    unchanged = [
+        (document("nothing", claim=claim(url=f"{SITE}/day/{one}"), page=None), [f"/day/{one + 1}"])
+        for one in range(2 * AFTER)
+    ]
+    see(database, tested, [*known, *unchanged])
 
     assert not tested.active
 
 
-def test_pattern_when_off_then_nothing_is_cut(database: Database) -> None:
+def test_pattern_when_off_then_nothing_is_put_off_or_refused(database: Database) -> None:
     tested = watch(database, after=0)
 
     see(database, tested, empty_days(1, 300))
@@ -127,42 +232,44 @@ def test_pattern_when_off_then_nothing_is_cut(database: Database) -> None:
     assert not tested.active
 
 
-def test_cut_when_a_new_process_begins_then_it_is_remembered(database: Database) -> None:
+def test_end_when_a_new_process_begins_then_it_is_remembered(database: Database) -> None:
     see(database, watch(database), empty_days(1, 2 * AFTER))
 
     assert refused(watch(database), "/day/999") == f"{TRAP_AFTER}: {SITE}/day/{{n}}"
 
 
 @pytest.mark.parametrize("after", [AFTER + 1, 0])
-def test_cut_when_the_limit_was_edited_then_it_is_forgiven(database: Database, after: int) -> None:
-    see(database, watch(database), empty_days(1, 2 * AFTER))
+@pytest.mark.parametrize("pages", [AFTER, 2 * AFTER])
+def test_end_when_the_limit_was_edited_then_it_is_forgiven(database: Database, after: int, pages: int) -> None:
+    see(database, watch(database), empty_days(1, pages))
 
     edited = watch(database, after=after)
 
     assert not edited.active
     with database.read_once() as transaction:
-        assert pattern_table.find_cut(transaction, 1) == []
+        assert [row for row in pattern_table.load(transaction, 1) if row.cut] == []
 
 
-def test_ratios_when_processes_end_before_there_are_enough_then_the_next_ones_go_on(database: Database) -> None:
+def test_growth_when_processes_end_before_it_is_enough_then_the_next_ones_go_on(database: Database) -> None:
     first = 0
-    while first < 4 * AFTER and not watch(database).active:
+    while first < 6 * AFTER and refused(watch(database), "/day/9999") is None:
         see(database, watch(database), empty_days(first, AFTER // 2), group=1)
         first += AFTER // 2
 
-    assert first < 3 * AFTER
+    assert first < 5 * AFTER
 
 
-def test_facets_when_no_set_of_parameters_has_many_pages_then_they_are_cut_together(database: Database) -> None:
+def test_facets_when_no_set_of_parameters_has_many_pages_then_they_are_ended_together(database: Database) -> None:
     tested = watch(database)
     names = [f"{one}{two}" for one in "abcdef" for two in "uvwxyz"]
     lamps = [f"{one} {two} lamp" for one in WORDS for two in WORDS]
 
-    def listing(number: int) -> Document:
+    def listing(number: int) -> Seen:
         chance = random.Random(number)
         chosen = sorted(chance.sample(names, 3))
         query = "&".join(f"{name}={number}" for name in chosen)
-        return page(f"/shop?{query}", "\n".join(chance.sample(lamps[:40], 10)))
+        named = [f"/shop?{query}&more={one}" for one in range(3)]
+        return page(f"/shop?{query}", "\n".join(chance.sample(lamps[:40], 10)), url_id=number + 1), named
 
     see(database, tested, [listing(number) for number in range(20 * AFTER)])
 
@@ -170,13 +277,13 @@ def test_facets_when_no_set_of_parameters_has_many_pages_then_they_are_cut_toget
     assert refused(tested, "/shop/7") is None
 
 
-def maze(number: int) -> Document:
+def maze(number: int) -> Seen:
     chance = random.Random(number)
     path = "/".join("".join(chance.choices(WORDS, k=3)) for _ in range(3))
-    return page(f"/{path}", f"Sorry, there is no /{path}")
+    return page(f"/{path}", "Sorry, it is not here", url_id=10_000 + number), [f"/{path}/{chance.choice(WORDS)}"]
 
 
-def test_maze_when_words_lead_to_the_same_text_then_its_host_is_cut_and_good_branches_are_spared(
+def test_maze_when_words_lead_to_the_same_text_then_its_host_is_ended_and_good_branches_are_spared(
     database: Database,
 ) -> None:
     tested = watch(database, after=20)
@@ -186,14 +293,22 @@ def test_maze_when_words_lead_to_the_same_text_then_its_host_is_cut_and_good_bra
     see(database, tested, [one for start in range(60) for one in (*pages[15 * start : 15 * start + 15], good[start])])
 
     again = watch(database, after=20)
-    assert [refused(one, "/quite/other/words") is None for one in (tested, again)] == [False, False]
+    # Another run may find other pages there.
+    assert [refused(one, "/quite/other/words") is None for one in (tested, again)] == [False, True]
+    assert laps(again, "/quite/other/words") == [1]
     assert [refused(one, "/article/999") for one in (tested, again)] == [None, None]
 
 
 def test_hosts_when_each_has_the_same_page_then_their_numbers_are_one_pattern(database: Database) -> None:
     tested = watch(database)
 
-    see(database, tested, [document("same", claim=claim(url=f"http://h{one}.a.test/")) for one in range(2 * AFTER)])
+    for one in range(3 * AFTER):
+        seen = document("same", claim=claim(url=f"http://h{one}.a.test/", url_id=one + 1))
+        tested.observe([seen])
+        with database.write_once() as transaction:
+            tested.note_named(f"http://h{one + 1}.a.test/", one + 1)
+            tested.store(transaction)
+        tested.note_commit()
 
     decision = tested.find_cut("http://h999.a.test/")
     assert decision is not None
@@ -216,7 +331,7 @@ def test_number_when_a_pattern_has_as_many_urls_as_allowed_then_more_are_refused
         [over] * 4,
     ]
     with database.read_once() as transaction:
-        (row,) = pattern_table.find_cut(transaction, 1)
+        (row,) = pattern_table.load(transaction, 1)
     assert (row.text, row.cut, row.cut_limit) == (f"{SITE}/day/{{n}}", MAX_URLS, 3)
 
 
@@ -237,7 +352,7 @@ def test_number_when_what_it_refused_is_claimed_again_then_it_is_counted_up_to_t
     claims += [claim(url=f"{SITE}/day/9", code=0), claim(url=f"{SITE}/day/8", code=200)]
 
     with database.write_once() as transaction:
-        kept, refused_claims = tested.split_refused(transaction, claims)
+        kept, refused_claims, _ = tested.split_claims(transaction, claims, at_last=False)
 
     assert [_name(one) for one in kept] == ["0", "1", "9", "8"]
     assert [_name(one) for one, _ in refused_claims] == ["2", "3"]
@@ -247,23 +362,31 @@ def invoices(archive: str, number: int, **values: Any) -> list[Document]:
     return [page(f"{archive}!/invoice-{one}.txt", f"The same words, {one} of them", **values) for one in range(number)]
 
 
+def naming(pages: Iterable[Document]) -> list[Seen]:
+    """Pages that each name another one beside them."""
+    return [
+        (replace(one, claim=replace(one.claim, url_id=number)), [f"{one.claim.url.removeprefix(SITE)}{number}"])
+        for number, one in enumerate(pages, 1)
+    ]
+
+
 def test_files_in_an_archive_when_they_are_alike_then_none_is_refused(database: Database) -> None:
     tested = watch(database)
     unnamed = [replace(one, etag='"!/1234"') for one in invoices("/download/5", 3 * AFTER)]
 
-    see(database, tested, [*invoices("/inv.zip", 3 * AFTER), *unnamed])
+    see(database, tested, naming([*invoices("/inv.zip", 3 * AFTER), *unnamed]))
 
     assert not tested.active
-    see(database, tested, [replace(one, etag='"!/sent by a server"') for one in empty_days(0, 2 * AFTER)])
+    see(database, tested, [(replace(one, etag='"!/sent by a server"'), to) for one, to in empty_days(0, 2 * AFTER)])
     assert tested.active
     assert refused(watch(database), "/inv.zip!/invoice-999.txt") is None
 
 
-def test_files_in_an_archive_when_pages_of_its_branch_are_cut_then_none_is_refused(database: Database) -> None:
+def test_files_in_an_archive_when_pages_of_its_branch_are_ended_then_none_is_refused(database: Database) -> None:
     tested = watch(database)
 
-    # Their last segments have no numbers: the pattern that is cut is that of the folder, with all that lies below.
-    see(database, tested, [page(f"/day/{''.join(name)}", "nothing") for name in permutations("abcde")])
+    # Their last segments have no numbers: the pattern that is ended is that of the folder, with all that lies below.
+    see(database, tested, naming(page(f"/day/{''.join(name)}", "nothing") for name in permutations("abcde")))
 
     assert (refused(tested, "/day/other"), refused(tested, "/day/inv.zip!/1.txt")) == (
         f"{TRAP_AFTER}: {SITE}/day/*",
@@ -279,7 +402,8 @@ def test_number_when_urls_are_those_of_files_in_archives_then_they_are_not_count
         tested.prepare(transaction, files)
         admitted = [tested.admit(url) for url in files]
         tested.store(transaction)
-        again, full = tested.split_refused(transaction, [claim(url=url, code=961) for url in files])
+        claims = [claim(url=url, code=961) for url in files]
+        again, full, _ = tested.split_claims(transaction, claims, at_last=False)
     counted = pattern_counts(database)
 
     assert (admitted, len(again), full, counted) == ([None] * 9, 9, [], 0)

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from searchcrawl.rules.traps import Level, build_values_pattern, find_cut, find_patterns, replace_numbers
+from searchcrawl.rules.traps import (
+    Level,
+    build_url_rule,
+    build_values_pattern,
+    find_pattern,
+    find_patterns,
+    is_of_hosts,
+    replace_numbers,
+)
 
 SITE = "http://a.test"
 
@@ -101,7 +111,8 @@ def test_cut_when_a_narrower_pattern_is_proven_then_it_is_spared() -> None:
     productive = {f"{SITE}/good/**", f"{SITE}/maze/{{n}}"}
 
     found = {
-        path: find_cut(SITE + path, cuts, productive) for path in ("/maze/x/y", "/maze/7", "/good/x/y", "/good/bad/x")
+        path: find_pattern(SITE + path, cuts, productive)
+        for path in ("/maze/x/y", "/maze/7", "/good/x/y", "/good/bad/x")
     }
 
     assert found == {
@@ -110,3 +121,33 @@ def test_cut_when_a_narrower_pattern_is_proven_then_it_is_spared() -> None:
         "/good/x/y": None,
         "/good/bad/x": f"{SITE}/good/bad/*",
     }
+
+
+def test_pattern_when_it_is_of_hosts_then_a_narrower_one_with_any_text_is_spared() -> None:
+    host = f"{SITE}/**"
+
+    found = [find_pattern(f"{SITE}/notes/x", {host}, (), spared) for spared in ((), {f"{SITE}/notes/*"})]
+
+    assert found == [host, None]
+    assert [is_of_hosts(text) for text in (host, "http://*.a.test/**", f"{SITE}/x/**", f"{SITE}/*")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "others"),
+    [
+        ("/day/7", ["/day/x/7", "/day/", "/days/7"]),
+        ("/month?year=1&month=2", ["/month?year=1&week=2", "/month"]),
+        ("/a/b/c/d", ["/ab/c"]),
+        ("/p.html?x", ["/phtml?x"]),
+    ],
+)
+def test_rule_when_it_is_written_for_a_pattern_then_it_matches_the_same_urls(url: str, others: list[str]) -> None:
+    rules = [build_url_rule(text).removeprefix("re:") for _, text in find_patterns(SITE + url)]
+
+    assert [re.search(rule, SITE + url) is not None for rule in rules] == [True] * len(rules)
+    assert [re.search(rules[0], SITE + other) for other in others] == [None] * len(others)

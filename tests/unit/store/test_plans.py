@@ -84,7 +84,7 @@ def test_claims_when_sqlite_plans_then_those_of_a_host_and_what_is_due_have_an_i
         host_queue.find_due(transaction, SOURCE, NOW_MS, after=host_queue.FIRST, limit=9)
 
     assert [step for step in steps if " urls " in step] == [
-        "SEARCH urls USING INDEX ix_urls_todo (source_id=? AND host_id=?)",
+        "SEARCH urls USING INDEX ix_urls_todo (source_id=? AND host_id=? AND lap=?)",
         "SEARCH urls USING INDEX ix_urls_due (source_id=? AND host_id=? AND due_ms>? AND due_ms<?)",
         "SEARCH urls USING COVERING INDEX ix_urls_due_hosts (source_id=? AND (due_ms,host_id)>(?,?) AND due_ms<?)",
     ]

@@ -1,15 +1,14 @@
-"""How much of a page is new: archives bring text for ever, calendars, mazes and copies soon bring none (L8)."""
+"""How much of a page is its own: archives bring text for ever, calendars, mazes and copies soon bring none (L8, L12)."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from hashlib import sha256
 from itertools import count
 
 import pytest
 
-from searchcrawl.rules.new_content import NEAR_BITS, KnownLines, NewContent, PageText, find_runs, simhash
+from searchcrawl.rules.own_text import KnownText
 
 WORDS = ("the", "station", "records", "pressure", "at", "noon", "and", "keeps", "a", "copy", "of", "each", "reading",
          "before", "it", "is", "sent", "north", "with", "care")  # fmt: skip
@@ -20,16 +19,10 @@ SITE = "http://a.test"
 
 
 def means(pages: Iterator[tuple[str, str]], *, number: int, last: int = 200) -> float:
-    """How much the last of so many pages brought in the mean."""
-    known, new_content = KnownLines(), NewContent()
-    shares = [share(known, new_content, *next(pages)) for _ in range(number)]
+    """The mean share of the last of so many pages."""
+    known = KnownText()
+    shares = [known.measure(url, "", text) for url, text in (next(pages) for _ in range(number))]
     return sum(shares[-last:]) / last
-
-
-def share(known: KnownLines, new_content: NewContent, url: str, text: str) -> float:
-    found = new_content.measure(known.add_page(url, text, sha256(text.encode()).digest()))
-    assert found is not None
-    return found
 
 
 def words(chance: random.Random, number: int) -> str:
@@ -114,82 +107,56 @@ def test_share_when_an_archive_is_long_then_its_last_articles_are_as_new_as_the_
     assert means(archive(), number=4_000) > 0.9
 
 
-@pytest.mark.parametrize("pages", [calendar, calendar_without_echo, maze, sessions, facets])
+@pytest.mark.parametrize(
+    ("pages", "number"),
+    # The maze has 400 words, and is named by three of them: each is new once.
+    [(calendar, 400), (calendar_without_echo, 400), (maze, 1_600), (sessions, 400), (facets, 400)],
+)
 def test_share_when_pages_only_count_on_then_they_soon_bring_nothing(
-    pages: Callable[[], Iterator[tuple[str, str]]],
+    pages: Callable[[], Iterator[tuple[str, str]]], number: int
 ) -> None:
-    assert means(pages(), number=400) < 0.03
+    assert means(pages(), number=number) < 0.03
 
 
-def read(known: KnownLines, url: str, text: str) -> PageText:
-    return known.add_page(url, text, sha256(text.encode("utf-8", "surrogatepass")).digest())
+def test_share_when_another_page_has_the_text_then_it_is_not_the_page_s_own() -> None:
+    known = KnownText()
+    text = words(random.Random(1), 200)
+    original = known.measure(f"{SITE}/a/1", "An article", f"first\n{text}")
+
+    copy = known.measure(f"{SITE}/s/8f3a9c2e/a/1", "An article", f"first\n{text}\nYour session is 8f3a9c2e")
+
+    assert (original, copy) == (1.0, pytest.approx(3 / 16))
+    assert known.measure(f"{SITE}/s/1f3a9c2e/a/1", "An article", f"first\n{text}\nYour session is 1f3a9c2e") == 0.0
 
 
-LONG = "The station records the pressure at noon and keeps a copy of each reading before it is sent north with care."
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/std/arch/fn._mm256_add_pd.html", "_mm256_add_pd"),
+        ("/api/DataFrame.add.html", "DataFrame.add"),
+        ("/smtp.8.html", "smtp(8)"),
+        ("/wiki?title=Pressure", "Pressure gauges"),
+    ],
+)
+def test_share_when_a_page_is_named_as_its_url_then_the_name_is_its_own(path: str, name: str) -> None:
+    known = KnownText()
+    for other in ("subtract", "multiply", "divide"):
+        known.measure(f"{SITE}/fn.{other}.html", f"Function {other}", f"Function {other}\nReturns the result")
+
+    assert known.measure(SITE + path, f"Function {name}", f"Function {name}\nReturns the result") >= 2 / 16
 
 
-def test_share_when_a_shorter_url_has_the_text_then_it_is_not_new() -> None:
-    known = KnownLines()
-    original = NewContent().measure(read(known, f"{SITE}/a/1", f"first\n{LONG}"))
+def test_share_when_a_menu_has_thousands_of_lines_then_what_is_below_it_counts() -> None:
+    known = KnownText()
+    menu = "\n".join(f"pandas.Frame.method{chr(97 + one % 26)}{one}" for one in range(4_600))
+    known.measure(f"{SITE}/1", "One", f"{menu}\nThe first")
 
-    copy = NewContent().measure(read(known, f"{SITE}/s/8f3a9c2e/a/1", f"second\n{LONG}"))
-
-    assert original == 1.0
-    assert copy is not None
-    assert copy < 0.07
-
-
-def test_share_when_the_copy_came_first_then_the_original_is_new_all_the_same() -> None:
-    known = KnownLines()
-    NewContent().measure(read(known, f"{SITE}/s/8f3a9c2e/a/1", LONG))
-
-    assert NewContent().measure(read(known, f"{SITE}/a/1", LONG)) == 1.0
-
-
-def test_share_when_asked_roughly_then_only_copies_and_short_pages_are_looked_at() -> None:
-    known, new_content = KnownLines(), NewContent()
-    new_content.measure(read(known, f"{SITE}/1", NAVIGATION))
-
-    long = words(random.Random(1), 200)
-    much = new_content.measure(read(known, f"{SITE}/2", f"{NAVIGATION}\n{long}"), roughly=True)
-    copied = new_content.measure(read(known, f"{SITE}/3", f"{NAVIGATION}\n{long}"), roughly=True)
-    short = new_content.measure(read(known, f"{SITE}/4", f"{NAVIGATION}\nshort\nand other"), roughly=True)
-
-    assert (much, copied) == (None, 0.0)
-    assert short == pytest.approx(2 / 16)
-
-
-def test_share_when_the_text_of_another_process_is_handed_on_then_it_is_known() -> None:
-    known = KnownLines()
-    before = NewContent()
-    before.measure(read(known, f"{SITE}/1", words(random.Random(1), 200)))
-
-    after = NewContent(before.pack())
-
-    assert after.measure(read(KnownLines(), f"{SITE}/2", words(random.Random(1), 200))) == 0.0
+    assert known.measure(f"{SITE}/2", "Two", f"{menu}\n{words(random.Random(1), 80)}") == 1.0
 
 
 def test_share_when_a_page_is_empty_then_nothing() -> None:
-    assert NewContent().measure(read(KnownLines(), f"{SITE}/1", "\n")) == 0.0
+    assert KnownText().measure(f"{SITE}/1", "", "\n") == 0.0
 
 
 def test_share_when_there_are_surrogates_and_no_blanks_then_it_is_told() -> None:
-    found = NewContent().measure(read(KnownLines(), f"{SITE}/%ff/1", "気圧は正午に記録される。\n\ud800x" * 50))
-
-    assert found == pytest.approx(3 / 16)
-
-
-def test_runs_when_words_stand_in_the_url_or_are_numbers_then_they_are_left_out() -> None:
-    runs = find_runs(["The page /Foo/bar of 21 November 2026, 10:30 is no. 12345 at 2026-11-21"], f"{SITE}/foo/bar")
-
-    assert runs == find_runs(["The page of November is no at"], f"{SITE}/")
-
-
-def test_simhash_when_texts_differ_in_little_then_in_few_bits() -> None:
-    text = [random.Random(number).randrange(-(2**63), 2**63) for number in range(500)]
-    other = [random.Random(number).randrange(-(2**63), 2**63) for number in range(500, 1000)]
-    near = simhash(text) ^ simhash([*text[10:], *other[:10]])
-    far = simhash(text) ^ simhash(other)
-
-    assert near.bit_count() <= NEAR_BITS
-    assert 16 <= far.bit_count() <= 48
+    assert KnownText().measure(f"{SITE}/%ff/1", "", "気圧は正午に記録される。\n\ud800x" * 50) > 0
