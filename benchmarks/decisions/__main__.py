@@ -1,38 +1,94 @@
-"""How often each rule of thumb is wrong on sites that it was not made on: `python -m benchmarks.decisions`, `make decisions`."""
+"""How often each rule of thumb is wrong on sites that it was not made on: `python -m benchmarks.decisions`, `make decisions`.
+
+Manuals from Debian packages are crawled with defaults, each on a host name of its own, and compared with what wget reaches,
+with the container in which their generator puts the content of a page, and with the language that lingua tells. Ends with 1
+where a bound of ``bounds`` is passed.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 from benchmarks.bench import WORK
-from benchmarks.decisions.measure import Figures
+from benchmarks.decisions.bounds import Row, find_passed
+from benchmarks.decisions.crawl import CrawledSite, crawl_site, host_of
 from benchmarks.decisions.pages import measure_pages
-from benchmarks.decisions.report import print_row, write_worst
-from benchmarks.decisions.roots import prepare_root
+from benchmarks.decisions.report import describe_figures, describe_site, write_worst, write_worst_of_site
+from benchmarks.decisions.roots import list_starts, prepare_root
+from benchmarks.decisions.server import reach_by_wget, serving_hosts
+from benchmarks.decisions.site import SiteResult, measure_site
 from benchmarks.decisions.sites import MANUALS, Manual, Part
+from benchmarks.nginx_server import Site
 
-OUT = WORK / "decisions"
+OUT: Final = WORK / "decisions"
 
 
 def main() -> int:
     """Measures the sites that are asked for."""
     arguments = _parse_arguments()
-    for name, manual in _choose(arguments).items():
-        folder = prepare_root(OUT, name, manual, arguments.unpacked)
-        figures = measure_pages(name, folder, manual, most=arguments.pages)
-        _keep(name, figures)
-        print_row(name, figures)
-    return 0
-
-
-def _keep(name: str, figures: Figures) -> None:
     OUT.mkdir(parents=True, exist_ok=True)
+    chosen = _choose(arguments)
+    roots = {name: prepare_root(OUT, name, manual, arguments.unpacked) for name, manual in chosen.items()}
+    if arguments.pages_only:
+        with ProcessPoolExecutor(arguments.jobs) as pool:
+            for future in as_completed(
+                pool.submit(_measure_pages, name, roots[name], arguments.pages) for name in chosen
+            ):
+                print(future.result(), flush=True)
+        return 0
+    rows = _crawl_all(roots, jobs=arguments.jobs, with_crawl=not arguments.no_crawl)
+    passed = find_passed(rows)
+    for line in passed:
+        print(f"passed: {line}", file=sys.stderr)
+    return 1 if passed else 0
+
+
+def _measure_pages(name: str, folder: Path, most: int) -> str:
+    figures = measure_pages(name, folder, MANUALS[name], most=most)
     (OUT / f"pages-{name}.json").write_text(json.dumps(figures.as_dict(), ensure_ascii=False, indent=1), "utf-8")
     write_worst(OUT / f"pages-{name}.txt", figures)
+    return describe_figures(name, figures)
+
+
+def _crawl_all(roots: Mapping[str, Path], *, jobs: int, with_crawl: bool) -> Sequence[Row]:
+    """The figures of all sites, each kept in a file of its own as soon as it is there."""
+    rows: list[Row] = []
+    hosts = {host_of(name): root for name, root in roots.items()}
+    with serving_hosts(OUT, hosts) as site, ProcessPoolExecutor(jobs) as pool:
+        measure = partial(_crawl_and_measure, site=site, with_crawl=with_crawl)
+        futures = [pool.submit(measure, name, root) for name, root in roots.items()]
+        rows.extend(future.result().as_dict() for future in as_completed(futures))
+    return rows
+
+
+def _crawl_and_measure(name: str, folder: Path, *, site: Site, with_crawl: bool) -> SiteResult:
+    manual, host = MANUALS[name], host_of(name)
+    starts = list_starts(folder, manual)
+    crawled = CrawledSite(folder=OUT / "crawls" / name)
+    if with_crawl or not crawled.documents.exists():
+        crawled = crawl_site(crawled.folder, host=host, port=site.port, starts=starts)
+    result = measure_site(name, folder, manual, crawled, _reach(name, site, starts))
+    (OUT / f"site-{name}.json").write_text(json.dumps(result.as_dict(), indent=1), "utf-8")
+    write_worst_of_site(OUT / f"site-{name}.txt", result)
+    result.write_groups(OUT / f"groups-{name}.json")
+    print(describe_site(result), flush=True)
+    return result
+
+
+def _reach(name: str, site: Site, starts: Sequence[str]) -> Sequence[str]:
+    """What wget reaches: once, because the packages stay as they are."""
+    kept = OUT / f"reached-{name}.json"
+    if not kept.exists():
+        kept.write_text(json.dumps(reach_by_wget(site, host_of(name), starts)), "utf-8")
+    paths: list[str] = json.loads(kept.read_text("utf-8"))
+    return paths
 
 
 def _choose(arguments: argparse.Namespace) -> Mapping[str, Manual]:
@@ -40,24 +96,20 @@ def _choose(arguments: argparse.Namespace) -> Mapping[str, Manual]:
     if unknown := set(names) - set(MANUALS):
         raise SystemExit(f"decisions: no such site: {', '.join(sorted(unknown))}")
     parts = [Part(part) for part in arguments.part.split(",") if part]
-    return {
-        name: manual
-        for name, manual in MANUALS.items()
-        if (name in names or not names) and (manual.part in parts or names)
-    }
+    return {name: manual for name, manual in MANUALS.items() if (name in names if names else manual.part in parts)}
 
 
 def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.decisions", description=__doc__)
-    parser.add_argument("--only", default="", help="names of sites, separated by commas (all)")
-    parser.add_argument("--part", default="named,seen", help="of which parts: named, seen, unseen (named,seen)")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.decisions", description="See benchmarks/decisions.")
+    parser.add_argument("--only", default="", help="names of sites, separated by commas (all of --part)")
+    parser.add_argument("--part", default="named,seen,unseen", help="named, seen, unseen (all)")
+    parser.add_argument("--no-crawl", action="store_true", help="measure the last crawl of each site again")
     parser.add_argument(
         "--pages-only", action="store_true", help="pages from the disk, each by itself, without a crawl"
     )
     parser.add_argument("--pages", type=int, default=1000, help="with --pages-only: of each site, 0 for all (1000)")
-    parser.add_argument(
-        "--unpacked", type=Path, nargs="*", default=[], help="folders with a folder of each package, unpacked"
-    )
+    parser.add_argument("--jobs", type=int, default=1, help="sites at the same time (1)")
+    parser.add_argument("--unpacked", type=Path, nargs="*", default=[], help="folders with packages that are unpacked")
     return parser.parse_args()
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 #: A text with fewer letters is not asked for.
 FEWEST_LETTERS: Final = 200
-#: A text is of one language if so many parts of it, of so many characters each, are of it with so high a confidence.
+#: A text is of one language if so many parts of it, of up to so many characters each, are of it with so high a confidence.
 _PARTS: Final = 3
 _PART_CHARS: Final = 600
 _LEAST_CONFIDENCE: Final = 0.9
@@ -44,11 +44,10 @@ def _reduce(tag: str) -> str:
 
 
 def _cut(text: str) -> list[str]:
-    """The parts, spread over the text; a short one is one part."""
-    if len(text) <= _PARTS * _PART_CHARS:
-        return [text]
-    last = len(text) - _PART_CHARS
-    return [text[begin : begin + _PART_CHARS] for begin in (last * number // (_PARTS - 1) for number in range(_PARTS))]
+    """The parts, spread over the text; of a short one they are shorter."""
+    size = min(_PART_CHARS, len(text) // _PARTS)
+    last = len(text) - size
+    return [text[begin : begin + size] for begin in (last * number // (_PARTS - 1) for number in range(_PARTS))]
 
 
 def _tell(detector: LanguageDetector, text: str) -> str:

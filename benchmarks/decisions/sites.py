@@ -80,8 +80,8 @@ MANUALS: Final[Mapping[str, Manual]] = {
         packages=["erlang-doc"],
         folder=f"{_DOC}/erlang-doc",
         starts=("doc/index.html",),
-        generator="erl_docgen",
-        content=("#content", "body"),
+        generator="erl_docgen, Javadoc",
+        content=("#content", "main", "body"),
         part=Part.NAMED,
     ),
     "gnucash-docs": Manual(

@@ -17,8 +17,16 @@ _SILENT: Final = "script, style, template, noscript, head"
 _CODE: Final = "pre, code, tt, kbd, samp, var"
 
 
-#: It begins with a letter or figure: lines of underscores are drawings.
-_WORD: Final = re.compile(r"[^\W_]\w*")
+#: What is written without spaces counts by the character.
+_UNSPACED: Final = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+#: A word begins with a letter or figure: lines of underscores are drawings.
+_WORD: Final = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}][^\W{_UNSPACED}]*")
+#: The elements that begin and end a line, or a cell; a word may go on through all others.
+_BLOCKS: Final = (
+    "address, article, aside, blockquote, body, br, button, caption, dd, details, div, dl, dt, fieldset, figcaption, figure,"
+    " footer, form, h1, h2, h3, h4, h5, h6, header, hr, li, main, nav, ol, option, p, pre, section, select, summary, table,"
+    " tbody, td, tfoot, th, thead, tr, ul, img"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,9 @@ def read_truth(body: bytes, manual: Manual, *, content_type: str = "text/html") 
     for selector in filter(None, (_SILENT, manual.without)):
         for node in parser.css(selector):
             node.decompose()
+    for node in parser.css(_BLOCKS):
+        node.insert_before(" ")
+        node.insert_after(" ")
     containers = _find_containers(parser, manual)
     words = count_words(_read(containers))
     for container in containers:
@@ -65,4 +76,4 @@ def _is_within(node: LexborNode, ids: set[int]) -> bool:
 
 
 def _read(nodes: list[LexborNode]) -> str:
-    return " ".join(node.text(separator=" ") for node in nodes)
+    return " ".join(node.text() for node in nodes)
