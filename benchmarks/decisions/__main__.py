@@ -20,12 +20,14 @@ from benchmarks.bench import WORK
 from benchmarks.decisions.bounds import Row, find_passed
 from benchmarks.decisions.crawl import CrawledSite, crawl_site, host_of
 from benchmarks.decisions.pages import measure_pages
-from benchmarks.decisions.report import describe_figures, describe_site, write_worst, write_worst_of_site
+from benchmarks.decisions.report import describe_figures, describe_site, describe_trap, write_worst, write_worst_of_site
 from benchmarks.decisions.roots import list_starts, prepare_root
 from benchmarks.decisions.server import reach_by_wget, serving_hosts
 from benchmarks.decisions.site import SiteResult, measure_site
 from benchmarks.decisions.sites import MANUALS, Manual, Part
+from benchmarks.decisions.traps import measure_trap
 from benchmarks.nginx_server import Site
+from tests.trap_kinds import KINDS
 
 OUT: Final = WORK / "decisions"
 
@@ -34,6 +36,8 @@ def main() -> int:
     """Measures the sites that are asked for."""
     arguments = _parse_arguments()
     OUT.mkdir(parents=True, exist_ok=True)
+    if arguments.traps:
+        return _report_passed(_measure_traps(arguments.jobs))
     chosen = _choose(arguments)
     roots = {name: prepare_root(OUT, name, manual, arguments.unpacked) for name, manual in chosen.items()}
     if arguments.pages_only:
@@ -44,10 +48,25 @@ def main() -> int:
                 print(future.result(), flush=True)
         return 0
     rows = _crawl_all(roots, jobs=arguments.jobs, with_crawl=not arguments.no_crawl)
-    passed = find_passed(rows)
+    return _report_passed(find_passed(rows))
+
+
+def _report_passed(passed: Sequence[str]) -> int:
     for line in passed:
         print(f"passed: {line}", file=sys.stderr)
     return 1 if passed else 0
+
+
+def _measure_traps(jobs: int) -> Sequence[str]:
+    """Crawls all traps; the bounds that they pass."""
+    passed: list[str] = []
+    with ProcessPoolExecutor(jobs) as pool:
+        for future in as_completed([pool.submit(measure_trap, name, OUT / "traps" / name) for name in KINDS]):
+            result = future.result()
+            (OUT / f"trap-{result.name}.json").write_text(json.dumps(result.as_dict(), indent=1), "utf-8")
+            print(describe_trap(result), flush=True)
+            passed += result.find_passed()
+    return passed
 
 
 def _measure_pages(name: str, folder: Path, most: int) -> str:
@@ -103,6 +122,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decisions", description="See benchmarks/decisions.")
     parser.add_argument("--only", default="", help="names of sites, separated by commas (all of --part)")
     parser.add_argument("--part", default="named,seen,unseen", help="named, seen, unseen (all)")
+    parser.add_argument("--traps", action="store_true", help="the traps in place of the sites")
     parser.add_argument("--no-crawl", action="store_true", help="measure the last crawl of each site again")
     parser.add_argument(
         "--pages-only", action="store_true", help="pages from the disk, each by itself, without a crawl"

@@ -32,7 +32,7 @@ BOUNDS: Final[Sequence[Bound]] = (
 
 def count(row: Row, figure: str) -> int:
     """A figure of a site."""
-    return int(row["codes"].get(961, 0)) if figure == "refused" else int(row[figure])
+    return int(row["codes"].get("961", 0)) if figure == "refused" else int(row[figure])
 
 
 def find_passed(rows: Sequence[Row]) -> list[str]:

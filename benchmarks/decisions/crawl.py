@@ -24,7 +24,7 @@ urls = {starts}
 
 [scope]
 include_hosts = ["={host}"]
-{scope}
+
 [fetch]
 delay_seconds = 0
 private_networks = ["127.0.0.0/8"]
@@ -64,18 +64,17 @@ class CrawledSite:
         return facts
 
 
-def crawl_site(folder: Path, *, host: str, port: int, starts: Sequence[str], scope: str = "") -> CrawledSite:
-    """One run from nothing; what an earlier one left in ``folder`` is removed. ``scope`` are further keys of its table."""
+def crawl_site(folder: Path, *, host: str, port: int, starts: Sequence[str], limit: int = 0) -> CrawledSite:
+    """One run from nothing; what an earlier one left in ``folder`` is removed; ``limit`` visits at most."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "sources").mkdir(parents=True)
     (folder / "scrapy.cfg").write_text("[settings]\ndefault = searchcrawl.settings\n", encoding="utf-8")
     (folder / "searchcrawl.toml").write_text(_PROJECT, encoding="utf-8")
     urls = json.dumps([f"http://{host}:{port}/{path}" for path in starts])
-    (folder / "sources" / f"{SOURCE}.toml").write_text(
-        _SOURCE.format(starts=urls, host=host, scope=scope), encoding="utf-8"
-    )
+    (folder / "sources" / f"{SOURCE}.toml").write_text(_SOURCE.format(starts=urls, host=host), encoding="utf-8")
     site = CrawledSite(folder=folder)
     command = [PYTHON, "-m", "searchcrawl", "crawl", SOURCE, "--json", "-O", str(site.documents)]
+    command += ["-a", f"limit={limit}"] if limit else []
     cost = run_measured(command, cwd=folder, output=folder / "crawl.out")
     if cost.exit_code not in (0, 1):
         errors = (folder / "crawl.err").read_text(encoding="utf-8", errors="replace")

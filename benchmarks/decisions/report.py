@@ -7,6 +7,7 @@ from typing import Final
 
 from benchmarks.decisions.measure import Figures
 from benchmarks.decisions.site import SiteResult
+from benchmarks.decisions.traps import TrapResult
 
 _MOST_SHOWN: Final = 200
 
@@ -29,6 +30,15 @@ def describe_site(result: SiteResult) -> str:
         f"{describe_figures(result.name, result.figures)}  survivors wrong {result.wrong_survivors} of {len(result.groups)}"
         f"  wget {result.reached:,}  indexed {result.indexed:,}  others {codes or 'none'}"
         f"  {result.cpu_seconds:.0f} CPU s, {result.seconds:.0f} s"
+    )
+
+
+def describe_trap(result: TrapResult) -> str:
+    """A line for a trap."""
+    return (
+        f"{result.name:22} {'with text of its own' if result.own_text else '':20}  good {result.good:3}"
+        f"  (before the first 500 of the trap {result.good_before:3})  visited {result.visited:5,}"
+        f"  documents {result.documents:5,}  961 {result.refused:6,}  {result.end}"
     )
 
 

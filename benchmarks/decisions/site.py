@@ -58,7 +58,7 @@ class SiteResult:
             "generator": self.generator,
             "reached": self.reached,
             "indexed": self.indexed,
-            "codes": dict(self.codes),
+            "codes": {str(code): number for code, number in self.codes.items()},
             "pages": figures.pages,
             "with_words": figures.with_words,
             "with_language": figures.with_language,
