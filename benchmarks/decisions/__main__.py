@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from benchmarks.bench import WORK
 from benchmarks.decisions.bounds import Row, find_passed
@@ -30,6 +30,7 @@ from benchmarks.nginx_server import Site
 from tests.trap_kinds import KINDS
 
 OUT: Final = WORK / "decisions"
+Result = TypeVar("Result")
 
 
 def main() -> int:
@@ -41,14 +42,14 @@ def main() -> int:
     chosen = _choose(arguments)
     roots = {name: prepare_root(OUT, name, manual, arguments.unpacked) for name, manual in chosen.items()}
     if arguments.pages_only:
+        most = 1000 if arguments.pages is None else arguments.pages
         with ProcessPoolExecutor(arguments.jobs) as pool:
-            for future in as_completed(
-                pool.submit(_measure_pages, name, roots[name], arguments.pages) for name in chosen
-            ):
+            for future in as_completed(pool.submit(_measure_pages, name, roots[name], most) for name in chosen):
                 print(future.result(), flush=True)
         return 0
-    rows = _crawl_all(roots, jobs=arguments.jobs, with_crawl=not arguments.no_crawl)
-    return _report_passed(find_passed(rows))
+    failed: list[str] = []
+    rows = _crawl_all(roots, failed, arguments)
+    return _report_passed([*failed, *find_passed(rows)])
 
 
 def _report_passed(passed: Sequence[str]) -> int:
@@ -61,8 +62,8 @@ def _measure_traps(jobs: int) -> Sequence[str]:
     """Crawls all traps; the bounds that they pass."""
     passed: list[str] = []
     with ProcessPoolExecutor(jobs) as pool:
-        for future in as_completed([pool.submit(measure_trap, name, OUT / "traps" / name) for name in KINDS]):
-            result = future.result()
+        futures = [pool.submit(measure_trap, name, OUT / "traps" / name) for name in KINDS]
+        for result in _collect(futures, passed):
             (OUT / f"trap-{result.name}.json").write_text(json.dumps(result.as_dict(), indent=1), "utf-8")
             print(describe_trap(result), flush=True)
             passed += result.find_passed()
@@ -76,24 +77,34 @@ def _measure_pages(name: str, folder: Path, most: int) -> str:
     return describe_figures(name, figures)
 
 
-def _crawl_all(roots: Mapping[str, Path], *, jobs: int, with_crawl: bool) -> Sequence[Row]:
+def _collect(futures: Sequence[Future[Result]], failed: list[str]) -> Iterator[Result]:
+    """The results as they come; a job that failed must not cost the others theirs."""
+    for future in as_completed(futures):
+        try:
+            yield future.result()
+        except SystemExit as error:
+            failed.append(str(error))
+
+
+def _crawl_all(roots: Mapping[str, Path], failed: list[str], arguments: argparse.Namespace) -> Sequence[Row]:
     """The figures of all sites, each kept in a file of its own as soon as it is there."""
     rows: list[Row] = []
     hosts = {host_of(name): root for name, root in roots.items()}
-    with serving_hosts(OUT, hosts) as site, ProcessPoolExecutor(jobs) as pool:
-        measure = partial(_crawl_and_measure, site=site, with_crawl=with_crawl)
+    with serving_hosts(OUT, hosts) as site, ProcessPoolExecutor(arguments.jobs) as pool:
+        most = arguments.pages or 0
+        measure = partial(_crawl_and_measure, site=site, with_crawl=not arguments.no_crawl, most=most)
         futures = [pool.submit(measure, name, root) for name, root in roots.items()]
-        rows.extend(future.result().as_dict() for future in as_completed(futures))
+        rows.extend(result.as_dict() for result in _collect(futures, failed))
     return rows
 
 
-def _crawl_and_measure(name: str, folder: Path, *, site: Site, with_crawl: bool) -> SiteResult:
+def _crawl_and_measure(name: str, folder: Path, *, site: Site, with_crawl: bool, most: int) -> SiteResult:
     manual, host = MANUALS[name], host_of(name)
     starts = list_starts(folder, manual)
     crawled = CrawledSite(folder=OUT / "crawls" / name)
     if with_crawl or not crawled.documents.exists():
         crawled = crawl_site(crawled.folder, host=host, port=site.port, starts=starts)
-    result = measure_site(name, folder, manual, crawled, _reach(name, site, starts))
+    result = measure_site(name, folder, manual, crawled, _reach(name, site, starts), most=most)
     (OUT / f"site-{name}.json").write_text(json.dumps(result.as_dict(), indent=1), "utf-8")
     write_worst_of_site(OUT / f"site-{name}.txt", result)
     result.write_groups(OUT / f"groups-{name}.json")
@@ -127,7 +138,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--pages-only", action="store_true", help="pages from the disk, each by itself, without a crawl"
     )
-    parser.add_argument("--pages", type=int, default=1000, help="with --pages-only: of each site, 0 for all (1000)")
+    parser.add_argument("--pages", type=int, default=None, help="of each site, 0 for all (all; 1000 with --pages-only)")
     parser.add_argument("--jobs", type=int, default=1, help="sites at the same time (1)")
     parser.add_argument("--unpacked", type=Path, nargs="*", default=[], help="folders with packages that are unpacked")
     return parser.parse_args()

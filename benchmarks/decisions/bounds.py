@@ -24,7 +24,7 @@ BOUNDS: Final[Sequence[Bound]] = (
     Bound("refused", "reached", "refused as a trap (961)", 0.0, 0.0),
     Bound("lost", "with_words", "lose over 10 % of their own words", 0.005, 0.02),
     Bound("navigation", "pages", "over 10 % navigation", 0.02),
-    Bound("titles", "pages", "titles shared by five pages or more, or empty", 0.005),
+    Bound("titles", "titled", "titles shared by five pages or more, or empty", 0.005),
     Bound("languages", "with_language", "language wrong", 0.005),
     Bound("wrong_survivors", "groups", "wrong survivors of copies", 1.0, 0.0),
 )

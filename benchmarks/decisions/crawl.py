@@ -15,6 +15,8 @@ from typing import Any, Final
 from benchmarks.measured import PYTHON, ROOT, run_measured
 
 SOURCE: Final = "site"
+#: Exit codes of a run that ended in order, by itself or at its limit.
+_ENDED: Final = (0, 3)
 _PROJECT: Final = 'contact = "bench@example.org"\n\n[index]\ntype = "local"\n'
 _SOURCE: Final = """\
 type = "web"
@@ -76,7 +78,7 @@ def crawl_site(folder: Path, *, host: str, port: int, starts: Sequence[str], lim
     command = [PYTHON, "-m", "searchcrawl", "crawl", SOURCE, "--json", "-O", str(site.documents)]
     command += ["-a", f"limit={limit}"] if limit else []
     cost = run_measured(command, cwd=folder, output=folder / "crawl.out")
-    if cost.exit_code not in (0, 1):
+    if cost.exit_code not in _ENDED:
         errors = (folder / "crawl.err").read_text(encoding="utf-8", errors="replace")
         raise SystemExit(f"decisions: the crawl of {host} ended with {cost.exit_code}\n{errors[-2000:]}")
     with (folder / "urls.jsonl").open("wb") as out:

@@ -43,8 +43,12 @@ class Wrong:
 
 @dataclass(slots=True, kw_only=True)
 class Figures:
-    """Of a site: how many pages were measured by each truth, and about which the rules were wrong."""
+    """Of a site: how many pages were measured by each truth, and about which the rules were wrong.
 
+    ``titled`` are the pages whose titles were looked at.
+    """
+
+    titled: int = 0
     pages: int = 0
     with_words: int = 0
     with_language: int = 0
@@ -76,11 +80,15 @@ class Measuring:
         self._by_title: dict[str, list[str]] = {}
         self._figures = Figures()
 
+    def add_title(self, stored: Stored) -> None:
+        """Takes the title of a page."""
+        self._figures.titled += 1
+        self._by_title.setdefault(stored.title.strip(), []).append(stored.url)
+
     def add(self, stored: Stored, truth: Truth) -> None:
-        """Measures a page."""
+        """Measures the text and the language of a page."""
         figures = self._figures
         figures.pages += 1
-        self._by_title.setdefault(stored.title.strip(), []).append(stored.url)
         words = count_words(stored.text)
         self._measure_loss(stored.url, words, truth)
         if truth.words and words.total() >= _FEWEST_WORDS:

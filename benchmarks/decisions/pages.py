@@ -32,6 +32,7 @@ def measure_pages(name: str, folder: Path, manual: Manual, *, most: int) -> Figu
     sample = paths[:COMMON_PAGES]
     measuring = Measuring(find_common_words([read_truth(path.read_bytes(), manual) for path in sample]))
     for path, stored in _read_pages(name, folder, sorted(paths[: most or len(paths)])):
+        measuring.add_title(stored)
         measuring.add(stored, read_truth(path.read_bytes(), manual))
     return measuring.finish()
 

@@ -18,7 +18,7 @@ def describe_figures(name: str, figures: Figures) -> str:
     return (
         f"{name:28} pages {figures.pages:6,}  lost >10 % {_share(len(figures.lost), figures.with_words)}"
         f"  (words lost {words_lost:6.2%})  navigation >10 % {_share(len(figures.navigation), figures.pages)}"
-        f"  shared titles {_share(len(figures.titles), figures.pages)}"
+        f"  shared titles {_share(len(figures.titles), figures.titled)}"
         f"  language wrong {_share(len(figures.languages), figures.with_language)}"
     )
 

@@ -60,6 +60,7 @@ class SiteResult:
             "indexed": self.indexed,
             "codes": {str(code): number for code, number in self.codes.items()},
             "pages": figures.pages,
+            "titled": figures.titled,
             "with_words": figures.with_words,
             "with_language": figures.with_language,
             "lost": len(figures.lost),
@@ -79,9 +80,14 @@ class SiteResult:
         path.write_text(json.dumps([asdict(group) for group in self.groups], ensure_ascii=False, indent=1), "utf-8")
 
 
-def measure_site(name: str, folder: Path, manual: Manual, crawled: CrawledSite, reached: Sequence[str]) -> SiteResult:
-    """Compares what a crawl left behind with what wget reached and with the pages themselves."""
-    figures, documents = _measure_documents(folder, manual, crawled)
+def measure_site(
+    name: str, folder: Path, manual: Manual, crawled: CrawledSite, reached: Sequence[str], *, most: int = 0
+) -> SiteResult:
+    """Compares what a crawl left behind with what wget reached and with the pages themselves.
+
+    Text and language are compared for about ``most`` pages, spread over all; for each of them with 0.
+    """
+    figures, documents = _measure_documents(folder, manual, crawled, most)
     states = {_path(row["url"]): row for row in crawled.read_urls()}
     of_code: dict[int, list[str]] = {}
     indexed = 0
@@ -108,32 +114,36 @@ def measure_site(name: str, folder: Path, manual: Manual, crawled: CrawledSite, 
 
 
 def _measure_documents(
-    folder: Path, manual: Manual, crawled: CrawledSite
+    folder: Path, manual: Manual, crawled: CrawledSite, most: int
 ) -> tuple[Figures, dict[str, tuple[str, str, str]]]:
     """The figures of all HTML documents, and of those that stand for copies the URL, title and true language."""
     survivors = {row["duplicate_of"] for row in crawled.read_urls() if row["duplicate_of"]}
     sample: list[Truth] = []
-    step = _find_step(crawled)
+    count = _count_documents(crawled)
+    step = max(1, count // COMMON_PAGES)
     for number, row in enumerate(crawled.read_documents()):
         if number % step == 0 and (truth := _truth_of(row, folder, manual)) is not None:
             sample.append(truth)
     measuring = Measuring(find_common_words(sample))
     documents: dict[str, tuple[str, str, str]] = {}
-    for row in crawled.read_documents():
-        truth = _truth_of(row, folder, manual)
-        if truth is not None:
-            measuring.add(
-                Stored(row["url"], row.get("title", ""), row.get("content", ""), row.get("language", "")), truth
-            )
-        if row["id"] in survivors:
+    step = max(1, round(count / most)) if most else 1
+    for number, row in enumerate(crawled.read_documents()):
+        stored = Stored(row["url"], row.get("title", ""), row.get("content", ""), row.get("language", ""))
+        if row.get("mimetype") in _HTML:
+            measuring.add_title(stored)
+        is_survivor = row["id"] in survivors
+        truth = _truth_of(row, folder, manual) if is_survivor or number % step == 0 else None
+        if truth is not None and number % step == 0:
+            measuring.add(stored, truth)
+        if is_survivor:
             language = tell_language(truth.prose) if truth else ""
-            documents[row["id"]] = (row["url"], row.get("title", ""), language)
+            documents[row["id"]] = (stored.url, stored.title, language)
     return measuring.finish(), documents
 
 
-def _find_step(crawled: CrawledSite) -> int:
+def _count_documents(crawled: CrawledSite) -> int:
     with crawled.documents.open("rb") as file:
-        return max(1, sum(1 for _ in file) // COMMON_PAGES)
+        return sum(1 for _ in file)
 
 
 def _truth_of(row: Mapping[str, Any], folder: Path, manual: Manual) -> Truth | None:
