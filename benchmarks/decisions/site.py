@@ -115,8 +115,8 @@ def measure_site(
 
 def _measure_documents(
     folder: Path, manual: Manual, crawled: CrawledSite, most: int
-) -> tuple[Figures, dict[str, tuple[str, str, str]]]:
-    """The figures of all HTML documents, and of those that stand for copies the URL, title and true language."""
+) -> tuple[Figures, dict[str, tuple[str, str]]]:
+    """The figures of all HTML documents, and of those that stand for copies the title and the true language."""
     survivors = {row["duplicate_of"] for row in crawled.read_urls() if row["duplicate_of"]}
     sample: list[Truth] = []
     count = _count_documents(crawled)
@@ -125,19 +125,19 @@ def _measure_documents(
         if number % step == 0 and (truth := _truth_of(row, folder, manual)) is not None:
             sample.append(truth)
     measuring = Measuring(find_common_words(sample))
-    documents: dict[str, tuple[str, str, str]] = {}
+    documents: dict[str, tuple[str, str]] = {}
     step = max(1, round(count / most)) if most else 1
     for number, row in enumerate(crawled.read_documents()):
         stored = Stored(row["url"], row.get("title", ""), row.get("content", ""), row.get("language", ""))
         if row.get("mimetype") in _HTML:
             measuring.add_title(stored)
-        is_survivor = row["id"] in survivors
+        is_survivor = stored.url in survivors
         truth = _truth_of(row, folder, manual) if is_survivor or number % step == 0 else None
         if truth is not None and number % step == 0:
             measuring.add(stored, truth)
         if is_survivor:
             language = tell_language(truth.prose) if truth else ""
-            documents[row["id"]] = (stored.url, stored.title, language)
+            documents[stored.url] = (stored.title, language)
     return measuring.finish(), documents
 
 

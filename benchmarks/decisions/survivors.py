@@ -31,15 +31,15 @@ class Group:
     wrong: str
 
 
-def find_groups(rows: Iterable[Mapping[str, Any]], documents: Mapping[str, tuple[str, str, str]]) -> list[Group]:
-    """The groups in a URL table; ``documents`` has the URL, title and true language of each document by its id."""
+def find_groups(rows: Iterable[Mapping[str, Any]], documents: Mapping[str, tuple[str, str]]) -> list[Group]:
+    """The groups in a URL table; ``documents`` has the title and the true language of each document by its URL."""
     lost: dict[str, list[str]] = {}
     for row in rows:
         if row["duplicate_of"]:
             lost.setdefault(row["duplicate_of"], []).append(row["url"])
     groups = []
-    for survivor, others in lost.items():
-        url, title, language = documents.get(survivor, (survivor, "", ""))
+    for url, others in lost.items():
+        title, language = documents.get(url, ("", ""))
         wrong = _judge_language(url, others, language) or _judge_name(url, others, title)
         groups.append(Group(survivor=url, others=tuple(sorted(others)), title=title, language=language, wrong=wrong))
     return sorted(groups, key=lambda group: (not group.wrong, group.survivor))
