@@ -39,8 +39,10 @@ TRAP_AFTER: Final = "scope.trap_after"
 MAX_URLS: Final = "scope.max_urls_per_pattern"
 #: A span is ``trap_after`` pages divided by this.
 _SPANS: Final = 8
-#: After so many spans in which it grew, and whose pages had no text of their own, a pattern is visited last.
+#: After so many spans in which it grew, and whose pages had no text of their own, a pattern is visited last; after so many in
+#: which it grew by itself whatever text they had.
 _BARE_SPANS: Final = 2
+_OWN_SPANS: Final = 4
 #: A pattern of whole hosts needs so many times as many pages.
 _HOST_FACTOR: Final = 2
 #: After so many pages with text of their own a pattern counts as one that has some: it stays when a wider one is ended.
@@ -95,6 +97,8 @@ class TrapWatch:
         self._withholds = False
         self._counts: dict[str, int] = {}
         self._counted: set[str] = set()
+        #: rises with each pattern that is visited last from now on
+        self.patterns_put_off = 0
         # Patterns that have reached the limit of URLs since the last commit.
         self._full: set[str] = set()
         self._warned: set[str] = set()
@@ -247,23 +251,31 @@ class TrapWatch:
 
     def _look_at_group(self) -> None:
         """Counts what was visited and named, and decides about the patterns for which that is enough."""
-        namers = {referrer for _, referrer in self._named}
-        touched: dict[str, Level] = {}
+        visits = {visit.url_id for visit in self._group}
+        named: dict[int, list[str]] = {}
+        for url, referrer in self._named:
+            if referrer in visits:
+                named.setdefault(referrer, []).append(url)
+            else:
+                self._count_named(url, ())
         for visit in self._group:
             self._visits += 1
-            self._count_visit(visit, visit.url_id in namers, touched)
-        visits = {visit.url_id: {text for _, text in visit.patterns} for visit in self._group}
-        for url, referrer in self._named:
-            self._count_named(url, visits.get(referrer or 0, set()))
+            found = named.get(visit.url_id, [])
+            touched = self._count_visit(visit, bool(found))
+            own = [text for _, text in visit.patterns]
+            for url in found:
+                self._count_named(url, own)
+            for level, name in touched:
+                self._decide(name, level, self._patterns[name])
         self._group, self._named = [], []
-        for name, level in touched.items():
-            self._decide(name, level, self._patterns[name])
 
-    def _count_visit(self, visit: _Visit, names_new: bool, touched: dict[str, Level]) -> None:
+    def _count_visit(self, visit: _Visit, names_new: bool) -> list[Pattern]:
+        """Counts a page for its patterns; returns those for which it counts."""
+        counted: list[Pattern] = []
         at_last = find_among(visit.patterns, self._last, self._productive, self._spared)
         for level, name in visit.patterns:
             if name in self._cuts:
-                return
+                break
             if visit.share >= _MOSTLY_OWN and level < Level.HOST:
                 self._spare(name)
             pattern = self._find_or_add(name)
@@ -274,10 +286,11 @@ class TrapWatch:
             span = pattern.last or pattern.span
             span.pages += 1
             span.naming += names_new
-            touched[name] = level
+            counted.append(Pattern(level, name))
             if name == at_last:
                 self._visits_at_last += visit.share < WITH_TEXT
-                return
+                break
+        return counted
 
     def _count_named(self, url: str, referrer: Collection[str]) -> None:
         patterns = find_patterns(url)
@@ -298,7 +311,7 @@ class TrapWatch:
         return pattern is not None and (pattern.last is not None or pattern.grown >= _SPANS // 2)
 
     def _decide(self, name: str, level: Level, pattern: WatchedPattern) -> None:
-        """Decides after a group whether a pattern is visited last, ended, productive, or only watched further."""
+        """Decides after a page whether a pattern is visited last, ended, productive, or only watched further."""
         if pattern.last is not None:
             self._decide_at_last(name, pattern, pattern.last)
             return
@@ -310,12 +323,18 @@ class TrapWatch:
         pattern.end_span()
         spans = _BARE_SPANS * (_HOST_FACTOR if level >= Level.HOST else 1)
         is_bare = pattern.grown >= spans and pattern.mean_of(spans * self._step) < BARE
-        makes_itself = level < Level.HOST and pattern.grown_by_itself >= _SPANS
+        makes_itself = level < Level.HOST and pattern.grown_by_itself >= _OWN_SPANS
         if is_bare or makes_itself:
-            pattern.last = Span()
+            self._put_off(name, pattern)
+        if pattern.grown:
             self._note(name, pattern)
-        elif pattern.grown:
-            self._note(name, pattern)
+
+    def _put_off(self, name: str, pattern: WatchedPattern) -> None:
+        """Has a pattern be visited last from now on: it need not be written before, for it refuses nothing."""
+        pattern.last = Span()
+        self._last.add(name)
+        self.patterns_put_off += 1
+        logger.info("URL looping: %s names its own URLs as fast as it is visited: it is visited last", name)
 
     def _decide_at_last(self, name: str, pattern: WatchedPattern, span: Span) -> None:
         enough = self._trap_after
@@ -397,7 +416,7 @@ class TrapWatch:
         pattern_table.mark_full(transaction, self._source_id, fresh, key=MAX_URLS, limit=self._max_urls)
 
     def note_commit(self) -> None:
-        """Applies what was committed: from now on ended patterns refuse URLs, and others are visited last."""
+        """Applies what was committed: from now on ended patterns refuse URLs. Then looks at the pages of the group."""
         for row in self._pending.values():
             if row.cut:
                 self._cuts.add(row.text)
@@ -407,9 +426,6 @@ class TrapWatch:
                 self._withholds = True
                 _warn_of_trap(row)
                 continue
-            if row.last_pages is not None and row.text not in self._last:
-                self._last.add(row.text)
-                logger.info("URL looping: %s names its own URLs as fast as it is visited: it is visited last", row.text)
             if row.has_text:
                 self._productive.add(row.text)
         self._pending = {}

@@ -96,6 +96,7 @@ class Claiming(ClaimingThread):
         self._reservations = SlotReservations(run.database, window.hosts, wake=self._wake.set)
         self._found_nothing = False
         self._pages_reviewed = run.pages_reviewed
+        self._patterns_put_off = traps.patterns_put_off
         self._next_look = 0.0
 
     def open(self) -> None:
@@ -137,7 +138,10 @@ class Claiming(ClaimingThread):
 
     def _round(self) -> float | None:
         """Claims rows of the next hosts; returns the seconds until the next round, or None if nothing is left."""
-        if self._alone or self._window.size > WINDOW_ROWS // 2 or not self._may_claim():
+        if self._alone:
+            return IDLE_SECONDS
+        self._make_way()
+        if self._window.size > WINDOW_ROWS // 2 or not self._may_claim():
             return IDLE_SECONDS
         scan = self._scan = self._scan or self._begin_scan()
         claimed = self._claim(scan, self._find_hosts(scan))
@@ -194,6 +198,17 @@ class Claiming(ClaimingThread):
         )
         self._last_host = found[-1] if found else 0
         return found
+
+    def _make_way(self) -> None:
+        """Puts waiting claims back where more of them may be visited last than when they were claimed."""
+        number = self._traps.patterns_put_off
+        if number != self._patterns_put_off:
+            self._patterns_put_off = number
+            waiting = [claim.url_id for claim in self._window.take_unredirected()]
+            if waiting:
+                self._run.write(lambda transaction: url_table.release(transaction, waiting))
+                self._count(-len(waiting))
+                self._found_nothing, self._scan = False, None
 
     def _begin_scan(self) -> _Scan:
         # Before it is asked: what is committed after that may bring new rows.

@@ -188,6 +188,16 @@ class Window:
                 for claim in self._clear(entry)
             ]
 
+    def take_unredirected(self) -> list[Claim]:
+        """Takes out all claims but those that redirects led to their hosts."""
+        with self._lock:
+            taken = [claim for entry in self._by_host.values() for claim in entry.claims]
+            for entry in list(self._by_host.values()):
+                removed = len(entry.claims)
+                entry.claims.clear()
+                self._note_added(entry, -removed)
+            return taken
+
     def drain(self) -> list[Claim]:
         """Takes out all claims."""
         with self._lock:
