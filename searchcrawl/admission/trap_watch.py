@@ -52,7 +52,7 @@ _MOSTLY_OWN: Final = 0.5
 #: URLs that are visited last wait in laps: so many of each pattern, then the next so many of each.
 _LAP: Final = 32
 #: Patterns without own text may take, all together, this share of the visits of a run, and at least so many times ``trap_after``;
-#: then each is ended after half as many pages.
+#: then each is ended after a span of its own.
 _SHARE_OF_RUN: Final = 0.2
 _LEAST_FACTOR: Final = 2
 _MAX_PATTERNS: Final = 20_000
@@ -91,6 +91,8 @@ class TrapWatch:
         # Patterns of any page with text of its own: they are spared where a whole host is visited last.
         self._spared: set[str] = set()
         self._visits = self._visits_at_last = 0
+        # Whether nothing else was left once: what came of a pattern before that says nothing of whether it goes on at last.
+        self._has_begun_last = False
         self._group: list[_Visit] = []
         self._named: list[tuple[str, int | None]] = []
         self._pending: dict[str, StoredPattern] = {}
@@ -155,6 +157,7 @@ class TrapWatch:
 
         The second have their refusals, the third their laps, unless they are claimed ``at_last``.
         """
+        self._has_begun_last |= at_last
         allowed: list[Claim] = []
         refused: list[tuple[Claim, Decision]] = []
         last: list[tuple[Claim, int]] = []
@@ -283,28 +286,29 @@ class TrapWatch:
                 # A narrower pattern has text of its own: it is visited among all others.
                 continue
             pattern.add_share(visit.share, most=self._trap_after)
-            span = pattern.last or pattern.span
-            span.pages += 1
-            span.naming += names_new
             counted.append(Pattern(level, name))
+            if at_last is None or (name == at_last and self._has_begun_last):
+                span = pattern.last or pattern.span
+                span.pages += 1
+                span.naming += names_new
             if name == at_last:
-                self._visits_at_last += visit.share < WITH_TEXT
+                self._visits_at_last += self._has_begun_last and visit.share < WITH_TEXT
                 break
         return counted
 
     def _count_named(self, url: str, referrer: Collection[str]) -> None:
         patterns = find_patterns(url)
         at_last = find_among(patterns, self._last, self._productive, self._spared)
+        if at_last is not None and not self._has_begun_last:
+            return
         for _, name in patterns:
             pattern = self._patterns.get(name)
-            if pattern is None or (pattern.last is not None and name != at_last):
+            if pattern is None or (at_last is not None and name != at_last) or (at_last is None and pattern.last):
                 continue
             span = pattern.last or pattern.span
             span.named += 1
             # What patterns that grow name of each other, they make together.
             span.outside += name not in referrer and not any(map(self._is_growing, referrer))
-            if name == at_last:
-                return
 
     def _is_growing(self, name: str) -> bool:
         pattern = self._patterns.get(name)
@@ -339,12 +343,12 @@ class TrapWatch:
     def _decide_at_last(self, name: str, pattern: WatchedPattern, span: Span) -> None:
         enough = self._trap_after
         if self._visits_at_last > max(_LEAST_FACTOR * self._trap_after, _SHARE_OF_RUN * self._visits):
-            enough = max(1, self._trap_after // 2)
+            enough = self._step
         if span.pages < enough:
             if pattern.pages - pattern.noted >= self._step:
                 self._note(name, pattern)
             return
-        if span.grew_by_itself and pattern.mean_of(enough) < BARE:
+        if span.grew_by_itself and pattern.mean_of(self._trap_after) < BARE:
             self._note(name, pattern, cut=True)
         elif span.pages >= self._trap_after:
             pattern.last = Span()

@@ -176,6 +176,10 @@ class Claiming(ClaimingThread):
             self._is_at_last = False
             return None
         self._is_at_last = True
+        with self._counting:
+            # A trap is to be ended soon after it may be: what waits to be stored says so.
+            if self._outstanding > _ROWS_AT_LAST + len(hosts):
+                return IDLE_SECONDS
         last = _Scan(began_idle=scan.began_idle, at_last=True)
         self._load_names(hosts)
         if self._claim(last, hosts):

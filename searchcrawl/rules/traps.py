@@ -127,7 +127,9 @@ def build_url_rule(pattern: str) -> str:
         return f"{rule}$"
     if query == "*":
         return f"{rule}[?]"
-    return f"{rule}[?](?:(?:{'|'.join(map(_write_rule, query.split('&')))})(?:=[^&]*)?&?)+$"
+    # As many parameters as there are names: RE2 cannot ask for each of them.
+    names = query.split("&")
+    return f"{rule}[?](?:(?:{'|'.join(map(_write_rule, names))})(?:=[^&]*)?(?:&|$)){{{len(names)},}}$"
 
 
 def _write_rule(text: str) -> str:

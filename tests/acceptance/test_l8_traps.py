@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import resource
+import shlex
 import subprocess
 import sys
 import time
@@ -213,3 +214,26 @@ def test_crawl_when_a_million_urls_are_traps_then_it_ends_within_its_limits(tmp_
     assert seconds <= LIMIT_SECONDS
     assert megabytes <= MAX_MB
     assert [trap for trap in TRAPS if not re.search(rf":\d+/{trap}[/?]", named)] == []
+
+
+def test_trap_when_the_index_got_some_of_it_before_it_was_ended_then_status_names_what_takes_it_out(
+    tmp_path: Path, forks: Forks
+) -> None:
+    with TrapSite(GOOD) as site:
+        tables = overrides(site, trap_after=AFTER)
+        # So little is cached that documents go out while the traps are visited.
+        folder = write_project(tmp_path, site.port, NAME, project={"cache": {"threshold_mb": 1}}, **tables)
+        assert forks.run(folder, "crawl", NAME) == 0
+        good = set(site.pages.good_paths())
+        before = Crawled(folder=folder, site=site, codes=[], requested=[], again=[], status={}).indexed()
+        forks.run(folder, "status", NAME, "--json")
+        status = json.loads((folder / "output.txt").read_text("utf-8").splitlines()[-1])
+        messages = [warning["message"] for warning in status["warnings"] if warning["code"] == "trap_documents"]
+        commands = [shlex.split(message.partition("searchcrawl forget ")[2]) for message in messages]
+        assert [forks.run(folder, "forget", *command, "--yes") for command in commands] == [0] * len(commands)
+        after = Crawled(folder=folder, site=site, codes=[], requested=[], again=[], status={}).indexed()
+
+    taken = before - after
+    assert len(taken) >= len(commands) > 0
+    assert taken.isdisjoint(good)
+    assert good <= after

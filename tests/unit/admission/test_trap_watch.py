@@ -38,6 +38,8 @@ def watch(database: Database, *, after: int = AFTER, most: int = 0, recount: boo
     opened = TrapWatch(1, trap_after=after, max_urls_per_pattern=most, file="sources/demo.toml")
     with database.write_once() as transaction:
         opened.open(transaction, recount=recount)
+        # Nothing else is left to visit.
+        opened.split_claims(transaction, [], at_last=True)
     return opened
 
 
@@ -127,6 +129,14 @@ def test_trap_when_it_is_ended_then_after_as_many_pages_as_said(database: Databa
 
     assert 0 < last_after <= AFTER // 2
     assert AFTER <= ended_after - last_after <= AFTER + 1
+
+
+def test_trap_when_other_urls_are_still_visited_then_it_is_not_ended(database: Database) -> None:
+    tested = TrapWatch(1, trap_after=AFTER, max_urls_per_pattern=0)
+
+    see(database, tested, empty_days(1, 8 * AFTER))
+
+    assert (refused(tested, "/day/999"), *laps(tested, "/day/999")) == (None, 1)
 
 
 def test_laps_when_two_patterns_are_visited_last_then_they_take_turns(database: Database) -> None:

@@ -204,3 +204,54 @@ def test_claiming_when_rows_are_due_again_then_all_are_claimed_once_and_the_craw
 
     assert watched.exhausted.is_set()
     assert (len(claimed), len(set(claimed))) == (300, 300)
+
+
+def put_off(filled: FilledStore, laps: dict[int, int]) -> None:
+    """Gives rows, by number, their laps."""
+    with filled.database.write_once() as transaction:
+        url_table.set_laps(transaction, laps)
+
+
+def test_claiming_when_rows_are_put_off_then_they_come_after_all_others_by_lap(filled: FilledStore) -> None:
+    admit(filled, count=2, rows=4)
+    put_off(filled, {1: 2, 2: 1, 5: 1})
+    watched, claimed = Watched(filled, delay_seconds=0.0), list[int]()
+
+    def visit() -> bool:
+        # What is under way may name more that goes first.
+        while (found := watched.window.pop(time.monotonic())) is not None:
+            _, claim = found
+            claimed.append(claim.url_id)
+            with filled.database.write_once() as transaction:
+                url_table.settle(transaction, [Settled(url_id=claim.url_id, code=200, due_ms=None, fetched_ms=1)])
+            watched.window.release(claim.url_id)
+            watched.claiming.note_committed(1)
+        return watched.exhausted.is_set()
+
+    watched.run_for(_LIMIT_SECONDS, until=visit)
+
+    assert set(claimed[:5]) == {3, 4, 6, 7, 8}
+    assert set(claimed[5:]) == {1, 2, 5}
+    assert claimed.index(2) < claimed.index(1)
+
+
+def test_claiming_when_others_are_under_way_then_nothing_that_is_put_off_is_claimed(filled: FilledStore) -> None:
+    admit(filled, count=1, rows=4)
+    put_off(filled, {1: 1, 2: 1})
+    watched = Watched(filled, delay_seconds=0.0)
+
+    watched.run_for(_A_WHILE_SECONDS, until=lambda: watched.window.size >= 2)
+
+    assert watched.window.size == 2
+    assert not watched.exhausted.is_set()
+
+
+def test_window_when_a_pattern_is_put_off_then_its_claims_make_way(filled: FilledStore) -> None:
+    admit(filled, count=1, rows=20)
+    watched = Watched(filled, delay_seconds=0.0)
+    watched.run_for(_A_WHILE_SECONDS, until=lambda: watched.window.size >= 20)
+
+    taken = watched.window.take_unredirected()
+
+    assert (len(taken), watched.window.size) == (20, 0)
+    assert watched.window.pop(time.monotonic()) is None

@@ -141,7 +141,7 @@ def test_pattern_when_it_is_of_hosts_then_a_narrower_one_with_any_text_is_spared
     ("url", "others"),
     [
         ("/day/7", ["/day/x/7", "/day/", "/days/7"]),
-        ("/month?year=1&month=2", ["/month?year=1&week=2", "/month"]),
+        ("/month?year=1&month=2", ["/month?year=1&week=2", "/month", "/month?year=1"]),
         ("/a/b/c/d", ["/ab/c"]),
         ("/p.html?x", ["/phtml?x"]),
     ],
