@@ -134,7 +134,11 @@ def _describe_patterns(context: Context) -> Iterator[Step]:
     """What the patterns of the URL were judged by that grow by themselves (L8, L12)."""
     for pattern in context.patterns:
         if pattern.cut is None:
-            yield Step("trap", "visited last", f"{pattern.text}: {pattern.describe()}")
+            yield Step(
+                "trap",
+                "visited last",
+                f"{pattern.text} names its own URLs as fast as it is visited: {pattern.describe()}",
+            )
         elif pattern.pages:
             key = f"{pattern.cut} = {pattern.cut_limit}"
             yield Step(
@@ -154,7 +158,8 @@ def _describe_boundary(context: Context) -> Iterator[Step]:
     yield Step("boundary", "allowed", detail, includes[0].row_rule)
     if listed is not None and listed.rule is not None and _was_never_requested(listed):
         error = f" ({listed.error})" if listed.error else ""
-        yield Step("admission", "refused", f"refused when it was found{error}", listed.rule)
+        when = "when it was found" if listed.last_fetched_ms is None else "after it had been visited"
+        yield Step("admission", "refused", f"refused {when}{error}", listed.rule)
 
 
 def _was_never_requested(listed: ListedUrl) -> bool:

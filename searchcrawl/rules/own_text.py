@@ -19,8 +19,10 @@ _ENOUGH_WORDS: Final = 24
 _MIN_WORDS: Final = 16
 #: A line with more words, all known from other lines, is the page's own as well: it is a sentence.
 _SHORT_LINE: Final = 8
+#: Lines with so many characters are looked at first.
+_LONG_LINE: Final = 80
 #: So many characters of a line are looked at.
-_LINE_CHARACTERS: Final = 2_000
+_LINE_CHARACTERS: Final = 200
 #: What is remembered: at most twice so many lines, and twice so many words.
 _LINES: Final = 50_000
 _WORDS: Final = 50_000
@@ -71,34 +73,42 @@ class KnownText:
         fresh = self._lines.add(set(map(hash, lines)))
         if not fresh:
             return 0.0
-        query, path = _find_words_of_url(url)
-        own, total, shapes, words = 0, 0, set[int](), set[int]()
-        for line in lines:
-            if hash(line) not in fresh:
-                continue
-            total += line.count(" ") + 1
+        new = [line for line in lines if hash(line) in fresh]
+        query = _find_words_of_query(url)
+        own, shapes, words = 0, set[int](), set[int]()
+        # A sentence alone is enough for most pages.
+        for line in (
+            *(line for line in new if len(line) >= _LONG_LINE),
+            *(line for line in new if len(line) < _LONG_LINE),
+        ):
             found, numbers = _find_words(line)
-            found = [word for word in found if word not in query]
+            if query:
+                found = [word for word in found if word not in query]
             found += numbers
             shape = hash(tuple(found))
             if not found or shape in shapes or shape in self._shapes:
                 continue
             shapes.add(shape)
             hashes = set(map(hash, found))
-            if numbers or self._is_own(found, hashes - words, path):
-                own += len(found)
+            is_own = bool(numbers) or self._is_own(found, hashes - words, url)
             words |= hashes
+            own += len(found) if is_own else 0
             if own >= _ENOUGH_WORDS:
                 break
         self._shapes.add(shapes)
         self._words.add(words)
-        return 1.0 if own >= _ENOUGH_WORDS else own / max(total, _MIN_WORDS)
+        if own >= _ENOUGH_WORDS:
+            return 1.0
+        return own / max(sum(line.count(" ") + 1 for line in new), _MIN_WORDS)
 
-    def _is_own(self, found: list[str], hashes: Iterable[int], path: Collection[str]) -> bool:
+    def _is_own(self, found: list[str], hashes: Iterable[int], url: str) -> bool:
         """Whether a line with the words ``found`` is the page's own; ``hashes`` are those not met on the page before."""
         if any(number not in self._words for number in hashes):
             return True
-        return len(found) > _SHORT_LINE and sum(1 for word in found if word not in path) > _SHORT_LINE
+        if len(found) <= _SHORT_LINE:
+            return False
+        path = set(_find_words(unquote(url.partition("?")[0]))[0])
+        return sum(1 for word in found if word not in path) > _SHORT_LINE
 
 
 def _find_words(line: str) -> tuple[list[str], list[str]]:
@@ -115,7 +125,7 @@ def _find_words(line: str) -> tuple[list[str], list[str]]:
     return words, numbers if len(numbers) > 1 else []
 
 
-def _find_words_of_url(url: str) -> tuple[Collection[str], Collection[str]]:
-    """The words in the query of a URL, and those in its path."""
-    path, _, query = url.partition("?")
-    return set(_find_words(unquote(query))[0]), set(_find_words(unquote(path))[0])
+def _find_words_of_query(url: str) -> Collection[str]:
+    """The words in the query of a URL."""
+    _, mark, query = url.partition("?")
+    return set(_find_words(unquote(query))[0]) if mark else ()

@@ -56,7 +56,7 @@ class StoredPattern:
     def describe(self) -> str:
         """What it was judged by, as part of a sentence."""
         own = f"{self.own_permille / 10:.1f} % of what its last pages brought is text of their own"
-        if self.last_pages is None:
+        if not self.last_pages:
             return own
         return (
             f"visited last, {self.last_pages} of its pages named {self.last_named} new URLs of it, other pages "
