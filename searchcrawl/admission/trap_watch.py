@@ -241,7 +241,7 @@ class TrapWatch:
                 and not _is_in_archive(item)
             ):
                 url, page = item.claim.url, item.page
-                share = self._known.measure(url, page.title, page.text)
+                share = self._known.measure(url, page.title, page.text, page.links)
                 self._group.append(_Visit(item.claim.url_id, find_patterns(url), share))
         bare = {visit.url_id for visit in self._group if visit.share < WITH_TEXT}
         self._withholds |= bool(bare and self._cuts)

@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable
 from typing import Final
 from urllib.parse import unquote
 
+from searchcrawl.items import Link
+
 #: So many words of its own, and a page is taken as one that has text of its own, however long it is.
 _ENOUGH_WORDS: Final = 24
 #: A shorter page is treated as one with this many words, so that one new word is not a large share.
@@ -63,12 +65,15 @@ class KnownText:
         self._shapes = Recent(_LINES)
         self._words = Recent(_WORDS)
 
-    def measure(self, url: str, title: str, text: str) -> float:
+    def measure(self, url: str, title: str, text: str, links: Iterable[Link] = ()) -> float:
         """The share, from 0 to 1, of words of its own among those in lines that no page before had; remembers its text.
 
-        ``text`` is its main text, a line a block. A page with many words of its own has the share 1, one without a new line 0.
+        ``text`` is its main text, a line a block; lines that are the text of one of its ``links`` name other pages, and are left
+        out. A page with many words of its own has the share 1, one without a new line 0.
         """
-        lines = [title, *text.split("\n")]
+        # A list of links says what its targets are named, not the page.
+        linked = {text for link in links for text in link.texts}
+        lines = [title, *(line for line in text.split("\n") if line not in linked)]
         # The hash of a string is computed once and kept in the string.
         fresh = self._lines.add(set(map(hash, lines)))
         if not fresh:

@@ -6,6 +6,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -330,9 +331,9 @@ BEYOND_LIMITS: Final = {
     "{traps}/n/99.html": Told(
         "not in the index: never seen, and it would be refused (961", _PATTERN, "scope.max_urls_per_pattern"
     ),
-    "{traps}/same/99.html": Told(
+    "{traps}/same/zz.html": Told(
         "not in the index: never seen, and it would be refused (961",
-        "{traps}/same/{{n}}.html",
+        "{traps}/same/*",
         "scope.trap_after",
         ("set", "scope.trap_after", 0),
     ),
@@ -349,8 +350,10 @@ def test_explain_when_a_limit_on_traps_refuses_then_it_is_named_and_its_edit_adm
         path: page(path, text=" ".join(f"{letter * n}{letter}z" for n in range(1, 60)))
         for path, letter in zip(paths, "abcdefghi", strict=True)
     }
-    bodies |= {f"/same/{number}.html": page("same", text=f"{WORDS} {number}") for number in range(6)}
-    site.set_pages(TRAPS, {"/": page("start", *bodies, text=WORDS), **bodies})
+    chain = [f"/same/{first}{second}.html" for first in "abcdef" for second in "abcdef"]
+    named = {"/": page("start", *bodies, chain[0], text=WORDS)}
+    named |= {one: page("same", following, text=WORDS) for one, following in pairwise(chain)}
+    site.set_pages(TRAPS, {**named, **bodies})
     limited = new_project(
         tmp_path,
         site,
@@ -365,6 +368,6 @@ def test_explain_when_a_limit_on_traps_refuses_then_it_is_named_and_its_edit_adm
     file.write_text(to_toml(with_advice(written, [each["decided_by"] for each in told])), "utf-8")
     limited.crawl()
     with closing(Asking(tmp_path)) as asking:
-        admitted, unlinked = asking.asked([site.url(TRAPS, path) for path in ("/n/8.html", "/same/99.html")])
+        admitted, unlinked = asking.asked([site.url(TRAPS, path) for path in ("/n/8.html", "/same/zz.html")])
     assert admitted["in_index"]
     assert unlinked["decided_by"]["rule"] == "no link to it was followed"

@@ -8,6 +8,7 @@ from itertools import count
 
 import pytest
 
+from searchcrawl.items import Link
 from searchcrawl.rules.own_text import KnownText
 
 WORDS = ("the", "station", "records", "pressure", "at", "noon", "and", "keeps", "a", "copy", "of", "each", "reading",
@@ -160,3 +161,13 @@ def test_share_when_a_page_is_empty_then_nothing() -> None:
 
 def test_share_when_there_are_surrogates_and_no_blanks_then_it_is_told() -> None:
     assert KnownText().measure(f"{SITE}/%ff/1", "", "気圧は正午に記録される。\n\ud800x" * 50) > 0
+
+
+def test_share_when_a_line_is_the_text_of_a_link_then_it_is_that_of_another_page() -> None:
+    known = KnownText()
+    known.measure(f"{SITE}/1", "Entry", "An entry")
+    links = [Link(f"{SITE}/zebra", texts=("Zebra",))]
+
+    assert known.measure(f"{SITE}/aardvark", "Entry", "An entry\nZebra", links) == 0.0
+    # Its own name is not, whatever links to it.
+    assert known.measure(f"{SITE}/zebra", "Zebra", "An entry\nZebra", links) > 0
