@@ -383,3 +383,24 @@ def test_older_store_when_near_copies_were_taken_out_then_unknown_digests_are_ma
     assert [each.etag for each in found] == ['"1"', None, '"1"', '"1"']
     assert [(each.code, each.duplicate_of) for each in found[:2]] == [(200, None), (909, survivor)]
     assert {(each.state, each.segment, each.near_digest) for each in found} == {(int(DocumentState.CACHED), 1, None)}
+
+
+def test_older_store_when_pages_were_refused_as_those_of_a_trap_then_they_are_visited(
+    empty_store_url: str, tmp_path: Path
+) -> None:
+    newer = "sqlite:///var/newer.db"
+    with closing(Database(newer, tmp_path)) as database:
+        with database.write_once() as transaction:
+            run_table.find_or_add_source(transaction, "demo")
+        ids = add(database, ["trap", "limit", "fine"])
+        rules = ("scope.trap_after: http://a.test/**", "scope.max_path_segments: 16", None)
+        for url_id, code, rule in zip(ids, (961, 961, 200), rules, strict=True):
+            settle(database, [url_id], code=code, rule=rule)
+        with database.write_once() as transaction:
+            transaction.execute(text("UPDATE urls SET due_ms = NULL"))
+    copy_to_older(newer, empty_store_url, tmp_path, "0031")
+
+    with closing(Database(empty_store_url, tmp_path)) as database, database.read_once() as transaction:
+        due = transaction.execute(text("SELECT due_ms FROM urls ORDER BY id")).scalars().all()
+
+    assert due == [0, None, None]
