@@ -40,7 +40,7 @@ def test_runs_when_pages_change_at_random_then_the_index_is_that_of_a_fresh_craw
 ) -> None:
     chance = random.Random(seed)
     names = "abcdefgh"[: chance.choice([3, 5, 8])]
-    world = World(database, chance, preserve=chance.random() < 0.6)
+    world = World(database, chance, preserve=chance.random() < 0.6, fits=chance.random() < 0.7)
     displays = chance.random() < 0.4
     world.add(names)
 
@@ -67,7 +67,7 @@ def test_runs_when_removals_wait_for_some_runs_then_the_approved_index_is_that_o
 ) -> None:
     chance = random.Random(seed)
     names = "abcdefgh"[: chance.choice([3, 5, 8])]
-    world = World(database, chance, preserve=chance.random() < 0.6, holds=True)
+    world = World(database, chance, preserve=chance.random() < 0.6, holds=True, fits=chance.random() < 0.7)
     displays = chance.random() < 0.4
     world.add(names)
     held = 0
