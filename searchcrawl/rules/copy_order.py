@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -37,8 +38,9 @@ class NameFit(IntEnum):
     NOWHERE = 2
 
 
+_NAME_FITS: Final = len(NameFit)
 #: How the URL of a document fits that an earlier release has read: it says nothing of the language, or of the name.
-UNKNOWN_FIT: Final = LanguageFit.NONE_NAMED * len(NameFit) + NameFit.NOWHERE
+UNKNOWN_FIT: Final = LanguageFit.NONE_NAMED * _NAME_FITS + NameFit.NOWHERE
 
 #: Two letters that name a language in URLs: ISO 639-1, without codes that are common words of paths.
 _CODES: Final = frozenset({
@@ -54,12 +56,20 @@ _ALIASES: Final = {
     "no": "nb", "iw": "he", "ji": "yi", "jw": "jv", "mo": "ro",
     "cn": "zh", "tw": "zh", "jp": "ja", "kr": "ko", "cz": "cs",
 }  # fmt: skip
+_KNOWN: Final = _CODES | _ALIASES.keys()
+#: Most URLs have no such word that is a code.
+_SHORT_WORD: Final = re.compile(r"(?<![a-z0-9])[a-z]{2,3}(?![a-z0-9])")
 _TAG: Final = re.compile(r"([a-z]{2,3})(?:[-_@](?:[a-z]{2}|[a-z]{4}|[0-9]{3}|cyrillic|latin|valencia)){0,2}")
+#: At the end of a name: manual-de, readme_pt_BR.
+_JOINED_TAG: Final = re.compile(r"[-_]([a-z]{2}(?:[-_@](?:[a-z]{2}|[a-z]{4}))?)$")
+#: Codes that end names as words: what-is, user_id, do-it.
+_WORDS: Final = frozenset({"am", "as", "be", "ha", "he", "hi", "id", "is", "it", "la", "my", "pa", "ps", "se", "tt"})
+_CODES_OF_NAMES: Final = _CODES - _WORDS
 _LONGEST_TAG: Final = 24
 _LANGUAGE_PARAMETERS: Final = frozenset({"hl", "lang", "language", "locale", "uselang"})
 #: The last labels of a host name are its domain: the code of a country is that of no language.
 _DOMAIN_LABELS: Final = 2
-_EXTENSION: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,4}")
+_LONGEST_EXTENSION: Final = 5
 _WORD: Final = re.compile(r"[^\W_]+")
 #: Names of pages that stand for their folder.
 _FOLDER_NAMES: Final = frozenset({"", "index", "default", "home", "welcome"})
@@ -84,12 +94,12 @@ class CopyOrder(NamedTuple):
     @property
     def language_fit(self) -> LanguageFit:
         """What its URL says of its language."""
-        return LanguageFit(self.url_fit // len(NameFit))
+        return LanguageFit(self.url_fit // _NAME_FITS)
 
     @property
     def name_fit(self) -> NameFit:
         """Where the words of its name stand."""
-        return NameFit(self.url_fit % len(NameFit))
+        return NameFit(self.url_fit % _NAME_FITS)
 
 
 def rank(url: str) -> tuple[bool, int, int, str]:
@@ -107,8 +117,8 @@ def find_fit(url: str, *, language: str, title: str, text: str) -> int:
 
     ``language`` is a tag (BCP 47), empty where it is not known. Without a title of its own a document has none here.
     """
-    tags = list(_find_tags(url)) if language else []
-    return _find_language_fit(tags, language) * len(NameFit) + _find_name_fit(url, title, text)
+    by_language = _find_language_fit(url, language) if language else LanguageFit.NONE_NAMED
+    return by_language * _NAME_FITS + _find_name_fit(url, title, text)
 
 
 def describe_preference(better: CopyOrder, worse: CopyOrder) -> str | None:
@@ -141,30 +151,35 @@ def describe_preference(better: CopyOrder, worse: CopyOrder) -> str | None:
     )
 
 
-def _find_language_fit(tags: list[str], language: str) -> LanguageFit:
+def _find_language_fit(url: str, language: str) -> LanguageFit:
     own = _normalise(language)
-    code = own.partition("-")[0]
-    # What names a language that is no known one may be any word.
-    named = [tag for tag in tags if (main := tag.partition("-")[0]) in _CODES or main == code]
+    code = _get_code(own)
+    words = _SHORT_WORD.findall(url.lower())
+    if code not in words and _KNOWN.isdisjoint(words):
+        return LanguageFit.NONE_NAMED
+    named = list(_find_tags(url, code))
     if not named:
         return LanguageFit.NONE_NAMED
     if own in named:
         return LanguageFit.SAME_TAG
-    return LanguageFit.OWN if any(tag.partition("-")[0] == code for tag in named) else LanguageFit.OTHER
+    return LanguageFit.OWN if any(_get_code(tag) == code for tag in named) else LanguageFit.OTHER
 
 
-def _find_tags(url: str) -> Iterator[str]:
-    """What may be tags of languages in the labels of the host, in the folders, after the name of the file, and in the query."""
+def _find_tags(url: str, own: str) -> Iterator[str]:
+    """The tags of languages in the labels of the host, in the folders, in the name of the file, and in the query.
+
+    What is no known code, and not that of the language ``own``, may be any word.
+    """
     before_query, _, query = url.lower().partition("?")
     _, _, address = before_query.partition("://")
     host, *segments = address.split("/")
     *folders, name = segments or [""]
     places = [*host.split(".")[:-_DOMAIN_LABELS], *folders]
-    endings = name.split(".")[1:]
+    stem, *endings = name.split(".")
     if len(endings) > 1:
         # A single one is the type of the file: .pl is Perl.
         places += endings
-    elif not folders:
+    elif not folders and not endings:
         # /de is /de/ on many sites.
         places.append(name)
     for pair in query.split("&") if query else ():
@@ -173,9 +188,21 @@ def _find_tags(url: str) -> Iterator[str]:
             places.append(value)
     for place in places:
         if 2 <= len(place) <= _LONGEST_TAG and _TAG.fullmatch(place):
-            yield _normalise(place)
+            tag = _normalise(place)
+            if _get_code(tag) in _CODES or _get_code(tag) == own:
+                yield tag
+    for place in (*folders, stem):
+        if joined := _JOINED_TAG.search(place):
+            tag = _normalise(joined[1])
+            if _get_code(tag) in _CODES_OF_NAMES or _get_code(tag) == own:
+                yield tag
 
 
+def _get_code(tag: str) -> str:
+    return tag.partition("-")[0]
+
+
+@lru_cache(maxsize=256)
 def _normalise(tag: str) -> str:
     code, *rest = re.split("[-_@]", tag.lower())
     return "-".join([_ALIASES.get(code, code), *rest])
@@ -197,13 +224,14 @@ def _find_name(url: str) -> set[str] | None:
 
     That needs no name: all pages of the host are below it.
     """
-    _, *segments = url.partition("?")[0].partition("://")[2].split("/")
+    # The scheme, nothing, the host and the path.
+    segments = url.partition("?")[0].split("/")[3:]
     for segment in segments[:-3:-1]:
-        first, *endings = segment.split(".")
-        if first.lower() not in _FOLDER_NAMES:
-            while endings and _EXTENSION.fullmatch(endings[-1]):
-                endings.pop()
-            return _split_words(unquote(".".join([first, *endings])))
+        parts = segment.split(".")
+        if parts[0].lower() not in _FOLDER_NAMES:
+            while len(parts) > 1 and len(parts[-1]) <= _LONGEST_EXTENSION and parts[-1][:1].isalpha():
+                parts.pop()
+            return _split_words(unquote(".".join(parts)))
     return set() if len(segments) > 2 else None
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from searchcrawl.rules.copy_order import CopyOrder, build_order, describe_preference, find_fit, rank
+from tests import growth
 
 SITE = "http://a.test"
 
@@ -44,6 +45,11 @@ def test_rank_when_urls_differ_then_no_query_few_segments_short_and_first_by_alp
         ("fr", ["/page.html.fr", "/page.html", "/page.html.de"]),
         ("en", ["/page.pl", "/page.cgi"]),
         ("en", ["/en", "/eng", "/de"]),
+        # Ends of names, but for words.
+        ("en", ["/guide-en/a", "/guide-it/a", "/guide-de/a"]),
+        ("pt-br", ["/readme_pt_BR.html", "/readme.html", "/readme-en.html"]),
+        ("en", ["/user-id", "/user-ids", "/user-de"]),
+        ("it", ["/guide-it/b", "/guide/a", "/guide-en/a"]),
         # Parameters that tell it.
         ("en", ["/a?lang=en", "/a?id=cs", "/a?lang=cs"]),
         # Both: its own one counts.
@@ -112,3 +118,14 @@ def test_copies_when_all_differ_then_it_is_said_why_one_stands_for_the_other() -
         "the source of that one is the first by name",
         None,
     ]
+
+
+@pytest.mark.parametrize("piece", ["/en", ".en", "-en", "_e", "en.", "&lang=en", "%41", "a b"])
+def test_fit_when_url_title_and_text_are_long_then_it_takes_time_that_grows_with_them_alone(piece: str) -> None:
+    growth.assert_linear(
+        lambda text: find_fit(f"{SITE}/{text}", language="de", title=text, text=text),
+        lambda size: piece * size,
+        smallest=1_000,
+        largest=64_000,
+        factor=4,
+    )
