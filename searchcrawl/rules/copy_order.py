@@ -72,7 +72,7 @@ _DOMAIN_LABELS: Final = 2
 _LONGEST_EXTENSION: Final = 5
 _WORD: Final = re.compile(r"[^\W_]+")
 #: Names of pages that stand for their folder.
-_FOLDER_NAMES: Final = frozenset({"", "index", "default", "home", "welcome"})
+_FOLDER_NAMES: Final = frozenset({"", "index", "default", "home"})
 #: So many characters of a name, a title and a first line are looked at.
 _MOST_CHARS: Final = 300
 
