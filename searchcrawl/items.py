@@ -195,7 +195,8 @@ class Document:
 
     At last: ``fields_digest`` (documents.digests) is that of what is indexed and of the whole text, from which a
     part may be taken. ``copy_digest`` is that of what is indexed alone, but for a title that is the name of a file, where
-    copies are looked for: documents that have the same one are copies of each other.
+    copies are looked for: documents that have the same one are copies of each other. ``url_fit`` is how the URL fits the
+    content (``rules.copy_order``).
 
     A member of a run (``members``) hands it on without its body: ``records`` are those that the cache is to get (``cache.segment``),
     None where it gets none, and ``sent_bytes`` the length of the body.
@@ -224,6 +225,7 @@ class Document:
     body_digest: bytes = b""
     fields_digest: bytes = b""
     copy_digest: bytes | None = None
+    url_fit: int | None = None
     records: tuple[bytes, bytes] | None = None
     sent_bytes: int | None = None
 

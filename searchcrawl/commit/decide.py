@@ -174,6 +174,7 @@ def _confirm(document: Document, settled: Settled, source: Source, group: Group)
             unavailable_ms=None if document.page is None else document.page.unavailable_ms,
             same_fields=document.page is not None and same_fields,
             copy_digest=document.copy_digest,
+            url_fit=document.url_fit,
             rendered=document.rendered,
         )
     )

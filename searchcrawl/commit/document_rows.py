@@ -46,9 +46,12 @@ def write_documents(
         for visit in group.unchanged
     )
     after = {
-        document.claim.url_id: _build_keyed(document, row) for document, row in zip(group.stored, stored, strict=True)
+        document.claim.url_id: _build_keyed(document, row)
+        for document, row in zip(group.stored, stored, strict=True)
+        if document.claim.url_id not in before
     }
-    after |= duplicate_key_table.load(transaction, before.keys() - after.keys())
+    # Of a known document something may have been kept.
+    after |= duplicate_key_table.load(transaction, before.keys())
     for url_id in group.new_bodies:
         # In a forced recrawl all bodies count as new: documents that came out as before are no change.
         if before.get(url_id) == after.get(url_id):
@@ -212,6 +215,7 @@ def _build_row(document: Document, places: Mapping[int, Place], bare: Container[
         body_digest=document.body_digest,
         fields_digest=document.fields_digest,
         copy_digest=document.copy_digest,
+        url_fit=document.url_fit,
         mimetype=document.mimetype,
         content_length=document.body_bytes,
         etag=document.etag,
@@ -244,4 +248,5 @@ def _build_keyed(document: Document, row: StoredDocument) -> KeyedDocument:
         leaving=0,
         cached=row.segment is not None,
         redirected=row.answered_key is not None,
+        url_fit=row.url_fit,
     )

@@ -19,6 +19,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.duplicates.near_groups import SignedDocument, find_groups
+from searchcrawl.duplicates.resolution import build_order_of
 from searchcrawl.exceptions import CacheError
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.near_copies import sign
@@ -113,7 +114,7 @@ def _sign_all(run: Run, read_text: ReadText) -> Iterator[SignedDocument]:
         for row in rows:
             document = row.document
             signature = made.get(row.url_id, row.signature or "")
-            yield SignedDocument(document.url, document.redirected, row.own_digest, signature)
+            yield SignedDocument(build_order_of(document), row.own_digest, signature)
 
 
 def _sign(rows: list[NearRow], read_text: ReadText) -> dict[int, str]:

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from searchcrawl.commit.document_rows import resolve_again
-from searchcrawl.duplicates.resolution import rank
 from searchcrawl.failpoints import reach
+from searchcrawl.rules.copy_order import build_order
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import document_table, duplicate_key_table, shared_copy_table
@@ -58,8 +58,9 @@ def is_over(copy: ForeignCopy, places: Mapping[int, int]) -> bool:
     place = None if copy.source_id is None else places.get(copy.source_id)
     if not copy.stays or place is None or copy.other_url is None:
         return True
-    own = copy.redirected, rank(copy.url), 0
-    return own < (copy.other_redirected, rank(copy.other_url), place)
+    own = build_order(copy.url, redirected=copy.redirected, url_fit=copy.url_fit)
+    other = build_order(copy.other_url, redirected=copy.other_redirected, url_fit=copy.other_fit, place=place)
+    return own < other
 
 
 def find_over(transaction: Transaction, source_id: int) -> bool:

@@ -19,9 +19,9 @@ from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.delivery.sending_again import send_again
-from searchcrawl.duplicates.resolution import rank
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.failpoints import reach
+from searchcrawl.rules.copy_order import rank
 from searchcrawl.run import Run
 from searchcrawl.store.documents import sample_table
 from searchcrawl.store.documents.frozen_table import Frozen, FrozenTable

@@ -10,6 +10,7 @@ from searchcrawl.html.metas import list_robots_tags
 from searchcrawl.html.reading_headers import describe_reading
 from searchcrawl.items import Document, Page
 from searchcrawl.rules.attribute_values import AttributeMap
+from searchcrawl.rules.copy_order import find_fit
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 
@@ -61,8 +62,20 @@ class FieldsDigestPipeline:
             if self._finds_copies:
                 compared = _leave_out_own(item.page)
                 copy_digest = digest if compared is item.page else compute_fields_digest(compared)
-            return copy_with(item, fields_digest=digest, copy_digest=copy_digest)
+            return copy_with(
+                item, fields_digest=digest, copy_digest=copy_digest, url_fit=_find_fit(item.claim.url, item.page)
+            )
         return item
+
+
+def _find_fit(url: str, page: Page) -> int:
+    """How the URL fits what copies have in common: a title that is the name of a file is that of each file."""
+    title = "" if _is_named_by_file(page) else page.title
+    return find_fit(url, language=page.language, title=title, text=page.text)
+
+
+def _is_named_by_file(page: Page) -> bool:
+    return bool(page.name_title) and page.title == page.name_title
 
 
 def _leave_out_own(page: Page) -> Page:
@@ -70,7 +83,7 @@ def _leave_out_own(page: Page) -> Page:
 
     And the name of the same file elsewhere.
     """
-    is_named = bool(page.name_title) and page.title == page.name_title
+    is_named = _is_named_by_file(page)
     if not page.whole_digest and not is_named and page.guessed is None and not page.modified:
         return page
     return copy_with(page, whole_digest="", guessed=None, modified="", title="" if is_named else page.title)

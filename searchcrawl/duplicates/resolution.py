@@ -3,7 +3,7 @@
 Documents are duplicates by their display URL, their canonical link or what is indexed of them (text, title and all other fields). The result depends on the
 documents alone, not on the order in which they came:
 
-0. A page that answers itself is better than a URL that redirects to it, whatever their ranks.
+0. Which document is better is said by ``rules.copy_order``: one that answers itself, whose URL fits it, and so on.
 1. Of good documents with the same display URL the best one is shown. The others are not indexed (956).
 2. A shown document that names another shown one as canonical, which answers itself, is a duplicate of that one (964).
    Chains of canonical links are followed, up to MAX_HOPS links. Documents whose links form a circle are no duplicates of each other.
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from searchcrawl.codes import COPIES, Code
+from searchcrawl.rules.copy_order import CopyOrder, build_order
 from searchcrawl.store.documents.duplicate_key_table import KeyedDocument
 from searchcrawl.store.states import REMOVALS, DocumentState
 
@@ -72,11 +73,6 @@ class Changes:
     duplicates: set[int] = field(default_factory=set)
 
 
-def rank(url: str) -> tuple[bool, int, int, str]:
-    """The rank of a URL; the smallest is the best: no query, few segments, short, first by alphabet."""
-    return ("?" in url, url.count("/"), len(url), url)
-
-
 def resolve(
     before: Mapping[int, KeyedDocument], after: Mapping[int, KeyedDocument], lookup: Lookup, *, canonicals: bool = True
 ) -> Changes:
@@ -89,8 +85,12 @@ def resolve(
 
 
 def _select_best(documents: Iterable[KeyedDocument]) -> KeyedDocument:
-    """The page that answers itself before one that redirects to it, then by ``rank``, then by the name of its source."""
-    return min(documents, key=lambda document: (document.redirected, rank(document.url), document.place))
+    return min(documents, key=build_order_of)
+
+
+def build_order_of(document: KeyedDocument) -> CopyOrder:
+    """The place of a document among its copies."""
+    return build_order(document.url, redirected=document.redirected, url_fit=document.url_fit, place=document.place)
 
 
 class _Resolution:

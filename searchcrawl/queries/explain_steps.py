@@ -20,6 +20,7 @@ from searchcrawl.politeness.backoff import explain_block
 from searchcrawl.queries import explain_canonical, explain_rendering, explain_visit
 from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.queries.explain_presence import NAMED_BY_NOTHING
+from searchcrawl.rules.copy_order import build_order, describe_preference
 from searchcrawl.rules.failures import Failures
 from searchcrawl.rules.redirects import read_target
 from searchcrawl.store.states import Leaving
@@ -284,12 +285,27 @@ def _describe_duplicates(context: Context, facts: UrlFacts) -> Iterator[Step]:
     if canonical is not None:
         yield Step("canonical", *canonical)
     if listed.code in {Code.DUPLICATE, Code.DUPLICATE_IN_RUN} and listed.duplicate_of is not None:
-        yield Step("duplicate", "copy", f"a {'near ' if facts.is_near_copy else ''}copy of {facts.survivor}")
+        copy = f"a {'near ' if facts.is_near_copy else ''}copy of {facts.survivor}"
+        yield Step("duplicate", "copy", f"{copy}{_describe_preference(context, facts)}")
     elif facts.copies:
         yield Step("duplicate", "stands for", ", ".join(facts.copies))
     if facts_of(listed.code).step == "display":
         detail = f"shown with the URL of {listed.duplicate_of}" if listed.duplicate_of else describe_code(listed.code)
-        yield Step("display", "refused", detail, listed.rule)
+        yield Step("display", "refused", f"{detail}{_describe_preference(context, facts)}", listed.rule)
+
+
+def _describe_preference(context: Context, facts: UrlFacts) -> str:
+    """Why the other page is indexed in its place, after a colon; empty where it is not the better one any more."""
+    listed = facts.listed
+    if listed.duplicate_of is None or (listed.duplicate_source is not None and not facts.has_survivor):
+        return ""
+    place = 1 if listed.duplicate_source is not None and listed.duplicate_source > context.source.name else -1
+    own = build_order(listed.url, redirected=facts.redirected, url_fit=facts.url_fit)
+    other = build_order(
+        listed.duplicate_of, redirected=facts.survivor_redirected, url_fit=facts.survivor_fit, place=place
+    )
+    why = describe_preference(other, own)
+    return f": {why}" if why else ""
 
 
 def _describe_index(context: Context, facts: UrlFacts) -> Step:

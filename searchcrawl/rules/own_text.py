@@ -104,7 +104,8 @@ class KnownText:
         self._words.add(words)
         if own >= _ENOUGH_WORDS:
             return 1.0
-        return own / max(sum(line.count(" ") + 1 for line in new), _MIN_WORDS)
+        # Words may be joined by something else than blanks.
+        return min(1.0, own / max(sum(line.count(" ") + 1 for line in new), _MIN_WORDS))
 
     def _is_own(self, found: list[str], hashes: Iterable[int], url: str) -> bool:
         """Whether a line with the words ``found`` is the page's own; ``hashes`` are those not met on the page before."""

@@ -219,6 +219,9 @@ documents = Table(
     Column("copy_digest", LargeBinary),
     # That of what it is a near copy of, by which copies are found instead; null: it is none, or they are not taken out.
     Column("near_digest", LargeBinary),
+    # How its URL fits its content (rules.copy_order.find_fit), as long as copy_digest is the same; null: it was read by an
+    # earlier release.
+    Column("url_fit", SmallInteger),
     # What tells near copies of its present text (rules.near_copies); null: none was made, as where they are not taken out.
     Column("near_signature", Text),
     # 200, or why the document is not indexed: 909, 911, 952, 956, 964, 1010.
@@ -348,6 +351,7 @@ former_documents = Table(
     Column("rendered", Text),
     Column("copy_digest", LargeBinary),
     Column("near_digest", LargeBinary),
+    Column("url_fit", SmallInteger),
     Column("evidence", Text),
     Column("rejected_run", Integer),
     UniqueConstraint("url_id"),

@@ -105,7 +105,39 @@ def _search(project: CrawlProject, words: str) -> dict[str, list[str]]:
     return {hit["url"]: hit["duplicates"] for hit in answer["hits"]}
 
 
-STORIES: dict[str, Story] = {"orders": _orders, "near": _near, "few": _join(10), "hundreds": _join(COPIES)}
+FOLDERS = "cs", "de", "en", "vi"
+ENGLISH = "The station records the pressure at noon, and keeps a copy of each reading before it is sent to the north."
+
+
+def _fit(project: CrawlProject) -> list[Run]:
+    """A page that is in English in the folders of all languages, and one under several names; links in both orders."""
+    site, runs = project.site, []
+    project.edit(**source(site, HOST, concurrency=1, host_concurrency=1))
+    untranslated = {f"/{folder}/readings.html": page("Chapter 4", text=ENGLISH) for folder in FOLDERS}
+    names = {f"/{name}.8.html": page("ACME manual - smtp(8)", text="Sends mail.") for name in ("lmtp", "smtp")}
+    site.set_pages(HOST, {**untranslated, **names})
+    for paths in ([*untranslated, *names], [*untranslated, *names][::-1]):
+        site.set_page(HOST, "/", page("start", *paths))
+        runs.append(run(project))
+        assert _why(project, "/cs/readings.html") == (
+            f"a copy of {site.url(HOST, '/en/readings.html')}: its URL names another language than that of the text, that one "
+            "exactly the language of the text"
+        )
+        assert _why(project, "/lmtp.8.html") == (
+            f"a copy of {site.url(HOST, '/smtp.8.html')}: the title has the name of that URL, and not of its own"
+        )
+        if len(runs) == 1:
+            assert project.command("delete", "demo", "--yes").returncode == 0
+    return [*runs, run(project)]
+
+
+def _why(project: CrawlProject, path: str) -> str:
+    said = json.loads(project.command("explain", project.site.url(HOST, path), "--json").stdout)
+    [detail] = [step["detail"] for step in said["steps"] if step["step"] == "duplicate"]
+    return str(detail)
+
+
+STORIES: dict[str, Story] = {"fit": _fit, "orders": _orders, "near": _near, "few": _join(10), "hundreds": _join(COPIES)}
 
 
 @pytest.mark.matrix
@@ -127,6 +159,18 @@ def test_copies_when_the_best_comes_last_then_it_is_the_document_and_lists_the_o
     assert set(off.codes.values()) == {200}
     assert (on.codes, on.versions.keys(), on.listed) == (first.codes, first.versions.keys(), first.listed)
     assert (off.counts["indexed"], on.counts["indexed"]) == (0, 0)
+
+
+def test_copies_when_urls_name_languages_and_things_then_the_one_that_fits_the_text_is_the_document(tell: Tell) -> None:
+    first, second, again = tell("fit")
+
+    listed = {
+        at("en/readings.html"): [at(f"{folder}/readings.html") for folder in FOLDERS if folder != "en"],
+        at("smtp.8.html"): [at("lmtp.8.html")],
+    }
+    assert first.listed == second.listed == again.listed == listed
+    assert first.versions.keys() == second.versions.keys() == {at(""), *listed}
+    assert (again.counts["indexed"], again.counts["deleted"]) == (0, 0)
 
 
 @pytest.mark.matrix

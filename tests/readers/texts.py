@@ -96,7 +96,7 @@ def page_text(given: bytes) -> None:
 @declare(*_WORDS, most=BODY)
 def compared(given: bytes) -> None:
     text = given.decode("utf-8", "replace")
-    KnownText().measure(URL, text[:200], text)
+    assert 0 <= KnownText().measure(URL, text[:200], text) <= 1
     sketch = Sketch.of(PageWords.of(URL, text, text))
     assert Sketch.unpack(sketch.pack()) == sketch
     page = Page(title=text[:200], text=text)

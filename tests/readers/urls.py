@@ -13,6 +13,7 @@ from searchcrawl.html.links import Resolver
 from searchcrawl.login.login_pages import LoginPages
 from searchcrawl.rules import rendering
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.copy_order import build_order, find_fit, rank
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.host_rules import HostBlock
 from searchcrawl.rules.identity import DEFAULT_NAMES, Identity
@@ -239,7 +240,25 @@ def login_page(given: bytes) -> None:
 
 @declare(*PARTS, raises=(InvalidUrl,))
 def own_text(given: bytes) -> None:
-    KnownText().measure(_read(given), "", given.decode("utf-8", "replace"))
+    assert 0 <= KnownText().measure(_read(given), "", given.decode("utf-8", "replace")) <= 1
+
+
+@declare(
+    *PARTS,
+    *("en", "/de/", "index.en.html", "pt_BR", "?lang=fr", "smtp", ".8"),
+    raises=(InvalidUrl,),
+    grown=[
+        lambda n: "/en" * n,
+        lambda n: "/index" + ".en" * n,
+        lambda n: "?" + "lang=en&" * n,
+        lambda n: "/" + "a-" * n,
+    ],
+)
+def order_of_copies(given: bytes) -> None:
+    url, text = _read(given), given.decode("utf-8", "replace")
+    fit = find_fit(url, language="en", title=text, text=text)
+    order, unknown = (build_order(url, redirected=False, url_fit=known) for known in (fit, None))
+    assert rank(url) in {order[2:-1], unknown[2:-1]}
 
 
 @declare(*PARTS, "{n}", "*", "**", raises=(InvalidUrl,))

@@ -7,7 +7,21 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Insert, LargeBinary, Text, and_, bindparam, case, func, or_, select, text, update
+from sqlalchemy import (
+    BigInteger,
+    Insert,
+    LargeBinary,
+    SmallInteger,
+    Text,
+    and_,
+    bindparam,
+    case,
+    func,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from searchcrawl.codes import COPIES, WITH_DOCUMENT
 from searchcrawl.rules.lifecycle import ORPHAN
@@ -89,6 +103,7 @@ class StoredDocument:
     body_digest: bytes
     fields_digest: bytes
     copy_digest: bytes | None = None
+    url_fit: int | None = None
     mimetype: str
     content_length: int
     etag: str | None
@@ -147,6 +162,9 @@ def _build_changes(new: Any) -> dict[str, Any]:
     replaced["batch_id"] = None
     # Whether another text stands for its own is decided at the end of the run.
     replaced["near_digest"] = replaced["near_signature"] = None
+    # It is that of the content, also where that was read by an earlier release: known copies keep their order.
+    same_content = documents.c.copy_digest == new.copy_digest
+    replaced["url_fit"] = case((same_content, documents.c.url_fit), else_=new.url_fit)
     # Whether it is still a copy is decided after this: ``duplicate_key_table.set_results``, or ``forget_rejections``.
     still_rejected = and_(new.state == int(DocumentState.CACHED), _REJECTED_FOR_OTHERS)
     for name in ("evidence", "rejected_run"):
@@ -172,6 +190,11 @@ _CONFIRM: Final = (
         ),
         near_digest=case(
             (and_(bindparam("same_fields") == 1, bindparam("has_copy") == 0), None), else_=documents.c.near_digest
+        ),
+        url_fit=case(
+            (or_(bindparam("same_fields") == 0, bindparam("has_copy") == 0), documents.c.url_fit),
+            (documents.c.copy_digest == bindparam("new_copy", type_=LargeBinary), documents.c.url_fit),
+            else_=bindparam("new_fit", type_=SmallInteger),
         ),
         unavailable_ms=case(
             (bindparam("read") == 1, bindparam("new_unavailable", type_=BigInteger)), else_=documents.c.unavailable_ms
@@ -212,7 +235,7 @@ class Confirmed:
     """A document whose fields have not changed; ``send_again`` if another indexed value has.
 
     ``read`` tells whether its page was read; then ``unavailable_ms`` is the date that the page states. ``same_fields``: it
-    was, and all fields are those of the document; then ``copy_digest`` is that of the document.
+    was, and all fields are those of the document; then ``copy_digest`` and ``url_fit`` are those of the document.
     """
 
     url_id: int
@@ -224,6 +247,7 @@ class Confirmed:
     unavailable_ms: int | None = None
     same_fields: bool = False
     copy_digest: bytes | None = None
+    url_fit: int | None = None
     rendered: str | None = None
 
 
@@ -242,6 +266,7 @@ def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
                 "same_fields": int(entry.same_fields),
                 "has_copy": int(entry.copy_digest is not None),
                 "new_copy": entry.copy_digest,
+                "new_fit": entry.url_fit,
                 "new_rendered": entry.rendered,
             }
             for entry in confirmed

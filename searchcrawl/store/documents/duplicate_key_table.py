@@ -50,7 +50,7 @@ class KeyedDocument(NamedTuple):
     ``code`` is that of the document: 200, or 909, 956, 964 where ``duplicate_of`` is indexed instead. ``cached``
     tells whether the cache has its record. ``leaving`` is 1 if there is evidence against it: it is to be removed.
     ``redirected``: the page did not answer itself, but by a redirect to another URL. That is what it was made from, whatever
-    became of a later visit. ``place`` is 0, or that of another source beside the own one in the order of names.
+    became of a later visit. ``url_fit`` is how its URL fits it (``rules.copy_order``), None where that is not known. ``place`` is 0, or that of another source beside the own one in the order of names.
     """
 
     url_id: int
@@ -64,6 +64,7 @@ class KeyedDocument(NamedTuple):
     leaving: int
     cached: bool
     redirected: bool = False
+    url_fit: int | None = None
     place: int = 0
 
     @property
@@ -94,6 +95,7 @@ KEYED_DOCUMENTS: Final = select(
     documents.c.leaving,
     documents.c.segment.is_not(None).label("cached"),
     documents.c.answered_key.is_not(None).label("redirected"),
+    documents.c.url_fit,
     literal_column("0").label("place"),
 ).select_from(documents.join(urls, urls.c.id == documents.c.url_id))
 

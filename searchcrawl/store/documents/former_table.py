@@ -41,6 +41,7 @@ _VALUES: Final = (
     "rendered",
     "copy_digest",
     "near_digest",
+    "url_fit",
     "evidence",
     "rejected_run",
 )

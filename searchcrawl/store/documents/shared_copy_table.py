@@ -106,9 +106,11 @@ class ForeignCopy(NamedTuple):
     url: str
     digest: bytes | None
     redirected: bool
+    url_fit: int | None
     source_id: int | None
     other_url: str | None
     other_redirected: bool
+    other_fit: int | None
     stays: bool
 
 
@@ -131,9 +133,11 @@ def load_foreign(transaction: Transaction, source_id: int, *, after: int) -> lis
             urls.c.url,
             _DIGEST,
             documents.c.answered_key.is_not(None),
+            documents.c.url_fit,
             _other.c.source_id,
             _other_url.c.url,
             _other.c.answered_key.is_not(None),
+            _other.c.url_fit,
             func.coalesce(stays, False),
         )
         .select_from(rows)

@@ -23,7 +23,7 @@ PAGE_ROWS: Final = 5000
 EMPTY: Final = (
     *("segment", "record_offset", "response_bytes", "fields_bytes", "body_digest", "fields_digest", "mimetype"),
     *("etag", "last_modified", "last_changed_ms", "duplicate_of", "canonical_key", "display_key", "unavailable_ms"),
-    *("answered_key", "rendered", "copy_digest", "near_digest", "near_signature"),
+    *("answered_key", "rendered", "copy_digest", "near_digest", "near_signature", "url_fit"),
     *("index_error", "evidence", "held_state", "quarantine_run", "rejected_run", "removed_run"),
 )
 #: The URL itself stays, with where it was found, as the row of any URL that is refused when it is found.

@@ -30,6 +30,7 @@ _survivors = urls.alias("survivors")
 _of_survivors = sources.alias("of_survivors")
 _canonicals = urls.alias("canonicals")
 _naming = documents.alias("naming")
+_standing = documents.alias("standing")
 #: How many copies of a document are listed.
 _MAX_COPIES: Final = 10
 
@@ -267,6 +268,7 @@ class UrlFacts:
     ten. ``leaving`` tells why it is to leave the index at the end of the run, if it is, ``evidence`` what is or was held
     against it. The three runs are those that put its removal into quarantine, whose removal an operator rejected, and
     that removed it. ``is_near_copy``: another text stands for its own, which differs in a few words.
+    ``redirected`` and ``url_fit``, and those of its survivor, say which of both is better (``rules.copy_order``).
     """
 
     listed: ListedUrl
@@ -290,6 +292,10 @@ class UrlFacts:
     evidence: str | None
     is_near_copy: bool
     has_survivor: bool
+    redirected: bool
+    url_fit: int | None
+    survivor_redirected: bool
+    survivor_fit: int | None
 
     @property
     def survivor(self) -> str | None:
@@ -336,6 +342,10 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
         evidence=row.evidence,
         is_near_copy=bool(row.is_near_copy),
         has_survivor=bool(row.has_survivor),
+        redirected=bool(row.redirected),
+        url_fit=row.url_fit,
+        survivor_redirected=bool(row.survivor_redirected),
+        survivor_fit=row.survivor_fit,
     )
 
 
@@ -378,6 +388,10 @@ _SELECTED: Final = select(
     documents.c.evidence,
     documents.c.near_digest.is_not(None).label("is_near_copy"),
     HAS_SURVIVOR.label("has_survivor"),
+    documents.c.answered_key.is_not(None).label("redirected"),
+    documents.c.url_fit,
+    _standing.c.answered_key.is_not(None).label("survivor_redirected"),
+    _standing.c.url_fit.label("survivor_fit"),
     batches.c.state.label("batch_state"),
     _canonicals.c.url.label("canonical"),
 ).select_from(
@@ -386,6 +400,7 @@ _SELECTED: Final = select(
     .outerjoin(sitemaps, sitemaps.c.id == urls.c.sitemap_id)
     .outerjoin(_referrers, _referrers.c.id == urls.c.referrer_id)
     .outerjoin(_naming, _naming.c.url_id == urls.c.referrer_id)
+    .outerjoin(_standing, _standing.c.url_id == documents.c.duplicate_of)
     .outerjoin(
         _canonicals, and_(_canonicals.c.source_id == urls.c.source_id, _canonicals.c.key == documents.c.canonical_key)
     )

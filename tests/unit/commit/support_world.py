@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -14,8 +15,8 @@ from searchcrawl import clock, urls
 from searchcrawl.cache.segment import Place
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.decide import decide
-from searchcrawl.duplicates.resolution import rank
 from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.rules.copy_order import UNKNOWN_FIT, rank
 from searchcrawl.sources.config import Source
 from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
 from searchcrawl.store.batches.batch_table import SealedBatch
@@ -48,6 +49,11 @@ class Page:
     menu: str = ""
 
 
+def fit_of(name: str, body: str) -> int:
+    """How the URL of a page fits its text: anyhow, but always the same."""
+    return zlib.crc32(f"{name} {body}".encode()) % 12
+
+
 @dataclass
 class World:
     """A site, a store, and an index, without a network between them."""
@@ -71,6 +77,8 @@ class World:
     batch_before: int = 0
     #: documents with the same text are copies of each other
     copies: bool = True
+    #: whether it is noted how URLs fit, which earlier releases did not
+    fits: bool = False
     #: called at the end of each run, before the last documents are sent
     at_end: Callable[[], object] | None = None
 
@@ -204,6 +212,7 @@ class World:
             display_url=None if page.display is None else SITE + page.display,
         )
         made = replace(made, fields_digest=sha256(f"{page.body}{page.menu}".encode()).digest())
+        made = replace(made, url_fit=fit_of(name, page.body) if self.fits else None)
         made = made if self.copies else replace(made, copy_digest=None)
         if made.body_digest != claim.body_digest:
             return made
@@ -217,7 +226,7 @@ class World:
             name: page
             for name, page in self.seen.items()
             if page.display is None
-            or name == min((n for n, p in self.seen.items() if p.display == page.display), key=lambda n: rank(SITE + n))
+            or name == min((n for n, p in self.seen.items() if p.display == page.display), key=self.order)
         }
 
         def target(name: str) -> str | None:
@@ -238,11 +247,15 @@ class World:
                 for other, page in shown.items()
                 if other == end or (self.copies and root(other) == other and page.body == shown[end].body)
             ]
-            survivor = min(same, key=lambda other: rank(SITE + other))
+            survivor = min(same, key=self.order)
             found.setdefault(survivor, [])
             if survivor != name:
                 found[survivor].append(name)
         return found
+
+    def order(self, name: str) -> tuple[int, tuple[bool, int, int, str]]:
+        """The place of a page among its copies."""
+        return fit_of(name, self.seen[name].body) if self.fits else UNKNOWN_FIT, rank(SITE + name)
 
 
 def some_page(chance: random.Random, names: str, *, displays: bool, failures: bool) -> Page:

@@ -40,7 +40,7 @@ def test_runs_when_pages_change_at_random_then_the_index_is_that_of_a_fresh_craw
 ) -> None:
     chance = random.Random(seed)
     names = "abcdefgh"[: chance.choice([3, 5, 8])]
-    world = World(database, chance, preserve=chance.random() < 0.6)
+    world = World(database, chance, preserve=chance.random() < 0.6, fits=chance.random() < 0.7)
     displays = chance.random() < 0.4
     world.add(names)
 
@@ -60,6 +60,29 @@ def test_runs_when_pages_change_at_random_then_the_index_is_that_of_a_fresh_craw
     assert world.sent == 0
 
 
+@pytest.mark.parametrize("again", [Page("1", markup="<br>"), Page("1", menu="~")])
+def test_copies_when_an_earlier_release_chose_among_them_then_they_stay_until_their_text_changes(
+    database: Database, again: Page
+) -> None:
+    names = "abcdef"
+    world = World(database, random.Random(1))
+    world.add(names)
+    world.site = dict.fromkeys(names, Page("1"))
+    world.crawl()
+    before = dict(world.index)
+
+    # This release reads all pages again: the same text in other bytes, or with another menu.
+    world.fits = world.forced = True
+    world.site = dict.fromkeys(names, again)
+    world.crawl()
+    after = dict(world.index)
+    world.site = dict.fromkeys(names, Page("3"))
+    world.crawl()
+
+    assert before == after == {"a": list("bcdef")}
+    assert world.index == world.expected() != before
+
+
 @pytest.mark.few(8)
 @pytest.mark.parametrize("seed", range(15))
 def test_runs_when_removals_wait_for_some_runs_then_the_approved_index_is_that_of_a_fresh_crawl(
@@ -67,7 +90,7 @@ def test_runs_when_removals_wait_for_some_runs_then_the_approved_index_is_that_o
 ) -> None:
     chance = random.Random(seed)
     names = "abcdefgh"[: chance.choice([3, 5, 8])]
-    world = World(database, chance, preserve=chance.random() < 0.6, holds=True)
+    world = World(database, chance, preserve=chance.random() < 0.6, holds=True, fits=chance.random() < 0.7)
     displays = chance.random() < 0.4
     world.add(names)
     held = 0

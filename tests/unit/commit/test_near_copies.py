@@ -14,7 +14,6 @@ from sqlalchemy import or_, select
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit import near_copies
-from searchcrawl.duplicates.resolution import rank
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.rules.near_copies import sign
 from searchcrawl.store.documents.near_table import NearRow
@@ -84,7 +83,7 @@ def expected(world: World) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     leaders: dict[str, str] = {}
     exact = world.expected()
-    for name in sorted(exact, key=lambda name: rank(SITE + name)):
+    for name in sorted(exact, key=world.order):
         leader = leaders.setdefault(world.seen[name].body[0], name)
         found.setdefault(leader, []).extend([*exact[name], *([name] if name != leader else [])])
     return {name: sorted(others) for name, others in found.items()}
@@ -107,6 +106,7 @@ def test_runs_when_pages_change_at_random_then_the_index_is_that_of_a_fresh_craw
 ) -> None:
     world, settling, _ = made
     chance = world.chance = random.Random(seed)
+    world.fits = chance.random() < 0.7
     names = list("abcdefgh"[: chance.choice([3, 5, 8])])
     world.add("".join(names))
 
@@ -130,6 +130,7 @@ def test_edits_when_near_copies_are_not_taken_out_any_more_then_copies_are_what_
 ) -> None:
     world, settling, _ = made
     chance = world.chance = random.Random(seed)
+    world.fits = chance.random() < 0.7
     names = list("abcdef")
     world.site = {name: some_page(chance, names) for name in names}
     world.add("".join(names))

@@ -12,7 +12,6 @@ import pytest
 from sqlalchemy import select
 
 from searchcrawl.commit.shared_copies import find_over, settle_shared_copies
-from searchcrawl.duplicates.resolution import rank
 from searchcrawl.items import Claim, Document, Hop, Outcome
 from searchcrawl.store.documents import shared_copy_table
 from searchcrawl.store.engine.database import Database
@@ -87,7 +86,8 @@ def expected(worlds: Sequence[World]) -> dict[str, list[str]]:
     found = [(name, copies, world) for world in worlds for name, copies in world.expected().items()]
     best: dict[str, list[str]] = {}
     for name, _, world in found:
-        same = [(rank(SITE + other), other) for other, _, its in found if its.seen[other].body == world.seen[name].body]
+        body = world.seen[name].body
+        same = [(its.order(other), other) for other, _, its in found if its.seen[other].body == body]
         best.setdefault(min(same)[1], []).append(name)
     copies_of = {name: copies for name, copies, _ in found}
     return {
@@ -121,7 +121,7 @@ def some_worlds(database: Database, chance: random.Random, *, preserve: bool, ki
         with database.write_once() as transaction:
             source_id = run_table.find_or_add_source(transaction, f"source{number}")
             run_table.register(transaction, source_id, "{}", shares_copies=True)
-        world = kind(database, chance, source_id=source_id, preserve=preserve)
+        world = kind(database, chance, source_id=source_id, preserve=preserve, fits=True)
         world.index = index
         world.add(names)
         worlds.append(world)
@@ -176,9 +176,10 @@ def test_sources_when_pages_answer_themselves_or_by_redirects_then_one_that_answ
             crawl(worlds, world)
 
     seen = {name: page for world in worlds for name, page in world.seen.items()}
+    worlds_of = {name: world for world in worlds for name in world.seen}
     wanted: dict[str, list[str]] = {}
     for body in {page.body for page in seen.values()}:
         same = [name for name, page in seen.items() if page.body == body]
-        best = min(same, key=lambda name: (seen[name].markup == REDIRECTS, rank(SITE + name)))
+        best = min(same, key=lambda name: (seen[name].markup == REDIRECTS, worlds_of[name].order(name)))
         wanted[best] = sorted({*same} - {best})
     assert {name: sorted(copies) for name, copies in worlds[0].index.items()} == wanted

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from searchcrawl.duplicates.near_groups import SignedDocument, find_groups
-from searchcrawl.duplicates.resolution import rank
+from searchcrawl.rules.copy_order import build_order
 from searchcrawl.rules.near_copies import sign
 from tests.unit.rules.test_near_copies import are_near, edited, words
 
@@ -22,19 +22,20 @@ def some_documents(chance: random.Random, number: int) -> list[SignedDocument]:
         for _ in range(chance.choice([1, 1, 1, 2])):
             path = "/".join(chance.choices("abc", k=chance.randint(1, 4)))
             url = f"http://a.test/{path}{each}{chance.choice(['', '?q=1'])}"
-            found.append(SignedDocument(url, chance.random() < 0.1, digest, signature))
+            order = build_order(url, redirected=chance.random() < 0.1, url_fit=chance.choice([None, 2, 8, 11]))
+            found.append(SignedDocument(order, digest, signature))
     return found
 
 
 def compare_each(documents: list[SignedDocument]) -> dict[bytes, bytes]:
     """The rule of the module's docstring, with each compared with each."""
     best = {
-        digest: min((one for one in documents if one.digest == digest), key=lambda one: (one.redirected, rank(one.url)))
+        digest: min((one for one in documents if one.digest == digest), key=lambda one: one.order)
         for digest in {one.digest for one in documents}
     }
     stay: list[SignedDocument] = []
     found: dict[bytes, bytes] = {}
-    for one in sorted(best.values(), key=lambda one: (one.redirected, rank(one.url))):
+    for one in sorted(best.values(), key=lambda one: one.order):
         near = next((other for other in stay if are_near(other.signature, one.signature)), None)
         if near is None:
             stay.append(one)
@@ -59,9 +60,9 @@ def test_groups_when_documents_come_in_any_order_then_each_stands_with_the_best_
 
 def test_groups_when_the_record_of_a_copy_is_lost_then_the_other_one_tells_its_text() -> None:
     text, other = words(1), edited(words(1), 2, 2)
-    lost = SignedDocument("http://a.test/a", False, b"1", "")
-    documents = [lost, lost._replace(url="http://a.test/b", signature=sign(" ".join(text)))]
+    a, b, ccc = (build_order(f"http://a.test/{name}", redirected=False, url_fit=None) for name in ("a", "b", "ccc"))
+    documents = [SignedDocument(a, b"1", ""), SignedDocument(b, b"1", sign(" ".join(text)))]
 
-    found = find_groups([*documents, SignedDocument("http://a.test/ccc", False, b"2", sign(" ".join(other)))])
+    found = find_groups([*documents, SignedDocument(ccc, b"2", sign(" ".join(other)))])
 
     assert found == {b"2": b"1"}

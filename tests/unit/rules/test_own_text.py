@@ -171,3 +171,7 @@ def test_share_when_a_line_is_the_text_of_a_link_then_it_is_that_of_another_page
     assert known.measure(f"{SITE}/aardvark", "Entry", "An entry\nZebra", links) == 0.0
     # Its own name is not, whatever links to it.
     assert known.measure(f"{SITE}/zebra", "Zebra", "An entry\nZebra", links) > 0
+
+
+def test_share_when_words_are_joined_without_blanks_then_it_is_at_most_one() -> None:
+    assert KnownText().measure(f"{SITE}/1", "", "/".join("abcdefghijklmnopqrstuvw")) == 1.0
