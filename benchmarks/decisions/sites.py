@@ -207,7 +207,7 @@ MANUALS: Final[Mapping[str, Manual]] = {
         folder=f"{_DOC}/libxml2/html",
         generator="by hand (1990s), gtk-doc",
         content=("table table table td[bgcolor]", "body"),
-        without=".navigation",
+        without=".navigation, .navheader, .navfooter",
     ),
     "debian-faq-ru": Manual(
         packages=["debian-faq-ru"],
