@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from lingua import LanguageDetector
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 FEWEST_LETTERS: Final = 200
 #: A text is of one language if so many parts of it, of up to so many characters each, are of it with so high a confidence.
 _PARTS: Final = 3
-_PART_CHARS: Final = 600
+_PART_CHARS: Final = 300
 _LEAST_CONFIDENCE: Final = 0.9
 #: Of those that the manuals have, and their neighbours; all 75 take a gigabyte of memory.
 _CODES: Final = (
@@ -20,6 +22,20 @@ _CODES: Final = (
 )
 #: Codes that count as one: CLD2 has one name for both, or cannot tell one from the other.
 _SAME: Final = {"nb": "no", "nn": "no", "iw": "he", "in": "id", "ms": "id", "bs": "hr", "sr-latn": "hr", "yue": "zh"}
+
+#: What names the folder of a language.
+_TAG: Final = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?")
+#: Two letters that name folders as well.
+_OTHER_FOLDERS: Final = frozenset(
+    {"db", "go", "io", "js", "os", "py", "rb", "ui", "ml", "fs", "ip", "id", "is", "as", "or", "to"}
+)
+
+
+def folder_language(url: str) -> str:
+    """The language that the innermost such folder of a URL names; empty where there is none."""
+    folders = urlsplit(url).path.split("/")[:-1]
+    found = (folder for folder in reversed(folders) if _TAG.fullmatch(folder) and folder not in _OTHER_FOLDERS)
+    return next(found, "")
 
 
 def tell_language(prose: str) -> str:
