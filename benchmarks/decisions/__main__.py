@@ -25,6 +25,7 @@ from benchmarks.decisions.roots import list_starts, prepare_root
 from benchmarks.decisions.server import reach_by_wget, serving_hosts
 from benchmarks.decisions.site import SiteResult, measure_site
 from benchmarks.decisions.sites import MANUALS, Manual, Part
+from benchmarks.decisions.table import compare_sites, read_sites
 from benchmarks.decisions.traps import measure_trap
 from benchmarks.nginx_server import Site
 from tests.trap_kinds import KINDS
@@ -49,6 +50,8 @@ def main() -> int:
         return 0
     failed: list[str] = []
     rows = _crawl_all(roots, failed, arguments)
+    if arguments.against:
+        print("\n".join(compare_sites(rows, read_sites(arguments.against))))
     return _report_passed([*failed, *find_passed(rows)])
 
 
@@ -140,6 +143,9 @@ def _parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--pages", type=int, default=None, help="of each site, 0 for all (all; 1000 with --pages-only)")
     parser.add_argument("--jobs", type=int, default=1, help="sites at the same time (1)")
+    parser.add_argument(
+        "--against", type=Path, help="the benchmarks/out/decisions of another checkout, to compare with"
+    )
     parser.add_argument("--unpacked", type=Path, nargs="*", default=[], help="folders with packages that are unpacked")
     return parser.parse_args()
 

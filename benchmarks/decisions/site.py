@@ -38,6 +38,7 @@ class SiteResult:
     groups: Sequence[Group] = field(repr=False)
     seconds: float
     cpu_seconds: float
+    revision: str
 
     @property
     def refused(self) -> int:
@@ -73,6 +74,7 @@ class SiteResult:
             "wrong_survivors": self.wrong_survivors,
             "seconds": round(self.seconds, 1),
             "cpu_seconds": round(self.cpu_seconds, 1),
+            "revision": self.revision,
         }
 
     def write_groups(self, path: Path) -> None:
@@ -110,6 +112,7 @@ def measure_site(
         groups=find_groups(states.values(), documents),
         seconds=facts["seconds"],
         cpu_seconds=facts["cpu_seconds"],
+        revision=facts.get("revision", ""),
     )
 
 
