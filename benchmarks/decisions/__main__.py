@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 from benchmarks.bench import WORK
 from benchmarks.decisions.bounds import Row, find_passed
 from benchmarks.decisions.crawl import CrawledSite, crawl_site, host_of
+from benchmarks.decisions.languages import require_lingua
 from benchmarks.decisions.pages import measure_pages
 from benchmarks.decisions.report import describe_figures, describe_site, describe_trap, write_worst, write_worst_of_site
 from benchmarks.decisions.roots import list_starts, prepare_root
@@ -40,6 +41,7 @@ def main() -> int:
     OUT.mkdir(parents=True, exist_ok=True)
     if arguments.traps:
         return _report_passed(_measure_traps(arguments.jobs))
+    require_lingua()
     chosen = _choose(arguments)
     roots = {name: prepare_root(OUT, name, manual, arguments.unpacked) for name, manual in chosen.items()}
     if arguments.pages_only:

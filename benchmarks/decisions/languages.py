@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -72,11 +73,17 @@ def _tell(detector: LanguageDetector, text: str) -> str:
     return _SAME.get(code, code) if best.value >= _LEAST_CONFIDENCE else ""
 
 
+def require_lingua() -> None:
+    """Ends the benchmark where lingua is not installed: before the crawls, not after them."""
+    if find_spec("lingua") is None:
+        raise SystemExit(
+            "decisions: lingua-language-detector is missing; install the extra `bench`: pip install -e '.[bench]'"
+        )
+
+
 @lru_cache(maxsize=1)
 def _make_detector() -> LanguageDetector:
-    try:
-        from lingua import IsoCode639_1, LanguageDetectorBuilder  # noqa: PLC0415  # it may be missing
-    except ImportError as error:
-        raise SystemExit("decisions: lingua-language-detector is missing; install the extra `bench`") from error
+    from lingua import IsoCode639_1, LanguageDetectorBuilder  # noqa: PLC0415  # traps and tests do without it
+
     codes = [getattr(IsoCode639_1, code.upper()) for code in _CODES.split()]
     return LanguageDetectorBuilder.from_iso_codes_639_1(*codes).build()

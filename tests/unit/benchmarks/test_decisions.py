@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
 import pytest
 
-from benchmarks.decisions.bounds import find_passed
+from benchmarks.decisions.bounds import BOUNDS, find_passed
 from benchmarks.decisions.measure import Figures, Measuring, Stored, find_common_words
 from benchmarks.decisions.sites import MANUALS, Manual, Part
 from benchmarks.decisions.survivors import find_groups
+from benchmarks.decisions.table import compare_sites, read_sites, tabulate_sites
 from benchmarks.decisions.truth import count_words, read_truth
 from tests.trap_kinds import KINDS, OneTrap
 
@@ -106,8 +109,8 @@ def test_survivor_when_another_copy_is_certainly_better_then_it_is_wrong(
 
 def row(part: str, **figures: Any) -> dict[str, Any]:
     counts = dict.fromkeys(("lost", "navigation", "titles", "languages", "wrong_survivors", "groups"), 0)
-    totals = dict.fromkeys(("reached", "titled", "pages", "with_words", "with_language"), 1000)
-    return {"name": "a", "part": part, "codes": {}, **counts, **totals, **figures}
+    totals = dict.fromkeys(("reached", "indexed", "titled", "pages", "with_words", "with_language"), 1000)
+    return {"name": "a", "generator": "by hand", "part": part, "codes": {}, **counts, **totals, **figures}
 
 
 @pytest.mark.parametrize(
@@ -123,6 +126,25 @@ def row(part: str, **figures: Any) -> dict[str, Any]:
 )
 def test_bounds_when_a_share_is_above_one_then_it_is_named(part: str, figures: dict[str, Any], passed: int) -> None:
     assert len(find_passed([row(part, **figures)])) == passed
+
+
+def test_table_when_sites_of_two_parts_are_given_then_each_has_a_row_and_each_part_its_sum(tmp_path: Path) -> None:
+    rows = [row("named", lost=5, codes={"961": 2, "909": 1}), row("unseen"), row("named", codes={"909": 3})]
+    for name, one in zip(("postfix-doc", "yard-doc", "erlang-doc"), rows, strict=True):
+        (tmp_path / f"site-{name}.json").write_text(json.dumps({**one, "name": name}), encoding="utf-8")
+
+    _, cells = tabulate_sites(read_sites(tmp_path))
+
+    assert [line[0] for line in cells] == [
+        "postfix-doc", "erlang-doc", "yard-doc", "**named: 2 sites**", "**unseen: 1 sites**",
+    ]  # fmt: skip
+    assert cells[0][4:7] == ["2", "909: 1", "5 (0.5%)"]
+    assert cells[3][4:7] == ["**2**", "**909: 4**", "**5 (0.2%)**"]
+
+
+def test_figures_when_another_checkout_has_others_then_each_is_told() -> None:
+    before, now = row("named", lost=5), row("named", lost=3)
+    assert compare_sites([now], [before]) == [f"a: {BOUNDS[1].text}: 5 of 1,000, now 3 of 1,000"]
 
 
 def test_sites_when_they_are_counted_then_ten_are_unseen_and_twenty_beyond_the_named_ones() -> None:
