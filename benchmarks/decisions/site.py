@@ -90,6 +90,7 @@ def measure_site(
     Text and language are compared for about ``most`` pages, spread over all; for each of them with 0.
     """
     figures, documents = _measure_documents(folder, manual, crawled, most)
+    reached = _without_queries(reached)
     states = {_path(row["url"]): row for row in crawled.read_urls()}
     of_code: dict[int, list[str]] = {}
     indexed = 0
@@ -114,6 +115,12 @@ def measure_site(
         cpu_seconds=facts["cpu_seconds"],
         revision=facts.get("revision", ""),
     )
+
+
+def _without_queries(reached: Sequence[str]) -> list[str]:
+    """The paths of pages, each once: a server of files answers a path with any query with the same page."""
+    known = set(reached)
+    return [path for path in reached if "?" not in path or path.partition("?")[0] not in known]
 
 
 def _measure_documents(

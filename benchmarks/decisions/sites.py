@@ -277,12 +277,6 @@ MANUALS: Final[Mapping[str, Manual]] = {
         generator="AsciiDoc",
         content=("#content", "body"),
     ),
-    "imagemagick-6-doc": Manual(
-        packages=["imagemagick-6-doc"],
-        folder=f"{_DOC}/imagemagick-6-common/html",
-        generator="by hand, Doxygen",
-        content=(".contents", "main", "body"),
-    ),
     "nsis-doc": Manual(
         packages=["nsis-doc"],
         folder=f"{_DOC}/nsis/Docs",
