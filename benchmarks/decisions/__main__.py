@@ -19,12 +19,14 @@ from typing import Final, TypeVar
 from benchmarks.bench import WORK
 from benchmarks.decisions.bounds import Row, find_passed
 from benchmarks.decisions.crawl import CrawledSite, crawl_site, host_of
+from benchmarks.decisions.languages import require_lingua
 from benchmarks.decisions.pages import measure_pages
 from benchmarks.decisions.report import describe_figures, describe_site, describe_trap, write_worst, write_worst_of_site
 from benchmarks.decisions.roots import list_starts, prepare_root
 from benchmarks.decisions.server import reach_by_wget, serving_hosts
 from benchmarks.decisions.site import SiteResult, measure_site
 from benchmarks.decisions.sites import MANUALS, Manual, Part
+from benchmarks.decisions.table import compare_sites, read_sites
 from benchmarks.decisions.traps import measure_trap
 from benchmarks.nginx_server import Site
 from tests.trap_kinds import KINDS
@@ -39,6 +41,7 @@ def main() -> int:
     OUT.mkdir(parents=True, exist_ok=True)
     if arguments.traps:
         return _report_passed(_measure_traps(arguments.jobs))
+    require_lingua()
     chosen = _choose(arguments)
     roots = {name: prepare_root(OUT, name, manual, arguments.unpacked) for name, manual in chosen.items()}
     if arguments.pages_only:
@@ -49,6 +52,8 @@ def main() -> int:
         return 0
     failed: list[str] = []
     rows = _crawl_all(roots, failed, arguments)
+    if arguments.against:
+        print("\n".join(compare_sites(rows, read_sites(arguments.against))))
     return _report_passed([*failed, *find_passed(rows)])
 
 
@@ -140,6 +145,9 @@ def _parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--pages", type=int, default=None, help="of each site, 0 for all (all; 1000 with --pages-only)")
     parser.add_argument("--jobs", type=int, default=1, help="sites at the same time (1)")
+    parser.add_argument(
+        "--against", type=Path, help="the benchmarks/out/decisions of another checkout, to compare with"
+    )
     parser.add_argument("--unpacked", type=Path, nargs="*", default=[], help="folders with packages that are unpacked")
     return parser.parse_args()
 

@@ -85,6 +85,18 @@ def crawl_site(folder: Path, *, host: str, port: int, starts: Sequence[str], lim
         command = [PYTHON, "-m", "searchcrawl", "urls", SOURCE, "--json"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         subprocess.run(command, cwd=folder, env=environment, stdout=out, check=True)
-    facts = {"port": port, "exit_code": cost.exit_code, "seconds": cost.wall_seconds, "cpu_seconds": cost.cpu_seconds}
+    facts = {
+        "port": port,
+        "revision": _read_revision(),
+        "exit_code": cost.exit_code,
+        "seconds": cost.wall_seconds,
+        "cpu_seconds": cost.cpu_seconds,
+    }
     (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
     return site
+
+
+def _read_revision() -> str:
+    """The commit that was crawled with; empty where that is no checkout."""
+    command = ["git", "describe", "--always", "--dirty"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from lingua import LanguageDetector
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
 FEWEST_LETTERS: Final = 200
 #: A text is of one language if so many parts of it, of up to so many characters each, are of it with so high a confidence.
 _PARTS: Final = 3
-_PART_CHARS: Final = 600
+_PART_CHARS: Final = 300
 _LEAST_CONFIDENCE: Final = 0.9
 #: Of those that the manuals have, and their neighbours; all 75 take a gigabyte of memory.
 _CODES: Final = (
@@ -20,6 +23,20 @@ _CODES: Final = (
 )
 #: Codes that count as one: CLD2 has one name for both, or cannot tell one from the other.
 _SAME: Final = {"nb": "no", "nn": "no", "iw": "he", "in": "id", "ms": "id", "bs": "hr", "sr-latn": "hr", "yue": "zh"}
+
+#: What names the folder of a language.
+_TAG: Final = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?")
+#: Two letters that name folders as well.
+_OTHER_FOLDERS: Final = frozenset(
+    {"db", "go", "io", "js", "os", "py", "rb", "ui", "ml", "fs", "ip", "id", "is", "as", "or", "to"}
+)
+
+
+def folder_language(url: str) -> str:
+    """The language that the innermost such folder of a URL names; empty where there is none."""
+    folders = urlsplit(url).path.split("/")[:-1]
+    found = (folder for folder in reversed(folders) if _TAG.fullmatch(folder) and folder not in _OTHER_FOLDERS)
+    return next(found, "")
 
 
 def tell_language(prose: str) -> str:
@@ -56,11 +73,17 @@ def _tell(detector: LanguageDetector, text: str) -> str:
     return _SAME.get(code, code) if best.value >= _LEAST_CONFIDENCE else ""
 
 
+def require_lingua() -> None:
+    """Ends the benchmark where lingua is not installed: before the crawls, not after them."""
+    if find_spec("lingua") is None:
+        raise SystemExit(
+            "decisions: lingua-language-detector is missing; install the extra `bench`: pip install -e '.[bench]'"
+        )
+
+
 @lru_cache(maxsize=1)
 def _make_detector() -> LanguageDetector:
-    try:
-        from lingua import IsoCode639_1, LanguageDetectorBuilder  # noqa: PLC0415  # it may be missing
-    except ImportError as error:
-        raise SystemExit("decisions: lingua-language-detector is missing; install the extra `bench`") from error
+    from lingua import IsoCode639_1, LanguageDetectorBuilder  # noqa: PLC0415  # traps and tests do without it
+
     codes = [getattr(IsoCode639_1, code.upper()) for code in _CODES.split()]
     return LanguageDetectorBuilder.from_iso_codes_639_1(*codes).build()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from benchmarks.decisions.languages import is_same, tell_language
+from benchmarks.decisions.languages import folder_language, is_same, tell_language
 from benchmarks.decisions.truth import Truth, count_words
 
 #: Words that so large a share of a site's pages have are not counted as a page's own.
@@ -17,7 +17,7 @@ _FEWEST_PAGES: Final = 5
 _FEWEST_WORDS: Final = 20
 #: From this share on of its own words a page is lost, and of the stored ones it is navigation.
 _MOST_SHARE: Final = 0.1
-#: A title that so many pages of a host have tells none of them.
+#: A title that so many pages of a host and a language have tells none of them.
 SHARED_BY: Final = 5
 _SHOWN_WORDS: Final = 25
 
@@ -77,13 +77,14 @@ class Measuring:
 
     def __init__(self, common: frozenset[str]) -> None:
         self._common = common
-        self._by_title: dict[str, list[str]] = {}
+        self._by_title: dict[tuple[str, str], list[str]] = {}
         self._figures = Figures()
 
     def add_title(self, stored: Stored) -> None:
         """Takes the title of a page."""
         self._figures.titled += 1
-        self._by_title.setdefault(stored.title.strip(), []).append(stored.url)
+        # Translations of a page may have its title.
+        self._by_title.setdefault((stored.title.strip(), folder_language(stored.url)), []).append(stored.url)
 
     def add(self, stored: Stored, truth: Truth) -> None:
         """Measures the text and the language of a page."""
@@ -119,8 +120,8 @@ class Measuring:
         return self._figures
 
 
-def _find_shared(by_title: dict[str, list[str]]) -> Iterable[Wrong]:
-    for title, urls in sorted(by_title.items(), key=lambda item: -len(item[1])):
+def _find_shared(by_title: dict[tuple[str, str], list[str]]) -> Iterable[Wrong]:
+    for (title, _), urls in sorted(by_title.items(), key=lambda item: -len(item[1])):
         if not title or len(urls) >= SHARED_BY:
             yield from (Wrong(url, 1.0, f"{title or '(empty)'} ({len(urls)} pages)") for url in urls)
 

@@ -14,9 +14,10 @@ from benchmarks.decisions.measure import Figures, Measuring, Stored, find_common
 from benchmarks.decisions.roots import list_pages
 from benchmarks.decisions.sites import Manual
 from benchmarks.decisions.truth import read_truth
-from searchcrawl.documents.language import choose_declared, detect_language
+from searchcrawl.documents.fields_pipeline import complete_page
 from searchcrawl.html.page import parse_html
 from searchcrawl.html.text_rules import TextRules
+from tests.factories import document
 
 _CONTENT_TYPE: Final = "text/html"
 _MOST_BYTES: Final = 3_000_000
@@ -50,5 +51,6 @@ def _read_pages(name: str, folder: Path, paths: list[Path]) -> Iterator[tuple[Pa
             user_agent="bench",
             text_rules=rules,
         )
-        language = choose_declared(page.text, (page.language,)) or detect_language(page.text)
-        yield path, Stored(url, page.title, page.text, language)
+        # As a crawl does it, but for what the host usually has.
+        page = complete_page(page, document(), None)
+        yield path, Stored(url, page.title, page.text, page.language)

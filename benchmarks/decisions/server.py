@@ -28,7 +28,7 @@ def serving_hosts(work: Path, roots: Mapping[str, Path]) -> Iterator[Site]:
         link = hosts / host
         link.unlink(missing_ok=True)
         link.symlink_to(os.path.relpath(root, hosts), target_is_directory=True)
-    with serving(hosts, work / f"server-{os.getpid()}", by_host=True) as site:
+    with tempfile.TemporaryDirectory() as folder, serving(hosts, Path(folder), by_host=True) as site:
         yield site
 
 

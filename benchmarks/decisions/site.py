@@ -38,6 +38,7 @@ class SiteResult:
     groups: Sequence[Group] = field(repr=False)
     seconds: float
     cpu_seconds: float
+    revision: str
 
     @property
     def refused(self) -> int:
@@ -73,6 +74,7 @@ class SiteResult:
             "wrong_survivors": self.wrong_survivors,
             "seconds": round(self.seconds, 1),
             "cpu_seconds": round(self.cpu_seconds, 1),
+            "revision": self.revision,
         }
 
     def write_groups(self, path: Path) -> None:
@@ -88,6 +90,7 @@ def measure_site(
     Text and language are compared for about ``most`` pages, spread over all; for each of them with 0.
     """
     figures, documents = _measure_documents(folder, manual, crawled, most)
+    reached = _without_queries(reached)
     states = {_path(row["url"]): row for row in crawled.read_urls()}
     of_code: dict[int, list[str]] = {}
     indexed = 0
@@ -110,7 +113,14 @@ def measure_site(
         groups=find_groups(states.values(), documents),
         seconds=facts["seconds"],
         cpu_seconds=facts["cpu_seconds"],
+        revision=facts.get("revision", ""),
     )
+
+
+def _without_queries(reached: Sequence[str]) -> list[str]:
+    """The paths of pages, each once: a server of files answers a path with any query with the same page."""
+    known = set(reached)
+    return [path for path in reached if "?" not in path or path.partition("?")[0] not in known]
 
 
 def _measure_documents(

@@ -207,7 +207,7 @@ MANUALS: Final[Mapping[str, Manual]] = {
         folder=f"{_DOC}/libxml2/html",
         generator="by hand (1990s), gtk-doc",
         content=("table table table td[bgcolor]", "body"),
-        without=".navigation",
+        without=".navigation, .navheader, .navfooter",
     ),
     "debian-faq-ru": Manual(
         packages=["debian-faq-ru"],
@@ -276,12 +276,6 @@ MANUALS: Final[Mapping[str, Manual]] = {
         folder=f"{_DOC}/ntpsec-doc/html",
         generator="AsciiDoc",
         content=("#content", "body"),
-    ),
-    "imagemagick-6-doc": Manual(
-        packages=["imagemagick-6-doc"],
-        folder=f"{_DOC}/imagemagick-6-common/html",
-        generator="by hand, Doxygen",
-        content=(".contents", "main", "body"),
     ),
     "nsis-doc": Manual(
         packages=["nsis-doc"],

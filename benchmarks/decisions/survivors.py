@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from benchmarks.decisions.languages import is_same
+from benchmarks.decisions.languages import folder_language, is_same
 
-_TAG: Final = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?")
-#: Two letters that name folders as well.
-_OTHER_FOLDERS: Final = frozenset(
-    {"db", "go", "io", "js", "os", "py", "rb", "ui", "ml", "fs", "ip", "id", "is", "as", "or", "to"}
-)
 _WORD: Final = re.compile(r"[^\W_]+")
 #: Names that say nothing of what is on a page.
 _NAMELESS: Final = frozenset({"index", "default", "main", "home", "readme"})
@@ -46,10 +41,10 @@ def find_groups(rows: Iterable[Mapping[str, Any]], documents: Mapping[str, tuple
 
 
 def _judge_language(survivor: str, others: Iterable[str], language: str) -> str:
-    said = _folder_language(survivor)
+    said = folder_language(survivor)
     if not language or not said or is_same(said, language):
         return ""
-    better = next((url for url in others if is_same(_folder_language(url) or "?", language)), None)
+    better = next((url for url in others if is_same(folder_language(url) or "?", language)), None)
     return f"text in {language}; {better} is in the folder of its language" if better else ""
 
 
@@ -60,12 +55,6 @@ def _judge_name(survivor: str, others: Iterable[str], title: str) -> str:
         return ""
     better = next((url for url in others if (name := _name(url)) and name <= said), None)
     return f"{better} is what the title names" if better else ""
-
-
-def _folder_language(url: str) -> str:
-    folders = urlsplit(url).path.split("/")[:-1]
-    found = (folder for folder in reversed(folders) if _TAG.fullmatch(folder) and folder not in _OTHER_FOLDERS)
-    return next(found, "")
 
 
 def _name(url: str) -> set[str]:

@@ -44,6 +44,21 @@ def tabulate_traps(folder: Path) -> Cells:
     ]
 
 
+def compare_sites(rows: Sequence[Row], before: Sequence[Row]) -> list[str]:
+    """A line for each figure of a site that is another than before."""
+    known = {row["name"]: row for row in before}
+    lines = []
+    for row in rows:
+        old = known.get(row["name"], row)
+        for bound in BOUNDS:
+            was, now = count(old, bound.figure), count(row, bound.figure)
+            if was != now:
+                lines.append(
+                    f"{row['name']}: {bound.text}: {was:,} of {old[bound.of]:,}, now {now:,} of {row[bound.of]:,}"
+                )
+    return lines
+
+
 def describe_bounds(rows: Sequence[Row]) -> str:
     """What is promised, and what of it does not hold."""
     promised = "; ".join(f"{bound.text}: {bound.most:.1%}" for bound in BOUNDS if bound.most < 1)

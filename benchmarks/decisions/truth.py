@@ -12,7 +12,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from benchmarks.decisions.sites import Manual
 from searchcrawl.html.encoding import decode
 
-_SILENT: Final = "script, style, template, noscript, head"
+#: What is not shown, among it what stands for an object that a browser can show.
+_SILENT: Final = "script, style, template, noscript, head, iframe, object, noframes, noembed, audio, video, canvas"
 #: What is of no language.
 _CODE: Final = "pre, code, tt, kbd, samp, var"
 
