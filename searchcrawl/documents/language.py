@@ -143,7 +143,9 @@ def select_usual(counts: Mapping[str, int], *, before: str, least: int) -> str:
 
 def _judge(text: str, scripts: Scripts, prior: str) -> Judgement:
     code = _base(prior)
-    if prior and (scripts.total < _CLEAR_LETTERS or _agrees(code, text)):
+    # A sentence says more against a language if it has no letter of its script.
+    least = _MIN_LETTERS if code in SCRIPT_OF and not scripts.share(SCRIPT_OF[code]) else _CLEAR_LETTERS
+    if prior and (scripts.total < least or _agrees(code, text)):
         return Judgement((prior,))
     if scripts.total < _MIN_LETTERS:
         return Judgement()
