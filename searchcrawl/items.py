@@ -107,9 +107,10 @@ class Page:
     ``malformed`` are the first links that are no URL.
 
     ``modified`` is when a file says that it was changed last (ISO 8601). ``name_title`` is the title that was made of the name of a file, where it says none itself.
-    ``language`` is the tag of its main language, ``other_languages`` are those that its text has besides. ``guessed`` is the
-    language of a page that declares none, or a wrong one, and what it was taken from. ``parts`` are those that declare a language
-    of their own, until the languages are told: the tag of each, and some of its text.
+    ``language`` is the tag of its main language, ``is_language_given`` tells whether a component of a user's own says it,
+    ``other_languages`` are those that its text has besides. ``guessed`` is the language of a page that declares none, or a wrong
+    one, and what it was taken from. ``parts`` are those that declare a language of their own, until the languages are told: the
+    tag of each, and some of its text.
     ``text`` is what is indexed of the text. ``whole`` is all of it where that is more, and ``whole_digest`` its sha256 (hex).
     """
 
@@ -122,6 +123,7 @@ class Page:
     author: str = ""
     subject: str = ""
     language: str = ""
+    is_language_given: bool = False
     other_languages: tuple[str, ...] = ()
     parts: tuple[tuple[str, str], ...] = ()
     guessed: tuple[str, Guess] | None = None

@@ -86,8 +86,8 @@ def complete_page(
 
 
 def _add_language(page: Page, by_header: str, languages: Languages) -> Page:
-    if languages.forced:
-        return copy_with(page, language=languages.forced, parts=())
+    if languages.forced or page.is_language_given:
+        return copy_with(page, language=languages.forced or page.language, parts=())
     told = judge_languages(page.text, (page.language, by_header), page.parts)
     if told.guess is None and told.languages == (page.language,) and not page.parts:
         return page
