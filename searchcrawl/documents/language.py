@@ -9,7 +9,7 @@ silent a script other than the Latin one has a language, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from searchcrawl.documents import cld2
@@ -94,7 +94,7 @@ class _Look(NamedTuple):
         return next(iter(self.weights), "")
 
 
-def judge_languages(text: str, declared: Iterable[str] = (), parts: Iterable[tuple[str, str]] = ()) -> Judgement:
+def judge_languages(text: str, declared: Iterable[str] = (), parts: Sequence[tuple[str, str]] = ()) -> Judgement:
     """The languages of a text; ``declared`` are the tags that its document declares, the best first.
 
     ``parts`` are parts of it for which the document declares others: the tag, and some of the text of each.
@@ -103,6 +103,8 @@ def judge_languages(text: str, declared: Iterable[str] = (), parts: Iterable[tup
     said = (tag for tag in declared if tag and _base(tag) not in _NO_LANGUAGES)
     prior = next((tag for tag in said if _can_write(_base(tag), scripts)), "")
     found = _judge(text, scripts, prior)
+    if not parts:
+        return found
     known = {_base(tag) for tag in found.languages}
     own = {
         _base(tag): tag for tag, part in parts if _base(tag) not in known and judge_languages(part, [tag]).main == tag

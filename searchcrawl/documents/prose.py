@@ -35,7 +35,8 @@ def _cut(text: str, taken: int) -> bytes:
                 break
     if size < _LEAST_PROSE:
         prose = lines
-    return b"\n".join(prose).decode("utf-8", "replace")[:taken].encode()
+    found = b"\n".join(prose)
+    return found[:taken] if found.isascii() else found.decode("utf-8", "replace")[:taken].encode()
 
 
 def _is_prose(line: bytes) -> bool:
