@@ -52,6 +52,8 @@ def test_head_when_body_has_only_text_then_page_is_the_same() -> None:
         "<body><base href=/other/>",
         "<body LANG = fr><p>x",
         "<body><p>x<div lang=fr>y",
+        "<div lang=fr>y<body>",
+        "<div lang=fr>y<html lang=de><body>",
         '<body><script type=\'application/LD+json\'>{"name": "n"}</script>',
         "<!-- <body> --><link rel=canonical href=/y><body>",
         "<script>'<body>'</script><link rel=canonical href=/y><body>",
