@@ -33,7 +33,7 @@ from benchmarks.material import package_names, prepare_site
 from searchcrawl.delivery.anchors import select_anchors
 from searchcrawl.delivery.documents import build_indexed_document
 from searchcrawl.delivery.link_counts import LinkCounts
-from searchcrawl.documents.language import choose_declared, detect_language
+from searchcrawl.documents.language import judge_languages
 from searchcrawl.html.page import parse_html
 from searchcrawl.html.text_rules import TextRules
 from searchcrawl.index.local.receiver import LocalReceiver
@@ -102,7 +102,7 @@ def read_pages(site: Path) -> Iterator[tuple[Page, list[Named]]]:
                 user_agent="x",
                 text_rules=TextRules(main=True),
             )
-            language = choose_declared(page.text, (page.language,)) or detect_language(page.text)
+            language = judge_languages(page.text, (page.language,), page.parts).main
             read = Page(url, manual, page.title, page.text, language, page.links)
             tree = LexborHTMLParser(body)
             yield read, [*_read_title(read), *_read_index(read, tree), *_read_links(read, tree)]
@@ -163,7 +163,7 @@ def _resolve(page: Page, href: str | None) -> str:
 
 def count_other_languages(pages: Sequence[Page]) -> tuple[int, int]:
     """How many of the pages, all of them English, have another language; and how many if none declared its own."""
-    detected = [detect_language(page.text) for page in pages]
+    detected = [judge_languages(page.text).main for page in pages]
     return sum(page.language[:2] != "en" for page in pages), sum(language != "en" for language in detected)
 
 

@@ -11,7 +11,7 @@ An embedded index that was made without the field can no longer be opened: its s
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -93,10 +93,18 @@ FIELDS: Final = (
     IndexField(
         "language",
         Kind.NAME,
-        "the language tag in lower case, such as de or pt-br",
+        "the language tag in lower case, such as de or pt-br; of several languages that of the main one",
         is_prefix=True,
         has_words=True,
         is_fixed=True,
+    ),
+    IndexField(
+        "languages",
+        Kind.NAME,
+        "the tags of all languages that the text has, the main one first",
+        is_multi_valued=True,
+        is_prefix=True,
+        has_words=True,
     ),
     IndexField(
         "checksum",
@@ -156,6 +164,9 @@ PAIRED: Final = ("ja", "ko", "zh")
 #: All languages whose words are found in other forms than the typed one.
 LANGUAGES: Final = (*STEMMED, *PAIRED)
 
+#: Tags of languages whose words have the stems of another one.
+_WRITTEN_ALIKE: Final[Mapping[str, str]] = {"nb": "no", "nn": "no"}
+
 #: The fields for these languages; the ``*`` is the code of the language.
 LANGUAGE_FIELDS: Final = tuple(
     IndexField(
@@ -211,6 +222,22 @@ def attribute_type(field: str) -> str | None:
     """``string``, ``text``, ``number`` or ``date`` for the field of an attribute, None for another field."""
     parts = split_attribute_field(field)
     return None if parts is None else parts[1]
+
+
+def find_analysed(tags: Iterable[str]) -> list[str]:
+    """Those of LANGUAGES that tags of languages are of, each once."""
+    codes = (tag.partition("-")[0] for tag in tags)
+    return [code for code in dict.fromkeys(_WRITTEN_ALIKE.get(code, code) for code in codes) if code in LANGUAGES]
+
+
+def match_tags(languages: Iterable[str]) -> str:
+    """The regular expression of the tags of languages of LANGUAGES, for both indexes."""
+    several = [code for language in languages for code in (language, *_find_written_like(language))]
+    return f"({'|'.join(several)})(-.*)?"
+
+
+def _find_written_like(language: str) -> list[str]:
+    return [code for code, other in _WRITTEN_ALIKE.items() if other == language]
 
 
 def find_language_field(name: str, language: str) -> str:

@@ -87,9 +87,11 @@ class Claim:
 
 
 class Guess(StrEnum):
-    """What a language was taken from, of a page that declares none."""
+    """What a language was taken from, of a page that declares none, or a wrong one."""
 
     TEXT = "text"
+    #: the letters of a text that tells no more
+    SCRIPT = "script"
     DEFAULT = "default"
 
 
@@ -105,7 +107,10 @@ class Page:
     ``malformed`` are the first links that are no URL.
 
     ``modified`` is when a file says that it was changed last (ISO 8601). ``name_title`` is the title that was made of the name of a file, where it says none itself.
-    ``guessed`` is the language of a page that declares none, and what it was taken from.
+    ``language`` is the tag of its main language, ``is_language_given`` tells whether a component of a user's own says it,
+    ``other_languages`` are those that its text has besides. ``guessed`` is the language of a page that declares none, or a wrong
+    one, and what it was taken from. ``parts`` are those that declare a language of their own, until the languages are told: the
+    tag of each, and some of its text.
     ``text`` is what is indexed of the text. ``whole`` is all of it where that is more, and ``whole_digest`` its sha256 (hex).
     """
 
@@ -118,6 +123,9 @@ class Page:
     author: str = ""
     subject: str = ""
     language: str = ""
+    is_language_given: bool = False
+    other_languages: tuple[str, ...] = ()
+    parts: tuple[tuple[str, str], ...] = ()
     guessed: tuple[str, Guess] | None = None
     charset: str = ""
     modified: str = ""
@@ -137,6 +145,11 @@ class Page:
     def all_text(self) -> str:
         """All text of the page, also what is not indexed."""
         return self.whole or self.text
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """All languages of its text, the main one first."""
+        return (self.language, *(tag for tag in self.other_languages if tag != self.language)) if self.language else ()
 
     @property
     def language_guess(self) -> Guess | None:

@@ -194,6 +194,7 @@ def build_record(document: Document) -> StoredPage:
             "author": page.author,
             "subject": page.subject,
             "language": page.language,
+            **({"languages": list(page.languages)} if page.other_languages else {}),
             **({"language_guess": str(page.language_guess)} if page.language_guess is not None else {}),
             **({"modified": page.modified} if page.modified else {}),
             **({"whole_digest": page.whole_digest} if page.whole_digest else {}),

@@ -18,9 +18,9 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.delivery.foreign_urls import ForeignUrls
 from searchcrawl.delivery.site_blocks import SiteBlocks, cut_content, load_blocks
-from searchcrawl.delivery.usual_languages import UsualLanguages, choose_language, load_languages
+from searchcrawl.delivery.usual_languages import UsualLanguages, choose_languages, load_languages
 from searchcrawl.exceptions import DamagedRecord
-from searchcrawl.index_fields import FORMS, LANGUAGES, find_language_field
+from searchcrawl.index_fields import FORMS, find_analysed, find_language_field
 from searchcrawl.items import IndexedDocument
 from searchcrawl.rules import near_copies
 from searchcrawl.rules.display import DisplayMap
@@ -112,6 +112,7 @@ def build_indexed_document(
     With ``display`` the URLs and the host are those that are shown; the id stays that of the access URL.
     """
     url = row.url if display is None else display.show(row.url, row.display_url)
+    languages = record.get("languages") or list(filter(None, [record.get("language")]))
     fields: dict[str, Any] = {
         "url": url,
         "access_url": row.url,
@@ -119,6 +120,7 @@ def build_indexed_document(
         "host": urls.host(url) if url == row.url else urls.parse(url).host,
         "depth": row.depth,
         **{name: record.get(name) for name in _OF_PAGE},
+        "languages": languages,
         "mimetype": row.mimetype,
         "last_modified": clock.from_http_date(row.last_modified) or clock.from_file_date(record.get("modified")),
         "content_length": row.content_length,
@@ -128,7 +130,7 @@ def build_indexed_document(
         "crawled_at": clock.from_ms(row.last_fetched_ms),
         "duplicates": [shown for shown in _show_copies(duplicates, display) if shown != url],
         "anchor": list(anchors),
-        **_copy_for_language(record),
+        **_copy_for_languages(record, languages),
         # Added last, because an attribute may fill a field that every document has.
         **record.get("attributes", {}),
     }
@@ -169,8 +171,8 @@ def _build_parts(
                 logger.error("%s; %s is fetched again", error, row.url)
             lost.append(row.url_id)
             continue
-        # The whole text tells the language.
-        record["language"] = choose_language(record, row.url, of_hosts.languages)
+        # The whole text tells the languages.
+        record |= choose_languages(record, row.url, of_hosts.languages)
         record["content"] = cut_content(record.get("content"), row.url, row.mimetype, of_hosts.blocks)
         document = build_indexed_document(
             row,
@@ -181,7 +183,7 @@ def _build_parts(
             display=run.display,
         )
         documents.append((row.url_id, document))
-        # The document has its content twice, if its language is known.
+        # The document has its content once more for each of its languages.
         characters += sum(len(value) for value in document.fields.values() if isinstance(value, str))
         if characters >= _CHARACTERS:
             yield BatchPart(documents=documents, lost=lost)
@@ -219,7 +221,8 @@ def _show_copies(duplicates: Sequence[Copy], display: DisplayMap | None) -> list
     return sorted({display.show(copy.url, copy.display_url) for copy in duplicates})
 
 
-def _copy_for_language(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Title and content once more, for the analysis by their language, if it is known."""
-    language = str(record.get("language") or "").partition("-")[0]
-    return {find_language_field(name, language): record.get(name) for name in FORMS} if language in LANGUAGES else {}
+def _copy_for_languages(record: Mapping[str, Any], languages: Sequence[str]) -> dict[str, Any]:
+    """Title and content once more for the analysis by each of their languages."""
+    return {
+        find_language_field(name, language): record.get(name) for language in find_analysed(languages) for name in FORMS
+    }

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.delivery.freezing import FEWEST_DOCUMENTS, Common, Record, freeze, load
-from searchcrawl.documents.language import select_usual, weigh_usual
+from searchcrawl.documents.language import Judgement, select_usual, weigh_usual
 from searchcrawl.items import Guess
 from searchcrawl.run import Run
 from searchcrawl.store.documents.frozen_table import LANGUAGES
@@ -30,9 +30,10 @@ def load_languages(run: Run) -> UsualLanguages:
     return load(run, _COMMON) if _applies(run) else {}
 
 
-def choose_language(record: Record, url: str, usual: UsualLanguages) -> str:
-    """The language of a document, by its record and by what its host usually has."""
-    return _choose(record, usual.get(urls.host_and_port(url), "") if usual else "")
+def choose_languages(record: Record, url: str, usual: UsualLanguages) -> dict[str, Any]:
+    """The fields with the languages of a document, the main one first, by its record and by what its host usually has."""
+    languages = _choose(record, usual.get(urls.host_and_port(url), "") if usual else "")
+    return {"language": languages[0] if languages else "", "languages": list(languages)}
 
 
 def freeze_languages(run: Run, cache: DocumentCache) -> None:
@@ -44,16 +45,18 @@ def _applies(run: Run) -> bool:
     return not run.source.content.language
 
 
-def _choose(record: Record, usual: str) -> str:
+def _choose(record: Record, usual: str) -> tuple[str, ...]:
     language, guess = str(record.get("language") or ""), record.get("language_guess")
+    languages = tuple(record.get("languages") or filter(None, (language,)))
     if not usual or guess is None:
-        return language
-    told = language if guess == Guess.TEXT else ""
-    return weigh_usual(str(record.get("content") or ""), told, usual) or language
+        return languages
+    told = Judgement() if guess == Guess.DEFAULT else Judgement(languages, Guess(guess))
+    return weigh_usual(str(record.get("content") or ""), told, usual) or languages
 
 
 def _find(records: Iterator[Record], before: str) -> str:
-    languages = [record.get("language") for record in records if record.get("language_guess") != Guess.DEFAULT]
+    said = (record for record in records if record.get("language_guess") not in {Guess.DEFAULT, Guess.SCRIPT})
+    languages = [record.get("language") for record in said]
     counts = Counter(str(language).partition("-")[0] for language in languages if language)
     return select_usual(counts, before=before, least=FEWEST_DOCUMENTS)
 

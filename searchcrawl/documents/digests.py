@@ -75,6 +75,9 @@ def _digest_fields(page: Page) -> bytes:
     if page.language_guess is not None:
         # What a page declares counts whatever its host has: with or without it, it may be sent with another language.
         digest.update(b"guess " + page.language_guess.encode())
+    if page.other_languages:
+        # A page in one language has the digest that it had before there were several.
+        digest.update(b"languages " + " ".join(page.languages).encode())
     if page.modified:
         # Not which date: a file that is made for each request is changed only if its text is.
         digest.update(b"dated")

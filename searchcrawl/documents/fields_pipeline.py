@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from scrapy.crawler import Crawler
 
 from searchcrawl.changed_copy import copy_with
-from searchcrawl.documents.language import choose_declared, detect_language
+from searchcrawl.documents.language import judge_languages
 from searchcrawl.html.reading_headers import LANGUAGE_TAG, read_content_language
 from searchcrawl.index_fields import SUFFIXES
 from searchcrawl.items import Document, Guess, Page
@@ -71,11 +71,11 @@ class FieldsPipeline:
 def complete_page(
     page: Page, document: Document, attributes: AttributeMap | None, languages: Languages = NO_LANGUAGES
 ) -> Page:
-    """The page with its mapped attributes, and with a language if one can be found.
+    """The page with its mapped attributes, and with its languages if they can be found.
 
-    The page's own language goes before that of Content-Language, and both before what its text tells. What its
-    host usually has is weighed against that when it is sent: it depends on other pages. The beginning of the text becomes
-    the description, if the source asks for it.
+    The page's own language goes before that of Content-Language, and both before what its text tells, unless that is clearly
+    in another one. What its host usually has is weighed against that when it is sent: it depends on other pages. The beginning
+    of the text becomes the description, if the source asks for it.
     """
     if attributes is not None:
         page = _add_attributes(page, document, attributes)
@@ -86,12 +86,16 @@ def complete_page(
 
 
 def _add_language(page: Page, by_header: str, languages: Languages) -> Page:
-    said = languages.forced or choose_declared(page.text, (page.language, by_header))
-    if said:
-        return page if said == page.language else copy_with(page, language=said)
-    told = detect_language(page.text)
-    guessed = (told, Guess.TEXT) if told else (languages.default, Guess.DEFAULT)
-    return copy_with(page, language=guessed[0], guessed=guessed)
+    if languages.forced or page.is_language_given:
+        return copy_with(page, language=languages.forced or page.language, parts=())
+    told = judge_languages(page.text, (page.language, by_header), page.parts)
+    if told.guess is None and told.languages == (page.language,) and not page.parts:
+        return page
+    others = told.languages[1:]
+    if told.guess is None and told.languages:
+        return copy_with(page, language=told.main, other_languages=others, parts=())
+    guessed = (languages.default, Guess.DEFAULT) if told.guess is None else (told.main, told.guess)
+    return copy_with(page, language=guessed[0], other_languages=others, guessed=guessed, parts=())
 
 
 def _add_attributes(page: Page, document: Document, attributes: AttributeMap) -> Page:

@@ -1,16 +1,22 @@
-"""The language of a document, from what declares it, its text, and what its host usually has (C9).
+"""The languages of a document, from what declares them, its text, and what its host usually has (C9).
 
-All of these are functions of their arguments alone: the same document has the same language in each run.
+All of these are functions of their arguments alone: the same document has the same languages in each run.
+
+What is declared is believed unless the text is clearly of another language; of a text of two languages it is the main one.
+The letters of the whole text tell its scripts, and prose from three parts of it tells CLD2 its languages. Where CLD2 is
+silent a script other than the Latin one has a language, too.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-#: The part of a text from which its language is detected: its beginning, and as much from its middle.
-_PART_CHARS: Final = 2_000
+from searchcrawl.documents import cld2
+from searchcrawl.documents.prose import cut_prose
+from searchcrawl.documents.scripts import LATIN, OTHERS, SCRIPT_OF, Scripts, weigh_scripts
+from searchcrawl.items import Guess
+
 #: A text with fewer letters is names and numbers, which are of no language.
 _MIN_LETTERS: Final = 24
 #: A text with fewer letters has another language than its host only where that is beyond doubt.
@@ -18,78 +24,110 @@ _FEW_LETTERS: Final = 200
 #: The share of the documents of a host, in percent, from which on a language is its usual one, and down to which it stays.
 _ENTERS_AT: Final = 60
 _STAYS_DOWN_TO: Final = 50
+
 #: A text is clearly of a language with so many letters, of which it has so large a share, and with so high a score: texts in
 #: 21 languages had 619 to 1024; of 15,590 parts of source files, 28 of which were told wrongly, one was clear.
 _CLEAR_LETTERS: Final = 150
 _CLEAR_PERCENT: Final = 90
 _CLEAR_SCORE: Final = 600
-#: The share of the letters that one language has at least in a text of this language.
-_MIN_PERCENT: Final = 50
-#: What CLD2 calls otherwise than ISO 639-1.
-_OTHER_CODES: Final = {"iw": "he", "in": "id", "jw": "jv", "ji": "yi", "mo": "ro", "zh-Hant": "zh", "nb": "no"}
-#: A result such as xx-Copt names a script.
-_CODE: Final = re.compile(r"(?!xx|un)[a-z]{2,3}")
-#: A longer text has letters enough, if it has any words.
-_SHORT_CHARS: Final = 1_000
-#: Control characters and others that the library refuses.
-_NO_TEXT: Final = re.compile(r"[^\w!-~ ]+")
-
-_KANA: Final = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
-_HANGUL: Final = re.compile("[\uac00-\ud7a3]")
-_IDEOGRAPH: Final = re.compile("[\u4e00-\u9fff]")
-#: Nearly all texts have a few of these at most, and are of no script that is looked for.
-_BEYOND_LATIN: Final = re.compile("[^\x00-\u036f]")
-#: The part of a text in which characters are counted to find its script.
-_SCRIPT_CHARS: Final = 400
-_CJK_LETTERS: Final = 8
-_MIN_CJK_SHARE: Final = 0.2
-_MIN_KANA_SHARE: Final = 0.1
-
-#: The languages that are written in scripts other than the Latin one, by a character class of each script.
-_SCRIPTS: Final[Mapping[re.Pattern[str], frozenset[str]]] = {
-    re.compile(f"[{characters}]"): frozenset(languages.split())
-    for characters, languages in {
-        "\u0370-\u03ff\u1f00-\u1fff": "el",
-        "\u0400-\u052f": "ru uk be bg mk sr",
-        "\u0530-\u058f": "hy",
-        "\u0590-\u05ff": "he yi",
-        "\u0600-\u06ff\u0750-\u077f": "ar fa ur ps",
-        "\u0900-\u097f": "hi mr ne sa",
-        "\u0980-\u09ff": "bn as",
-        "\u0b80-\u0bff": "ta",
-        "\u0c00-\u0c7f": "te",
-        "\u0e00-\u0e7f": "th",
-        "\u10a0-\u10ff": "ka",
-        "\u3041-\u30ff": "ja",
-        "\u3400-\u9fff": "zh ja",
-        "\uac00-\ud7a3": "ko",
-    }.items()
-}
-_LATIN: Final = frozenset({
-    "ca", "cs", "da", "de", "en", "es", "et", "eu", "fi", "fr", "ga", "gl", "hr", "hu", "is", "it", "lt",
-    "lv", "nb", "nl", "nn", "no", "pl", "pt", "ro", "sk", "sl", "sv", "tr", "vi",
-})  # fmt: skip
-#: Languages that have one script; of others nothing is known.
-_OF_ONE_SCRIPT: Final = _LATIN.union(*_SCRIPTS.values())
+#: A text is of a language of which it has at least this share, where CLD2 is sure; else with this share and this score.
+_SURE_PERCENT: Final = 45
+_UNSURE: Final = ((60, 350), (50, 550))
+#: … and so high a score has a text in one of several languages of a script: Russian manuals with Latin names have 450 to 600.
+_OF_SCRIPT_SCORE: Final = 350
+#: The share of a text that a language has at least to be one of its languages; what is declared is the main one from here on.
+_SECOND: Final = 0.2
+_SECOND_LETTERS: Final = 100
+_SECOND_PERCENT: Final = 80
+_PRIOR: Final = 0.4
+#: Beside English one in Latin letters is the main one from this share on: names and terms in it look English, too.
+_BESIDE_ENGLISH: Final = 0.3
 #: With fewer letters a text of another script may be a name in it.
 _MIN_OTHER_LETTERS: Final = 12
 _MIN_OTHER_SHARE: Final = 0.6
 
+#: Languages that are taken for each other: one of them outweighs another only in a text that is clearly its own, and none is a
+#: second language beside another.
+_ALIKE: Final = tuple(
+    frozenset(languages.split())
+    for languages in (
+        "no da sv", "hr bs sr sl", "cs sk", "es gl pt ca", "id ms", "ru uk be bg mk sr", "nl af", "hi mr ne", "tr az", "de lb",
+        "fi et",
+    )
+)  # fmt: skip
+_IDEOGRAPHIC: Final = frozenset({"ja", "zh"})
+_SAME: Final = {"nb": "no", "nn": "no"}
+#: Tags for texts of no known language, of several, or of none.
+_NO_LANGUAGES: Final = frozenset({"und", "mul", "mis", "zxx"})
 
-def choose_declared(text: str, declared: Iterable[str]) -> str:
-    """Of the tags that a document declares, the best first, the first one that is written in the script of its text."""
-    return next((tag for tag in declared if tag and _can_write(tag.partition("-")[0], text)), "")
 
+class Judgement(NamedTuple):
+    """The languages of a text, the main one first: tags or codes (ISO 639-1); none where it cannot be told for sure.
 
-def weigh_usual(text: str, told: str, usual: str) -> str:
-    """The language of a text that declares none, on a host where most documents have the language ``usual``.
-
-    ``told`` is what ``detect_language`` finds without it. It counts where that is clear, where the text is sure all the
-    same, or in a script that the usual language does not have.
+    ``guess`` is what the main one was taken from, None where it is as it was declared, or where there is none.
     """
-    if not usual or told == usual or not _can_write(usual, text) or (told and _is_clear(text)):
-        return told
-    return detect_language(text, usual=usual) or usual
+
+    languages: tuple[str, ...] = ()
+    guess: Guess | None = None
+
+    @property
+    def main(self) -> str:
+        """The main language; empty without one."""
+        return self.languages[0] if self.languages else ""
+
+
+class _Look(NamedTuple):
+    """What is found in a text: the share of each language in its prose, of all that is in a known one, the largest first.
+
+    ``sure`` are the languages of which it is sure that much of the text is in them. ``is_clear``: nearly all of it is in one,
+    and as its speakers write it, so that no other is possible. Listings and lists of names are never clear.
+    """
+
+    weights: Mapping[str, float]
+    sure: frozenset[str]
+    is_clear: bool
+    answer: cld2.Answer
+
+    @property
+    def best(self) -> str:
+        """The language with most of the text."""
+        return next(iter(self.weights), "")
+
+
+def judge_languages(text: str, declared: Iterable[str] = (), parts: Sequence[tuple[str, str]] = ()) -> Judgement:
+    """The languages of a text; ``declared`` are the tags that its document declares, the best first.
+
+    ``parts`` are parts of it for which the document declares others: the tag, and some of the text of each.
+    """
+    scripts = weigh_scripts(text)
+    said = (tag for tag in declared if tag and _base(tag) not in _NO_LANGUAGES)
+    prior = next((tag for tag in said if _can_write(_base(tag), scripts)), "")
+    found = _judge(text, scripts, prior)
+    if not parts:
+        return found
+    known = {_base(tag) for tag in found.languages}
+    own = {
+        _base(tag): tag for tag, part in parts if _base(tag) not in known and judge_languages(part, [tag]).main == tag
+    }
+    return found._replace(languages=(*found.languages, *own.values()))
+
+
+def weigh_usual(text: str, told: Judgement, usual: str) -> tuple[str, ...]:
+    """The languages of a text that declares none, on a host where most documents have the language ``usual``.
+
+    ``told`` is what ``judge_languages`` finds without it. It counts where that is clear, or more than one, where the text is
+    sure all the same, or in a script that the usual language does not have.
+    """
+    if not usual or told.main == usual or (told.guess is Guess.TEXT and len(told.languages) > 1):
+        return told.languages
+    if told.guess is Guess.SCRIPT:
+        return (usual, *told.languages[1:]) if SCRIPT_OF.get(usual) == SCRIPT_OF[told.main] else told.languages
+    scripts = weigh_scripts(text)
+    if not _can_write(usual, scripts) or (told.languages and _look(text, scripts).is_clear):
+        return told.languages
+    looked = _look(text, scripts, hint=usual)
+    is_other = scripts.total >= _FEW_LETTERS and looked.best in looked.sure
+    return (looked.best,) if is_other else (usual,)
 
 
 def select_usual(counts: Mapping[str, int], *, before: str, least: int) -> str:
@@ -105,87 +143,150 @@ def select_usual(counts: Mapping[str, int], *, before: str, least: int) -> str:
     return next((code for code, count in counts.items() if count * 100 >= documents * _ENTERS_AT), "")
 
 
-def detect_language(text: str, *, usual: str = "") -> str:
-    """The code of a text's language (ISO 639-1, lower case); empty where it cannot be told for sure.
-
-    Japanese, Korean and Chinese are told by their scripts, the others by CLD2, which takes about 0.1 ms. A short text
-    in another language than ``usual``, a code as well, is not sure.
-    """
-    if not text.isascii() and (language := _detect_by_script(text[:_SCRIPT_CHARS])):
-        return language
-    letters = _count_letters(text)
-    if letters < _MIN_LETTERS:
-        return ""
-    detected = _ask_cld2(_cut_parts(text), usual).code
-    return "" if usual and letters < _FEW_LETTERS and detected != usual else detected
-
-
-def _is_clear(text: str) -> bool:
-    """Whether nearly all of a text is in one language, and as its speakers write it, so that no other is possible.
-
-    A hint makes Portuguese of Spanish: what is clear needs none. Listings and lists of names are never clear.
-    """
-    return _count_letters(text) >= _CLEAR_LETTERS and _ask_cld2(_cut_parts(text), "").is_clear
-
-
-def _count_letters(text: str) -> int:
-    return sum(map(str.isalpha, text)) if len(text) < _SHORT_CHARS else _SHORT_CHARS
-
-
-def _cut_parts(text: str) -> str:
-    """The beginning of a text, often menus, and a part of its middle."""
-    if len(text) <= 2 * _PART_CHARS:
-        return text
-    middle = len(text) // 2
-    return f"{text[:_PART_CHARS]} {text[middle : middle + _PART_CHARS]}"
+def _judge(text: str, scripts: Scripts, prior: str) -> Judgement:
+    code = _base(prior)
+    # A sentence says more against a language if it has no letter of its script.
+    least = _MIN_LETTERS if code in SCRIPT_OF and not scripts.share(SCRIPT_OF[code]) else _CLEAR_LETTERS
+    if prior and (scripts.total < least or _agrees(code, text)):
+        return Judgement((prior,))
+    if scripts.total < _MIN_LETTERS:
+        return Judgement()
+    looked = _look(text, scripts)
+    if sum(weight >= _SECOND for weight in looked.weights.values()) > 1:
+        # Of a text in several languages more is looked at, to tell which is the main one.
+        looked = _look(text, scripts, part=8_000, taken=4_000)
+    of_scripts = [each for each, weight in looked.weights.items() if each in SCRIPT_OF and weight >= _SECOND]
+    if prior and not _is_outweighed(code, looked):
+        main, guess = prior, None
+    elif looked.best in looked.sure:
+        main, guess = looked.best, Guess.TEXT
+    elif of_scripts:
+        is_sure = of_scripts[0] in looked.sure
+        main = of_scripts[0] if is_sure else SCRIPT_OF[of_scripts[0]]
+        guess = Guess.TEXT if is_sure else Guess.SCRIPT
+    else:
+        return Judgement()
+    others = [each for each in looked.weights if _is_second(each, _base(main), looked, scripts)]
+    if guess is not None and main == "en" and others and _is_beside_english(others[0], looked):
+        return Judgement((others[0], "en", *others[1:]), guess)
+    return Judgement((main, *others), guess)
 
 
-class _Answer(NamedTuple):
-    code: str
-    is_clear: bool
+def _base(tag: str) -> str:
+    code = tag.partition("-")[0]
+    return _SAME.get(code, code)
 
 
-def _ask_cld2(text: str, usual: str) -> _Answer:
-    # Loaded for the first document that does not name its language.
-    import pycld2  # noqa: PLC0415  # heavy
-
-    hint = {"hintLanguage": usual} if usual else {}
-    try:
-        found = pycld2.detect(text.encode("utf-8", "replace"), isPlainText=True, **hint)
-    except pycld2.error:
-        found = pycld2.detect(_NO_TEXT.sub(" ", text).encode("utf-8", "replace"), isPlainText=True)
-    is_reliable, _, languages = found
-    _, code, percent, score = languages[0]
-    code = _OTHER_CODES.get(code, code)
-    is_sure = is_reliable and percent >= _MIN_PERCENT and _CODE.fullmatch(code) is not None
-    return _Answer(code if is_sure else "", is_sure and percent >= _CLEAR_PERCENT and score >= _CLEAR_SCORE)
+def _is_alike(code: str, other: str) -> bool:
+    return code == other or any(code in group and other in group for group in _ALIKE)
 
 
-def _can_write(language: str, text: str) -> bool:
+def _agrees(code: str, text: str) -> bool:
+    """Whether a glance at a text finds the declared language, and next to nothing else."""
+    answer = cld2.ask(b"\n".join(cut_prose(text, part=300, taken=100)))
+    share = answer.shares.get(code)
+    return answer.is_reliable and share is not None and share.percent >= _CLEAR_PERCENT
+
+
+def _is_outweighed(prior: str, looked: _Look) -> bool:
+    """Whether a text is so surely of another language that what it declares is wrong."""
+    best = looked.best
+    if best not in looked.sure or looked.weights.get(prior, 0) >= _PRIOR:
+        return False
+    if _is_alike(best, prior) or not (prior in LATIN or prior in SCRIPT_OF):
+        return best != prior and looked.is_clear
+    return looked.weights[best] >= 1 - _PRIOR or best in SCRIPT_OF
+
+
+def _is_beside_english(code: str, looked: _Look) -> bool:
+    """Whether a text that seems to be English is one in another language of which a part is not translated yet."""
+    return code not in SCRIPT_OF and looked.weights[code] >= _BESIDE_ENGLISH
+
+
+def _is_second(code: str, main: str, looked: _Look, scripts: Scripts) -> bool:
+    """Whether so much of a text is surely of a language that it is one of its languages: also if it is asked alone."""
+    if (
+        _is_alike(code, main)
+        or looked.weights[code] < _SECOND
+        or looked.weights[code] * scripts.total < _SECOND_LETTERS
+    ):
+        return False
+    if code in SCRIPT_OF and SCRIPT_OF[code] != SCRIPT_OF.get(main):
+        return True
+    alone = cld2.ask(looked.answer.stretches.get(code, b""))
+    share = alone.shares.get(code)
+    return alone.is_reliable and share is not None and share.percent >= _SECOND_PERCENT
+
+
+def _look(text: str, scripts: Scripts, *, hint: str = "", part: int = 2_000, taken: int = 600) -> _Look:
+    answer = cld2.ask(b"\n".join(cut_prose(text, part=part, taken=taken)), hint)
+    if not _IDEOGRAPHIC.isdisjoint(answer.shares):
+        answer = answer._replace(shares=_name_ideographs(answer.shares, scripts))
+    weights = _weigh(answer.shares, scripts)
+    known = min(sum(share.percent for share in answer.shares.values()), 100)
+    sure = frozenset(
+        code for code, weight in weights.items() if weight >= _SECOND and _is_sure(code, weight * known, answer)
+    )
+    top = answer.shares.get(next(iter(weights), ""))
+    is_clear = (
+        top is not None
+        and answer.is_reliable
+        and top.percent >= _CLEAR_PERCENT
+        and top.score >= _CLEAR_SCORE
+        and scripts.total >= _CLEAR_LETTERS
+    )
+    return _Look(weights, sure, is_clear, answer)
+
+
+def _is_sure(code: str, percent: float, answer: cld2.Answer) -> bool:
+    """Whether a text of which so many percent of the letters seem to be in a language has it."""
+    script, share = OTHERS.get(SCRIPT_OF.get(code, "")), answer.shares.get(code)
+    if script is not None and script.is_of_one:
+        return True
+    if share is None:
+        return False
+    if script is not None:
+        return share.score >= _OF_SCRIPT_SCORE and percent > _SECOND * 100
+    if answer.is_reliable and percent >= _SURE_PERCENT:
+        return True
+    return any(percent >= least and share.score >= score for least, score in _UNSURE)
+
+
+def _weigh(shares: Mapping[str, cld2.Share], scripts: Scripts) -> dict[str, float]:
+    """The shares of languages in letters, the largest first; the languages of a script have at least what it has in all."""
+    letters = {code: share.percent / _bytes_a_letter(code) for code, share in shares.items()}
+    total = sum(letters.values()) or 1
+    weights = {code: count / total for code, count in letters.items()}
+    for first in scripts.others:
+        least, of_script = scripts.share(first), [code for code in weights if SCRIPT_OF.get(code) == first]
+        has = sum(weights[code] for code in of_script)
+        if has >= least or least < _SECOND:
+            continue
+        rest = (1 - least) / (1 - has)
+        scaled = {code: weights[code] * (least / has) for code in of_script} if has else {first: least}
+        weights = {code: weight * rest for code, weight in weights.items()} | scaled
+    return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _name_ideographs(shares: Mapping[str, cld2.Share], scripts: Scripts) -> dict[str, cld2.Share]:
+    """The shares with those of Japanese and Chinese for the one that the letters of the whole text are in."""
+    code = "ja" if "ja" in scripts.others else "zh"
+    several = [shares[each] for each in _IDEOGRAPHIC if each in shares]
+    together = cld2.Share(sum(share.percent for share in several), max(share.score for share in several))
+    return {each: share for each, share in shares.items() if each not in _IDEOGRAPHIC} | {code: together}
+
+
+def _bytes_a_letter(code: str) -> float:
+    return OTHERS[SCRIPT_OF[code]].bytes_a_letter if code in SCRIPT_OF else 1
+
+
+def _can_write(language: str, scripts: Scripts) -> bool:
     """Whether a text may be of a language: not if nearly all of it is in a script that the language does not have.
 
     Latin letters say nothing: each language has them in code and names.
     """
-    if text.isascii() or language not in _OF_ONE_SCRIPT:
+    if language not in LATIN and language not in SCRIPT_OF:
         return True
-    head = text[:_SCRIPT_CHARS]
-    if len(_BEYOND_LATIN.findall(head)) < _MIN_OTHER_LETTERS:
-        return True
-    least = max(_MIN_OTHER_LETTERS, _MIN_OTHER_SHARE * sum(map(str.isalpha, head)))
-    if sum(1 for character in head if character > "\u036f" and character.isalpha()) < least:
-        return True
-    known = [(len(script.findall(head)), languages) for script, languages in _SCRIPTS.items()]
-    return sum(count for count, languages in known if language not in languages) < least
-
-
-def _detect_by_script(head: str) -> str:
-    """ja, ko or zh if a good part of the text is in their characters; empty for other scripts."""
-    if len(_BEYOND_LATIN.findall(head)) < _CJK_LETTERS:
-        return ""
-    kana, hangul, ideographs = (len(script.findall(head)) for script in (_KANA, _HANGUL, _IDEOGRAPH))
-    together = kana + hangul + ideographs
-    if together < _CJK_LETTERS or together < len(head) * _MIN_CJK_SHARE:
-        return ""
-    if hangul > kana + ideographs:
-        return "ko"
-    return "ja" if kana >= together * _MIN_KANA_SHARE else "zh"
+    of_others = {first: count for first, count in scripts.others.items() if language not in OTHERS[first].languages}
+    count = sum(of_others.values())
+    return count < _MIN_OTHER_LETTERS or count < _MIN_OTHER_SHARE * scripts.total

@@ -63,6 +63,8 @@ def change(page: Page, texts: Mapping[str, object], values: Mapping[str, object]
             raise TypeError(f"{name} must be a string (got {type(text).__name__})")
         if text != getattr(page, name):
             changes[name] = _read_text(name, text)
+    if changes.get("language"):
+        changes["is_language_given"] = True
     checked, before = {name: _check_values(name, several) for name, several in values.items()}, _show_values(page)
     if checked != before:
         kept = tuple(each for each in page.found if not each[0].startswith(_META))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from searchcrawl.html import regions, tags
 from searchcrawl.html.attributes import read_attributes
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.head import cut_head, is_whole_head
+from searchcrawl.html.languages import normalise_language, read_page_language, read_spoken
 from searchcrawl.html.link_texts import read_link_texts
 from searchcrawl.html.links import (
     Reference,
@@ -45,7 +45,6 @@ MAX_REFRESH_SECONDS: Final = 100
 #: So many titles are looked at: drawings may have them as well.
 _MOST_TITLES: Final = 100
 _LANGUAGE_METAS: Final = ("content-language", "language", "dc.language", "dcterms.language")
-_LANGUAGE: Final = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
 
 
 # The methods for bytes alone: choosing the method by the type of the argument takes as long as the work itself.
@@ -116,10 +115,13 @@ def parse_page(
     for tree, elements in zip(trees.trees, chosen, strict=True):
         mark_chosen(tree, elements, with_switches=with_switches)
     texts, link_texts = _read_texts(trees, found.silent, main=text_rules.main, links=marked)
+    spoken = read_spoken([node for each in chosen for node in each.spoken], texts.indexed)
     links = add_texts(page_links, references, link_texts, url=url) if link_texts else page_links.links
     whole = texts.whole if texts.whole != texts.indexed else ""
     return copy_with(
         page,
+        language=spoken.main or page.language,
+        parts=spoken.parts,
         text=texts.indexed,
         whole=whole,
         whole_digest=hashlib.sha256(whole.encode()).hexdigest() if whole else "",
@@ -146,7 +148,7 @@ def parse_head(
     text, charset = decode(body, content_type=content_type, default_charset=default_charset)
     if is_xhtml(content_type):
         text = expand_empty(text)
-    found = _FieldsReader(url, charset, robots_headers, user_agent, attribute_origins).read_head(text)
+    found = _FieldsReader(url, charset, robots_headers, user_agent, attribute_origins).read_head(text, languages=True)
     return None if found is None else copy_with(found[0], text=known_text)
 
 
@@ -257,9 +259,13 @@ class _FieldsReader(NamedTuple):
     user_agent: str
     attribute_origins: frozenset[str]
 
-    def read_head(self, text: str) -> tuple[Page, str | None] | None:
-        """As ``read``, from the head of a page alone; None where a field may come after it."""
-        head = cut_head(text, scripts=any(origin.startswith("jsonld:") for origin in self.attribute_origins))
+    def read_head(self, text: str, *, languages: bool = False) -> tuple[Page, str | None] | None:
+        """As ``read``, from the head of a page alone; None where a field may come after it.
+
+        ``languages``: so may those of elements.
+        """
+        scripts = any(origin.startswith("jsonld:") for origin in self.attribute_origins)
+        head = cut_head(text, scripts=scripts, languages=languages)
         parser = None if head is None else LexborHTMLParser(head, scripting=True)
         if parser is None or not is_whole_head(parser):
             return None
@@ -285,7 +291,7 @@ class _FieldsReader(NamedTuple):
             description=collapse_value(fields.get("description", "")),
             author=collapse_value(fields.get("author") or fields.get("dc.creator", "")),
             subject=collapse_value(fields.get("subject") or fields.get("dc.subject", "")),
-            language=_read_language(parser) or _normalise_language(_find_declared_language(fields)),
+            language=read_page_language(parser) or normalise_language(_find_declared_language(fields)),
             charset=self.charset,
             canonical=find_canonical(found.relations, resolver),
             refresh=refresh,
@@ -333,23 +339,9 @@ def _read_metas(
     return metas, refresh, later
 
 
-def _read_language(parser: LexborHTMLParser) -> str:
-    """The language tag of the html element in lower case with hyphens, or empty."""
-    root = parser.root
-    if root is None:
-        return ""
-    attributes = root.attributes
-    return _normalise_language(attributes.get("lang") or attributes.get("xml:lang") or "")
-
-
 def _find_declared_language(fields: Mapping[str, str]) -> str:
     """The language that meta elements name; ``fields`` are their contents by lower-case name."""
     return next((fields[name] for name in _LANGUAGE_METAS if name in fields), "")
-
-
-def _normalise_language(text: str) -> str:
-    value = text.strip()
-    return value.replace("_", "-").lower() if _LANGUAGE.fullmatch(value) else ""
 
 
 def _read_texts(

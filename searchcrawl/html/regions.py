@@ -109,7 +109,7 @@ _HEADINGS_OF_BUTTONS: Final = _HEADINGS | {"summary"}
 #: So far a heading is looked for: over the elements around a button, and over the nodes in a section or a heading.
 _MOST_AROUND: Final = 3
 _MOST_INSIDE: Final = 12
-_MAY_BE_HIDDEN: Final = "[hidden], [style], [data-nosnippet]"
+_LOOKED_AT: Final = "[hidden], [style], [data-nosnippet], [lang]"
 _HIDING: Final = re.compile(r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 #: No author writes longer names; what comes after them is not looked at.
 _MOST_CHARACTERS: Final = 300
@@ -199,8 +199,11 @@ def has_switches(text: str) -> bool:
     return "googleoff" in text
 
 
-#: Elements of a tree, and the marks around them.
-Chosen = list[tuple[list[LexborNode], Marks]]
+class Chosen(NamedTuple):
+    """Elements of a tree with the marks around them, and those that declare a language (``languages``)."""
+
+    marked: list[tuple[list[LexborNode], Marks]]
+    spoken: list[LexborNode]
 
 
 def find_chosen(parser: LexborHTMLParser, rules: TextRules) -> Chosen:
@@ -210,22 +213,22 @@ def find_chosen(parser: LexborHTMLParser, rules: TextRules) -> Chosen:
     """
     root = parser.root
     if root is None:
-        return []
-    chosen: Chosen = []
+        return Chosen([], [])
+    chosen: list[tuple[list[LexborNode], Marks]] = []
     if rules.drop:
         chosen.append((_SELECTOR.find(", ".join(rules.drop), root), DROPPED))
     if rules.keep:
         chosen.append((_SELECTOR.find(", ".join(rules.keep), root), KEPT))
-    found = [(node, node.attributes) for node in _SELECTOR.find(_MAY_BE_HIDDEN, root)]
+    found = [(node, node.attributes) for node in _SELECTOR.find(_LOOKED_AT, root)]
     if found:
         chosen.append(([node for node, attributes in found if "data-nosnippet" in attributes], DROPPED))
         chosen.append(([node for node, attributes in found if _is_hidden(attributes)], HIDDEN))
-    return chosen
+    return Chosen(chosen, [node for node, attributes in found if "lang" in attributes])
 
 
 def mark_chosen(parser: LexborHTMLParser, chosen: Chosen, *, with_switches: bool) -> None:
     """Puts marks around what was chosen, and where the page switches its indexing off and on."""
-    for nodes, marks in chosen:
+    for nodes, marks in chosen.marked:
         _surround(nodes, marks)
     if with_switches and parser.root is not None:
         _mark_switches(parser.root)

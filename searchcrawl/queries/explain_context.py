@@ -27,7 +27,7 @@ from searchcrawl.sources.effective import BUILT_IN, list_layers
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
 from searchcrawl.sources.loading import build_boundary, build_index_filter, build_rewriting, read_start_urls
 from searchcrawl.sources.project import Project
-from searchcrawl.store.documents import anchor_table, duplicate_key_table
+from searchcrawl.store.documents import anchor_table, duplicate_key_table, frozen_table
 from searchcrawl.store.documents.duplicate_key_table import CanonicalTarget
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
@@ -102,7 +102,8 @@ class Context:
     ``scope.max_urls`` where it refuses new URLs; ``block`` the pause of its host that is in force now; ``led`` are the rows
     whose pages came from it, ``unfollowed`` the links to it that may not be followed, of which no other is known if
     ``unfollowed_cut`` is false; all three where it was never seen by itself, or nothing names it any more. ``canonical_chain`` are the rows that it, and
-    they in turn, name as canonical. ``anchors`` are the texts of links that are indexed with it. ``gains`` are what rendering
+    they in turn, name as canonical. ``anchors`` are the texts of links that are indexed with it,
+    ``usual_language`` is that of most pages of its host. ``gains`` are what rendering
     brought for pages like it, each with what their plain answers said. ``patterns`` are those of it that are ended, or visited last.
     """
 
@@ -123,6 +124,7 @@ class Context:
     unfollowed_cut: bool = False
     canonical_chain: Sequence[CanonicalTarget] = ()
     anchors: Sequence[str] = ()
+    usual_language: str = ""
     gains: Sequence[tuple[str, Gains]] = ()
     patterns: Sequence[StoredPattern] = ()
 
@@ -297,10 +299,18 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         if source_id is None
         else pattern_table.find(transaction, source_id, [text for _, text in find_patterns(url)]),
         anchors=[] if facts is None else anchor_table.load_of(transaction, facts.listed.url_id),
+        usual_language=_find_usual_language(transaction, source_id, url),
         **_find_leads(transaction, source, source_id, url)
         if source_id is not None and (facts is None or facts.is_orphan)
         else {},
     )
+
+
+def _find_usual_language(transaction: Transaction, source_id: int | None, url: str) -> str:
+    if source_id is None:
+        return ""
+    frozen = frozen_table.LANGUAGES.load(transaction, source_id).get(urls.host_and_port(url))
+    return "" if frozen is None else frozen.value
 
 
 def _follow_canonicals(

@@ -19,6 +19,7 @@ from searchcrawl.items import CANONICAL_ETAG, Document, Outcome
 from searchcrawl.politeness.backoff import explain_block
 from searchcrawl.queries import explain_canonical, explain_rendering, explain_visit
 from searchcrawl.queries.explain_context import Context, leads_outside
+from searchcrawl.queries.explain_languages import describe_languages
 from searchcrawl.queries.explain_presence import NAMED_BY_NOTHING
 from searchcrawl.rules.copy_order import build_order, describe_preference
 from searchcrawl.rules.failures import Failures
@@ -274,8 +275,12 @@ def _describe_fields(context: Context, place: tuple[int, int, int, int]) -> str:
     at = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
     with closing(DocumentCache(context.inputs.project.cache_dir / context.source.name)) as cache:
         fields = cache.read_fields(at, url=context.url)
-    said = [f"{len(str(fields.get('content') or ''))} characters of text"]
-    return ", ".join([*said, *(f'{name} "{fields[name]}"' for name in ("title", "language") if fields.get(name))])
+    languages = describe_languages(
+        fields, context.url, forced=context.source.content.language, usual=context.usual_language
+    )
+    title = f'title "{fields["title"]}"' if fields.get("title") else ""
+    said = (f"{len(str(fields.get('content') or ''))} characters of text", title, languages)
+    return ", ".join(filter(None, said))
 
 
 def _describe_duplicates(context: Context, facts: UrlFacts) -> Iterator[Step]:

@@ -14,7 +14,7 @@ from searchcrawl.convert.convert_pipeline import build_text_rules
 from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.html_converter import convert_html
 from searchcrawl.delivery.documents import build_indexed_document
-from searchcrawl.delivery.usual_languages import choose_language, load_languages
+from searchcrawl.delivery.usual_languages import choose_languages, load_languages
 from searchcrawl.index_fields import LANGUAGE_PREFIXES
 from searchcrawl.items import Document, Headers, Outcome, Page
 from searchcrawl.operations.dry_run import DryRun
@@ -93,7 +93,7 @@ def _build_fields(document: Document, run: Run) -> dict[str, Any]:
         last_fetched_ms=fetched_ms,
     )
     record = dict(build_record(document).fields)
-    record["language"] = choose_language(record, document.claim.url, load_languages(run))
+    record |= choose_languages(record, document.claim.url, load_languages(run))
     found = build_indexed_document(row, record, source=run.source.name, duplicates=(), display=run.display).fields
     return {
         name: clock.iso(clock.to_ms(value)) if isinstance(value, datetime) else value

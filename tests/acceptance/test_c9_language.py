@@ -10,6 +10,7 @@ import pytest
 from tests.acceptance.support_project import CrawlProject
 from tests.acceptance.support_stories import Run, Story, Tell, run, source, told_together
 from tests.languages import TEXTS
+from tests.site.expected import short
 
 HOST = "words.acme.test"
 #: Charset, word that is looked for.
@@ -53,13 +54,32 @@ def _undeclared(project: CrawlProject) -> list[Run]:
     return [first, run(project)]
 
 
+def _several(project: CrawlProject) -> list[Run]:
+    site = project.site
+    site.set_page(HOST, "/", "<p>" + "".join(f"<a href=/{name}.html>{name}</a>" for name in ("both", "wrong", "part")))
+    lines = {language: "".join(f"<p>{line}" for line in TEXTS[language] * 2) for language in TEXTS}
+    site.set_page(HOST, "/both.html", f"<html lang=de-AT>{lines['ru']}{lines['de']}")
+    site.set_page(HOST, "/wrong.html", f"<html lang=en>{lines['it']}")
+    site.set_page(
+        HOST, "/part.html", f"<html lang=en><body lang=pl>{lines['en']}<div lang=fr>{lines['fr']}</div>{lines['pl']}"
+    )
+    project.edit(**source(site, HOST))
+    first = run(project)
+    FOUND["several"] = {short(hit.fields["url"]): hit.fields.get("languages") for hit in project.hits("*")}
+    FOUND["in both"] = {words: project.found(words) for words in ("Bibliotheken Feiertag", "библиотеку договоры")}
+    FOUND["told by"] = {
+        name: project.command("explain", f"{site.url(HOST, '/')}{name}.html").stdout for name in ("both", "wrong")
+    }
+    return [first, run(project)]
+
+
 @pytest.fixture(scope="module")
 def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
     with told_together(STORIES, tmp_path_factory) as tell:
         yield tell
 
 
-STORIES: dict[str, Story] = {"undeclared": _undeclared}
+STORIES: dict[str, Story] = {"undeclared": _undeclared, "several": _several}
 
 
 def test_c9_page_when_neither_charset_nor_language_is_declared_then_found_by_its_words(tell: Tell) -> None:
@@ -80,3 +100,18 @@ def test_c9_language_when_declared_detected_or_neither_then_that_of_the_page_the
     assert FOUND["languages"]["declared"] == "nl"
     assert FOUND["languages"]["header"] == "sv-se"
     assert FOUND["languages"]["short"] == "fi"
+
+
+def test_c9_languages_when_a_page_has_two_or_declares_a_wrong_one_then_all_of_its_text_are_known(tell: Tell) -> None:
+    _, again = tell("several")
+
+    assert FOUND["several"] == {
+        f"{HOST}/": None,
+        f"{HOST}/both.html": ["de-at", "ru"],
+        f"{HOST}/wrong.html": ["it"],
+        f"{HOST}/part.html": ["pl", "fr", "en"],
+    }
+    assert FOUND["in both"] == {key: [f"{HOST}/both.html"] for key in FOUND["in both"]}
+    assert 'language "de-at" (declared), also "ru"' in " ".join(FOUND["told by"]["both"].split())
+    assert 'language "it" (by its text)' in " ".join(FOUND["told by"]["wrong"].split())
+    assert again.counts["indexed"] == 0

@@ -108,6 +108,21 @@ def test_search_when_all_words_are_required_then_each_may_be_found_in_another_fo
     assert find(index, "bridge -opens") == []
 
 
+def test_search_when_a_text_has_two_languages_then_it_is_found_in_the_forms_and_stop_words_of_both(
+    index: SearchIndex,
+) -> None:
+    record = {"content": "\n".join((*TEXTS["de"], *TEXTS["fr"])), "language": "de-at", "languages": ["de-at", "fr"]}
+    both = build_indexed_document(row(98), record, source="site", duplicates=())
+    tell(index, [both, made(99, "nb", "Kontrakt", "Den undertegnede kontrakten gjelder fra mandag.")])
+
+    for words in ("Brücken Feiertag", "contrats bibliothèques", "les Verträge durch"):
+        assert [hit["languages"] for hit in find(index, words)] == [["de-at", "fr"]]
+    assert [hit["language"] for hit in find(index, "kontrakter mandager")] == ["nb"]
+    assert [hit["language"] for hit in find(index, "languages:fr")] == ["de-at"]
+    counts = index.search(SearchQuery(words="*", facets=("languages",), filters=(("languages", "fr"),))).facets
+    assert counts == {"languages": {"de-at": 1, "fr": 1}}
+
+
 def test_search_when_a_word_stands_as_it_was_typed_then_that_document_comes_first(index: SearchIndex) -> None:
     texts = ["the barometers fell " + "and so on " * 5, "the barometer fell " + "and so on " * 5]
     tell(index, [made(number, "en", "", text) for number, text in enumerate(texts)])

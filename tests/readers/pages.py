@@ -113,6 +113,7 @@ MARKUP: Final = (
     *("<video>", "</video>", "<canvas>", "<datalist>", "<embed src={n}>", "<object data={n}>", "</title>", "<mi>"),
     *("</form>", "<fieldset disabled>", "<legend>", " form=f", "<form id=f>", "<button formaction=x>", " multiple"),
     *(" a{n}=1", " b='c'", "<iframe src={n}>", "<object>", "<button>", "\xa0", "\x0b", "あ", "\x01"),
+    *("<div lang=de>", "<body LANG=fr>", "<td lang = 'x{n}'>", " lang=it"),
 )
 
 

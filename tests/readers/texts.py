@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from searchcrawl.delivery.link_counts import LinkCounts
-from searchcrawl.documents.language import choose_declared, detect_language, weigh_usual
+from searchcrawl.documents.language import judge_languages, weigh_usual
 from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_lines, collapse_segments
 from searchcrawl.index.local.schema import build_document, prepare_text
 from searchcrawl.index.local.snippet import cut_snippet
@@ -76,13 +76,14 @@ _ATTRIBUTES: Final = AttributeMap(
 @declare(
     *_WORDS,
     most=BODY,
-    grown=[lambda n: "a" * n, lambda n: "a_" * n, lambda n: "\u3042" * n],
+    grown=[lambda n: "a" * n, lambda n: "a_" * n, lambda n: "\u3042" * n, lambda n: "die \u0434\u0430\n" * n],
 )
 def words(given: bytes) -> None:
     text = given.decode("utf-8", "replace")
     split_words(text)
     words_of(text)
-    weigh_usual(text, choose_declared(text, ("en",)) or detect_language(text), "de")
+    weigh_usual(text, judge_languages(text, ("en",)), "de")
+    weigh_usual(text, judge_languages(text), "de")
 
 
 @declare(*_WORDS, most=BODY)

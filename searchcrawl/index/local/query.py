@@ -32,6 +32,7 @@ from searchcrawl.index_fields import (
     Kind,
     attribute_type,
     find_language_field,
+    match_tags,
 )
 
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
@@ -140,10 +141,8 @@ class QueryBuilder:
 
     def _not_in(self, query: tantivy.Query, languages: Sequence[str]) -> tantivy.Query:
         """What ``query`` finds, and all documents in some languages, in which it is a stop word."""
-        tags = [tantivy.Query.regex_query(self._schema, "language", f"{each}(-.*)?") for each in languages]
-        return tantivy.Query.boolean_query(
-            [(Occur.Should, query), *((Occur.Should, _without_score(each)) for each in tags)]
-        )
+        tags = tantivy.Query.regex_query(self._schema, "languages", match_tags(languages))
+        return tantivy.Query.boolean_query([(Occur.Should, query), (Occur.Should, _without_score(tags))])
 
     def _words(self, term: Term, languages: Sequence[str] = ()) -> tantivy.Query | None:
         """The documents with a term; without ``languages`` only as it was typed."""

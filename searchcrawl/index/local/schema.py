@@ -5,7 +5,7 @@ A document's fields are kept whole, as JSON, in ``stored``. All other fields are
 - texts (``title``, ``content`` …) split into words;
 - the same values whole (``title_exact`` …) and names (``source``, ``mimetype`` …), for exact filters,
   facets and sorting;
-- title and content once more in the field of the document's language: stems, or pairs of characters (``index.forms``);
+- title and content once more in the fields of the document's languages: stems, or pairs of characters (``index.forms``);
 - some names once more split into words (``url_words`` …), for ``url:docs`` or ``host:example.com``;
 - ``attribute_words``, a JSON object of the texts among the attributes, split into words;
 - ``attributes``, a JSON object of the attributes of the source (``NAME_s``, ``NAME_l`` …). A text in it
@@ -45,6 +45,7 @@ from searchcrawl.index_fields import (
     WHOLE_VALUES,
     WORDS,
     attribute_type,
+    find_analysed,
     find_language_field,
 )
 
@@ -155,8 +156,7 @@ def build_document(document_id: str, fields: Mapping[str, Any], *, source: str, 
     if attributes:
         made.add_json("attributes", attributes)
         made.add_json("attribute_words", words)
-    language = str(stored.get("language", "")).partition("-")[0]
-    if language in LANGUAGES:
+    for language in find_analysed(map(str, fields.get("languages", ()))):
         for name in FORMS:
             if name in stored:
                 made.add_text(find_language_field(name, language), prepare_forms(str(stored[name]), language))

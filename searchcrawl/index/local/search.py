@@ -26,7 +26,7 @@ from searchcrawl.index.query import parse, positive_terms
 from searchcrawl.index.receiver import Hit, SearchAnswer, SearchQuery
 from searchcrawl.index.snippets import has_mark, leave_out_title
 from searchcrawl.index.stems import find_beginnings
-from searchcrawl.index_fields import LANGUAGES
+from searchcrawl.index_fields import find_analysed
 
 #: The most values that the library counts at once.
 _MAX_VALUES: Final = 60_000
@@ -55,8 +55,7 @@ def search(searcher: tantivy.Searcher | None, queries: QueryBuilder, query: Sear
 
 def find_languages(searcher: tantivy.Searcher) -> list[str]:
     """The languages of LANGUAGES that documents of the index have."""
-    tags = {str(tag).partition("-")[0] for tag, _ in searcher.terms_with_prefix("language", "")}
-    return sorted(tags.intersection(LANGUAGES))
+    return sorted(find_analysed(str(tag) for tag, _ in searcher.terms_with_prefix("languages", "")))
 
 
 def find_spellings(searcher: tantivy.Searcher, word: str) -> list[str]:

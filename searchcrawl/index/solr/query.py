@@ -29,6 +29,7 @@ from searchcrawl.index_fields import (
     WORDS,
     attribute_type,
     find_language_field,
+    match_tags,
     split_attribute_field,
 )
 
@@ -214,7 +215,7 @@ def _escape_field(field: str) -> str:
 
 def _not_in(clause: str, languages: Sequence[str]) -> str:
     """What a clause finds, and all documents in some languages, in which it is a stop word."""
-    return _join_or([clause, f"language:/({'|'.join(languages)})(-.*)?/^=0"])
+    return _join_or([clause, f"languages:/{match_tags(languages)}/^=0"])
 
 
 def find_value_field(name: str) -> str:

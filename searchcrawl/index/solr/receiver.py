@@ -20,7 +20,7 @@ from searchcrawl.index.snippets import leave_out_title, shorten
 from searchcrawl.index.solr.query import build_parameters, build_spelling_parameters, find_value_field
 from searchcrawl.index.solr.transport import Refused, SolrSession, hide_secrets, misconfigured
 from searchcrawl.index.solr.update import SolrUpdates
-from searchcrawl.index_fields import FIELDS, LANGUAGES, attribute_type
+from searchcrawl.index_fields import FIELDS, attribute_type, find_analysed
 from searchcrawl.sources.project import Project
 
 #: What the schema of a core must have; ``tombstone_b`` marks a removed document.
@@ -29,7 +29,7 @@ _SCAN_ROWS: Final = 1000
 _ENTRY_FIELDS: Final = "id,crawl_version,checksum,url,access_url,depth"
 #: The versions of documents that are asked for by their ids.
 _OF_VERSIONS: Final = {"fl": "id,crawl_version", "rows": _SCAN_ROWS, "omitHeader": "false"}
-_OF_LANGUAGES: Final = {"facet": "true", "facet.field": "language", "facet.mincount": 1, "facet.limit": -1}
+_OF_LANGUAGES: Final = {"facet": "true", "facet.field": "languages", "facet.mincount": 1, "facet.limit": -1}
 #: For so long an answer to which languages the index holds is used again.
 _LANGUAGES_SECONDS: Final = 60.0
 _PROBE_SECONDS: Final = 5.0
@@ -183,9 +183,8 @@ class SolrReceiver:
         if self._languages is None or now >= self._languages_end:
             with self._of_ours():
                 facets = self._select("*:*", rows=0, **_OF_LANGUAGES).facets
-            found = facets.get("facet_fields", {}).get("language", ())
-            tags = {str(tag).partition("-")[0] for tag in found[::2]}
-            self._languages = sorted(tags.intersection(LANGUAGES))
+            found = facets.get("facet_fields", {}).get("languages", ())
+            self._languages = sorted(find_analysed(map(str, found[::2])))
             self._languages_end = now + _LANGUAGES_SECONDS
         return self._languages
 

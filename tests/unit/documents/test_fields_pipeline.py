@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from searchcrawl.documents import shown_document
 from searchcrawl.documents.fields_pipeline import NO_LANGUAGES, Languages, complete_page
 from searchcrawl.items import Guess, Page
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
@@ -160,3 +161,18 @@ def test_description_when_there_is_no_tag_then_the_beginning_of_the_text_only_wh
     assert 200 < len(filled.description) <= 251
     assert complete(Page(language="ja", text="あ" * 400), mapping(desc_fallback=True)).description == "あ" * 250 + "…"
     assert complete(Page(language="en", text="short"), mapping(desc_fallback=True)).description == "short"
+
+
+def test_languages_when_a_component_of_a_users_own_sets_one_then_no_text_outweighs_it() -> None:
+    page = Page(text=f"{GERMAN}\n" * 9, language="en")
+
+    assert complete(page).language == "de"
+    assert complete(shown_document.change(page, {"language": "nl"}, {})).language == "nl"
+
+
+def test_languages_when_a_source_forces_one_then_no_other_is_kept() -> None:
+    english = "The library opens at nine in the morning and closes at six, except on public holidays."
+    page = Page(text=f"{GERMAN}\n{english}\n" * 9, language="de")
+
+    assert complete(page).languages == ("de", "en")
+    assert complete(page, languages=Languages(forced="fr")).languages == ("fr",)

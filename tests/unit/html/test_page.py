@@ -57,12 +57,33 @@ def test_page_when_empty_then_has_nothing() -> None:
         ("<meta http-equiv=content-language content='de, en'>", ""),
         ("<meta name=DC.Language content=fr><meta http-equiv=content-language content=it>", "it"),
         ("<meta name=DCTerms.language content=fr>", "fr"),
+        ("<html lang=en><body lang=de><p>x", "de"),
+        ("<html lang=en><body><div lang=de_CH><p>the text of the page</div><p>Imprint", "de-ch"),
+        ("<html lang=en><nav lang=fr>a long menu of a site in another language</nav><p>short", "en"),
+        ("<html lang=en><p>the text of the page<ul><li><a lang=de href=/de>Deutsch</a></ul>", "en"),
+        ("<html lang=en><div lang=fr><div lang=de><p>the text of the page</div>x</div>", "de"),
+        ("<html lang=en><template><div lang=de>y</div></template><style lang=de>a{}</style><p>x", "en"),
     ],
 )
-def test_page_when_a_language_is_declared_then_it_is_that_of_the_html_element_or_of_a_meta(
+def test_page_when_a_language_is_declared_then_it_is_that_of_most_of_its_text_or_of_a_meta(
     html: str, expected: str
 ) -> None:
     assert page_of(html).language == expected
+
+
+def test_page_when_parts_declare_their_own_languages_then_each_is_shown_with_some_of_its_text() -> None:
+    page = page_of(
+        "<html lang=en><main><p>A page of two columns, and of two languages<a lang=it href=/it>Italiano</a>"
+        "<table><tr><td lang=de><p>Die <a href=/a>zweite</a> Spalte<p>ist lang genug dafür<td>x</table></main>"
+    )
+
+    assert (page.language, page.parts) == ("en", (("de", "ist lang genug dafür"),))
+
+
+def test_page_when_it_is_parsed_in_pieces_then_an_element_around_them_declares_the_language_of_all() -> None:
+    rows = "".join(f"<p>Absatz <b>{number}</b> von vielen" for number in range(5_000))
+
+    assert page_of(f"<html lang=en><body><div lang=de>{rows}</div>").language == "de"
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,8 @@ REGIONS: Final[dict[str, Build]] = {
     "texts of links": lambda n: "".join(f"<p><a href={k}>word {k}x</a>" for k in range(n)),
     "texts of one link": lambda n: "".join(f"<p><a href=x>word {k}x</a>" for k in range(n)),
     "regions in a link": lambda n: "<a href=x>" + "word<section>" * n,
+    "languages in each other": lambda n: "<div lang=de>x " * n,
+    "languages beside each other": lambda n: "".join(f"<div lang=l{k % 99}x>word {k}</div>" for k in range(n)),
     "cells that are regions": lambda n: "<table>" + "<td class=sidebar>x<td id=main>" * n,
 }
 FAMILIES: Final = [
