@@ -40,6 +40,20 @@ class Hop(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """A body whose type nothing reads: the type, the validators of the answer, and a digest of what came of it (hex).
+
+    ``times`` is in how many visits in a row it was the same.
+    """
+
+    mimetype: str
+    digest: str
+    etag: str | None = None
+    last_modified: str | None = None
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """A row of the URL table that is to be visited.
 
@@ -55,6 +69,7 @@ class Claim:
     redirects led.
     ``anew``: its page is to be processed again, whatever the server says. ``visited_ms`` is the moment of the last visit,
     ``interval_ms`` how long it waits between two, ``sitemap_id`` the sitemap that lists it, ``lastmod_ms`` its date there.
+    ``unread`` is the body of the last visit, where nothing reads its type: its validators are those of ``etag`` and ``last_modified``.
     ``in_archive``: the last good body was that of a file in an archive. ``rendered``: why a browser rendered it.
     """
 
@@ -82,6 +97,7 @@ class Claim:
     interval_ms: int | None = None
     sitemap_id: int | None = None
     lastmod_ms: int | None = None
+    unread: Unread | None = None
     in_archive: bool = False
     rendered: str | None = None
 
@@ -257,7 +273,7 @@ class Outcome:
     unchanged, because the process is stopping. ``stopped_worker``: the worker that read the page was ended by a limit,
     or died. ``unasked``: no request was sent for the row in this run, because its host is blocked. ``again_ms``: the visit
     begins anew at this moment, as if it had not begun: too many wait for the host to which it was redirected. ``whole``: it
-    begins anew without validators, for what a 304 says of the page is new.
+    begins anew without validators, for what a 304 says of the page is new. ``unread`` is the body, where nothing reads its type.
     """
 
     claim: Claim
@@ -275,6 +291,7 @@ class Outcome:
     unasked: bool = False
     again_ms: int | None = None
     whole: bool = False
+    unread: Unread | None = None
 
 
 class VisitEnds(NamedTuple):

@@ -86,6 +86,11 @@ def _has_tar_sum(header: bytes) -> bool:
     return len(header) == _TAR_BYTES and said in {sum(counted), sum(counted) - 256 * high}
 
 
+def begins_like_container(body: bytes) -> bool:
+    """Whether what a body is may be told only by what comes later in it."""
+    return detect(body[:_TAR_BYTES]) in {ZIP, OLE}
+
+
 def begins_like_binary(body: bytes) -> bool:
     """Whether a body begins as no text does: with what is no letter in any encoding, or as a whole PDF file."""
     found = detect(body)

@@ -9,7 +9,7 @@ from searchcrawl.codes import Code
 from searchcrawl.convert.archive_converter import ARCHIVE
 from searchcrawl.convert.converter import Converter
 from searchcrawl.convert.data_converter import CSV, JSON
-from searchcrawl.convert.detection import RTF, begins_like_binary, detect, is_rtf, refutes
+from searchcrawl.convert.detection import RTF, begins_like_binary, begins_like_container, detect, is_rtf, refutes
 from searchcrawl.convert.document_converter import DOCUMENTS, MARKUP
 from searchcrawl.convert.formats import BY_ENDING, BY_TYPE
 from searchcrawl.convert.html_converter import HTML
@@ -81,6 +81,10 @@ class Registry:
         if converter.is_text and is_binary(body, headers):
             raise DocumentError(f"binary data sent as {mimetype}", code=Code.BINARY_AS_TEXT)
         return HTML if converter is XML and _is_page(body) else converter
+
+    def reads_nothing(self, beginning: bytes, headers: Headers, url: str) -> bool:
+        """Whether nothing reads the type of a body (908), whatever comes after its beginning of 8 KiB."""
+        return self._find(self.find_mimetype(beginning, headers, url)) is None and not begins_like_container(beginning)
 
     def _find(self, mimetype: str) -> Converter | None:
         found = self._by_type.get(mimetype)

@@ -59,8 +59,9 @@ _WESTERN: Final = frozenset({
 #: Encodings with letters in the place of bytes that may follow others in UTF-8, and of bytes that come first there.
 _DENSE: Final = frozenset({"ibm866", "iso-8859-5", "macintosh", "windows-874", "x-mac-cyrillic"})
 #: Where text has few letters beyond ASCII these are most of them: Latin letters, punctuation, signs. One with two bytes is to
-#: stand elsewhere than after a capital: "MANHÃ»" has such a letter in both encodings. In other encodings it takes some of them.
-_ORDINARY: Final = re.compile(r"[\x00-\x7f\xa0-\u017f\u0218-\u021b\u2000-\u2fff\ufeff]*")
+#: stand elsewhere than after a capital: "MANHÃ»" has such a letter in both encodings; so has "Å" with a blank
+#: that does not break. In other encodings it takes some of them.
+_ORDINARY: Final = re.compile(r"[\x00-\x7f\xa0-\u011f\u0121-\u015f\u0161-\u017f\u0218-\u021b\u2000-\u2fff\ufeff]*")
 _AFTER_NO_CAPITAL: Final = re.compile(r"[\u2000-\uffff]|(?<![A-Z])[^\x00-\x7f]")
 _MARKUP: Final = re.compile(rb"<[^<>]{0,2000}>|[\t\n\r ]{2,}")
 

@@ -35,6 +35,7 @@ from searchcrawl.http.connector import AddressForbidden, GuardedConnector
 from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decode_body, parse_codings
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.proxy_middleware import ProxyRoute
+from searchcrawl.http.unread_bodies import BEGINNING_BYTES, HARMLESS_BYTES, UnreadBodies
 from searchcrawl.http.visit_end import PUBLIC_ONLY, BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.own_origins import OwnOrigins
@@ -70,7 +71,8 @@ class GuardedHandler(BaseDownloadHandler):
 
     Times out after ``request.meta["download_timeout"]`` (default: ``timeout_seconds``) seconds in all.
     Raises Scrapy's download errors and those of ``http.visit_end``. With
-    ``request.meta["body_prefix_bytes"]`` the body is cut there instead of refused.
+    ``request.meta["body_prefix_bytes"]`` the body is cut there instead of refused. Of a body among ``unread`` only the beginning
+    is read.
     """
 
     lazy = False
@@ -91,6 +93,7 @@ class GuardedHandler(BaseDownloadHandler):
         own_origins: OwnOrigins,
         lookups: NameLookups,
         route: ProxyRoute | None = None,
+        unread: UnreadBodies | None = None,
     ) -> None:
         super().__init__(crawler)
         self._guard = guard
@@ -102,6 +105,7 @@ class GuardedHandler(BaseDownloadHandler):
         self._tls_files = tls_files
         self._own_origins = own_origins
         self._lookups = lookups
+        self._unread = unread
         self._proxy = yarl.URL(route.url) if route is not None else None
         self._proxy_authorization = route.authorization if route is not None else None
         self._tls: dict[TlsFiles, ssl.SSLContext] = {}
@@ -126,6 +130,7 @@ class GuardedHandler(BaseDownloadHandler):
             own_origins=stages.get(OwnOrigins),
             lookups=stages.get(NameLookups),
             route=stages.find(ProxyRoute),
+            unread=stages.find(UnreadBodies),
         )
 
     async def download_request(self, request: Request) -> Response:
@@ -254,11 +259,19 @@ class GuardedHandler(BaseDownloadHandler):
             answer.close()
             raise BodyTooLarge(f"{announced} bytes announced, more than {limit}")
         pieces: list[bytes] = []
-        size = 0
+        size, undecided = 0, self._unread is not None
         try:
             async for piece in answer.content.iter_any():
                 pieces.append(piece)
                 size += len(piece)
+                if size > HARMLESS_BYTES and undecided:
+                    undecided = False
+                    beginning = b"".join(pieces)[:BEGINNING_BYTES]
+                    if self._unread is not None and self._unread.has(
+                        request, answer.status, answer.raw_headers, beginning
+                    ):
+                        answer.close()
+                        return beginning
                 if limit and size > limit:
                     answer.close()
                     if not prefix_bytes:

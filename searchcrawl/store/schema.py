@@ -85,6 +85,8 @@ urls = Table(
     # The run that visited or refused it last. The redirects that its last visit followed, as JSON.
     Column("run_id", Integer),
     Column("redirects", Text),
+    # The body of the last visit, where nothing reads its type (908), as JSON (rules.unread).
+    Column("unread", Text),
     # Set by a rewriter (K1): the URL as it was found, where it is another one, and the display URL.
     Column("found_as", Text),
     Column("display_url", Text),

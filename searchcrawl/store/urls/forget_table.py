@@ -32,7 +32,7 @@ REFUSE: Final = (
     .where(urls.c.id == bindparam("row_id"))
     .values(
         **dict.fromkeys(("error", "failures", "due_ms", "last_fetched_ms", "redirects", "found_as", "display_url")),
-        **dict.fromkeys(("lastmod_ms", "interval_ms")),
+        **dict.fromkeys(("lastmod_ms", "interval_ms", "unread")),
         fetch_state=int(FetchState.SETTLED),
         code=int(Code.OUTSIDE_BOUNDARY),
         rule=bindparam("new_rule"),
@@ -45,7 +45,7 @@ _VISIT_AGAIN: Final = (
     update(urls)
     .where(urls.c.id == bindparam("row_id"))
     .values(
-        **dict.fromkeys(("error", "rule", "failures", "last_fetched_ms", "redirects", "interval_ms")),
+        **dict.fromkeys(("error", "rule", "failures", "last_fetched_ms", "redirects", "interval_ms", "unread")),
         fetch_state=int(FetchState.TODO),
         due_ms=0,
         code=int(Code.NOT_FETCHED),

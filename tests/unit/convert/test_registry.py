@@ -270,3 +270,24 @@ def test_registry_when_a_user_has_a_converter_then_it_goes_before_ours_and_its_t
     assert registry.find_mimetype(b"?", typed("application/octet-stream"), "http://a.test/a.djvu") == "image/vnd.djvu"
     assert registry.choose("image/vnd.djvu", b"AT&TFORM", ()) is own
     assert registry.choose("application/pdf", b"%PDF-", ()) is better
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "expected"),
+    [
+        (PNG, "image/png", True),
+        (PNG, "", True),
+        (b"p {}", "text/css", True),
+        (b"?", "application/octet-stream", True),
+        # Their bytes refute the header, or may do so later.
+        (b"%PDF-1.7\n", "image/png", False),
+        (b"<!doctype html><p>", "application/octet-stream", False),
+        (b"PK\x03\x04 cut", "application/java-archive", False),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "application/vnd.visio", False),
+        (b"words", "text/plain", False),
+    ],
+)
+def test_beginning_when_nothing_reads_its_type_whatever_follows_then_is_told(
+    body: bytes, content_type: str, expected: bool
+) -> None:
+    assert REGISTRY.reads_nothing(body, typed(content_type), "http://a.test/x") is expected

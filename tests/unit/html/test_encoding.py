@@ -198,6 +198,7 @@ def test_decode_when_one_letter_of_utf8_is_declared_as_latin_then_it_is_utf8(
     [
         ("AMANHÃ»", "cp1252"),
         ("AMANHÃ…", "cp1252"),
+        ("Å\xa0bruke", "cp1252"),
         ("LE CAFÉ\xa0»", "cp1252"),
         ("Spaß“", "cp1252"),
         ("CAFÉ® CAFÉ® CAFÉ® CAFÉ® CAFÉ® CAFÉ®", "cp1252"),
