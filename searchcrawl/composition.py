@@ -98,6 +98,7 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     add_fetching(stages, crawler, run, rate_limiter, traps, names=names)
     on_sitemap_part = _add_sitemaps(stages, run, frontier, submit=waiting.submit, revisits=revisits)
     listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=on_sitemap_part)
+    listeners = _note_feeds(listeners, stages, run)
     last_items = None
     if has_members(run.source):
         members = stages.add(_build_members(stages, crawler, run, is_full=lambda: waiting.is_full))
@@ -192,6 +193,24 @@ def _build_listeners(
 def _log_visits(listeners: Listeners, log: VisitLog) -> Listeners:
     def end_visit(item: Document | Outcome) -> None:
         log.write(item)
+        listeners.on_visit_end(item)
+
+    return replace(listeners, on_visit_end=end_visit)
+
+
+def _note_feeds(listeners: Listeners, stages: Stages, run: Run) -> Listeners:
+    """Has the feeds read that pages name, where their links are followed."""
+    source = run.source
+    if not reads_sitemaps(source) or source.start.sitemaps != "auto" or not source.scope.follow_links:
+        return listeners
+    from searchcrawl.sitemaps.reading import SitemapReading  # noqa: PLC0415  # see _add_sitemaps
+
+    note, obeys = stages.get(SitemapReading).note_feeds, source.keep.meta_robots
+
+    def end_visit(item: Document | Outcome) -> None:
+        page = item.page if isinstance(item, Document) else None
+        if page is not None and page.feeds and not (page.nofollow and obeys):
+            note(item.claim.url, item.claim.depth, page.feeds)
         listeners.on_visit_end(item)
 
     return replace(listeners, on_visit_end=end_visit)

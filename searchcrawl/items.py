@@ -118,7 +118,7 @@ class Page:
     names by origin, until ``attributes`` are made of them: fields of the index with their values.
     ``noindex_by_header`` and ``nofollow_by_header``: only X-Robots-Tag says so. ``unavailable_ms`` is when its author wants it to leave the
     index (ms since 1970), None: never.
-    ``malformed`` are the first links that are no URL.
+    ``malformed`` are the first links that are no URL. ``feeds`` are those that its head names, and are no links.
 
     ``modified`` is when a file says that it was changed last (ISO 8601). ``name_title`` is the title that was made of the name of a file, where it says none itself.
     ``guessed`` is the language of a page that declares none, and what it was taken from.
@@ -138,6 +138,7 @@ class Page:
     charset: str = ""
     modified: str = ""
     canonical: str | None = None
+    feeds: tuple[str, ...] = ()
     refresh: str | None = None
     noindex: bool = False
     noindex_by_header: bool = False
@@ -367,7 +368,7 @@ class SitemapPart:
     ``url`` is the identity of the sitemap, ``children`` are the sitemaps that it names; of ``own_children`` it may say so
     before indexes of other hosts. A long sitemap comes in several parts: it is written while it is read. The last part
     tells whether the sitemap ``is_root``: robots.txt or the source file names it, so that it belongs to no index; and
-    whether it ``is_guess``: then it belongs to no index of another host.
+    whether it ``is_guess``: then it belongs to no index of another host. ``is_feed``: only pages name it.
     """
 
     url: str
@@ -377,3 +378,4 @@ class SitemapPart:
     end: SitemapEnd | None = None
     is_root: bool = False
     is_guess: bool = False
+    is_feed: bool = False

@@ -36,7 +36,15 @@ from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decod
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.proxy_middleware import ProxyRoute
 from searchcrawl.http.unread_bodies import BEGINNING_BYTES, HARMLESS_BYTES, UnreadBodies
-from searchcrawl.http.visit_end import PUBLIC_ONLY, BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress
+from searchcrawl.http.visit_end import (
+    PAGES,
+    PUBLIC_ONLY,
+    BodyTooLarge,
+    BrokenHeader,
+    CertificateRefused,
+    ForbiddenAddress,
+    find_claim,
+)
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.run import Run
@@ -258,20 +266,20 @@ class GuardedHandler(BaseDownloadHandler):
         if limit and not prefix_bytes and announced is not None and announced > limit:
             answer.close()
             raise BodyTooLarge(f"{announced} bytes announced, more than {limit}")
+        # Only visits of rows end early, of pages that came.
+        unread = self._unread if find_claim(request) is not None and answer.status in PAGES else None
         pieces: list[bytes] = []
-        size, undecided = 0, self._unread is not None
+        size = 0
         try:
             async for piece in answer.content.iter_any():
                 pieces.append(piece)
                 size += len(piece)
-                if size > HARMLESS_BYTES and undecided:
-                    undecided = False
+                if unread is not None and size > HARMLESS_BYTES:
                     beginning = b"".join(pieces)[:BEGINNING_BYTES]
-                    if self._unread is not None and self._unread.has(
-                        request, answer.status, answer.raw_headers, beginning
-                    ):
+                    if unread.has(request.url, answer.raw_headers, beginning):
                         answer.close()
                         return beginning
+                    unread = None
                 if limit and size > limit:
                     answer.close()
                     if not prefix_bytes:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from scrapy import Request
-
-from searchcrawl.http.visit_end import PAGES, find_claim
 from searchcrawl.items import Headers
 
 #: So much of a body tells its type, and is kept of one that nothing reads.
@@ -23,8 +20,7 @@ class UnreadBodies:
     def __init__(self, is_unread: Callable[[bytes, Headers, str], bool]) -> None:
         self._is_unread = is_unread
 
-    def has(self, request: Request, status: int, headers: Headers, beginning: bytes) -> bool:
-        """Whether what comes after ``beginning`` changes nothing; not for side requests, nor where a coding hides the type."""
-        if status not in PAGES or find_claim(request) is None or any(name.lower() == _CODING for name, _ in headers):
-            return False
-        return self._is_unread(beginning[:BEGINNING_BYTES], headers, request.url)
+    def has(self, url: str, headers: Headers, beginning: bytes) -> bool:
+        """Whether what comes after ``beginning`` changes nothing; never where a coding hides the type."""
+        is_plain = all(name.lower() != _CODING for name, _ in headers)
+        return is_plain and self._is_unread(beginning, headers, url)

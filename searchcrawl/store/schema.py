@@ -144,6 +144,8 @@ sitemaps = Table(
     # The run that read it last, and the time.
     Column("run_id", Integer),
     Column("read_ms", BigInteger),
+    # 1: it is a feed, and only pages name it.
+    Column("is_feed", SmallInteger, nullable=False, server_default="0"),
     # Visits of pages that it, or one that it names, called changed since the visit before, and those that had changed; the
     # same of pages that it called unchanged (sitemaps.proof_table).
     Column("said_changed", Integer, nullable=False, server_default="0"),
