@@ -19,7 +19,9 @@ from searchcrawl.html.reading_headers import describe_reading
 from searchcrawl.html.shell import has_scripts, read_shell
 from searchcrawl.html.text_rules import TextRules
 from searchcrawl.html.xhtml import expand_empty
+from searchcrawl.http.unread_bodies import UnreadBodies
 from searchcrawl.login.form import FormSettings, LoginFailed, fill_form
+from searchcrawl.rules.unread import compute_digest
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
 
 _CONTEXT: Final = ConversionContext(
@@ -213,6 +215,9 @@ def beginning(body: bytes) -> None:
     for url in ("", "http://a.test/x.rst"):
         registry.choose(registry.find_mimetype(body, (), url), body, ())
     headers = ((b"Content-Type", b"text/plain"),)
+    # What the handler asks of the beginning of a body, and what is kept of one that nothing reads.
+    if UnreadBodies(registry.reads_nothing).has(URL, headers, body):
+        compute_digest(body)
     registry.choose(registry.find_mimetype(body, headers), body, headers)
 
 
