@@ -19,6 +19,13 @@ DAY: Final = 86_400
 LARGE: Final = 300_000
 #: Less than ``fetch.max_bytes``.
 FILM: Final = 30_000_000
+PICTURES: Final = """
+from searchcrawl.plugins import Converted
+
+class Pictures:
+    def convert(self, body, *, url, mimetype):
+        return Converted(text=f"a picture of {len(body)} bytes", title=url)
+"""
 FILES: Final = ("tagged.png", "bare.png", "large.png", "style.css", "changing.png")
 
 
@@ -149,3 +156,21 @@ def test_url_when_its_picture_becomes_a_page_then_the_next_visit_reads_it(tmp_pa
     assert [asked(each)["tagged.png"]["status"] for each in back] == [200, 304, 304, 304]
     assert [each.codes[f"{HOST}/tagged.png"] for each in back] == [908] * 4
     assert all(f"{HOST}/tagged.png" in each.in_index for each in back)
+
+
+def test_bodies_when_a_converter_for_their_type_is_added_then_they_are_read_at_once(tmp_path: Path) -> None:
+    with SiteProcess() as site:
+        project = build(site, tmp_path)
+        for _ in range(3):
+            waiting = run(project)
+        (tmp_path / "pictures_of_site.py").write_text(PICTURES, "utf-8")
+        config = tmp_path / "searchcrawl.toml"
+        added = '[converters]\n"image/png" = "pictures_of_site:Pictures"\n'
+        config.write_text(f"{config.read_text('utf-8')}\n{added}", "utf-8")
+        read = run(project)
+
+    assert not asked(waiting)
+    assert {name: read.codes[f"{HOST}/{name}"] for name in FILES} == {
+        name: 908 if name.endswith(".css") else 200 for name in FILES
+    }
+    assert f"{HOST}/large.png" in read.in_index
