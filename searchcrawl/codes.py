@@ -156,7 +156,11 @@ class Code(IntEnum):
         "The host name cannot be resolved; or all its addresses are private or forbidden, which is not tried again.",
     )
     NO_CONVERTER = _failure(
-        908, "nothing reads files of its type", "There is no converter for the media type of the body."
+        908,
+        "nothing reads files of its type",
+        "There is no converter for the media type of the body. Of a large one only the beginning is fetched. Where it has no "
+        "document, it is asked for again in the next run, with its validators, and as long as it is the same a day after that, then "
+        "after two, four and seven days; at once after an edit of the source file or of converters.",
     )
     DUPLICATE = _copy(
         909,

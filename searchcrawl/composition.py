@@ -21,6 +21,8 @@ from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.commit.group_commit import Listeners, WriterQueue
+from searchcrawl.convert.own_converter import list_own_converters
+from searchcrawl.convert.registry import Registry
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
 from searchcrawl.delivery.feeds import write_files
 from searchcrawl.extensions.progress_extension import ProgressExtension
@@ -37,6 +39,7 @@ from searchcrawl.http.proxy_middleware import build_proxy_route
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware
 from searchcrawl.http.shared_names import SharedNames
 from searchcrawl.http.side_requests import SideRequests
+from searchcrawl.http.unread_bodies import UnreadBodies
 from searchcrawl.http.visit_log import VisitLog
 from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
 from searchcrawl.operations.dry_run import DryRun
@@ -52,6 +55,7 @@ from searchcrawl.run import Run, list_start_urls
 from searchcrawl.soft404.probes import Probes
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fetch_table import Fetch
+from searchcrawl.sources.fingerprint import OWN_COMPONENTS
 from searchcrawl.stack_file import StackFile
 from searchcrawl.stages import Stages
 
@@ -90,9 +94,11 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     )
     rate_limiter = SharedRateLimiter(run.database, hosts, changed=frontier.wake)
     names = SharedNames(run.database, per_second=run.source.fetch.dns_per_second)
+    _end_unread(stages, run)
     add_fetching(stages, crawler, run, rate_limiter, traps, names=names)
     on_sitemap_part = _add_sitemaps(stages, run, frontier, submit=waiting.submit, revisits=revisits)
     listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=on_sitemap_part)
+    listeners = _note_feeds(listeners, stages, run)
     last_items = None
     if has_members(run.source):
         members = stages.add(_build_members(stages, crawler, run, is_full=lambda: waiting.is_full))
@@ -164,6 +170,7 @@ def compose_member(crawler: Crawler, run: Run) -> Stages:
     stages.add(LinkedPluginErrors(link), PluginErrors)
     names = SharedNames(run.database, per_second=run.source.fetch.dns_per_second)
     limiter, robots = LinkedRateLimiter(link), partial(LinkedRobots, link)
+    _end_unread(stages, run)
     add_fetching(stages, crawler, run, limiter, _build_traps(run), names=names, build_robots=robots)
     stacks = StackFile(run.project.logs_dir, run.source.name, member=link.setup.number)
     seconds = crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS")
@@ -186,6 +193,24 @@ def _build_listeners(
 def _log_visits(listeners: Listeners, log: VisitLog) -> Listeners:
     def end_visit(item: Document | Outcome) -> None:
         log.write(item)
+        listeners.on_visit_end(item)
+
+    return replace(listeners, on_visit_end=end_visit)
+
+
+def _note_feeds(listeners: Listeners, stages: Stages, run: Run) -> Listeners:
+    """Has the feeds read that pages name, where their links are followed."""
+    source = run.source
+    if not reads_sitemaps(source) or source.start.sitemaps != "auto" or not source.scope.follow_links:
+        return listeners
+    from searchcrawl.sitemaps.reading import SitemapReading  # noqa: PLC0415  # see _add_sitemaps
+
+    note, obeys = stages.get(SitemapReading).note_feeds, source.keep.meta_robots
+
+    def end_visit(item: Document | Outcome) -> None:
+        page = item.page if isinstance(item, Document) else None
+        if page is not None and page.feeds and not (page.nofollow and obeys):
+            note(item.claim.url, item.claim.depth, page.feeds)
         listeners.on_visit_end(item)
 
     return replace(listeners, on_visit_end=end_visit)
@@ -259,6 +284,14 @@ def add_fetching(
         stages.add(files, RobotsFiles)
     if run.source.render.in_use or run.source.login.type == "browser":
         _add_browser(stages, run, targets)
+
+
+def _end_unread(stages: Stages, run: Run) -> None:
+    """Has bodies that nothing reads end early, unless a rule asks for their size, or a component of a user's own may read them."""
+    source = run.source
+    own = any(source.settings.get(name) for name in OWN_COMPONENTS)
+    if not (run.index_filter or own or source.spider or source.document_service):
+        stages.add(UnreadBodies(Registry(list_own_converters(run.project)).reads_nothing))
 
 
 def _add_browser(stages: Stages, run: Run, targets: TargetRules) -> None:

@@ -40,6 +40,20 @@ class Hop(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """A body whose type nothing reads: the type, the validators of the answer, and a digest of what came of it (hex).
+
+    ``times`` is in how many visits in a row it was the same.
+    """
+
+    mimetype: str
+    digest: str
+    etag: str | None = None
+    last_modified: str | None = None
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """A row of the URL table that is to be visited.
 
@@ -55,6 +69,7 @@ class Claim:
     redirects led.
     ``anew``: its page is to be processed again, whatever the server says. ``visited_ms`` is the moment of the last visit,
     ``interval_ms`` how long it waits between two, ``sitemap_id`` the sitemap that lists it, ``lastmod_ms`` its date there.
+    ``unread`` is the body of the last visit, where nothing reads its type: its validators are those of ``etag`` and ``last_modified``.
     ``in_archive``: the last good body was that of a file in an archive. ``rendered``: why a browser rendered it.
     """
 
@@ -82,6 +97,7 @@ class Claim:
     interval_ms: int | None = None
     sitemap_id: int | None = None
     lastmod_ms: int | None = None
+    unread: Unread | None = None
     in_archive: bool = False
     rendered: str | None = None
 
@@ -104,7 +120,7 @@ class Page:
     names by origin, until ``attributes`` are made of them: fields of the index with their values.
     ``noindex_by_header`` and ``nofollow_by_header``: only X-Robots-Tag says so. ``unavailable_ms`` is when its author wants it to leave the
     index (ms since 1970), None: never.
-    ``malformed`` are the first links that are no URL.
+    ``malformed`` are the first links that are no URL. ``feeds`` are those that its head names, and are no links.
 
     ``modified`` is when a file says that it was changed last (ISO 8601). ``name_title`` is the title that was made of the name of a file, where it says none itself.
     ``language`` is the tag of its main language, ``is_language_given`` tells whether a component of a user's own says it,
@@ -130,6 +146,7 @@ class Page:
     charset: str = ""
     modified: str = ""
     canonical: str | None = None
+    feeds: tuple[str, ...] = ()
     refresh: str | None = None
     noindex: bool = False
     noindex_by_header: bool = False
@@ -272,7 +289,7 @@ class Outcome:
     unchanged, because the process is stopping. ``stopped_worker``: the worker that read the page was ended by a limit,
     or died. ``unasked``: no request was sent for the row in this run, because its host is blocked. ``again_ms``: the visit
     begins anew at this moment, as if it had not begun: too many wait for the host to which it was redirected. ``whole``: it
-    begins anew without validators, for what a 304 says of the page is new.
+    begins anew without validators, for what a 304 says of the page is new. ``unread`` is the body, where nothing reads its type.
     """
 
     claim: Claim
@@ -290,6 +307,7 @@ class Outcome:
     unasked: bool = False
     again_ms: int | None = None
     whole: bool = False
+    unread: Unread | None = None
 
 
 class VisitEnds(NamedTuple):
@@ -365,7 +383,7 @@ class SitemapPart:
     ``url`` is the identity of the sitemap, ``children`` are the sitemaps that it names; of ``own_children`` it may say so
     before indexes of other hosts. A long sitemap comes in several parts: it is written while it is read. The last part
     tells whether the sitemap ``is_root``: robots.txt or the source file names it, so that it belongs to no index; and
-    whether it ``is_guess``: then it belongs to no index of another host.
+    whether it ``is_guess``: then it belongs to no index of another host. ``is_feed``: only pages name it.
     """
 
     url: str
@@ -375,3 +393,4 @@ class SitemapPart:
     end: SitemapEnd | None = None
     is_root: bool = False
     is_guess: bool = False
+    is_feed: bool = False

@@ -10,9 +10,9 @@ from searchcrawl.codes import REDIRECTS, REFUSED, Code, CodeClass, facts_of, fin
 from searchcrawl.commit import next_visit
 from searchcrawl.commit.group import Group, came_back, encode_redirects, plan_next
 from searchcrawl.counters import LOGIN_FAILURES
-from searchcrawl.items import Claim, Outcome
+from searchcrawl.items import Claim, Outcome, Unread
 from searchcrawl.politeness import backoff
-from searchcrawl.rules import lifecycle
+from searchcrawl.rules import lifecycle, recrawl, unread
 from searchcrawl.rules.failures import Failures, is_confirmed
 from searchcrawl.rules.forgotten import KEY
 from searchcrawl.sources.config import Source
@@ -55,8 +55,16 @@ def _settle(outcome: Outcome, source: Source, group: Group, now_ms: int) -> None
             after_run=group.after_run,
         )
     due_ms, interval_ms = _find_next_visit(outcome, source, group, now_ms, failed_runs)
+    body = None if outcome.unread is None else unread.follow(claim.unread, outcome.unread)
+    if body is not None and due_ms is not None and not claim.is_known:
+        due_ms = max(due_ms, _wait_unread(body, now_ms, group.horizon_ms))
     settled = _build_settled(
-        outcome, due_ms=due_ms, interval_ms=interval_ms, failed_runs=failed_runs, failures=failures
+        outcome,
+        due_ms=due_ms,
+        interval_ms=interval_ms,
+        failed_runs=failed_runs,
+        failures=failures,
+        kept=unread.dump(body),
     )
     if outcome.code == 304 and not outcome.transient:
         _confirm_unread(outcome, settled, group)
@@ -69,6 +77,12 @@ def _settle(outcome: Outcome, source: Source, group: Group, now_ms: int) -> None
         # A code may be a failure only here, as 951 for a robots.txt that cannot be read.
         group.counts.update(facts_of(outcome.code).counters)
     group.counts[LOGIN_FAILURES] += outcome.code == Code.LOGIN_FAILED
+
+
+def _wait_unread(body: Unread, now_ms: int, horizon_ms: int) -> int:
+    """Until when a body that nothing reads is not asked for."""
+    gap_ms = unread.find_gap_ms(body)
+    return now_ms + gap_ms - recrawl.find_slack_ms(gap_ms, into_run_ms=now_ms - horizon_ms)
 
 
 def _note_links(outcome: Outcome, source: Source, group: Group) -> None:
@@ -180,6 +194,7 @@ def _build_put_off(claim: Claim, again_ms: int) -> Settled:
         failures=claim.failures,
         due_ms=again_ms,
         fetched_ms=None,
+        unread=unread.dump(claim.unread),
     )
 
 
@@ -191,6 +206,7 @@ def _build_settled(
     failed_runs: int = 0,
     failures: str | None = None,
     again: bool = False,
+    kept: str | None = None,
 ) -> Settled:
     claim = outcome.claim
     return Settled(
@@ -206,4 +222,5 @@ def _build_settled(
         interval_ms=interval_ms,
         fetched_ms=None if is_refusal(outcome.code, outcome.rule) and not outcome.redirects else clock.now_ms(),
         redirects=encode_redirects(outcome.redirects),
+        unread=kept,
     )

@@ -227,7 +227,7 @@ def _build_row(document: Document, places: Mapping[int, Place], bare: Container[
         answered_key=build_answered_key(document),
         unavailable_ms=None if document.page is None else document.page.unavailable_ms,
         rendered=document.rendered,
-        bare=int(document.claim.url_id in bare),
+        bare=1 if document.claim.url_id in bare else None,
         # Most pages that may not be indexed never were.
         evidence=None
         if place or not document.claim.code

@@ -236,7 +236,9 @@ class SitemapRows:
         if contents.others:
             # The store does not know that it names them: it has to say so each time.
             end = replace(end, etag=None, last_modified=None)
-        sitemap_table.end(transaction, sitemap_id, end, run_id=self._run_id, now_ms=clock.now_ms())
+        sitemap_table.end(
+            transaction, sitemap_id, end, run_id=self._run_id, now_ms=clock.now_ms(), is_feed=part.is_feed
+        )
 
     def _forget_other_children(self, transaction: Transaction, contents: _Contents) -> None:
         """Gives what an index no longer names to another one that names it in this run; forgets the rest."""

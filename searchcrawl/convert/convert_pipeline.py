@@ -18,12 +18,13 @@ from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.own_converter import list_own_converters, refuse_wrong_converters
 from searchcrawl.convert.registry import Registry
 from searchcrawl.counters import SHELLS
-from searchcrawl.exceptions import DocumentError, WorkerLost, WorkersUnavailable
+from searchcrawl.exceptions import DocumentError, NoConverter, WorkerLost, WorkersUnavailable
 from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.html.shell import has_scripts, read_shell
 from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.http.visit_end import join_lines
-from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, Document, Outcome, Page, Unread
+from searchcrawl.rules import unread
 from searchcrawl.rules.rendering import NEXT_TO_NOTHING, Need, judge
 from searchcrawl.run import Run, Shutdown
 from searchcrawl.sources.content_table import Content
@@ -166,8 +167,28 @@ class ConvertPipeline:
             code, text = Code.CONVERSION_FAILED, join_lines(f"{error!r}: {document.base_url}")
         stopped = isinstance(error, WorkerLost)
         return Outcome(
-            claim=document.claim, code=code, error=text, redirects=document.redirects, stopped_worker=stopped
+            claim=document.claim,
+            code=code,
+            error=text,
+            redirects=document.redirects,
+            stopped_worker=stopped,
+            unread=_note_unread(document) if isinstance(error, NoConverter) else None,
         )
+
+
+def _note_unread(document: Document) -> Unread | None:
+    """What is kept of a body whose type nothing reads; None for a file in an archive, which costs no request."""
+    etag = document.etag or ""
+    if etag.startswith(ARCHIVE_ETAG):
+        return None
+    # Validators belong to the URL that answered, and a 304 names no canonical URL.
+    has_own = not document.redirects and etag != CANONICAL_ETAG
+    return Unread(
+        mimetype=document.mimetype,
+        digest=unread.compute_digest(document.body),
+        etag=document.etag if has_own else None,
+        last_modified=document.last_modified if has_own else None,
+    )
 
 
 def _is_shell(body: bytes, page: Page) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from searchcrawl.convert.containers import ENCRYPTED, OLE, ZIP, find_ole_type, find_zip_type
@@ -42,9 +43,19 @@ _SIGNATURES: Final[tuple[tuple[bytes, str], ...]] = (
     (b"\xffWPC", "application/vnd.wordperfect"),
     (b"SQLite format 3\x00", "application/vnd.sqlite3"),
 )
+#: Those of nothing but letters: a text may begin so as well.
+_LETTERS: Final = tuple(mark for mark, _ in _SIGNATURES if mark.decode("latin-1").isprintable() and mark.isascii())
+#: A line of bytes that are no letters, or the first object: so a file begins, and no text about one.
+_PDF_HEAD_BYTES: Final = 1_024
+_PDF_HEAD: Final = re.compile(
+    rb"%PDF-\d\.\d[^\r\n]*+[\r\n]++(?:%[^\r\n]*?[\x80-\xff]{4}|.*?\d \d{1,5} obj\b)", re.DOTALL
+)
+_RTF_HEAD: Final = re.compile(rb"\{\\rtf\d[\\{}\s]")
 _TAR: Final = "application/x-tar"
+_TAR_BYTES: Final = 512
 _TAR_AT: Final = 257
 _TAR_MARK: Final = b"ustar"
+_TAR_SUM: Final = slice(148, 156)
 #: Containers of which the header may know better what they hold.
 _CONTAINERS: Final = frozenset({ZIP, OLE, GZIP})
 _OF_OFFICE: Final = ("application/vnd.openxmlformats-officedocument", "application/vnd.oasis.opendocument")
@@ -60,13 +71,37 @@ def detect(body: bytes) -> str | None:
             if mimetype == ZIP:
                 return find_zip_type(body)
             return find_ole_type(body) if mimetype == OLE else mimetype
-    return _TAR if body.startswith(_TAR_MARK, _TAR_AT) else None
+    return _TAR if body.startswith(_TAR_MARK, _TAR_AT) and _has_tar_sum(body[:_TAR_BYTES]) else None
+
+
+def _has_tar_sum(header: bytes) -> bool:
+    """Whether the header of a tar archive has its own sum (POSIX ustar); the mark alone may stand in any text."""
+    try:
+        said = int(header[_TAR_SUM].strip(b" \0"), 8)
+    except ValueError:
+        return False
+    counted = header[: _TAR_SUM.start] + b" " * 8 + header[_TAR_SUM.stop :]
+    # Some old programs took bytes for signed numbers.
+    high = sum(byte >= 0x80 for byte in counted)
+    return len(header) == _TAR_BYTES and said in {sum(counted), sum(counted) - 256 * high}
+
+
+def begins_like_container(body: bytes) -> bool:
+    """Whether what a body is may be told only by what comes later in it."""
+    return detect(body[:_TAR_BYTES]) in {ZIP, OLE}
 
 
 def begins_like_binary(body: bytes) -> bool:
-    """Whether a body begins like a known binary format, so that it is no text."""
+    """Whether a body begins as no text does: with what is no letter in any encoding, or as a whole PDF file."""
     found = detect(body)
-    return found is not None and found != RTF
+    if found == PDF:
+        return _PDF_HEAD.match(body[:_PDF_HEAD_BYTES]) is not None
+    return found is not None and not body.startswith(_LETTERS)
+
+
+def is_rtf(body: bytes) -> bool:
+    """Whether a body that is sent as text is an RTF file from its beginning to its end."""
+    return _RTF_HEAD.match(body) is not None and body.rstrip(b" \t\r\n\0").endswith(b"}")
 
 
 def refutes(found: str, said: str) -> bool:

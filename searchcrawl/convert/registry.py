@@ -9,7 +9,7 @@ from searchcrawl.codes import Code
 from searchcrawl.convert.archive_converter import ARCHIVE
 from searchcrawl.convert.converter import Converter
 from searchcrawl.convert.data_converter import CSV, JSON
-from searchcrawl.convert.detection import begins_like_binary, detect, refutes
+from searchcrawl.convert.detection import RTF, begins_like_binary, begins_like_container, detect, is_rtf, refutes
 from searchcrawl.convert.document_converter import DOCUMENTS, MARKUP
 from searchcrawl.convert.formats import BY_ENDING, BY_TYPE
 from searchcrawl.convert.html_converter import HTML
@@ -49,7 +49,7 @@ class Registry:
         """The type of a body.
 
         What its bytes are beyond doubt, a header that says another binary type is not believed. A header that says text
-        is, and the body is refused (``choose``). Where the header says nothing, the bytes count, then the name of the
+        is; a body that can be none is refused (``choose``). Where the header says nothing, the bytes count, then the name of the
         file.
         """
         essence = parse_content_type(join_content_type(headers)).essence
@@ -64,7 +64,7 @@ class Registry:
             is_page = known is not None and not known.is_text and known is not XML and _is_page(body)
             return HTML.mime_types[0] if is_page else essence
         if self._is_text(essence):
-            return found if essence == _PLAIN and not begins_like_binary(body) else essence
+            return RTF if essence == _PLAIN and is_rtf(body) else essence
         if essence in BY_TYPE and BY_TYPE[essence] is BY_TYPE.get(found):
             return essence
         readable = essence in self._by_type or found in self._by_type
@@ -81,6 +81,10 @@ class Registry:
         if converter.is_text and is_binary(body, headers):
             raise DocumentError(f"binary data sent as {mimetype}", code=Code.BINARY_AS_TEXT)
         return HTML if converter is XML and _is_page(body) else converter
+
+    def reads_nothing(self, beginning: bytes, headers: Headers, url: str) -> bool:
+        """Whether nothing reads the type of a body (908), whatever comes after its beginning of 8 KiB."""
+        return self._find(self.find_mimetype(beginning, headers, url)) is None and not begins_like_container(beginning)
 
     def _find(self, mimetype: str) -> Converter | None:
         found = self._by_type.get(mimetype)
@@ -114,7 +118,7 @@ class Registry:
 
 
 def is_binary(body: bytes, headers: Headers) -> bool:
-    """Whether a body is no text: it begins like a known binary format, or has too many control bytes.
+    """Whether a body can be no text: it begins as none does, or has too many control bytes.
 
     A single NUL makes no page binary. UTF-16 is text, if a BOM or the header says so.
     """

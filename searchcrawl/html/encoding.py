@@ -27,10 +27,19 @@ _NEVER_GUESSED: Final = [
     "johab",
 ]
 #: A declaration of UTF-8 is wrong if so many bytes don't fit, most of all that are not ASCII, and if with another encoding
-#: only one in so many doesn't; one of another encoding, if all is UTF-8, with so many bytes that follow others.
+#: only one in so many doesn't.
 _LEAST_BROKEN: Final = 10
 _BETTER: Final = 20
-_LEAST_MULTIPLE: Final = 5
+#: One of another encoding is wrong if all is UTF-8, with so many bytes that follow others, and so many different ones. By
+#: chance a word has the form of UTF-8 once in some thousand times; once in twenty where ``_DENSE`` has the encoding. The
+#: letters "Ç Ğ İ Ö Ş Ü" with blanks between them that do not break have it as well, and one byte that follows.
+_LEAST_MULTIPLE: Final = (5, 3)
+_MULTIPLE_IF_DENSE: Final = (16, 8)
+#: So too if one letter in so many has another form, as where one field of a page has another encoding.
+_LEAST_FORMED: Final = 50
+_LOOKED_AT_BYTES: Final = 2_048
+#: Less is too short for a proof that it is no UTF-16.
+_LEAST_BYTES: Final = 64
 _HIGH: Final = re.compile(rb"[\x80-\xff]")
 _HIGH_RUN: Final = re.compile(rb"[\x80-\xff]+")
 _HIGH_IN_LATIN: Final = re.compile(
@@ -41,6 +50,19 @@ _OTHER_SCRIPTS: Final = frozenset({
     "ibm866", "iso-8859-5", "iso-8859-6", "iso-8859-7", "iso-8859-8", "koi8-r", "koi8-u", "windows-1251",
     "windows-1253", "windows-1255", "windows-1256", "windows-874", "x-mac-cyrillic",
 })  # fmt: skip
+#: Encodings of one byte a letter for languages with Latin letters. The first bytes of ``_ORDINARY`` are a capital or â there,
+#: and what follows is no letter, or one that never comes after it.
+_WESTERN: Final = frozenset({
+    "windows-1250", "windows-1252", "windows-1254", "iso-8859-2", "iso-8859-3", "iso-8859-4", "iso-8859-10", "iso-8859-14",
+    "iso-8859-15", "iso-8859-16",
+})  # fmt: skip
+#: Encodings with letters in the place of bytes that may follow others in UTF-8, and of bytes that come first there.
+_DENSE: Final = frozenset({"ibm866", "iso-8859-5", "macintosh", "windows-874", "x-mac-cyrillic"})
+#: Where text has few letters beyond ASCII these are most of them: Latin letters, punctuation, signs. One with two bytes is to
+#: stand elsewhere than after a capital: "MANHÃ»" has such a letter in both encodings; so has "Å" with a blank
+#: that does not break. In other encodings it takes some of them.
+_ORDINARY: Final = re.compile(r"[\x00-\x7f\xa0-\u011f\u0121-\u015f\u0161-\u017f\u0218-\u021b\u2000-\u2fff\ufeff]*")
+_AFTER_NO_CAPITAL: Final = re.compile(r"[\u2000-\uffff]|(?<![A-Z])[^\x00-\x7f]")
 _MARKUP: Final = re.compile(rb"<[^<>]{0,2000}>|[\t\n\r ]{2,}")
 
 _BOMS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
@@ -115,7 +137,8 @@ def _decode(body: bytes, content_type: str, default_charset: str, *, markup: boo
     declared = _find_in_header(content_type) or (prescan(body) if markup else None)
     if declared is not None:
         text = _decode_as(body, declared)
-        return (_read_otherwise(body, text, declared, default_charset) if markup else None) or (text, declared)
+        otherwise = _read_otherwise(body, text, declared, default_charset, markup=markup)
+        return otherwise or (text, declared)
     if body.isascii() and b"\x1b" not in body:
         return body.decode("ascii"), find_encoding(default_charset) or "windows-1252"
     if b"\x1b$" not in body[:_PRESCAN_BYTES]:
@@ -127,18 +150,20 @@ def _decode(body: bytes, content_type: str, default_charset: str, *, markup: boo
     return _decode_as(body, guessed), guessed
 
 
-def _read_otherwise(body: bytes, text: str, declared: str, default_charset: str) -> tuple[str, str] | None:
-    """As ``decode``, where a page is plainly not in the encoding that it declares (X-R11); None where it is, or may be.
+def _read_otherwise(
+    body: bytes, text: str, declared: str, default_charset: str, *, markup: bool
+) -> tuple[str, str] | None:
+    """As ``decode``, where a body is plainly not in the encoding that it declares (X-R11); None where it is, or may be.
 
     ``text`` is what it would be.
     """
     if declared != "utf-8":
-        # What has the form of UTF-8 again and again is in nothing else.
-        return None if declared.startswith("utf-16") or body.isascii() else _read_as_utf8(body)
+        utf8 = _prove_utf8(body, text, declared)
+        return None if utf8 is None else (utf8, "utf-8")
     broken = text.count("\ufffd") if "\ufffd" in text else 0
-    if broken < _LEAST_BROKEN or broken * 2 < len(text) - len(text.encode("ascii", "ignore")):
+    if broken < _LEAST_BROKEN or broken * 2 < _count_high(text):
         return None
-    for encoding in (prescan(body), _detect(body), find_encoding(default_charset)):
+    for encoding in (prescan(body) if markup else None, _detect(body), find_encoding(default_charset)):
         if encoding not in {None, declared}:
             other = _decode_as(body, str(encoding))
             if other.count("\ufffd") * _BETTER <= broken:
@@ -146,12 +171,45 @@ def _read_otherwise(body: bytes, text: str, declared: str, default_charset: str)
     return None
 
 
-def _read_as_utf8(body: bytes) -> tuple[str, str] | None:
-    try:
-        text = body.decode("utf-8")
-    except UnicodeDecodeError:
+def _prove_utf8(body: bytes, text: str, declared: str) -> str | None:
+    """The text of a body that declares another encoding and is UTF-8 beyond doubt; ``text`` is what it would be."""
+    if declared.startswith("utf-16"):
+        # There a blank, a line or a tag has a byte 0.
+        if len(body) < _LEAST_BYTES or b"\0" in body:
+            return None
+    elif body.isascii():
         return None
-    return (text, "utf-8") if len(body) - len(text) >= _LEAST_MULTIPLE else None
+    try:
+        utf8 = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _read_nearly_utf8(body, error.start)
+    if declared.startswith("utf-16"):
+        return utf8
+    is_dense = declared in _DENSE and "\ufffd" not in text
+    least, least_different = _MULTIPLE_IF_DENSE if is_dense else _LEAST_MULTIPLE
+    following = len(body) - len(utf8)
+    if following >= least and len({letter.encode()[1:] for letter in set(utf8) if letter > "\x7f"}) >= least_different:
+        return utf8
+    may_be_plain = declared in _WESTERN or (following >= least and not is_dense)
+    return utf8 if may_be_plain and _ORDINARY.fullmatch(utf8) and _AFTER_NO_CAPITAL.search(utf8) else None
+
+
+def _read_nearly_utf8(body: bytes, at: int) -> str | None:
+    """The text of a body that is UTF-8 but for a few bytes, the first of them ``at``; None where it is none.
+
+    What is around that byte decides first: a text in another encoding is read no further.
+    """
+    around = body[max(0, at - _LOOKED_AT_BYTES) : at + _LOOKED_AT_BYTES].decode("utf-8", "replace")
+    if around.count("\ufffd") * 2 > _count_high(around):
+        return None
+    utf8 = body.decode("utf-8", "replace")
+    broken = utf8.count("\ufffd")
+    return utf8 if _count_high(utf8) - broken >= _LEAST_FORMED * broken else None
+
+
+def _count_high(text: str) -> int:
+    """How many characters are not ASCII."""
+    return len(text) - len(text.encode("ascii", "ignore"))
 
 
 @lru_cache(maxsize=512)

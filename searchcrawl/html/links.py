@@ -30,6 +30,9 @@ _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 _KEPT_IN_QUERY: Final = frozenset(map(chr, range(0x21, 0x7F))) - frozenset("\"#'<>")
 _SCHEMES: Final = ("http://", "https://")
 _SKIPPED: Final = ("javascript:", "mailto:", "data:", "tel:")
+_FEED_TYPES: Final = frozenset({"application/rss+xml", "application/atom+xml"})
+#: No page that is written for people names more feeds.
+_MAX_FEEDS: Final = 10
 #: Types of what is embedded and is no document.
 _NO_DOCUMENTS: Final = (
     "image/",
@@ -230,19 +233,29 @@ def add_texts(
     )
 
 
-def find_canonical(nodes: Iterable[LexborNode], resolver: Resolver) -> str | None:
-    """The one http(s) URL that canonical links of the head name (RFC 6596).
+def read_relations(nodes: Iterable[LexborNode], resolver: Resolver) -> tuple[str | None, tuple[str, ...]]:
+    """The one http(s) URL that canonical links of the head name (RFC 6596), and the feeds that it names as alternates.
 
-    Several different ones are ignored, as are those in the body, which anybody may have written.
+    Several different canonical URLs are ignored, as are links in the body, which anybody may have written, and feeds
+    that are nofollow.
     """
-    found = set()
+    found, feeds = set(), dict[str | None, None]()
     for node in nodes:
         attributes = node.attributes
-        href = attributes.get("href")
-        if href and "canonical" in (attributes.get("rel") or "").lower().split() and _is_in_head(node):
+        href, rel = attributes.get("href"), (attributes.get("rel") or "").lower()
+        if not href or ("canonical" not in rel and "alternate" not in rel) or not _is_in_head(node):
+            continue
+        names = rel.split()
+        if "canonical" in names:
             found.add(resolver.resolve(href.strip()))
+        elif "alternate" in names and "nofollow" not in names and _is_feed(attributes.get("type")):
+            feeds[resolver.resolve(href.strip())] = None
     found.discard(None)
-    return found.pop() if len(found) == 1 else None
+    return found.pop() if len(found) == 1 else None, tuple(filter(None, feeds))[:_MAX_FEEDS]
+
+
+def _is_feed(kind: str | None) -> bool:
+    return kind is not None and kind.partition(";")[0].strip().lower() in _FEED_TYPES
 
 
 def _is_in_head(node: LexborNode) -> bool:

@@ -24,9 +24,9 @@ from searchcrawl.html.links import (
     add_texts,
     extract_links,
     find_base,
-    find_canonical,
     read_embedded,
     read_reference,
+    read_relations,
 )
 from searchcrawl.html.main_text import PageTexts, choose_text
 from searchcrawl.html.metas import parse_refresh, read_robots_directives
@@ -285,6 +285,7 @@ class _FieldsReader(NamedTuple):
         )
         fields = {name.strip().lower(): content for name, content in reversed(metas) if content.strip()}
         origins = self.attribute_origins
+        canonical, feeds = read_relations(found.relations, resolver)
         page = Page(
             title=collapse_value(found.title or ""),
             found=read_attributes(attributes, found.silent, origins) if origins else (),
@@ -293,7 +294,8 @@ class _FieldsReader(NamedTuple):
             subject=collapse_value(fields.get("subject") or fields.get("dc.subject", "")),
             language=read_page_language(parser) or normalise_language(_find_declared_language(fields)),
             charset=self.charset,
-            canonical=find_canonical(found.relations, resolver),
+            canonical=canonical,
+            feeds=feeds,
             refresh=refresh,
             noindex=robots.noindex,
             noindex_by_header=robots.noindex_by_header,

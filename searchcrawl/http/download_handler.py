@@ -35,7 +35,16 @@ from searchcrawl.http.connector import AddressForbidden, GuardedConnector
 from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decode_body, parse_codings
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.proxy_middleware import ProxyRoute
-from searchcrawl.http.visit_end import PUBLIC_ONLY, BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress
+from searchcrawl.http.unread_bodies import BEGINNING_BYTES, HARMLESS_BYTES, UnreadBodies
+from searchcrawl.http.visit_end import (
+    PAGES,
+    PUBLIC_ONLY,
+    BodyTooLarge,
+    BrokenHeader,
+    CertificateRefused,
+    ForbiddenAddress,
+    find_claim,
+)
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.run import Run
@@ -70,7 +79,8 @@ class GuardedHandler(BaseDownloadHandler):
 
     Times out after ``request.meta["download_timeout"]`` (default: ``timeout_seconds``) seconds in all.
     Raises Scrapy's download errors and those of ``http.visit_end``. With
-    ``request.meta["body_prefix_bytes"]`` the body is cut there instead of refused.
+    ``request.meta["body_prefix_bytes"]`` the body is cut there instead of refused. Of a body among ``unread`` only the beginning
+    is read.
     """
 
     lazy = False
@@ -91,6 +101,7 @@ class GuardedHandler(BaseDownloadHandler):
         own_origins: OwnOrigins,
         lookups: NameLookups,
         route: ProxyRoute | None = None,
+        unread: UnreadBodies | None = None,
     ) -> None:
         super().__init__(crawler)
         self._guard = guard
@@ -102,6 +113,7 @@ class GuardedHandler(BaseDownloadHandler):
         self._tls_files = tls_files
         self._own_origins = own_origins
         self._lookups = lookups
+        self._unread = unread
         self._proxy = yarl.URL(route.url) if route is not None else None
         self._proxy_authorization = route.authorization if route is not None else None
         self._tls: dict[TlsFiles, ssl.SSLContext] = {}
@@ -126,6 +138,7 @@ class GuardedHandler(BaseDownloadHandler):
             own_origins=stages.get(OwnOrigins),
             lookups=stages.get(NameLookups),
             route=stages.find(ProxyRoute),
+            unread=stages.find(UnreadBodies),
         )
 
     async def download_request(self, request: Request) -> Response:
@@ -253,12 +266,20 @@ class GuardedHandler(BaseDownloadHandler):
         if limit and not prefix_bytes and announced is not None and announced > limit:
             answer.close()
             raise BodyTooLarge(f"{announced} bytes announced, more than {limit}")
+        # Only visits of rows end early, of pages that came.
+        unread = self._unread if find_claim(request) is not None and answer.status in PAGES else None
         pieces: list[bytes] = []
         size = 0
         try:
             async for piece in answer.content.iter_any():
                 pieces.append(piece)
                 size += len(piece)
+                if unread is not None and size > HARMLESS_BYTES:
+                    beginning = b"".join(pieces)[:BEGINNING_BYTES]
+                    if unread.has(request.url, answer.raw_headers, beginning):
+                        answer.close()
+                        return beginning
+                    unread = None
                 if limit and size > limit:
                     answer.close()
                     if not prefix_bytes:

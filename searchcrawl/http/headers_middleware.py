@@ -75,9 +75,9 @@ def _encode(headers: Mapping[str, str]) -> dict[bytes, bytes]:
 
 
 class ConditionalMiddleware:
-    """Sends the validators of the last good body with a row's own URL, never to the target of a redirect.
+    """Sends the validators of the last good body, or of one that nothing reads, with a row's own URL, never to the target of a redirect.
 
-    A 304 to them ends the visit with 304, a 412 has the page asked for without them. A 304 without a condition is a failure that is tried again. For a page that
+    A 304 to them ends the visit with 304, or with 908 where nothing reads the type of that body; a 412 has the page asked for without them. A 304 without a condition is a failure that is tried again. For a page that
     has not changed, ``index_filter`` decides again about its age: if it has become too old, the visit ends with 952. So
     does a visit whose 304 says noindex to ``user_agent`` (None: noindex is ignored). One whose 304 names another canonical
     URL than is known begins anew, for the whole page; ``find_canonical`` finds the URL that counts by those headers.
@@ -130,6 +130,10 @@ class ConditionalMiddleware:
         raise self._end_unchanged(request, response, claim)
 
     def _end_unchanged(self, request: Request, response: Response, claim: Claim) -> VisitEnded:
+        if claim.unread is not None:
+            error = f"no converter for {claim.unread.mimetype}"
+            ended = build_visit_end(request, claim, Code.NO_CONVERTER, error=error)
+            return VisitEnded(replace(ended.outcome, unread=claim.unread))
         tags = response.headers.getlist(b"X-Robots-Tag")
         if tags and self._says_noindex([tag.decode("latin-1") for tag in tags]):
             return build_visit_end(request, claim, Code.NOT_INDEXED, rule=HEADER_RULE)

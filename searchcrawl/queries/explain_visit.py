@@ -7,7 +7,7 @@ from typing import NamedTuple
 from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.queries.explain_context import Context
-from searchcrawl.rules import recrawl
+from searchcrawl.rules import recrawl, unread
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
 from searchcrawl.rules.recrawl import Word
 from searchcrawl.sources.config import Lifecycle
@@ -63,6 +63,10 @@ def _describe_due(lifecycle: Lifecycle, facts: UrlFacts, due_ms: int) -> str:
 
 
 def _name_interval(lifecycle: Lifecycle, facts: UrlFacts) -> str:
+    body = unread.parse(facts.unread)
+    if body is not None and unread.find_gap_ms(body):
+        how = "asked with its validators" if body.etag or body.last_modified else "it has no validators"
+        return f" (nothing reads its type: {how}, found the same {counted(body.times, 'time', 'times')})"
     if not lifecycle.intervals.are_set:
         return ""
     if facts.failed_runs:

@@ -191,7 +191,9 @@ def parse(wanted: WantedSitemap, sitemap: SitemapBody, send: Callable[[SitemapPa
 
 def build_last_part(wanted: WantedSitemap, end: SitemapEnd) -> SitemapPart:
     """The part of a sitemap that says how its reading ended."""
-    return SitemapPart(url=wanted.url, end=end, is_root=wanted.is_root, is_guess=wanted.is_guess)
+    return SitemapPart(
+        url=wanted.url, end=end, is_root=wanted.is_root, is_guess=wanted.is_guess, is_feed=wanted.is_feed
+    )
 
 
 def _without_foreign_dates(batch: Sequence[ListedUrl], wanted: WantedSitemap) -> tuple[ListedUrl, ...]:

@@ -28,7 +28,7 @@ class WantedSitemap:
     """A sitemap to be read. ``level`` counts the indexes above it.
 
     If it is ``in_robots_txt``, that of its own origin, this is not asked whether it may be requested. ``is_guess`` marks a
-    /sitemap.xml that nobody names. ``is_root``: its own robots.txt or the source file names it. Its lastmods count for URLs of ``origins``, whose robots.txt leads to it, or whose
+    /sitemap.xml that nobody names. ``is_feed``: it is a feed, and only pages name it. ``is_root``: its own robots.txt or the source file names it. Its lastmods count for URLs of ``origins``, whose robots.txt leads to it, or whose
     guess does; None: for all URLs, as when the source file names it. ``named_by`` is the first of them, empty where it is
     the source file.
     """
@@ -38,6 +38,7 @@ class WantedSitemap:
     in_robots_txt: bool = False
     is_guess: bool = False
     is_root: bool = False
+    is_feed: bool = False
     origins: frozenset[str] | None = None
     named_by: str = ""
 
@@ -172,6 +173,7 @@ def _join(one: WantedSitemap, other: WantedSitemap) -> WantedSitemap:
         in_robots_txt=one.in_robots_txt or other.in_robots_txt,
         is_guess=one.is_guess or other.is_guess,
         is_root=one.is_root or other.is_root,
+        is_feed=one.is_feed and other.is_feed,
         origins=None if one.origins is None or other.origins is None else one.origins | other.origins,
         named_by=one.named_by if one.is_own or not other.is_own else other.named_by,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -35,6 +36,9 @@ _WORKERS: Final = 4
 _WORKERS_OF_ORIGIN: Final = _WORKERS // 2
 #: Origins whose robots.txt and /sitemap.xml are looked for.
 _MAX_ORIGINS: Final = 10_000
+#: So many feeds of one origin are read, and so many that one page has named are remembered.
+_MAX_FEEDS_OF_ORIGIN: Final = 100
+_MAX_NAMED: Final = 10_000
 _AUTO: Final = "auto"
 
 T = TypeVar("T")
@@ -72,6 +76,9 @@ class SitemapReading:
         self._waiting: asyncio.Task[None] | None = None
         self._sender = PartSender(submit)
         self._origins: set[str] = set()
+        #: feeds, by the page that named them first; None: they are read
+        self._feeds: dict[str, str | None] = {}
+        self._feeds_of: Counter[str] = Counter()
         self._jobs: Turns[Job] = Turns(_WORKERS_OF_ORIGIN)
         self._tasks: set[asyncio.Task[None]] = set()
         # One sitemap at a time, because a large one takes much processor time.
@@ -92,8 +99,8 @@ class SitemapReading:
         if self._release is None:
             self._release = self._hold()
 
-    def start(self, start_urls: Sequence[str], roots: Sequence[str]) -> None:
-        """Begins to read; ``roots`` are the sitemaps of earlier runs whose dates due rows have to wait for."""
+    def start(self, start_urls: Sequence[str], roots: Sequence[str], feeds: Sequence[str] = ()) -> None:
+        """Begins to read; ``roots`` are the sitemaps of earlier runs whose dates due rows have to wait for, ``feeds`` their feeds."""
         self._loop = asyncio.get_running_loop()
         if not self._revisits.is_set():
             self._waiting = asyncio.ensure_future(self._wait_for_revisits())
@@ -104,6 +111,8 @@ class SitemapReading:
         else:
             for url in listed:
                 self._enqueue(WantedSitemap(url=urls.resolve(url), is_root=True))
+        for url in feeds:
+            self._add_feed(url)
         # If there is nothing to read, that is known now.
         self._add_job("", self._do_nothing)
 
@@ -114,6 +123,30 @@ class SitemapReading:
         self._origins.add(origin)
         if self._run.boundary.decide_sitemap(f"{origin}/sitemap.xml").allowed:
             self._add_job(origin, lambda: self._find_sitemaps(origin))
+
+    def note_feeds(self, page_url: str, depth: int, feeds: Sequence[str]) -> None:
+        """Reads feeds that a page names: one that a start page names, or a second page.
+
+        One that a single page names, such as that of its comments, tells what the page does.
+        """
+        for url in feeds:
+            first = self._feeds.get(url, "")
+            if first is None or (not first and len(self._feeds) >= _MAX_NAMED):
+                continue
+            if depth and first in {"", page_url}:
+                self._feeds[url] = page_url
+            else:
+                self._add_feed(url)
+
+    def _add_feed(self, url: str) -> None:
+        self._feeds[url] = None
+        origin = urls.origin_of(url)
+        if self._stopped or self._feeds_of[origin] >= _MAX_FEEDS_OF_ORIGIN:
+            return
+        if not self._run.boundary.decide_sitemap(url).allowed:
+            return
+        self._feeds_of[origin] += 1
+        self._enqueue(WantedSitemap(url=url, is_guess=True, is_feed=True, origins=frozenset({origin}), named_by=origin))
 
     def on_committed(self, part: SitemapPart) -> None:
         """Notes that a part is in the store; called by the writer thread."""

@@ -40,8 +40,12 @@ class SitemapExtension:
 
     async def engine_started(self) -> None:
         run = self._run
-        roots: list[str] = []
+        roots, feeds = list[str](), list[str]()
         try:
+            if run.source.start.sitemaps == "auto":
+                feeds = await asyncio.to_thread(
+                    run.read, lambda transaction: sitemap_table.find_feeds(transaction, run.source_id)
+                )
             if run.source.lifecycle.trust_sitemap:
                 roots = await asyncio.to_thread(
                     run.read, lambda transaction: sitemap_table.find_good_roots(transaction, run.source_id)
@@ -51,7 +55,7 @@ class SitemapExtension:
             run.shutdown.fail(error)
             return
         starts = [start.url for start in run.starts if not start.code]
-        self._reading.start([url for url in starts if run.boundary.decide(url, 0).allowed], roots)
+        self._reading.start([url for url in starts if run.boundary.decide(url, 0).allowed], roots, feeds)
 
     async def spider_closed(self, spider: Spider) -> None:
         await self._reading.stop()

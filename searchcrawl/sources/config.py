@@ -69,7 +69,8 @@ class Start(Table):
     files: FilePaths = Field((), description="Files with more of them, one URL a line; `#` starts a comment line.")
     sitemaps: Sitemaps = Field(
         "auto",
-        description='`"auto"` reads the sitemaps that robots.txt names and `/sitemap.xml`, `"off"` none; or a list of URLs.',
+        description='`"auto"` reads the sitemaps that robots.txt names, `/sitemap.xml`, and the feeds that pages name; `"off"` none; or '
+        "a list of URLs.",
     )
 
 

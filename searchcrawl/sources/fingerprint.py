@@ -36,7 +36,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 #: What only answers show.
 _SHOWN: Final = frozenset({"attributes.values"})
 #: Scrapy settings that put users' own components where documents pass.
-_SETTINGS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
+OWN_COMPONENTS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
 #: Classes of users that see each document.
 _PLUGINS: Final = ("spider", "document_service")
 #: The versions of the steps that make a document of a body; a rise has the next run process every page again.
@@ -44,7 +44,7 @@ VERSIONS: Final[Mapping[str, int]] = {
     # Rises when ``html.page`` would read another page out of the same bytes.
     "html": 8,
     # Rises when ``convert`` would read another page out of the same bytes.
-    "convert": 6,
+    "convert": 7,
     # Rises when ``documents.digests`` cannot make digests of an earlier version any more, so that it gives the
     # same page another one. A new version beside the earlier ones needs no recrawl.
     "checksum": 1,
@@ -114,7 +114,7 @@ def compute_fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
     if source.rewrite:
         # The order of this list matters, unlike that of all others.
         values["rewrite"] = dict(enumerate(dumped["rewrite"]))
-    values |= {f"settings.{name}": source.settings[name] for name in _SETTINGS if name in source.settings}
+    values |= {f"settings.{name}": source.settings[name] for name in OWN_COMPONENTS if name in source.settings}
     digests = {key: _digest(value) for key, value in values.items()}
     return json.dumps(digests, sort_keys=True, separators=(",", ":"))
 

@@ -85,6 +85,8 @@ urls = Table(
     # The run that visited or refused it last. The redirects that its last visit followed, as JSON.
     Column("run_id", Integer),
     Column("redirects", Text),
+    # The body of the last visit, where nothing reads its type (908), as JSON (rules.unread).
+    Column("unread", Text),
     # Set by a rewriter (K1): the URL as it was found, where it is another one, and the display URL.
     Column("found_as", Text),
     Column("display_url", Text),
@@ -145,6 +147,8 @@ sitemaps = Table(
     # The run that read it last, and the time.
     Column("run_id", Integer),
     Column("read_ms", BigInteger),
+    # 1: it is a feed, and only pages name it.
+    Column("is_feed", SmallInteger, nullable=False, server_default="0"),
     # Visits of pages that it, or one that it names, called changed since the visit before, and those that had changed; the
     # same of pages that it called unchanged (sitemaps.proof_table).
     Column("said_changed", Integer, nullable=False, server_default="0"),
@@ -253,8 +257,8 @@ documents = Table(
     Column("quarantine_run", Integer),
     Column("rejected_run", Integer),
     Column("removed_run", Integer),
-    # 1: its page had no text of its own when it was fetched first (rules.own_text).
-    Column("bare", SmallInteger, nullable=False, server_default="0"),
+    # 1: its page had no text of its own when it was fetched first (rules.own_text); null: it had some, or is not new.
+    Column("bare", SmallInteger),
     # Survivors by content; without copies and lost documents, whose number must not slow down look-ups.
     Index(
         "ix_documents_copies",

@@ -19,7 +19,9 @@ from searchcrawl.html.reading_headers import describe_reading
 from searchcrawl.html.shell import has_scripts, read_shell
 from searchcrawl.html.text_rules import TextRules
 from searchcrawl.html.xhtml import expand_empty
+from searchcrawl.http.unread_bodies import UnreadBodies
 from searchcrawl.login.form import FormSettings, LoginFailed, fill_form
+from searchcrawl.rules.unread import compute_digest
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
 
 _CONTEXT: Final = ConversionContext(
@@ -205,12 +207,19 @@ def pdf(body: bytes) -> None:
         lambda n: " " * n + "x",
         lambda n: "<!doctype " + " " * n,
         lambda n: ("<!---->" + "<?xml>") * n + "x",
+        lambda n: "%PDF-1.4\n" + "1 0 ob" * n,
+        lambda n: "{\\rtf1 " + "\0" * n + "x",
     ],
 )
 def beginning(body: bytes) -> None:
     registry = Registry()
     for url in ("", "http://a.test/x.rst"):
         registry.choose(registry.find_mimetype(body, (), url), body, ())
+    headers = ((b"Content-Type", b"text/plain"),)
+    # What the handler asks of the beginning of a body, and what is kept of one that nothing reads.
+    if UnreadBodies(registry.reads_nothing).has(URL, headers, body):
+        compute_digest(body)
+    registry.choose(registry.find_mimetype(body, headers), body, headers)
 
 
 @declare(
@@ -226,10 +235,15 @@ def beginning(body: bytes) -> None:
         lambda n: "\xe9" + "<a" * n,
         lambda n: "<?xml " + "encoding " * n,
         lambda n: "<meta http-equiv=content-type content='" + "charset" * n + "'>",
+        # UTF-8 as all but the header says, with a broken letter, and of few letters.
+        lambda n: "\xe9\u2026" * n,
+        lambda n: "\xc3\xa9" * 99 + "\xe9" * n,
+        lambda n: "A\xc3\xa9" * n,
     ],
 )
 def encoding(body: bytes) -> None:
-    decode(body, content_type="", default_charset="windows-1252")
+    for content_type in ("", "text/html; charset=iso-8859-1", "text/html; charset=utf-16", "text/html; charset=gbk"):
+        decode(body, content_type=content_type, default_charset="windows-1252")
 
 
 @declare(

@@ -116,7 +116,7 @@ class StoredDocument:
     rendered: str | None = None
     evidence: str | None = None
     #: 1: its page had no text of its own when it was fetched first
-    bare: int = 0
+    bare: int | None = None
 
 
 def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocument]) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, func, or_, select, update
 
 from searchcrawl import urls as identities
-from searchcrawl.codes import READ, SUCCESS, CodeClass, facts_of
+from searchcrawl.codes import READ, SUCCESS, Code, CodeClass, facts_of, is_retried
 from searchcrawl.items import SitemapEnd
 from searchcrawl.rules.recrawl import MOST_AHEAD_MS
 from searchcrawl.store.engine.database import Transaction
@@ -23,6 +23,10 @@ from searchcrawl.store.urls.url_table import DUE
 
 #: Codes of a sitemap whose list is known: read, or not modified.
 _GOOD: Final = sorted(SUCCESS)
+#: Codes of a feed that is asked for again: it is there, or may be.
+_FEED_STAYS: Final = sorted(
+    {*SUCCESS, *(int(code) for code in Code if code.facts.retried), *filter(is_retried, range(400, 600))}
+)
 #: Codes of URL rows whose page was read and may be shown.
 _VISITED: Final = sorted(code for code in READ if facts_of(code).kind is not CodeClass.DISPLAY)
 
@@ -61,6 +65,14 @@ def find_good_roots(transaction: Transaction, source_id: int) -> list[str]:
         sitemaps.c.source_id == source_id, sitemaps.c.parent_id.is_(None), sitemaps.c.code.in_(_GOOD)
     )
     return list(transaction.execute(query.order_by(sitemaps.c.id)).scalars())
+
+
+def find_feeds(transaction: Transaction, source_id: int) -> list[str]:
+    """The feeds that only pages name, and that are there; those that were read longest ago first."""
+    query = select(sitemaps.c.url).where(
+        sitemaps.c.source_id == source_id, sitemaps.c.is_feed == 1, sitemaps.c.code.in_(_FEED_STAYS)
+    )
+    return list(transaction.execute(query.order_by(sitemaps.c.read_ms, sitemaps.c.id)).scalars())
 
 
 def find_children(transaction: Transaction, sitemap_id: int) -> list[str]:
@@ -140,9 +152,12 @@ def give_to(transaction: Transaction, wanted: Sequence[int], parent_id: int | No
         transaction.execute(update(sitemaps).where(*changed).values(parent_id=parent_id))
 
 
-def end(transaction: Transaction, sitemap_id: int, reading: SitemapEnd, *, run_id: int, now_ms: int) -> None:
+def end(
+    transaction: Transaction, sitemap_id: int, reading: SitemapEnd, *, run_id: int, now_ms: int, is_feed: bool = False
+) -> None:
     """Writes how a reading ended; a failure keeps the validators, and 304 may renew them."""
     values: dict[str, object] = {"code": reading.code, "error": reading.error, "run_id": run_id, "read_ms": now_ms}
+    values["is_feed"] = int(is_feed)
     if reading.code == 200 or (reading.code == 304 and reading.etag is not None):
         values["etag"] = reading.etag
     if reading.code == 200 or (reading.code == 304 and reading.last_modified is not None):

@@ -23,7 +23,7 @@ PAGE_ROWS: Final = 5000
 EMPTY: Final = (
     *("segment", "record_offset", "response_bytes", "fields_bytes", "body_digest", "fields_digest", "mimetype"),
     *("etag", "last_modified", "last_changed_ms", "duplicate_of", "canonical_key", "display_key", "unavailable_ms"),
-    *("answered_key", "rendered", "copy_digest", "near_digest", "near_signature", "url_fit"),
+    *("answered_key", "rendered", "copy_digest", "near_digest", "near_signature", "url_fit", "bare"),
     *("index_error", "evidence", "held_state", "quarantine_run", "rejected_run", "removed_run"),
 )
 #: The URL itself stays, with where it was found, as the row of any URL that is refused when it is found.
@@ -32,12 +32,13 @@ REFUSE: Final = (
     .where(urls.c.id == bindparam("row_id"))
     .values(
         **dict.fromkeys(("error", "failures", "due_ms", "last_fetched_ms", "redirects", "found_as", "display_url")),
-        **dict.fromkeys(("lastmod_ms", "interval_ms")),
+        **dict.fromkeys(("lastmod_ms", "interval_ms", "unread")),
         fetch_state=int(FetchState.SETTLED),
         code=int(Code.OUTSIDE_BOUNDARY),
         rule=bindparam("new_rule"),
         attempts=0,
         failed_runs=0,
+        lap=0,
     )
 )
 #: One whose page came from a forgotten URL is as if it was never visited.
@@ -45,12 +46,13 @@ _VISIT_AGAIN: Final = (
     update(urls)
     .where(urls.c.id == bindparam("row_id"))
     .values(
-        **dict.fromkeys(("error", "rule", "failures", "last_fetched_ms", "redirects", "interval_ms")),
+        **dict.fromkeys(("error", "rule", "failures", "last_fetched_ms", "redirects", "interval_ms", "unread")),
         fetch_state=int(FetchState.TODO),
         due_ms=0,
         code=int(Code.NOT_FETCHED),
         attempts=0,
         failed_runs=0,
+        lap=0,
     )
 )
 

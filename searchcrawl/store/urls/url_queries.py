@@ -267,13 +267,15 @@ class UrlFacts:
     ``canonical`` is the URL that it names as canonical, if known. ``copies`` are the URLs of its duplicates, at most
     ten. ``leaving`` tells why it is to leave the index at the end of the run, if it is, ``evidence`` what is or was held
     against it. The three runs are those that put its removal into quarantine, whose removal an operator rejected, and
-    that removed it. ``is_near_copy``: another text stands for its own, which differs in a few words.
-    ``redirected`` and ``url_fit``, and those of its survivor, say which of both is better (``rules.copy_order``).
+    that removed it. ``unread`` is its last body, where nothing reads its type (``rules.unread``). ``is_near_copy``: another text
+    stands for its own, which differs in a few words. ``redirected`` and ``url_fit``, and those of its survivor, say which of both is
+    better (``rules.copy_order``).
     """
 
     listed: ListedUrl
     failed_runs: int
     failures: str | None
+    unread: str | None
     referrer_code: int | None
     named_as_canonical: bool
     sitemap: str | None
@@ -324,6 +326,7 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
         listed=listed,
         failed_runs=row.failed_runs,
         failures=row.failures,
+        unread=row.unread,
         referrer_code=row.referrer_code,
         named_as_canonical=row.referrer_canonical_key == key,
         sitemap=row.sitemap,
@@ -370,6 +373,7 @@ _COPIES: Final = (
 _SELECTED: Final = select(
     urls.c.failed_runs,
     urls.c.failures,
+    urls.c.unread,
     urls.c.lastmod_ms,
     _referrers.c.code.label("referrer_code"),
     _naming.c.canonical_key.label("referrer_canonical_key"),

@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import BigInteger, Integer, Select, and_, bindparam, case, func, insert, or_, select, text, update
 
-from searchcrawl.codes import WITH_DOCUMENT
+from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, Claim
+from searchcrawl.rules import unread
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.many_rows import write_rows
@@ -66,6 +67,7 @@ class Settled:
     """The end of a visit. With ``due_ms`` None the row is not visited again by itself; with TODO it is tried again.
 
     With ``keep_rule`` the row keeps its rule if it keeps its code; without ``interval_ms`` it keeps its interval.
+    ``unread`` is as ``rules.unread`` dumps it.
     """
 
     url_id: int
@@ -81,6 +83,7 @@ class Settled:
     fetched_ms: int | None
     redirects: str | None = None
     interval_ms: int | None = None
+    unread: str | None = None
 
 
 def find_known(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[KnownUrl]:
@@ -154,6 +157,7 @@ class _ClaimRow(NamedTuple):
     display_url: str | None
     last_fetched_ms: int | None
     interval_ms: int | None
+    unread: str | None
     sitemap_id: int | None
     lastmod_ms: int | None
     etag: str | None
@@ -252,6 +256,12 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
     redirected = row.answered_key is not None
     # Validators belong to the target of a redirect, not to its URL. A later visit may have failed without one.
     unasked = whole or redirected or row.etag == CANONICAL_ETAG
+    etag, last_modified = (None, None) if unasked else (row.etag, row.last_modified)
+    unread_body = None
+    if row.unread is not None and row.code == Code.NO_CONVERTER and not whole:
+        unread_body = unread.parse(row.unread)
+        # The last answer is not the one that the document was made of.
+        etag, last_modified = (None, None) if unread_body is None else (unread_body.etag, unread_body.last_modified)
     return Claim(
         url_id=row.id,
         url=row.url,
@@ -261,8 +271,8 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
         failed_runs=row.failed_runs,
         failures=row.failures,
         code=row.code,
-        etag=None if unasked else row.etag,
-        last_modified=None if unasked else row.last_modified,
+        etag=etag,
+        last_modified=last_modified,
         body_digest=None if whole else row.body_digest,
         # That of a page which was not to be indexed says nothing of the document: only its text may be the same.
         fields_digest=row.fields_digest if row.document_code in WITH_DOCUMENT else None,
@@ -279,6 +289,7 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
         sitemap_id=row.sitemap_id,
         lastmod_ms=row.lastmod_ms,
         rendered=row.rendered,
+        unread=unread_body,
         in_archive=row.etag is not None and row.etag.startswith(ARCHIVE_ETAG),
     )
 
@@ -331,6 +342,7 @@ _SETTLE: Final = (
         last_fetched_ms=func.coalesce(bindparam("new_fetched"), urls.c.last_fetched_ms),
         interval_ms=func.coalesce(bindparam("new_interval", type_=BigInteger), urls.c.interval_ms),
         redirects=bindparam("new_redirects"),
+        unread=bindparam("new_unread"),
         run_id=func.coalesce(bindparam("new_run", type_=Integer), urls.c.run_id),
     )
 )
@@ -356,6 +368,7 @@ def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
             "new_fetched": visit.fetched_ms,
             "new_interval": visit.interval_ms,
             "new_redirects": visit.redirects,
+            "new_unread": visit.unread,
             "new_run": run_id,
         }
         for visit in visits

@@ -20,7 +20,8 @@ from searchcrawl.convert.conversion_pool import ConversionPool
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
 from searchcrawl.exceptions import WorkersUnavailable
-from searchcrawl.items import CachedAnswer, Document, Outcome, Page
+from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, CachedAnswer, Document, Hop, Outcome, Page, Unread
+from searchcrawl.rules.unread import compute_digest
 from searchcrawl.run import Shutdown
 from tests import factories
 
@@ -121,11 +122,29 @@ def failed(error: Exception) -> Future[Page]:
 
 
 def test_document_when_nobody_reads_its_format_then_its_visit_ends_with_908(pipeline: ConvertPipeline) -> None:
-    outcome = process(pipeline, unread("x", mimetype="image/png"))
+    outcome = process(pipeline, unread("x", mimetype="image/png", etag='"1"', last_modified="yesterday"))
 
     assert outcome == Outcome(
-        claim=outcome.claim, code=Code.NO_CONVERTER, error=f"no converter for image/png: {outcome.claim.url}"
+        claim=outcome.claim,
+        code=Code.NO_CONVERTER,
+        error=f"no converter for image/png: {outcome.claim.url}",
+        unread=Unread(mimetype="image/png", digest=compute_digest(b"x"), etag='"1"', last_modified="yesterday"),
     )
+
+
+@pytest.mark.parametrize(
+    "values", [{"etag": '"1"', "redirects": (Hop("http://a.test/", 302),)}, {"etag": CANONICAL_ETAG}, {"etag": None}]
+)
+def test_document_when_nobody_reads_it_and_its_validators_say_nothing_then_its_bytes_are_known(
+    pipeline: ConvertPipeline, values: dict[str, Any]
+) -> None:
+    outcome = process(pipeline, unread("x", mimetype="image/png", **values))
+
+    assert outcome.unread == Unread(mimetype="image/png", digest=compute_digest(b"x"))
+
+
+def test_document_when_nobody_reads_it_in_an_archive_then_nothing_is_kept_of_it(pipeline: ConvertPipeline) -> None:
+    assert process(pipeline, unread("x", mimetype="image/png", etag=f'{ARCHIVE_ETAG}1"')).unread is None
 
 
 def test_document_when_its_bytes_are_those_of_the_last_visit_then_passes_unread(pipeline: ConvertPipeline) -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import io
+import tarfile
+
 import pytest
 
 from searchcrawl.codes import Code
@@ -24,6 +27,18 @@ REGISTRY = Registry()
 find_mimetype, choose_converter = REGISTRY.find_mimetype, REGISTRY.choose
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01"
+
+
+def make_tar(name: str, form: int = tarfile.USTAR_FORMAT) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size = 5
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=form) as archive:
+        archive.addfile(member, io.BytesIO(b"words"))
+    return packed.getvalue()
+
+
+TAR = make_tar("words.txt")
 
 
 @pytest.mark.parametrize(
@@ -82,13 +97,87 @@ def test_mimetype_when_header_says_nothing_then_bytes_say_it(body: bytes, conten
 
 @pytest.mark.parametrize("content_type", ["text/html", "text/plain; charset=utf-8", "application/xhtml+xml"])
 @pytest.mark.parametrize(
-    "body", [PNG, b"%PDF-1.4 text", b"PK\x03\x04abc", bytes(range(256)) * 20, b"\x00\x01"], ids=range(5)
+    "body",
+    [
+        PNG,
+        b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n",
+        b"%PDF-1.1\r\n1 0 obj << >> endobj",
+        b"PK\x03\x04abc",
+        b"GIF89a\x01\x00\x01\x00\x00\x00\x00;",
+        TAR,
+        bytes(range(256)) * 20,
+        b"\x00\x01",
+    ],
+    ids=range(8),
 )
 def test_converter_when_binary_is_sent_as_text_then_refuses_with_1009(body: bytes, content_type: str) -> None:
     with pytest.raises(DocumentError) as caught:
         choose_converter(find_mimetype(body, typed(content_type)), body, typed(content_type))
 
     assert caught.value.code == Code.BINARY_AS_TEXT
+
+
+#: So begin files that are no text, and may begin sentences.
+LETTERS = (
+    *(
+        "%PDF-1.7 is",
+        "{\\rtf1 is",
+        "GIF87a is",
+        "GIF89a is",
+        "BM is",
+        "PK is",
+        "MZ is",
+        "II* is",
+        "MM is",
+        "ID3 is",
+        "Rar! is",
+    ),
+    *(
+        "OggS is",
+        "wOFF is",
+        "wOF2 is",
+        "AT&TFORM is",
+        "BZh91AY&SY is",
+        "7z is",
+        "ELF is",
+        "From a@b.test is",
+        "RIFF is",
+    ),
+    *("SQLite format 3 is", "8BPS is", "FLV is", "!<arch>\n is", "ustar is", "0707070 is", "%!PS-Adobe is", "xar! is"),
+)
+
+
+@pytest.mark.parametrize(
+    "content_type", ["text/html", "text/plain", "application/xhtml+xml", "text/csv", "text/markdown"]
+)
+@pytest.mark.parametrize("letters", LETTERS)
+def test_converter_when_a_text_begins_like_a_file_then_its_header_is_believed(letters: str, content_type: str) -> None:
+    headers = typed(content_type)
+    body = f"{letters} how such a file begins.".encode() + b" More words." * 100
+
+    assert find_mimetype(body, headers) == content_type
+    assert choose_converter(content_type, body, headers).is_text
+
+
+@pytest.mark.parametrize("content_type", ["text/html", "text/plain", "", "application/octet-stream"])
+def test_converter_when_a_page_has_the_mark_of_a_tar_at_its_place_then_is_a_page(content_type: str) -> None:
+    body = b"<html>" + b"a" * 250 + b"mustard" + b" words" * 100
+
+    mimetype = find_mimetype(body, typed(content_type))
+
+    assert body.startswith(b"ustar", 257)
+    assert mimetype == (content_type if content_type.startswith("text") else "text/html")
+    assert choose_converter(mimetype, body, typed(content_type)).is_text
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+@pytest.mark.parametrize("name", ["words.txt", "größe.txt", "<html>.txt", "a" * 70 + "/" + "b" * 70])
+def test_mimetype_when_a_tar_is_sent_without_a_type_then_is_known(name: str, form: int) -> None:
+    assert find_mimetype(make_tar(name, form), typed("application/octet-stream")) == "application/x-tar"
+
+
+def test_mimetype_when_the_checksum_of_a_tar_is_wrong_then_is_none() -> None:
+    assert find_mimetype(b"x" + TAR[1:], typed("application/octet-stream")) == "application/octet-stream"
 
 
 @pytest.mark.parametrize(
@@ -181,3 +270,24 @@ def test_registry_when_a_user_has_a_converter_then_it_goes_before_ours_and_its_t
     assert registry.find_mimetype(b"?", typed("application/octet-stream"), "http://a.test/a.djvu") == "image/vnd.djvu"
     assert registry.choose("image/vnd.djvu", b"AT&TFORM", ()) is own
     assert registry.choose("application/pdf", b"%PDF-", ()) is better
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "expected"),
+    [
+        (PNG, "image/png", True),
+        (PNG, "", True),
+        (b"p {}", "text/css", True),
+        (b"?", "application/octet-stream", True),
+        # Their bytes refute the header, or may do so later.
+        (b"%PDF-1.7\n", "image/png", False),
+        (b"<!doctype html><p>", "application/octet-stream", False),
+        (b"PK\x03\x04 cut", "application/java-archive", False),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "application/vnd.visio", False),
+        (b"words", "text/plain", False),
+    ],
+)
+def test_beginning_when_nothing_reads_its_type_whatever_follows_then_is_told(
+    body: bytes, content_type: str, expected: bool
+) -> None:
+    assert REGISTRY.reads_nothing(body, typed(content_type), "http://a.test/x") is expected

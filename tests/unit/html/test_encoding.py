@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from webencodings import LABELS
 
 from searchcrawl.html.encoding import decode, decode_text, find_codec, find_encoding, prescan
 
+Reader = Callable[..., tuple[str, str]]
 JAPANESE = "これは日本語の文書です。東京の天気は晴れ、大阪は雨でした。"
 
 
@@ -175,3 +178,84 @@ def test_labels_when_looked_up_then_each_has_a_codec() -> None:
 @pytest.mark.parametrize("label", ["replacement", "hz-gb-2312", "iso-2022-cn", "iso-2022-kr", "csiso2022kr"])
 def test_labels_when_the_standard_reads_nothing_of_them_then_are_unknown(label: str) -> None:
     assert find_encoding(label) is None
+
+
+@pytest.mark.parametrize("label", ["iso-8859-1", "windows-1252", "windows-1250", "iso-8859-2", "iso-8859-15", "latin5"])
+@pytest.mark.parametrize(
+    "text", ["© 2024", "50 €", "it’s", "a – b", "café", "l’été", "Ärger", "Größe", "100\xa0km", "ACME™", "❱", "Îți"]
+)
+@pytest.mark.parametrize("read", [decode, decode_text])
+def test_decode_when_one_letter_of_utf8_is_declared_as_latin_then_it_is_utf8(
+    text: str, label: str, read: Reader
+) -> None:
+    body = f"A page of words. {text}".encode()
+
+    assert read(body, content_type=f"text/plain; charset={label}", default_charset="windows-1252")[1] == "utf-8"
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"),
+    [
+        ("AMANHÃ»", "cp1252"),
+        ("AMANHÃ…", "cp1252"),
+        ("Å\xa0bruke", "cp1252"),
+        ("LE CAFÉ\xa0»", "cp1252"),
+        ("Spaß“", "cp1252"),
+        ("CAFÉ® CAFÉ® CAFÉ® CAFÉ® CAFÉ® CAFÉ®", "cp1252"),
+        ("Perché\xa0… «è»", "cp1252"),
+        ("SPÓŁKA, KÓŁKO, PÓŁ, SPÓŁKA, SPÓŁKA, SPÓŁKA", "iso8859_2"),
+        ("Ā®", "cp1257"),
+        ("Ä\xa0Ö\xa0Ü\xa0" * 3, "cp1252"),
+        ("Ç\xa0Ğ\xa0İ\xa0Ö\xa0Ş\xa0Ü\xa0" * 3, "cp1254"),
+        ("синхалски", "cp866"),
+        ("чоктавски", "cp866"),
+        ("เทงเจคาซัคสถาน", "cp874"),
+        ("联通", "gbk"),
+        ("한국", "euc_kr"),
+    ],
+)
+@pytest.mark.parametrize("read", [decode, decode_text])
+def test_decode_when_few_letters_have_the_form_of_utf8_by_chance_then_what_is_declared_counts(
+    text: str, codec: str, read: Reader
+) -> None:
+    label = {"cp866": "ibm866", "cp874": "windows-874", "iso8859_2": "iso-8859-2", "euc_kr": "euc-kr"}.get(codec, codec)
+
+    found = read(text.encode(codec), content_type=f"text/plain; charset={label}", default_charset="windows-1252")
+
+    assert found[0] == text
+
+
+@pytest.mark.parametrize("label", ["iso-8859-1", "windows-1251", "gbk", "shift_jis"])
+def test_decode_when_utf8_with_a_broken_part_is_declared_as_something_else_then_it_is_utf8(label: str) -> None:
+    text = FRENCH * 10
+    body = text.encode() + "é ".encode("cp1252")
+
+    assert decoded(body, f"text/html; charset={label}") == (f"{text}\ufffd ", "utf-8")
+
+
+def test_decode_when_a_latin_page_has_some_utf8_then_what_is_declared_counts() -> None:
+    body = FRENCH.encode("cp1252") * 3 + "é".encode()
+
+    assert decoded(body, "text/html; charset=iso-8859-1") == (FRENCH * 3 + "Ã©", "windows-1252")
+
+
+@pytest.mark.parametrize("label", ["utf-16", "utf-16le", "utf-16be"])
+def test_decode_when_a_text_without_a_nul_is_declared_as_utf16_then_it_is_utf8(label: str) -> None:
+    text = f"<p>{RUSSIAN} and words</p>"
+
+    assert decoded(text.encode(), f"text/html; charset={label}") == (text, "utf-8")
+
+
+@pytest.mark.parametrize("text", [CHINESE * 3, JAPANESE * 3, f"{CHINESE}\n" * 3, "<p>words</p>" * 9])
+@pytest.mark.parametrize("label", ["utf-16le", "utf-16be"])
+def test_decode_when_utf16_is_declared_and_right_then_it_counts(text: str, label: str) -> None:
+    assert decoded(text.encode(label), f"text/html; charset={label}") == (text, label)
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"), [(CHINESE, "gbk"), (JAPANESE, "shift_jis"), (RUSSIAN, "cp1251"), (FRENCH, "cp1252")]
+)
+def test_decode_text_when_declared_as_utf8_but_in_nothing_like_it_then_it_is_detected(text: str, codec: str) -> None:
+    found = decode_text(text.encode(codec), content_type="text/csv; charset=utf-8", default_charset="windows-1252")
+
+    assert found[0] == text

@@ -342,3 +342,33 @@ def test_fields_when_endless_then_are_cut_as_those_of_other_documents() -> None:
     )
 
     assert {len(page.title), len(page.description), len(page.author)} == {8_192}
+
+
+@pytest.mark.parametrize(
+    ("head", "feeds"),
+    [
+        ("<link rel=alternate type=application/rss+xml href=/a>", ("http://example.com/a",)),
+        (
+            "<link rel='ALTERNATE home' type='application/atom+xml; charset=utf-8' href=a>",
+            ("http://example.com/dir/a",),
+        ),
+        ("<link rel=alternate type=application/rss+xml href=/a>" * 2, ("http://example.com/a",)),
+        ("<link rel='alternate nofollow' type=application/rss+xml href=/a>", ()),
+        ("<link rel=alternate hreflang=de href=/a>", ()),
+        ("<link rel=alternate type=application/json+oembed href=/a>", ()),
+        ("<link rel=feed type=application/rss+xml href=/a>", ()),
+        ("<link rel=alternate type=application/rss+xml href=mailto:a@b.test>", ()),
+        ("</head><body><link rel=alternate type=application/rss+xml href=/a>", ()),
+    ],
+)
+def test_feeds_when_the_head_names_them_then_are_known_and_are_no_links(head: str, feeds: tuple[str, ...]) -> None:
+    page = page_of(head)
+
+    assert page.feeds == feeds
+    assert page.links == ()
+
+
+def test_feeds_when_a_head_names_very_many_then_the_first_ones_are_known() -> None:
+    head = "".join(f"<link rel=alternate type=application/rss+xml href=/{number}>" for number in range(50))
+
+    assert page_of(head).feeds == tuple(f"http://example.com/{number}" for number in range(10))

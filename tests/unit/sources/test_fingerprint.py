@@ -10,8 +10,8 @@ import pytest
 from searchcrawl.sources.config import Source, Tables
 from searchcrawl.sources.fingerprint import (
     _KEYS,
-    _SETTINGS,
     _SHOWN,
+    OWN_COMPONENTS,
     compute_fingerprint,
     find_changed_keys,
     find_effect,
@@ -86,7 +86,14 @@ def test_docs_when_they_say_what_an_edit_costs_then_each_key_stands_where_its_ef
     rows = re.findall(r"(?m)^\| (.*?) \| (are .*?) \| (.*?) \|$", page)
     dumped = Tables().model_dump(mode="json")
     keys = {f"{table}.{key}" for table, wanted in _KEYS.items() for key in wanted or dumped[table]} - _SHOWN
-    keys |= {"groups", "converters", *(f"settings.{name}" for name in _SETTINGS), "display", "rewrite", "copies.near"}
+    keys |= {
+        "groups",
+        "converters",
+        *(f"settings.{name}" for name in OWN_COMPONENTS),
+        "display",
+        "rewrite",
+        "copies.near",
+    }
 
     placed = {key: [row for row in rows if names(row[0], key)] for key in keys}
 

@@ -20,7 +20,7 @@ def upgrade() -> None:
     op.drop_index("ix_urls_todo", "urls")
     columns = ["source_id", "host_id", "lap", "depth", "id", "fetch_state"]
     op.create_index("ix_urls_todo", "urls", columns, sqlite_where=_TODO, postgresql_where=_TODO)
-    op.add_column("documents", sa.Column("bare", sa.SmallInteger(), nullable=False, server_default="0"))
+    op.add_column("documents", sa.Column("bare", sa.SmallInteger(), nullable=True))
     op.create_index(
         "ix_documents_bare", "documents", ["source_id", "url_id"], sqlite_where=_BARE, postgresql_where=_BARE
     )
