@@ -106,6 +106,8 @@ class Page:
 
     ``modified`` is when a file says that it was changed last (ISO 8601). ``name_title`` is the title that was made of the name of a file, where it says none itself.
     ``guessed`` is the language of a page that declares none, and what it was taken from.
+    ``headings`` are those of the text that is indexed, and the terms that it defines; the first ``naming`` of them may name
+    the page.
     ``text`` is what is indexed of the text. ``whole`` is all of it where that is more, and ``whole_digest`` its sha256 (hex).
     """
 
@@ -114,6 +116,8 @@ class Page:
     text: str = ""
     whole: str = ""
     whole_digest: str = ""
+    headings: tuple[str, ...] = ()
+    naming: int = 0
     description: str = ""
     author: str = ""
     subject: str = ""
@@ -145,7 +149,7 @@ class Page:
 
 
 class CachedAnswer(NamedTuple):
-    """An answer that comes from the cache: its body and headers, the text that was read from it, and ``Page.whole_digest``.
+    """An answer that comes from the cache: its body and headers, the text that was read from it, and more of its ``Page``.
 
     ``record`` is its record as it is in a segment, ``record_id`` the identity of that.
     """
@@ -156,6 +160,8 @@ class CachedAnswer(NamedTuple):
     record: bytes
     record_id: str
     whole_digest: str = ""
+    headings: tuple[str, ...] = ()
+    naming: int = 0
 
 
 class Answer(NamedTuple):

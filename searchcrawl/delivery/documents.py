@@ -128,6 +128,7 @@ def build_indexed_document(
         "crawled_at": clock.from_ms(row.last_fetched_ms),
         "duplicates": [shown for shown in _show_copies(duplicates, display) if shown != url],
         "anchor": list(anchors),
+        "headings": list(record.get("headings", ())),
         **_copy_for_language(record),
         # Added last, because an attribute may fill a field that every document has.
         **record.get("attributes", {}),

@@ -68,9 +68,11 @@ class FieldsDigestPipeline:
 def _leave_out_own(page: Page) -> Page:
     """The page without what copies may differ in: what is not indexed of them, how their language is told, dates of files.
 
-    And the name of the same file elsewhere.
+    And which of their text are headings, and the name of the same file elsewhere.
     """
     is_named = bool(page.name_title) and page.title == page.name_title
-    if not page.whole_digest and not is_named and page.guessed is None and not page.modified:
+    has_own = page.whole_digest or page.headings or page.guessed is not None or page.modified
+    if not has_own and not is_named:
         return page
-    return copy_with(page, whole_digest="", guessed=None, modified="", title="" if is_named else page.title)
+    title = "" if is_named else page.title
+    return copy_with(page, whole_digest="", headings=(), guessed=None, modified="", title=title)

@@ -17,6 +17,7 @@ from searchcrawl.html import regions, tags
 from searchcrawl.html.attributes import read_attributes
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.head import cut_head, is_whole_head
+from searchcrawl.html.headings import mark_heading, remove_marks, take_headings
 from searchcrawl.html.link_texts import read_link_texts
 from searchcrawl.html.links import (
     Reference,
@@ -117,12 +118,15 @@ def parse_page(
         mark_chosen(tree, elements, with_switches=with_switches)
     texts, link_texts = _read_texts(trees, found.silent, main=text_rules.main, links=marked)
     links = add_texts(page_links, references, link_texts, url=url) if link_texts else page_links.links
-    whole = texts.whole if texts.whole != texts.indexed else ""
+    indexed, headings = take_headings(texts.indexed, found.names)
+    whole = remove_marks(texts.whole) if texts.whole != texts.indexed else ""
     return copy_with(
         page,
-        text=texts.indexed,
+        text=indexed,
         whole=whole,
         whole_digest=hashlib.sha256(whole.encode()).hexdigest() if whole else "",
+        headings=headings.texts,
+        naming=headings.naming,
         links=links if later is None or any(link.url == later for link in links) else (*links, Link(later)),
         malformed=page_links.malformed,
     )
@@ -154,7 +158,7 @@ def parse_head(
 class _Elements:
     """What is found in a tree, each list in document order; ``noscripts`` are the contents of noscript elements.
 
-    ``silent`` are the elements whose content is not shown.
+    ``silent`` are the elements whose content is not shown, ``names`` those that headings and terms have.
     """
 
     references: list[Reference] = field(default_factory=list)
@@ -165,6 +169,7 @@ class _Elements:
     titles: int = 0
     noscripts: list[str] = field(default_factory=list)
     silent: list[LexborNode] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
 
     def add(self, node: LexborNode, tag: int) -> None:
         """Adds an element that is neither a block nor a plain link."""
@@ -220,7 +225,7 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
     references = found.references
     kind_of = (tags.KIND_WITH_REGIONS if with_regions else tags.KIND_OF_TAG).get
     # Local names, because members of an enum are slow to look up.
-    block, item, link, region = Kind.BLOCK, Kind.ITEM, Kind.LINK, Kind.REGION
+    block, item, link, region, heading = Kind.BLOCK, Kind.ITEM, Kind.LINK, Kind.REGION, Kind.HEADING
     root = parser.root
     for node in root.traverse() if root is not None else ():
         kind = kind_of(node.tag_id)
@@ -242,8 +247,12 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
             if marks is None:
                 _insert_before(node, _MARK)
                 _insert_after(node, _MARK)
+            elif marks is regions.TITLED:
+                mark_heading(node, tags.H2, found.names)
             else:
                 surround(node, marks)
+        elif kind is heading:
+            mark_heading(node, node.tag_id, found.names)
         else:
             found.add(node, node.tag_id)
 
