@@ -19,6 +19,8 @@ from searchcrawl.html.regions import HEADING, HEADING_MARK, KIND_OF_HEADING, KIN
 MOST_HEADINGS: Final = 200
 MOST_CHARACTERS: Final = 8_000
 _MOST_OF_HEADING: Final = 120
+#: So many that name a page may stand around its content.
+_MOST_AROUND: Final = 3
 #: Ids of more characters are no names.
 _MOST_OF_NAME: Final = 120
 #: Links of headings to themselves, as they are written at their end.
@@ -107,6 +109,16 @@ def take_headings(text: str, names: Sequence[str]) -> tuple[str, Headings]:
     naming = [each for each in dict.fromkeys(naming) if each]
     kept = _keep((*naming, *named, *others))
     return _join(before, rests), Headings(kept, min(len(naming), len(kept)))
+
+
+def add_names(headings: Headings, whole: str) -> Headings:
+    """The headings of a page that has none that names it, with the first of its whole text, as those that stand before its content.
+
+    Doxygen has the heading of a page there.
+    """
+    _, around = take_headings(whole, ())
+    names = around.texts[: min(around.naming, _MOST_AROUND)]
+    return Headings(_keep((*names, *headings.texts)), len(names))
 
 
 def _split_mark(part: str) -> tuple[int, str] | None:

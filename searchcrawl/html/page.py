@@ -17,7 +17,7 @@ from searchcrawl.html import regions, tags
 from searchcrawl.html.attributes import read_attributes
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.head import cut_head, is_whole_head
-from searchcrawl.html.headings import mark_heading, remove_marks, take_headings
+from searchcrawl.html.headings import add_names, mark_heading, remove_marks, take_headings
 from searchcrawl.html.link_texts import read_link_texts
 from searchcrawl.html.links import (
     Reference,
@@ -119,7 +119,10 @@ def parse_page(
     texts, link_texts = _read_texts(trees, found.silent, main=text_rules.main, links=marked)
     links = add_texts(page_links, references, link_texts, url=url) if link_texts else page_links.links
     indexed, headings = take_headings(texts.indexed, found.names)
-    whole = remove_marks(texts.whole) if texts.whole != texts.indexed else ""
+    whole = texts.whole if texts.whole != texts.indexed else ""
+    if whole and not headings.naming and not text_rules.drop:
+        headings = add_names(headings, whole)
+    whole = remove_marks(whole)
     return copy_with(
         page,
         text=indexed,

@@ -1,4 +1,4 @@
-"""What the documents of a host have in common, frozen with a version: menus (C8), the usual language (C9)."""
+"""What the documents of a host have in common, frozen with a version: menus and titles (C8), the usual language (C9)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from sqlalchemy import Column, Table, delete, insert, select, update
 
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.site_schema import host_blocks, host_languages
+from searchcrawl.store.site_schema import host_blocks, host_languages, host_titles
 
 T = TypeVar("T")
 
@@ -61,3 +61,5 @@ class FrozenTable(Generic[T]):
 BLOCKS: Final[FrozenTable[bytes]] = FrozenTable(host_blocks, "blocks")
 #: The language that most documents have; empty: none.
 LANGUAGES: Final[FrozenTable[str]] = FrozenTable(host_languages, "language")
+#: The titles that pages share, packed (``rules.titles``).
+TITLES: Final[FrozenTable[bytes]] = FrozenTable(host_titles, "titles")

@@ -42,7 +42,18 @@ def test_headings_when_they_are_not_indexed_then_they_are_none(part: str) -> Non
     html = f"<{part}><h2 id=menu.of.all>Menu</h2><dl><dt>Home</dl></{part.partition(' ')[0]}><h1>Kettles</h1>{STORY}"
 
     assert read(html).headings == ("Kettles",)
-    assert read(f"<main>{html}</main>", TextRules(main=True, drop=("h1",))).headings[:1] != ("Kettles",)
+
+
+def test_headings_when_only_what_is_around_the_content_has_some_that_name_the_page_then_these_do() -> None:
+    html = f"<div class=header><div class=title>Kettles</div></div><div class=contents><h3>Care</h3>{STORY}</div>"
+
+    page = read(html)
+
+    assert page.headings == ("Kettles", "Care")
+    assert page.naming == 1
+    assert "Kettles" not in page.text
+    assert read(html, TextRules(main=True, drop=(".header",))).headings == ("Care",)
+    assert read(html.replace("h3", "h2")).headings == ("Care",)
 
 
 @pytest.mark.parametrize(
