@@ -25,6 +25,7 @@ _MOST_AROUND: Final = 3
 _MOST_OF_NAME: Final = 120
 #: Links of headings to themselves, as they are written at their end.
 _SIGNS: Final = "¶§🔗⚓\uf0c1"
+_UNCLEAN: Final = frozenset(_SIGNS)
 _NAMING: Final = frozenset((KIND_OF_HEADING["h1"], KIND_OF_NAMED[KIND_OF_HEADING["h1"]]))
 _PLAIN: Final = frozenset(KIND_OF_NAMED)
 _NAMED: Final = frozenset(KIND_OF_NAMED.values())
@@ -99,7 +100,9 @@ def take_headings(text: str, names: Sequence[str]) -> tuple[str, Headings]:
         rests.append(rest)
         # A heading may begin with a block in it.
         end = rest.find("\n", 1)
-        heading = _clean(rest if end < 0 else rest[:end])
+        heading = rest if end < 0 else rest[:end]
+        if heading[-1:] in _UNCLEAN or heading[:1] == "\n" or len(heading) > _MOST_OF_HEADING:
+            heading = _clean(heading)
         if kind in _NAMING:
             naming.append(heading)
         elif kind in _PLAIN:
@@ -139,7 +142,7 @@ def _clean(text: str) -> str:
     """The text of a heading."""
     if text[:1] == "\n":
         text = text[1:]
-    if text[-1:] in _SIGNS:
+    if text[-1:] in _UNCLEAN:
         text = text.rstrip(_SIGNS).rstrip()
     if len(text) <= _MOST_OF_HEADING:
         return text

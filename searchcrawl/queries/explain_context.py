@@ -28,6 +28,7 @@ from searchcrawl.sources.loading import build_boundary, build_index_filter, buil
 from searchcrawl.sources.project import Project
 from searchcrawl.store.documents import anchor_table, duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import CanonicalTarget
+from searchcrawl.store.documents.frozen_table import TITLES
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.hosts.host_table import HostBlock
@@ -100,7 +101,7 @@ class Context:
     ``scope.max_urls`` where it refuses new URLs; ``block`` the pause of its host that is in force now; ``led`` are the rows
     whose pages came from it, ``unfollowed`` the links to it that may not be followed, of which no other is known if
     ``unfollowed_cut`` is false; all three where it was never seen by itself, or nothing names it any more. ``canonical_chain`` are the rows that it, and
-    they in turn, name as canonical. ``anchors`` are the texts of links that are indexed with it. ``gains`` are what rendering
+    they in turn, name as canonical. ``anchors`` are the texts of links that are indexed with it, ``shared_titles`` what pages of its host share (packed). ``gains`` are what rendering
     brought for pages like it, each with what their plain answers said.
     """
 
@@ -121,6 +122,7 @@ class Context:
     unfollowed_cut: bool = False
     canonical_chain: Sequence[CanonicalTarget] = ()
     anchors: Sequence[str] = ()
+    shared_titles: bytes = b""
     gains: Sequence[tuple[str, Gains]] = ()
 
     @property
@@ -291,10 +293,15 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         canonical_chain=_follow_canonicals(transaction, source_id, facts),
         gains=_find_gains(transaction, source, source_id, url),
         anchors=[] if facts is None else anchor_table.load_of(transaction, facts.listed.url_id),
+        shared_titles=_find_shared_titles(transaction, source_id, url),
         **_find_leads(transaction, source, source_id, url)
         if source_id is not None and (facts is None or facts.is_orphan)
         else {},
     )
+
+
+def _find_shared_titles(transaction: Transaction, source_id: int | None, url: str) -> bytes:
+    return b"" if source_id is None else TITLES.find(transaction, source_id, urls.host_and_port(url)) or b""
 
 
 def _follow_canonicals(

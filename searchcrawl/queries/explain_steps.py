@@ -13,6 +13,7 @@ from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
+from searchcrawl.delivery.telling_titles import tell_title
 from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import CANONICAL_ETAG, Document, Outcome
@@ -22,6 +23,7 @@ from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.queries.explain_presence import NAMED_BY_NOTHING
 from searchcrawl.rules.failures import Failures
 from searchcrawl.rules.redirects import read_target
+from searchcrawl.rules.titles import unpack_keys
 from searchcrawl.store.states import Leaving
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.wording import counted
@@ -244,19 +246,26 @@ def _describe_content(context: Context, facts: UrlFacts) -> Step:
     if facts.place is None:
         return Step("content", "noted", "; ".join([*parts, "no copy in the cache"]))
     try:
-        return Step("content", "kept", "; ".join([*parts, _describe_fields(context, facts.place)]))
+        return Step("content", "kept", "; ".join([*parts, _describe_fields(context, facts.place, facts.mimetype)]))
     except CacheError as error:
         return Step("content", "damaged", "; ".join([*parts, f"its copy cannot be read: {error}"]))
 
 
-def _describe_fields(context: Context, place: tuple[int, int, int, int]) -> str:
+def _describe_fields(context: Context, place: tuple[int, int, int, int], mimetype: str | None) -> str:
     """The fields of the record in the cache, the text by its length; raises CacheError."""
     segment, offset, response_bytes, fields_bytes = place
     at = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
     with closing(DocumentCache(context.inputs.project.cache_dir / context.source.name)) as cache:
         fields = cache.read_fields(at, url=context.url)
     said = [f"{len(str(fields.get('content') or ''))} characters of text"]
-    return ", ".join([*said, *(f'{name} "{fields[name]}"' for name in ("title", "language") if fields.get(name))])
+    said += [f'{name} "{fields[name]}"' for name in ("title", "language") if fields.get(name)]
+    shared = {urls.host_and_port(context.url): unpack_keys(context.shared_titles)}
+    told = tell_title(fields, context.url, mimetype or "", shared)
+    if told != fields.get("title"):
+        said.append(
+            f'shown as "{told}", because {"other pages share its title" if fields.get("title") else "it has no title"}'
+        )
+    return ", ".join(said)
 
 
 def _describe_duplicates(context: Context, facts: UrlFacts) -> Iterator[Step]:

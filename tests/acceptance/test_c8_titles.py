@@ -62,6 +62,12 @@ def test_c8_titles_when_pages_share_one_then_each_is_told_by_its_heading(site: S
     assert len(project.found('title:"member list"')) == len(PAGES) - 1
     tried = project.command("test", project.site.url(HOST, "/3"), "--source", project.name, "--json")
     assert json.loads(tried.stdout)["fields"]["title"] == EXPECTED[3]
+    said = [project.command("explain", project.site.url(HOST, f"/{number}")).stdout for number in (0, 3, 6)]
+    assert "shown as" not in said[0]
+    assert (
+        f'title "Member List", language "en", shown as "{EXPECTED[3]}", because other pages share its title' in said[1]
+    )
+    assert f'shown as "{EXPECTED[6]}", because it has no title' in said[2]
 
 
 @pytest.mark.extended

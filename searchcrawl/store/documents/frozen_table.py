@@ -36,6 +36,13 @@ class FrozenTable(Generic[T]):
         query = select(*columns).where(table.c.source_id == source_id)
         return {row[0]: Frozen(*row) for row in transaction.execute(query)}
 
+    def find(self, transaction: Transaction, source_id: int, host: str) -> T | None:
+        """What is frozen of a host."""
+        table = self._table
+        query = select(self._value).where(table.c.source_id == source_id, table.c.host == host)
+        found: T | None = transaction.execute(query).scalar()
+        return found
+
     def freeze(self, transaction: Transaction, source_id: int, frozen: Frozen[T]) -> None:
         """Puts this in the place of what was frozen of its host."""
         self.forget(transaction, source_id, frozen.host)
