@@ -79,9 +79,10 @@ def load_titles(run: Run) -> SharedTitles:
 def tell_title(record: Record, url: str, mimetype: str, shared: SharedTitles) -> object:
     """The title of a document, by its record and by what its host shares."""
     title = record.get("title")
-    if mimetype not in HTML:
+    keys = shared.get(urls.host_and_port(url)) if shared else None
+    if mimetype not in HTML or (title and not keys):
         return title
-    return choose_title(_read(record, url), shared.get(urls.host_and_port(url), frozenset()) if shared else ())
+    return choose_title(_read(record, url), keys or ())
 
 
 def freeze_titles(run: Run, cache: DocumentCache, titles: TitleCounts) -> bool:
