@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborNode
 
 from searchcrawl.html import tags
 from searchcrawl.html.page_text import BLOCK_MARK
-from searchcrawl.html.regions import HEADING, HEADING_MARK, KIND_OF_HEADING, KIND_OF_NAMED, NAME_END
+from searchcrawl.html.regions import HEADING_MARK, HEADING_SIGN, KIND_OF_HEADING, KIND_OF_NAMED, NAME_END
 
 #: So many headings of a page are kept, so many characters of all of them, and so many of each.
 MOST_HEADINGS: Final = 200
@@ -29,7 +29,9 @@ _UNCLEAN: Final = frozenset(_SIGNS)
 _NAMING: Final = frozenset((KIND_OF_HEADING["h1"], KIND_OF_NAMED[KIND_OF_HEADING["h1"]]))
 _PLAIN: Final = frozenset(KIND_OF_NAMED)
 _NAMED: Final = frozenset(KIND_OF_NAMED.values())
-_MARKS: Final = {tag: f"{BLOCK_MARK}{HEADING}{KIND_OF_HEADING[each]}".encode() for tag, each in tags.HEADINGS.items()}
+_MARKS: Final = {
+    tag: f"{BLOCK_MARK}{HEADING_SIGN}{KIND_OF_HEADING[each]}".encode() for tag, each in tags.HEADINGS.items()
+}
 _BLOCK_MARK: Final = BLOCK_MARK.encode()
 # The methods for bytes alone, as in ``page``.
 _insert_before: Final = LexborNode.insert_before[bytes]  # type: ignore[index]
@@ -48,7 +50,7 @@ def mark_heading(node: LexborNode, tag: int, names: list[str]) -> None:
     name = node.id
     if name and "." in name and _is_dotted_name(name):
         kind = KIND_OF_NAMED[KIND_OF_HEADING[tags.HEADINGS[tag]]]
-        _insert_before(node, f"{BLOCK_MARK}{HEADING}{kind}{len(names)}{NAME_END}".encode())
+        _insert_before(node, f"{BLOCK_MARK}{HEADING_SIGN}{kind}{len(names)}{NAME_END}".encode())
         names.append(name)
     else:
         _insert_before(node, _MARKS[tag])
@@ -65,9 +67,9 @@ def _is_dotted_name(text: str) -> bool:
 
 def remove_marks(text: str) -> str:
     """The text without the marks of headings, and without the lines that have nothing else."""
-    if HEADING not in text:
+    if HEADING_SIGN not in text:
         return text
-    before, *parts = text.split(HEADING)
+    before, *parts = text.split(HEADING_SIGN)
     if not _PLAIN.issuperset([part[:1] for part in parts]):
         found = [_split_mark(part) for part in parts]
         if None in found:
@@ -82,9 +84,9 @@ def take_headings(text: str, names: Sequence[str]) -> tuple[str, Headings]:
 
     Those come first that name the page (``h1``, ``h2``), then names with their terms. A page that writes marks itself has none.
     """
-    if HEADING not in text:
+    if HEADING_SIGN not in text:
         return text, Headings()
-    before, *parts = text.split(HEADING)
+    before, *parts = text.split(HEADING_SIGN)
     rests: list[str] = []
     naming: list[str] = []
     named: list[str] = []
