@@ -64,6 +64,7 @@ class Page(NamedTuple):
     title: str
     text: str
     language: str
+    headings: tuple[str, ...]
     links: tuple[Link, ...]
 
 
@@ -103,7 +104,7 @@ def read_pages(site: Path) -> Iterator[tuple[Page, list[Named]]]:
                 text_rules=TextRules(main=True),
             )
             language = judge_languages(page.text, (page.language,), page.parts).main
-            read = Page(url, manual, page.title, page.text, language, page.links)
+            read = Page(url, manual, page.title, page.text, language, page.headings, page.links)
             tree = LexborHTMLParser(body)
             yield read, [*_read_title(read), *_read_index(read, tree), *_read_links(read, tree)]
 
@@ -197,7 +198,7 @@ def build_documents(pages: Sequence[Page], anchors: Mapping[str, Sequence[str]])
                 fields_digest=bytes(32), mimetype="text/html", content_length=1, last_modified=None, first_seen_ms=0,
                 last_fetched_ms=0,
             ),
-            {"title": page.title, "content": page.text, "language": page.language},
+            {"title": page.title, "content": page.text, "language": page.language, "headings": page.headings},
             source="manuals",
             duplicates=(),
             anchors=anchors.get(page.url, ()),

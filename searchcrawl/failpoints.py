@@ -70,6 +70,8 @@ NAMES = (
     "blocks.marked",
     "languages.frozen",
     "languages.marked",
+    "titles.frozen",
+    "titles.marked",
     "anchors.frozen",
     "shared.resolved",
     "shared.listed",

@@ -40,7 +40,8 @@ class IndexField:
     split into words besides. ``has_whole_values``: filters, facets and orders may name it. ``is_unique``:
     nearly every document has another value. ``is_fixed``: one of the eight attributes that every document has;
     ``other_spellings`` are what else a source may call it. ``is_returned``: part of the answer to a query.
-    ``is_asked_for``: queries and filters may be about it; another one is only kept.
+    ``is_asked_for``: queries and filters may be about it; another one is only kept. ``has_length``: a hit counts for less in
+    a value with more words.
     """
 
     name: str
@@ -56,6 +57,7 @@ class IndexField:
     is_fixed: bool = False
     is_returned: bool = True
     is_asked_for: bool = True
+    has_length: bool = True
     other_spellings: tuple[str, ...] = ()
 
 
@@ -143,6 +145,17 @@ FIELDS: Final = (
         is_prefix=True,
         has_whole_values=False,
     ),
+    IndexField(
+        "headings",
+        Kind.TEXT,
+        "the headings of the text and the terms that it defines, at most 200",
+        is_multi_valued=True,
+        weight=1.5,
+        is_prefix=True,
+        has_whole_values=False,
+        is_returned=False,
+        has_length=False,
+    ),
 )
 
 #: The fields of a source's attributes, by the type of the attribute.
@@ -177,7 +190,7 @@ LANGUAGE_FIELDS: Final = tuple(
         has_whole_values=False,
         is_returned=False,
     )
-    for name, weight in (("title", 1.0), ("content", 0.4))
+    for name, weight in (("title", 2.0), ("content", 0.4))
 )
 
 NAMES: Final = tuple(field.name for field in FIELDS if field.kind is Kind.NAME and field.is_asked_for)
@@ -188,6 +201,8 @@ FIRST_MOMENT: Final = datetime(1678, 1, 1, tzinfo=UTC)
 LAST_MOMENT: Final = datetime(2262, 1, 1, tzinfo=UTC)
 #: Each text field, and how much a hit there counts.
 TEXTS: Final = {field.name: field.weight or 1.0 for field in FIELDS if field.kind is Kind.TEXT}
+#: Those of them in which the number of words says nothing.
+WITHOUT_LENGTH: Final = frozenset(field.name for field in FIELDS if not field.has_length)
 #: Field → the field with its whole values, for filters, facets and orders.
 WHOLE_VALUES: Final = {
     field.name: f"{field.name}_exact" if field.kind is Kind.TEXT else field.name

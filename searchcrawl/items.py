@@ -127,6 +127,8 @@ class Page:
     ``other_languages`` are those that its text has besides. ``guessed`` is the language of a page that declares none, or a wrong
     one, and what it was taken from. ``parts`` are those that declare a language of their own, until the languages are told: the
     tag of each, and some of its text.
+    ``headings`` are those of the text that is indexed, and the terms that it defines; the first ``naming`` of them may name
+    the page.
     ``text`` is what is indexed of the text. ``whole`` is all of it where that is more, and ``whole_digest`` its sha256 (hex).
     """
 
@@ -135,6 +137,8 @@ class Page:
     text: str = ""
     whole: str = ""
     whole_digest: str = ""
+    headings: tuple[str, ...] = ()
+    naming: int = 0
     description: str = ""
     author: str = ""
     subject: str = ""
@@ -175,7 +179,7 @@ class Page:
 
 
 class CachedAnswer(NamedTuple):
-    """An answer that comes from the cache: its body and headers, the text that was read from it, and ``Page.whole_digest``.
+    """An answer that comes from the cache: its body and headers, the text that was read from it, and more of its ``Page``.
 
     ``record`` is its record as it is in a segment, ``record_id`` the identity of that.
     """
@@ -186,6 +190,8 @@ class CachedAnswer(NamedTuple):
     record: bytes
     record_id: str
     whole_digest: str = ""
+    headings: tuple[str, ...] = ()
+    naming: int = 0
 
 
 class Answer(NamedTuple):

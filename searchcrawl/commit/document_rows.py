@@ -198,6 +198,7 @@ def build_record(document: Document) -> StoredPage:
             **({"language_guess": str(page.language_guess)} if page.language_guess is not None else {}),
             **({"modified": page.modified} if page.modified else {}),
             **({"whole_digest": page.whole_digest} if page.whole_digest else {}),
+            **({"headings": page.headings, "naming": page.naming} if page.headings else {}),
             **({"attributes": attributes} if attributes else {}),
         },
     )

@@ -112,7 +112,9 @@ class ConvertPipeline:
         if cached is None or converter.convert_again is None:
             return None
         page = converter.convert_again(document.body, self._build_context(document), cached.text)
-        return None if page is None else copy_with(page, whole_digest=cached.whole_digest)
+        if page is None:
+            return None
+        return copy_with(page, whole_digest=cached.whole_digest, headings=cached.headings, naming=cached.naming)
 
     async def close_spider(self) -> None:
         await asyncio.to_thread(self._pool.close)

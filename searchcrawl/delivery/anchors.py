@@ -11,12 +11,13 @@ until all are frozen the next completed run begins anew.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from searchcrawl.delivery.link_counts import LinkCounts
 from searchcrawl.delivery.sending_again import send_again
+from searchcrawl.delivery.telling_titles import TitleCounts
 from searchcrawl.exceptions import StoreError
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.anchors import WordCounts, select_texts
@@ -29,28 +30,31 @@ from searchcrawl.wording import counted
 logger = logging.getLogger(__name__)
 
 #: To be raised where the same links give other texts (``rules.anchors``): they are collected anew.
-_VERSION: Final = 1
+_VERSION: Final = 2
 #: Documents that a transaction freezes the texts of.
 _PART: Final = 500
 #: Behind all row ids.
 _END: Final = (1 << 63, "")
 
 
-def freeze_anchors(run: Run) -> bool:
+def freeze_anchors(run: Run, freeze_titles: Callable[[TitleCounts], bool] = lambda _: False) -> bool:
     """Collects the texts of links anew where they may have changed; returns whether documents are to be sent again.
 
-    Raises StoreError, LeaseLost.
+    The titles of all documents are read with them: ``freeze_titles`` returns whether documents are to be sent again for
+    theirs. Raises StoreError, LeaseLost, and what it raises.
     """
     preserve = run.project.cache.preserve
     state = f"{run.read(partial(anchor_table.describe, source_id=run.source_id))} {preserve} {_VERSION}"
     if run.read(partial(anchor_table.find_frozen, source_id=run.source_id)) == state:
         return False
     # Else it would depend on the order of the visits which documents still have a record to be sent again.
-    changed = _freeze_found(run) if preserve else _freeze(run, ())
+    titles = TitleCounts()
+    changed = _freeze_found(run, titles) if preserve else _freeze(run, ())
+    titled = preserve and freeze_titles(titles)
     if changed:
         logger.info("the texts of links to %s are other ones", counted(changed, "document", "documents"))
     run.write(partial(anchor_table.note_frozen, source_id=run.source_id, state=state))
-    return changed > 0
+    return changed > 0 or titled
 
 
 def take_back_texts(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> None:
@@ -76,18 +80,18 @@ def take_back_texts(transaction: Transaction, source_id: int, url_ids: Sequence[
     send_again(transaction, list(left))
 
 
-def _freeze_found(run: Run) -> int:
+def _freeze_found(run: Run, titles: TitleCounts) -> int:
     # It may have some GB, as the cache, but unlike a folder for temporary files.
     folder = run.project.cache_dir
     try:
         with LinkCounts(folder) as links:
-            pages_of_host = _count_links(run, links)
+            pages_of_host = _count_links(run, links, titles)
             return _freeze(run, select_anchors(links, pages_of_host))
     except OSError as error:
         raise StoreError(f"the texts of links cannot be sorted in {folder}: {error}") from error
 
 
-def _count_links(run: Run, links: LinkCounts) -> dict[int, int]:
+def _count_links(run: Run, links: LinkCounts, titles: TitleCounts) -> dict[int, int]:
     """Reads the links of all documents; returns how many of them each host has."""
     successors = run.read(partial(anchor_table.load_successors, source_id=run.source_id))
     pages_of_host: dict[int, int] = {}
@@ -98,6 +102,7 @@ def _count_links(run: Run, links: LinkCounts) -> dict[int, int]:
             pages_of_host[page.host_id] = pages_of_host.get(page.host_id, 0) + 1
             title, said = outlink_table.decode_texts(page.texts)
             links.add_document(page.url_id, title)
+            titles.add(page.url_id, title)
             # What redirects lead to the same document counts once.
             found = {(successors.follow(target), text) for target, texts in said.items() for text in texts}
             for target, text in found:

@@ -19,6 +19,7 @@ from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.end_look import look_at_end
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.delivery.site_blocks import cut_content, freeze_blocks, load_blocks
+from searchcrawl.delivery.telling_titles import freeze_titles
 from searchcrawl.delivery.usual_languages import freeze_languages
 from searchcrawl.exceptions import DeliveryError, SearchcrawlError
 from searchcrawl.index.receiver import Receiver
@@ -160,7 +161,7 @@ class DeliveryThread:
             self._settle_near_copies()
             settle_shared_copies(self._run, gives_way=self._saw_all)
             if self._completed:
-                freeze_anchors(self._run)
+                self._freeze_anchors()
             # A new segment begins, so that the last one can be deleted as well (E2).
             self._seal(rotate=not self._run.project.cache.preserve)
         except SearchcrawlError as error:
@@ -208,7 +209,7 @@ class DeliveryThread:
                 self._settle_near_copies()
                 self._send_copies()
             # The links of orphans do not count any more.
-            if self._completed and run.source.lifecycle.orphans == "delete" and freeze_anchors(run):
+            if self._completed and run.source.lifecycle.orphans == "delete" and self._freeze_anchors():
                 self._send_copies()
             self._hand_over()
             # Those that others have listed anew since.
@@ -231,6 +232,9 @@ class DeliveryThread:
         """Decides about near copies once all documents were seen: where some were not, each stays as it is."""
         if self._saw_all:
             settle_near_copies(self._run, partial(cut_content, blocks=load_blocks(self._run)))
+
+    def _freeze_anchors(self) -> bool:
+        return freeze_anchors(self._run, partial(freeze_titles, self._run, self._cache))
 
     def _settle_orphans(self) -> bool:
         """Marks orphans after a completed run; whether documents are to be sent in the place of some."""

@@ -18,6 +18,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.delivery.foreign_urls import ForeignUrls
 from searchcrawl.delivery.site_blocks import SiteBlocks, cut_content, load_blocks
+from searchcrawl.delivery.telling_titles import SharedTitles, load_titles, tell_title
 from searchcrawl.delivery.usual_languages import UsualLanguages, choose_languages, load_languages
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.index_fields import FORMS, find_analysed, find_language_field
@@ -54,6 +55,7 @@ class OfHosts(NamedTuple):
 
     blocks: SiteBlocks
     languages: UsualLanguages
+    titles: SharedTitles
 
 
 class _OfOthers(NamedTuple):
@@ -80,7 +82,7 @@ def read_indexed(run: Run, cache: DocumentCache, *, feed_id: int | None = None) 
 
     With a feed only those that its deltas do not have like this. Raises CacheError, StoreError.
     """
-    after, of_hosts, foreign = 0, OfHosts(load_blocks(run), load_languages(run)), ForeignUrls(run)
+    after, of_hosts, foreign = 0, OfHosts(load_blocks(run), load_languages(run), load_titles(run)), ForeignUrls(run)
     while True:
         find = partial(_next_indexed, source_id=run.source_id, after=after, feed_id=feed_id)
         found, others = run.read(find)
@@ -130,6 +132,7 @@ def build_indexed_document(
         "crawled_at": clock.from_ms(row.last_fetched_ms),
         "duplicates": [shown for shown in _show_copies(duplicates, display) if shown != url],
         "anchor": list(anchors),
+        "headings": list(record.get("headings", ())),
         **_copy_for_languages(record, languages),
         # Added last, because an attribute may fill a field that every document has.
         **record.get("attributes", {}),
@@ -141,7 +144,7 @@ def build_indexed_document(
 
 
 def _read_all(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPart, None, None]:
-    after, of_hosts, foreign = 0, OfHosts(load_blocks(run), load_languages(run)), ForeignUrls(run)
+    after, of_hosts, foreign = 0, OfHosts(load_blocks(run), load_languages(run), load_titles(run)), ForeignUrls(run)
     while True:
         rows, others = run.read(partial(_next_rows, number=number, after=after))
         others = others._replace(duplicates=foreign.show_all(others.duplicates))
@@ -173,6 +176,7 @@ def _build_parts(
             continue
         # The whole text tells the languages.
         record |= choose_languages(record, row.url, of_hosts.languages)
+        record["title"] = tell_title(record, row.url, row.mimetype, of_hosts.titles)
         record["content"] = cut_content(record.get("content"), row.url, row.mimetype, of_hosts.blocks)
         document = build_indexed_document(
             row,

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
@@ -28,13 +28,14 @@ from searchcrawl.store.documents.frozen_table import Frozen, FrozenTable
 from searchcrawl.store.documents.sample_table import SampledDocument
 
 T = TypeVar("T", bytes, str)
+T_contra = TypeVar("T_contra", bytes, str, contravariant=True)
 
 #: Of fewer documents of a host nothing can be said.
 FEWEST_DOCUMENTS: Final = 10
 #: So many documents of a host tell what they have in common.
 _MOST_DOCUMENTS: Final = 200
 
-#: The fields of a document as the cache has them.
+#: The fields of a document as the cache has them, and its ``access_url``.
 Record = Mapping[str, Any]
 
 
@@ -57,23 +58,58 @@ class Common(Generic[T]):
     on_marked: Callable[[Run, Collection[str]], None] | None = None
 
 
+class LookedAt(Protocol[T_contra]):
+    """The documents that are looked at for something that they have in common."""
+
+    def sample(self) -> Mapping[str, Sequence[SampledDocument]]:
+        """Those that tell it, by host, in an order that does not depend on the order of the visits."""
+        ...
+
+    def find_sent(self, values: Collection[T_contra]) -> Iterator[Sequence[SampledDocument]]:
+        """Those that were sent and may differ where it was, or is, one of these values; some at a time."""
+        ...
+
+
+class _Sampled(Generic[T]):
+    """A sample of each host tells what its documents have in common, and all may differ."""
+
+    def __init__(self, run: Run, common: Common[T]) -> None:
+        self._run = run
+        self._types = common.types
+
+    def sample(self) -> Mapping[str, Sequence[SampledDocument]]:
+        """Of a host with few documents nothing can be said."""
+        return _sample(self._run, self._types)
+
+    def find_sent(self, values: Collection[T]) -> Iterator[Sequence[SampledDocument]]:  # all of them
+        """All of them."""
+        after = 0
+        find = partial(sample_table.find_sent, source_id=self._run.source_id, types=self._types)
+        while rows := self._run.read(partial(find, after=after)):
+            after = rows[-1].url_id
+            yield rows
+
+
 def load(run: Run, common: Common[T]) -> dict[str, T]:
     """What is frozen of each host."""
     frozen = run.read(partial(common.table.load, source_id=run.source_id))
     return {host: row.value for host, row in frozen.items() if row.value}
 
 
-def freeze(run: Run, cache: DocumentCache, common: Common[T], *, wanted: bool) -> None:
+def freeze(
+    run: Run, cache: DocumentCache, common: Common[T], *, wanted: bool, looked_at: LookedAt[T] | None = None
+) -> bool:
     """Looks at the documents of each host anew, and has those sent again that differ; raises StoreError, CacheError.
 
     Where it is not ``wanted`` any more, all documents go without it. Without ``cache.preserve`` what is known stays, and
-    nothing becomes known: which records are left at the end of a run is chance.
+    nothing becomes known: which records are left at the end of a run is chance. Returns whether documents differ.
     """
-    _send_differing(run, cache, common)
+    looked_at = looked_at or _Sampled(run, common)
+    differed = _send_differing(run, cache, common, looked_at)
     if not run.project.cache.preserve:
-        return
+        return differed
     frozen = run.read(partial(common.table.load, source_id=run.source_id))
-    sampled = _sample(run, common.types) if wanted else {}
+    sampled = looked_at.sample() if wanted else {}
     for host, documents in sampled.items():
         digest = _digest(documents)
         if host not in frozen or frozen[host].sample != digest:
@@ -84,7 +120,7 @@ def freeze(run: Run, cache: DocumentCache, common: Common[T], *, wanted: bool) -
             _write(run, common, Frozen(host, row.version + 1, b"", common.nothing, row.value))
         else:
             run.write(partial(common.table.forget, source_id=run.source_id, host=host))
-    _send_differing(run, cache, common)
+    return _send_differing(run, cache, common, looked_at) or differed
 
 
 def _sample(run: Run, types: Collection[str] | None) -> dict[str, list[SampledDocument]]:
@@ -164,32 +200,32 @@ def _read_record(cache: DocumentCache, row: SampledDocument) -> Record | None:
         segment=row.segment, offset=row.record_offset, response_bytes=row.response_bytes, fields_bytes=row.fields_bytes
     )
     try:
-        return cache.read_fields(place, url=row.url)
+        return {**cache.read_fields(place, url=row.url), "access_url": row.url}
     except DamagedRecord:
         return None
 
 
-def _send_differing(run: Run, cache: DocumentCache, common: Common[T]) -> None:
-    """Has the documents sent again that were, or may have been, sent with another value than is frozen."""
+def _send_differing(run: Run, cache: DocumentCache, common: Common[T], looked_at: LookedAt[T]) -> bool:
+    """Has the documents sent again that were, or may have been, sent with another value than is frozen; whether there are any."""
     frozen = run.read(partial(common.table.load, source_id=run.source_id))
     changed = {host: (row.previous, row.value) for host, row in frozen.items() if row.previous is not None}
     if not changed:
-        return
-    after = 0
-    find = partial(sample_table.find_sent, source_id=run.source_id, types=common.types)
-    while rows := run.read(partial(find, after=after)):
-        after = rows[-1].url_id
+        return False
+    found = False
+    for rows in looked_at.find_sent([value for versions in changed.values() for value in versions]):
         differing = [
             row.url_id
             for row in rows
             if (versions := changed.get(urls.host_and_port(row.url))) and _differs(cache, row, common, versions)
         ]
         if differing:
+            found = True
             run.write(partial(send_again, url_ids=differing))
             reach(f"{common.name}.marked")
     if common.on_marked is not None:
         common.on_marked(run, changed)
     run.write(partial(common.table.settle, source_id=run.source_id))
+    return found
 
 
 def _differs(cache: DocumentCache, row: SampledDocument, common: Common[T], versions: tuple[T, T]) -> bool:

@@ -81,9 +81,11 @@ def _is_named_by_file(page: Page) -> bool:
 def _leave_out_own(page: Page) -> Page:
     """The page without what copies may differ in: what is not indexed of them, how their language is told, dates of files.
 
-    And the name of the same file elsewhere.
+    And which of their text are headings, and the name of the same file elsewhere.
     """
     is_named = _is_named_by_file(page)
-    if not page.whole_digest and not is_named and page.guessed is None and not page.modified:
+    has_own = page.whole_digest or page.headings or page.guessed is not None or page.modified
+    if not has_own and not is_named:
         return page
-    return copy_with(page, whole_digest="", guessed=None, modified="", title="" if is_named else page.title)
+    title = "" if is_named else page.title
+    return copy_with(page, whole_digest="", headings=(), guessed=None, modified="", title=title)

@@ -84,6 +84,8 @@ def _digest_fields(page: Page) -> bytes:
     if page.whole_digest:
         # A page whose whole text is indexed has the digest that it had when all were.
         digest.update(b"whole " + page.whole_digest.encode())
+    if page.headings:
+        digest.update(b"headings " + orjson.dumps(page.headings))
     return digest.digest()
 
 

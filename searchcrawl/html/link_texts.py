@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from searchcrawl.html.headings import remove_marks
 from searchcrawl.html.page_text import BLOCK_MARK, collapse
 from searchcrawl.html.regions import LINK_BEGIN, LINK_END, MARK
 
@@ -62,7 +63,7 @@ def _clean(written: str) -> str:
     """The text of a link in one line; empty where it says nothing."""
     text = " ".join(written[:_MOST_WRITTEN].replace(BLOCK_MARK, " ").split())
     if not text.isprintable():
-        text = collapse(text)
+        text = collapse(remove_marks(text))
     if len(text) > _MOST_CHARACTERS:
         # Not a part of a word, if there is more than one.
         text = text[: _MOST_CHARACTERS + 1].rpartition(" ")[0] or text[:_MOST_CHARACTERS]

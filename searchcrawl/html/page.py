@@ -16,6 +16,7 @@ from searchcrawl.html import regions, tags
 from searchcrawl.html.attributes import read_attributes
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.head import cut_head, is_whole_head
+from searchcrawl.html.headings import add_names, mark_heading, remove_marks, take_headings
 from searchcrawl.html.languages import normalise_language, read_page_language, read_spoken
 from searchcrawl.html.link_texts import read_link_texts
 from searchcrawl.html.links import (
@@ -117,14 +118,20 @@ def parse_page(
     texts, link_texts = _read_texts(trees, found.silent, main=text_rules.main, links=marked)
     spoken = read_spoken([node for each in chosen for node in each.spoken], texts.indexed)
     links = add_texts(page_links, references, link_texts, url=url) if link_texts else page_links.links
+    indexed, headings = take_headings(texts.indexed, found.names)
     whole = texts.whole if texts.whole != texts.indexed else ""
+    if whole and not headings.naming and not text_rules.drop:
+        headings = add_names(headings, whole)
+    whole = remove_marks(whole)
     return copy_with(
         page,
         language=spoken.main or page.language,
         parts=spoken.parts,
-        text=texts.indexed,
+        text=indexed,
         whole=whole,
         whole_digest=hashlib.sha256(whole.encode()).hexdigest() if whole else "",
+        headings=headings.texts,
+        naming=headings.naming,
         links=links if later is None or any(link.url == later for link in links) else (*links, Link(later)),
         malformed=page_links.malformed,
     )
@@ -156,7 +163,7 @@ def parse_head(
 class _Elements:
     """What is found in a tree, each list in document order; ``noscripts`` are the contents of noscript elements.
 
-    ``silent`` are the elements whose content is not shown.
+    ``silent`` are the elements whose content is not shown, ``names`` those that headings and terms have.
     """
 
     references: list[Reference] = field(default_factory=list)
@@ -167,6 +174,7 @@ class _Elements:
     titles: int = 0
     noscripts: list[str] = field(default_factory=list)
     silent: list[LexborNode] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
 
     def add(self, node: LexborNode, tag: int) -> None:
         """Adds an element that is neither a block nor a plain link."""
@@ -222,7 +230,7 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
     references = found.references
     kind_of = (tags.KIND_WITH_REGIONS if with_regions else tags.KIND_OF_TAG).get
     # Local names, because members of an enum are slow to look up.
-    block, item, link, region = Kind.BLOCK, Kind.ITEM, Kind.LINK, Kind.REGION
+    block, item, link, region, heading = Kind.BLOCK, Kind.ITEM, Kind.LINK, Kind.REGION, Kind.HEADING
     root = parser.root
     for node in root.traverse() if root is not None else ():
         kind = kind_of(node.tag_id)
@@ -244,8 +252,12 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
             if marks is None:
                 _insert_before(node, _MARK)
                 _insert_after(node, _MARK)
+            elif marks is regions.TITLED:
+                mark_heading(node, tags.H2, found.names)
             else:
                 surround(node, marks)
+        elif kind is heading:
+            mark_heading(node, node.tag_id, found.names)
         else:
             found.add(node, node.tag_id)
 

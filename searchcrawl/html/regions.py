@@ -55,10 +55,21 @@ HIDDEN: Final = _marks("\x1b\x1c")
 #: Where a page switches its indexing off and on, across its elements.
 OFF, ON = _marks("\x18\x19")
 
+#: Before the kind of a heading, in the line of its text (``headings``). It is plain ASCII, because other texts take longer to
+#: encode, and one that no page writes.
+HEADING_SIGN: Final = "\x7f"
+#: Of one with a name, behind the kind: the number of the name.
+NAME_END: Final = ";"
+HEADING_MARK: Final = re.compile(f"{HEADING_SIGN}(?:[123]|[456][0-9]{{1,9}}{NAME_END})")
+KIND_OF_HEADING: Final[Mapping[str, str]] = {"h1": "1", "h2": "1", "h3": "2", "h4": "2", "dt": "3"}
+KIND_OF_NAMED: Final[Mapping[str, str]] = {"1": "4", "2": "5", "3": "6"}
 #: Where a piece of a page begins or ends (``pieces``): what is around it is marked in the next piece once more.
 SEAM: Final = MARK + "\x1a"
 #: All that marks may be.
-ANY: Final = re.compile(f"{MARK}[\x05-\x1e]|{BLOCK_MARK}")
+ANY: Final = re.compile(f"{MARK}[\x05-\x1e]|{HEADING_MARK.pattern}|{BLOCK_MARK}")
+
+#: What some generators write in the place of a heading (Doxygen): ``<div class="title">``.
+TITLED: Final = Marks(HEADING_SIGN, "")
 
 ALL: Final = (CUT, NAMED_CUT, MAIN, NAMED_MAIN, DROPPED, KEPT, ARTICLE, ASIDE, HIDDEN)
 _RAW: Final = {marks: (marks.before.encode(), marks.after.encode()) for marks in ALL}
@@ -156,7 +167,7 @@ def _decide(element: str, role: str | None, classes: str | None, name: str | Non
         return found
     names = f"{classes or ''} {name or ''}"[:_MOST_CHARACTERS]
     if _SPEAKING.search(names) is None:
-        return found
+        return TITLED if found is None and element == "div" and classes and "title" in classes.split() else found
     if found is None and _WHOLLY_MAIN.search(names):
         return NAMED_MAIN
     if _CUT.search(_OF_OTHERS.sub("", names)):

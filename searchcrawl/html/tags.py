@@ -16,6 +16,7 @@ _SILENT: Final = "iframe noembed noframes noscript script style template"
 #: What is in them is for browsers that don't know them, or are suggestions.
 _UNSHOWN: Final = "audio canvas datalist video"
 _EMBEDDING: Final = "embed object"
+_HEADINGS: Final = " ".join(regions.KIND_OF_HEADING)
 #: The nearest of these around an element says whether it is one of a drawing (or a formula), or one of HTML.
 _OF_DRAWINGS: Final = "math svg"
 _OF_HTML: Final = "annotation-xml body desc foreignobject head html mi mn mo ms mtext"
@@ -28,6 +29,8 @@ class Kind(Enum):
 
     BLOCK = auto()
     ITEM = auto()
+    #: a block or an item that says what the text after it is about
+    HEADING = auto()
     LINK = auto()
     OTHER = auto()
     #: a block or an item that may be a region of the page
@@ -49,6 +52,7 @@ KIND_OF_TAG: Final = {
         (Kind.LINK, _LINKS),
         (Kind.BLOCK, BLOCKS),
         (Kind.ITEM, ITEMS),
+        (Kind.HEADING, _HEADINGS),
         (Kind.OTHER, f"{_FIELDS} {_SILENT} {_UNSHOWN} {_EMBEDDING}"),
     )
     for tag in tags.split()
@@ -60,6 +64,8 @@ EMBEDDING: Final = frozenset(TAG_ID[tag] for tag in _EMBEDDING.split())
 META, LINK, BASE, TITLE, IFRAME, NOSCRIPT, HEAD = (
     TAG_ID[tag] for tag in ("meta", "link", "base", "title", "iframe", "noscript", "head")
 )
+HEADINGS: Final = {TAG_ID[tag]: tag for tag in regions.KIND_OF_HEADING}
+H2, DT = TAG_ID["h2"], TAG_ID["dt"]
 _DRAWINGS: Final = frozenset(TAG_ID[tag] for tag in _OF_DRAWINGS.split())
 _DECIDING: Final = _DRAWINGS | {TAG_ID[tag] for tag in _OF_HTML.split()}
 

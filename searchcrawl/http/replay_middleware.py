@@ -189,7 +189,8 @@ class ReplayMiddleware:
         if self._claims is None or self._alone or not isinstance(text, str):
             return None
         whole_digest = page.fields.get("whole_digest", "")
-        return CachedAnswer(page.body, page.headers, text, page.record, page.record_id, whole_digest)
+        headings, naming = tuple(page.fields.get("headings", ())), page.fields.get("naming", 0)
+        return CachedAnswer(page.body, page.headers, text, page.record, page.record_id, whole_digest, headings, naming)
 
 
 def _check(page: StoredPage | DamagedRecord, hops: tuple[Hop, ...]) -> StoredPage:

@@ -29,6 +29,7 @@ from searchcrawl.sources.loading import build_boundary, build_index_filter, buil
 from searchcrawl.sources.project import Project
 from searchcrawl.store.documents import anchor_table, duplicate_key_table, frozen_table
 from searchcrawl.store.documents.duplicate_key_table import CanonicalTarget
+from searchcrawl.store.documents.frozen_table import TITLES
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.hosts.host_table import HostBlock
@@ -103,8 +104,9 @@ class Context:
     whose pages came from it, ``unfollowed`` the links to it that may not be followed, of which no other is known if
     ``unfollowed_cut`` is false; all three where it was never seen by itself, or nothing names it any more. ``canonical_chain`` are the rows that it, and
     they in turn, name as canonical. ``anchors`` are the texts of links that are indexed with it,
-    ``usual_language`` is that of most pages of its host. ``gains`` are what rendering
-    brought for pages like it, each with what their plain answers said. ``patterns`` are those of it that are ended, or visited last.
+    ``usual_language`` is that of most pages of its host, ``shared_titles`` what pages of its host share (packed). ``gains`` are what
+    rendering brought for pages like it, each with what their plain answers said. ``patterns`` are those of it that are ended, or
+    visited last.
     """
 
     inputs: SourceInputs
@@ -125,6 +127,7 @@ class Context:
     canonical_chain: Sequence[CanonicalTarget] = ()
     anchors: Sequence[str] = ()
     usual_language: str = ""
+    shared_titles: bytes = b""
     gains: Sequence[tuple[str, Gains]] = ()
     patterns: Sequence[StoredPattern] = ()
 
@@ -300,6 +303,7 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         else pattern_table.find(transaction, source_id, [text for _, text in find_patterns(url)]),
         anchors=[] if facts is None else anchor_table.load_of(transaction, facts.listed.url_id),
         usual_language=_find_usual_language(transaction, source_id, url),
+        shared_titles=_find_shared_titles(transaction, source_id, url),
         **_find_leads(transaction, source, source_id, url)
         if source_id is not None and (facts is None or facts.is_orphan)
         else {},
@@ -311,6 +315,10 @@ def _find_usual_language(transaction: Transaction, source_id: int | None, url: s
         return ""
     frozen = frozen_table.LANGUAGES.load(transaction, source_id).get(urls.host_and_port(url))
     return "" if frozen is None else frozen.value
+
+
+def _find_shared_titles(transaction: Transaction, source_id: int | None, url: str) -> bytes:
+    return b"" if source_id is None else TITLES.find(transaction, source_id, urls.host_and_port(url)) or b""
 
 
 def _follow_canonicals(

@@ -13,6 +13,7 @@ from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
+from searchcrawl.delivery.telling_titles import tell_title
 from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import CANONICAL_ETAG, Document, Outcome
@@ -24,6 +25,7 @@ from searchcrawl.queries.explain_presence import NAMED_BY_NOTHING
 from searchcrawl.rules.copy_order import build_order, describe_preference
 from searchcrawl.rules.failures import Failures
 from searchcrawl.rules.redirects import read_target
+from searchcrawl.rules.titles import unpack_keys
 from searchcrawl.store.states import Leaving
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.wording import counted
@@ -264,12 +266,12 @@ def _describe_content(context: Context, facts: UrlFacts) -> Step:
     if facts.place is None:
         return Step("content", "noted", "; ".join([*parts, "no copy in the cache"]))
     try:
-        return Step("content", "kept", "; ".join([*parts, _describe_fields(context, facts.place)]))
+        return Step("content", "kept", "; ".join([*parts, _describe_fields(context, facts.place, facts.mimetype)]))
     except CacheError as error:
         return Step("content", "damaged", "; ".join([*parts, f"its copy cannot be read: {error}"]))
 
 
-def _describe_fields(context: Context, place: tuple[int, int, int, int]) -> str:
+def _describe_fields(context: Context, place: tuple[int, int, int, int], mimetype: str | None) -> str:
     """The fields of the record in the cache, the text by its length; raises CacheError."""
     segment, offset, response_bytes, fields_bytes = place
     at = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
@@ -279,7 +281,11 @@ def _describe_fields(context: Context, place: tuple[int, int, int, int]) -> str:
         fields, context.url, forced=context.source.content.language, usual=context.usual_language
     )
     title = f'title "{fields["title"]}"' if fields.get("title") else ""
-    said = (f"{len(str(fields.get('content') or ''))} characters of text", title, languages)
+    shared = {urls.host_and_port(context.url): unpack_keys(context.shared_titles)}
+    told, shown = tell_title(fields, context.url, mimetype or "", shared), ""
+    if told != fields.get("title"):
+        shown = f'shown as "{told}", because {"other pages share its title" if title else "it has no title"}'
+    said = (f"{len(str(fields.get('content') or ''))} characters of text", title, shown, languages)
     return ", ".join(filter(None, said))
 
 

@@ -14,6 +14,7 @@ from searchcrawl.convert.convert_pipeline import build_text_rules
 from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.html_converter import convert_html
 from searchcrawl.delivery.documents import build_indexed_document
+from searchcrawl.delivery.telling_titles import load_titles, tell_title
 from searchcrawl.delivery.usual_languages import choose_languages, load_languages
 from searchcrawl.index_fields import LANGUAGE_PREFIXES
 from searchcrawl.items import Document, Headers, Outcome, Page
@@ -94,6 +95,7 @@ def _build_fields(document: Document, run: Run) -> dict[str, Any]:
     )
     record = dict(build_record(document).fields)
     record |= choose_languages(record, document.claim.url, load_languages(run))
+    record["title"] = tell_title(record, document.claim.url, document.mimetype, load_titles(run))
     found = build_indexed_document(row, record, source=run.source.name, duplicates=(), display=run.display).fields
     return {
         name: clock.iso(clock.to_ms(value)) if isinstance(value, datetime) else value

@@ -39,6 +39,19 @@ host_languages: Final = Table(
     PrimaryKeyConstraint("source_id", "host"),
 )
 
+# The titles that pages of a host share, or could have (rules.titles). The other columns are as above.
+host_titles: Final = Table(
+    "host_titles",
+    metadata,
+    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    Column("host", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("sample", LargeBinary, nullable=False),
+    Column("titles", LargeBinary, nullable=False),
+    Column("previous", LargeBinary),
+    PrimaryKeyConstraint("source_id", "host"),
+)
+
 # The texts of links to a document, as they are indexed: one a line. Documents without any have no row.
 anchors: Final = Table(
     "anchors",

@@ -240,9 +240,9 @@ class QueryBuilder:
 def _find_word_paths(field: str | None) -> list[tuple[str, float]]:
     """Where the words of a field are, or those of all default ones (None), and how much a hit there counts."""
     if field is None:
-        return list(TEXTS.items())
+        return [(schema.find_text_path(name), weight) for name, weight in TEXTS.items()]
     if attribute_type(field) is None:
-        return [(WORDS.get(field, field), 1.0)]
+        return [(WORDS.get(field) or schema.find_text_path(field), 1.0)]
     return [(schema.attribute_path(field, words=True), 1.0)]
 
 

@@ -7,7 +7,8 @@ A document's fields are kept whole, as JSON, in ``stored``. All other fields are
   facets and sorting;
 - title and content once more in the fields of the document's languages: stems, or pairs of characters (``index.forms``);
 - some names once more split into words (``url_words`` …), for ``url:docs`` or ``host:example.com``;
-- ``attribute_words``, a JSON object of the texts among the attributes, split into words;
+- ``attribute_words``, a JSON object of the texts among the attributes, split into words, and of other texts whose length
+  does not count: the library keeps none for JSON objects;
 - ``attributes``, a JSON object of the attributes of the source (``NAME_s``, ``NAME_l`` …). A text in it
   begins with a mark, so that the library takes none for a date; numbers are texts that sort as they do;
 - ``ranges``, the same numbers and dates for ranges.
@@ -43,6 +44,7 @@ from searchcrawl.index_fields import (
     STEMMED,
     TEXTS,
     WHOLE_VALUES,
+    WITHOUT_LENGTH,
     WORDS,
     attribute_type,
     find_analysed,
@@ -53,9 +55,11 @@ from searchcrawl.index_fields import (
 TEXT_MARK: Final = "="
 
 _NAMES: Final = tuple(name for name in NAMES if name != "id")
+_PLAIN_TEXTS: Final = tuple(name for name in TEXTS if name not in WITHOUT_LENGTH)
 _EXACT: Final = {name: WHOLE_VALUES[name] for name in TEXTS if name in WHOLE_VALUES}
 _ANALYZER: Final = "words"
 _PAIRS: Final = "pairs"
+_WORDS_OF_TEXTS: Final = "attribute_words"
 #: As much as Solr's copyField takes.
 _MAX_EXACT_CHARS: Final = 8000
 _SIGN: Final = 1 << 63
@@ -73,7 +77,7 @@ def build_schema() -> tantivy.Schema:
     builder.add_bytes_field("stored", stored=True)
     builder.add_boolean_field("tombstone", indexed=True)
     # The shortest come first: in this order the words of names were declared in existing indexes.
-    for name in (*TEXTS, *sorted(WORDS.values(), key=len)):
+    for name in (*_PLAIN_TEXTS, *sorted(WORDS.values(), key=len)):
         builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="position")
     for language in LANGUAGES:
         tokenizer = _PAIRS if language in PAIRED else f"{_ANALYZER}_{language}"
@@ -87,7 +91,7 @@ def build_schema() -> tantivy.Schema:
         builder.add_integer_field(name, indexed=True, fast=True)
     for name in DATES:
         builder.add_date_field(name, indexed=True, fast=True)
-    builder.add_json_field("attribute_words", tokenizer_name=_ANALYZER, index_option="position")
+    builder.add_json_field(_WORDS_OF_TEXTS, tokenizer_name=_ANALYZER, index_option="position")
     builder.add_json_field("attributes", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_json_field(RANGES, fast=True, tokenizer_name="raw", index_option="basic")
     return builder.build()
@@ -142,20 +146,23 @@ def build_document(document_id: str, fields: Mapping[str, Any], *, source: str, 
     for name, value in stored.items():
         values = value if isinstance(value, list) else [value]
         kind = attribute_type(name)
+        if name in WITHOUT_LENGTH:
+            words[name] = _prepare_words(values)
+            continue
         if kind is None:
             _add(made, name, values)
             continue
         attributes[name] = list(_attribute_values(kind, values))
         if kind in {"string", "text"}:
-            # With a blank before it the library takes no text for a date.
-            words[name] = [f" {prepare_text(str(each)[:_MAX_EXACT_CHARS])}" for each in values]
+            words[name] = _prepare_words(values)
         elif integers := list(read_integers(kind, values, (parse_moment(str(each)) for each in values))):
             ranges[find_key(name)] = integers
     if ranges:
         made.add_json(RANGES, ranges)
     if attributes:
         made.add_json("attributes", attributes)
-        made.add_json("attribute_words", words)
+    if words:
+        made.add_json(_WORDS_OF_TEXTS, words)
     for language in find_analysed(map(str, fields.get("languages", ()))):
         for name in FORMS:
             if name in stored:
@@ -177,7 +184,12 @@ def build_tombstone(document_id: str, *, source: str, crawl_version: int) -> tan
 def attribute_path(field: str, *, words: bool = False) -> str:
     """Where the whole values of an attribute's field are, or their words, as the library names it."""
     escaped = field.replace("\\", "\\\\").replace(".", "\\.")
-    return f"{'attribute_words' if words else 'attributes'}.{escaped}"
+    return f"{_WORDS_OF_TEXTS if words else 'attributes'}.{escaped}"
+
+
+def find_text_path(name: str) -> str:
+    """Where the words of a text field are, as the library names it."""
+    return f"{_WORDS_OF_TEXTS}.{name}" if name in WITHOUT_LENGTH else name
 
 
 def mark_text(text: str) -> str:
@@ -209,6 +221,11 @@ def parse_moment(text: str) -> datetime | None:
         return None
     found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
     return found if FIRST_MOMENT < found < LAST_MOMENT else None
+
+
+def _prepare_words(values: Iterable[Any]) -> list[str]:
+    # With a blank before it the library takes no text for a date.
+    return [f" {prepare_text(str(each)[:_MAX_EXACT_CHARS])}" for each in values]
 
 
 def _attribute_values(kind: str, values: Iterable[Any]) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""What the documents of a host have in common, frozen with a version: menus (C8), the usual language (C9)."""
+"""What the documents of a host have in common, frozen with a version: menus and titles (C8), the usual language (C9)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from sqlalchemy import Column, Table, delete, insert, select, update
 
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.site_schema import host_blocks, host_languages
+from searchcrawl.store.site_schema import host_blocks, host_languages, host_titles
 
 T = TypeVar("T")
 
@@ -36,6 +36,13 @@ class FrozenTable(Generic[T]):
         query = select(*columns).where(table.c.source_id == source_id)
         return {row[0]: Frozen(*row) for row in transaction.execute(query)}
 
+    def find(self, transaction: Transaction, source_id: int, host: str) -> T | None:
+        """What is frozen of a host."""
+        table = self._table
+        query = select(self._value).where(table.c.source_id == source_id, table.c.host == host)
+        found: T | None = transaction.execute(query).scalar()
+        return found
+
     def freeze(self, transaction: Transaction, source_id: int, frozen: Frozen[T]) -> None:
         """Puts this in the place of what was frozen of its host."""
         self.forget(transaction, source_id, frozen.host)
@@ -61,3 +68,5 @@ class FrozenTable(Generic[T]):
 BLOCKS: Final[FrozenTable[bytes]] = FrozenTable(host_blocks, "blocks")
 #: The language that most documents have; empty: none.
 LANGUAGES: Final[FrozenTable[str]] = FrozenTable(host_languages, "language")
+#: The titles that pages share, packed (``rules.titles``).
+TITLES: Final[FrozenTable[bytes]] = FrozenTable(host_titles, "titles")

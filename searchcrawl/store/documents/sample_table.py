@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, or_, select, true
@@ -50,6 +50,35 @@ def find_sample(transaction: Transaction, source_id: int, types: Collection[str]
 
     Near copies are among them: they are found once it is known what is on most pages, and must not change that.
     """
+    query = (
+        select(*_COLUMNS)
+        .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
+        .where(urls.c.source_id == source_id, _tells(), _is_of(types))
+        .order_by(urls.c.key)
+        .limit(_SAMPLE)
+    )
+    return [SampledDocument._make(row) for row in transaction.execute(query)]
+
+
+def load(
+    transaction: Transaction, source_id: int, url_ids: Sequence[int], types: Collection[str], *, is_sent: bool
+) -> list[SampledDocument]:
+    """Those of some documents that say what documents have in common or, with ``is_sent``, that were sent, by rising id."""
+    query = (
+        select(*_COLUMNS)
+        .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
+        .where(
+            documents.c.url_id.in_(url_ids),
+            urls.c.source_id == source_id,
+            and_(AS_IT_IS, documents.c.segment.is_not(None)) if is_sent else _tells(),
+            _is_of(types),
+        )
+        .order_by(documents.c.url_id)
+    )
+    return [SampledDocument._make(row) for row in transaction.execute(query)]
+
+
+def _tells() -> ColumnElement[bool]:
     states = DocumentState.CACHED, DocumentState.SENDING, DocumentState.PRESENT
     indexed = and_(documents.c.code == 200, documents.c.state.in_([int(state) for state in states]))
     near = and_(
@@ -57,20 +86,7 @@ def find_sample(transaction: Transaction, source_id: int, types: Collection[str]
         documents.c.near_digest.is_not(None),
         documents.c.state.in_([int(DocumentState.WITHHELD), *sorted(REMOVALS)]),
     )
-    query = (
-        select(*_COLUMNS)
-        .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
-        .where(
-            urls.c.source_id == source_id,
-            or_(indexed, near),
-            documents.c.leaving == 0,
-            _is_of(types),
-            documents.c.fields_digest.is_not(None),
-        )
-        .order_by(urls.c.key)
-        .limit(_SAMPLE)
-    )
-    return [SampledDocument._make(row) for row in transaction.execute(query)]
+    return and_(or_(indexed, near), documents.c.leaving == 0, documents.c.fields_digest.is_not(None))
 
 
 def find_sent(

@@ -27,7 +27,7 @@ from searchcrawl.store.schema import (
     unfollowed_links,
     urls,
 )
-from searchcrawl.store.site_schema import anchors, host_blocks, host_languages
+from searchcrawl.store.site_schema import anchors, host_blocks, host_languages, host_titles
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState
 
@@ -43,6 +43,7 @@ OF_SOURCE: Final = (
     listing_dues,
     host_blocks,
     host_languages,
+    host_titles,
     segments,
     batches,
     runs,

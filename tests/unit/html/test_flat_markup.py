@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -35,12 +36,17 @@ def read_texts(*, suffix: str) -> list[str]:
     return [path.read_text("utf-8", "replace") for path in sorted(CONTENT.rglob(f"*{suffix}"))]
 
 
+def assert_read_alike(text: str) -> None:
+    # Without its elements it has no headings.
+    assert parse_page(flatten(text), url=URL) == replace(parse_page(text, url=URL), headings=(), naming=0)
+
+
 def test_page_when_flattened_then_is_read_as_before() -> None:
     texts = read_texts(suffix=".html")
 
     assert len(texts) > 50
     for text in texts:
-        assert parse_page(flatten(text), url=URL) == parse_page(text, url=URL)
+        assert_read_alike(text)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +64,7 @@ def test_page_when_flattened_then_is_read_as_before() -> None:
     ],
 )
 def test_text_when_flattened_then_is_read_as_before(text: str) -> None:
-    assert parse_page(flatten(text), url=URL) == parse_page(text, url=URL)
+    assert_read_alike(text)
 
 
 def test_r13_tree_when_of_flattened_noise_then_has_no_element_that_nests() -> None:

@@ -31,7 +31,7 @@ def both(html: str) -> tuple[Page, Page | None]:
     """The page without its links, once from the whole body, once from the head."""
     whole = convert_html(html.encode(), CONTEXT)
     # What is not indexed of the text is not read from the head.
-    plain = replace(whole, links=(), malformed=(), whole="", whole_digest="")
+    plain = replace(whole, links=(), malformed=(), whole="", whole_digest="", headings=(), naming=0)
     return plain, convert_html_again(html.encode(), CONTEXT, whole.text)
 
 
