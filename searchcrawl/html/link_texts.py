@@ -19,6 +19,8 @@ _MOST_TEXTS: Final = 1_000
 _MOST_CHARACTERS: Final = 120
 #: In so many characters as they are written, blanks among them, these have to be.
 _MOST_WRITTEN: Final = 500
+#: What tells kinds of marks apart, beyond what XML forbids.
+_CONTROL: Final = re.compile("[\x80-\x9f]")
 _LETTER: Final = re.compile(r"[^\W\d_]")
 #: A text that is an address says nothing that the link doesn't.
 _ADDRESS: Final = re.compile(r"[a-z][a-z+.-]*://|www\.|mailto:", re.IGNORECASE)
@@ -62,7 +64,7 @@ def _clean(written: str) -> str:
     """The text of a link in one line; empty where it says nothing."""
     text = " ".join(written[:_MOST_WRITTEN].replace(BLOCK_MARK, " ").split())
     if not text.isprintable():
-        text = collapse(text)
+        text = collapse(_CONTROL.sub(" ", text))
     if len(text) > _MOST_CHARACTERS:
         # Not a part of a word, if there is more than one.
         text = text[: _MOST_CHARACTERS + 1].rpartition(" ")[0] or text[:_MOST_CHARACTERS]

@@ -19,6 +19,7 @@ from searchcrawl.html.encoding import decode
 from searchcrawl.html.head import cut_head, is_whole_head
 from searchcrawl.html.link_texts import read_link_texts
 from searchcrawl.html.links import (
+    LOCAL,
     Reference,
     Resolver,
     add_texts,
@@ -36,6 +37,7 @@ from searchcrawl.html.regions import find_chosen, find_region, has_switches, mar
 from searchcrawl.html.tags import Kind, is_of_drawing
 from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.html.tree import PageTrees, parse_trees
+from searchcrawl.html.words_of_links import unite_links
 from searchcrawl.html.xhtml import expand_empty, is_xhtml
 from searchcrawl.items import Link, Page
 
@@ -53,6 +55,7 @@ _insert_before: Final = LexborNode.insert_before[bytes]  # type: ignore[index]
 _insert_after: Final = LexborNode.insert_after[bytes]  # type: ignore[index]
 _MARK: Final = BLOCK_MARK.encode()
 _LINK_BEGIN, _LINK_END = regions.LINK_BEGIN.encode(), regions.LINK_END.encode()
+_LOCAL, _HEADING, _SUBHEADING = regions.LOCAL.encode(), regions.HEADING.encode(), regions.SUBHEADING.encode()
 
 
 def parse_html(
@@ -189,7 +192,7 @@ class _Elements:
             self.silent.append(node)
             if tag == tags.NOSCRIPT:
                 self.noscripts.append(node.text())
-            elif tag == tags.IFRAME and (reference := read_reference(node)) is not None:
+            elif tag == tags.IFRAME and (reference := read_reference(node)) is not None and reference is not LOCAL:
                 self.references.append(reference)
                 _insert_before(node, _LINK_BEGIN)
                 _insert_after(node, _LINK_END)
@@ -221,6 +224,7 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
     kind_of = (tags.KIND_WITH_REGIONS if with_regions else tags.KIND_OF_TAG).get
     # Local names, because members of an enum are slow to look up.
     block, item, link, region = Kind.BLOCK, Kind.ITEM, Kind.LINK, Kind.REGION
+    heading, subheading = Kind.HEADING, Kind.SUBHEADING
     root = parser.root
     for node in root.traverse() if root is not None else ():
         kind = kind_of(node.tag_id)
@@ -228,7 +232,10 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
             continue
         if kind is link:
             reference = read_reference(node)
-            if reference is not None:
+            if reference is LOCAL:
+                _insert_before(node, _LOCAL)
+                _insert_after(node, _LOCAL)
+            elif reference is not None:
                 references.append(reference)
                 _insert_before(node, _LINK_BEGIN)
                 _insert_after(node, _LINK_END)
@@ -244,6 +251,9 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
                 _insert_after(node, _MARK)
             else:
                 surround(node, marks)
+        elif kind is heading or kind is subheading:
+            _insert_before(node, _HEADING if kind is heading else _SUBHEADING)
+            _insert_after(node, _MARK)
         else:
             found.add(node, node.tag_id)
 
@@ -364,5 +374,6 @@ def _read_texts(
         node.decompose()
     bodies = [body.text() for tree in trees.trees if (body := tree.body) is not None]
     marked = join_pieces(bodies)
-    texts = choose_text(marked, main=main)
+    united, marked = unite_links(marked) if regions.LOCAL in marked else (marked, marked)
+    texts = choose_text(united, main=main)
     return texts, read_link_texts(marked, texts.lengths, links)

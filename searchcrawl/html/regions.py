@@ -29,15 +29,22 @@ def _marks(kinds: str) -> Marks:
     return Marks(MARK + kinds[0], MARK + kinds[1])
 
 
-#: Begins each mark. XML allows neither it nor what follows, so they cannot be part of the text.
+#: Begins each mark. XML does not allow it, so it cannot be part of the text.
 MARK: Final = "\x02"
 #: Before and after each link (``link_texts``); no mark has one behind its beginning.
 LINK_BEGIN: Final = "\x03"
 LINK_END: Final = "\x04"
+#: Before and after each link to a place of the page itself.
+LOCAL: Final = "\x1f"
+#: Before the main headings of a page, and before those below them.
+HEADING: Final = MARK + "\r"
+SUBHEADING: Final = MARK + "\x80"
 #: Navigation, by element or role.
 CUT: Final = _marks("\x1d\x1e")
 #: The same, by the names that its author gave it.
 NAMED_CUT: Final = _marks("\x05\x06")
+#: What its names call a menu: navigation, or what a chapter has.
+MENU: Final = _marks("\x81\x82")
 #: What ``main`` and its role say.
 MAIN: Final = _marks("\x07\x08")
 #: What the names say.
@@ -48,8 +55,12 @@ DROPPED: Final = _marks("\x10\x11")
 KEPT: Final = _marks("\x12\x13")
 #: An article, whose own header and footer are content.
 ARTICLE: Final = _marks("\x14\x15")
-#: A header, a footer or an aside: no content, unless it is in an article.
+#: A header or an aside: no content, unless it is in an article.
 ASIDE: Final = _marks("\x16\x17")
+#: A footer, which is the same, but may have paragraphs at the end of a page.
+FOOTER: Final = _marks("\x0b\x0c")
+#: What its names call a footer, in an article, too.
+NAMED_FOOTER: Final = _marks("\t\n")
 #: Not shown, as the page itself says; a script may show it later.
 HIDDEN: Final = _marks("\x1b\x1c")
 #: Where a page switches its indexing off and on, across its elements.
@@ -58,29 +69,29 @@ OFF, ON = _marks("\x18\x19")
 #: Where a piece of a page begins or ends (``pieces``): what is around it is marked in the next piece once more.
 SEAM: Final = MARK + "\x1a"
 #: All that marks may be.
-ANY: Final = re.compile(f"{MARK}[\x05-\x1e]|{BLOCK_MARK}")
+ANY: Final = re.compile(f"{MARK}[\x05-\x1e\x80-\x9f]|{BLOCK_MARK}")
 
-ALL: Final = (CUT, NAMED_CUT, MAIN, NAMED_MAIN, DROPPED, KEPT, ARTICLE, ASIDE, HIDDEN)
+ALL: Final = (CUT, NAMED_CUT, MENU, MAIN, NAMED_MAIN, DROPPED, KEPT, ARTICLE, ASIDE, FOOTER, NAMED_FOOTER, HIDDEN)
 _RAW: Final = {marks: (marks.before.encode(), marks.after.encode()) for marks in ALL}
 #: The elements whose attributes are looked at.
 ELEMENTS: Final = "article aside button div dl footer form header main nav ol section select table td ul"
 
 OF_ELEMENT: Final[Mapping[str, Marks]] = {
     **dict.fromkeys(("button", "nav", "select"), CUT),
-    **dict.fromkeys(("aside", "footer", "header"), ASIDE),
+    **dict.fromkeys(("aside", "header"), ASIDE),
+    "footer": FOOTER,
     "main": MAIN,
     "article": ARTICLE,
 }
 _OF_ROLE: Final[Mapping[str, Marks]] = {
     "main": MAIN,
     "article": ARTICLE,
-    **dict.fromkeys(
-        ("banner", "complementary", "contentinfo", "menu", "menubar", "navigation", "search", "toolbar"), CUT
-    ),
+    "contentinfo": NAMED_FOOTER,
+    **dict.fromkeys(("banner", "complementary", "menu", "menubar", "navigation", "search", "toolbar"), CUT),
 }
 _WORDS_OF_CUT: Final = (
-    r"nav|nav(?:igation|bar|header|footer|links|menu|path|panel|row)[a-z]*|menu[a-z]*|[a-z]*side-?bar[a-z]*|[a-z]*breadcrumbs?|"
-    r"crumbs?|footer[a-z]*|masthead|pag(?:er|ination)|skip(?:-?(?:link|nav|to))?[a-z]*|"
+    r"[a-z]*nav|nav(?:igation|bar|header|footer|links|menu|path|panel|row)[a-z]*|menu[a-z]*|[a-z]*side-?bar[a-z]*|"
+    r"[a-z]*breadcrumbs?|crumbs?|footer[a-z]*|masthead|pag(?:er|ination)|skip(?:-?(?:link|nav|to))?[a-z]*|"
     r"top-?(?:bar|lang|links|nav)|bottom-?(?:lang|nav)|language-?(?:switch|bar|select)[a-z]*|share|sharing|social|"
     r"cookie[a-z]*|consent|advert[a-z]*|ads?|sponsor[a-z]*|promo|newsletter|popup|modal|tool-?bar"
 )
@@ -91,6 +102,10 @@ _WORDS_OF_MAIN: Final = (
     r"post|entry)-?(?:content|body|text)|article|entry|post|mw-content-text"
 )
 _CUT: Final = re.compile(rf"(?:^|[\s_-])(?:{_WORDS_OF_CUT})(?=$|[\s_-])", re.IGNORECASE)
+_FOOTER: Final = re.compile(
+    r"(?:^|[\s_-])(?:nav)?footer[a-z]*(?=$|[\s_-])|(?:^|\s)copyright(?=$|[\s_-])", re.IGNORECASE
+)
+_MENU: Final = re.compile("menu", re.IGNORECASE)
 #: What a post is about, or what is beside it, is no name of its own.
 _WORDS_OF_OTHERS: Final = "(?:category|tag|product[_-](?:cat|tag)|no|has|with|without)"
 _OF_OTHERS: Final = re.compile(rf"(?:^|(?<=\s)){_WORDS_OF_OTHERS}[_-]\S*", re.IGNORECASE)
@@ -102,6 +117,9 @@ _SPEAKING: Final = re.compile(
 )
 #: The same as whole names: these are not cut for what other names say of their layout.
 _WHOLLY_MAIN: Final = re.compile(rf"(?:^|\s)(?:{_WORDS_OF_MAIN})(?=$|\s)", re.IGNORECASE)
+_NAMED: Final = frozenset({NAMED_CUT, NAMED_FOOTER, MENU})
+#: What names do not change.
+_SURE: Final = frozenset({CUT, MAIN, ARTICLE, NAMED_FOOTER})
 #: The ids of sections are often made from their headings.
 _OF_SECTION: Final = re.compile(r"(?:^|\s)(?:section|(?:sect|level)\d)(?=$|\s)")
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
@@ -139,9 +157,9 @@ def find_region(element: str, node: LexborNode) -> Marks | None:
     if role:
         role = role[:_MOST_CHARACTERS]
     found = _decide(element, role, classes, name)
-    if found is NAMED_CUT and name and (element == "section" or (classes and _OF_SECTION.search(classes))):
+    if found in _NAMED and name and (element == "section" or (classes and _OF_SECTION.search(classes))):
         without = _decide(element, role, classes, None)
-        if without is not NAMED_CUT and _is_of_heading(node, name):
+        if without not in _NAMED and _is_of_heading(node, name):
             return without
     return found
 
@@ -152,17 +170,26 @@ def _decide(element: str, role: str | None, classes: str | None, name: str | Non
     found = _OF_ROLE.get(role.strip().lower()) if role else None
     if found is None:
         found = OF_ELEMENT.get(element)
-    if found in {CUT, MAIN, ARTICLE}:
+    if found in _SURE:
         return found
     names = f"{classes or ''} {name or ''}"[:_MOST_CHARACTERS]
     if _SPEAKING.search(names) is None:
         return found
     if found is None and _WHOLLY_MAIN.search(names):
         return NAMED_MAIN
-    if _CUT.search(_OF_OTHERS.sub("", names)):
-        return NAMED_CUT
+    own = _OF_OTHERS.sub("", names)
+    if _CUT.search(own):
+        return NAMED_FOOTER if _FOOTER.search(own) else MENU if _MENU.fullmatch(own.strip()) else NAMED_CUT
     if found is None:
-        return ASIDE if _ASIDE.search(names) else NAMED_MAIN if _MAIN.search(names) else None
+        return (
+            FOOTER
+            if _FOOTER.search(own)
+            else ASIDE
+            if _ASIDE.search(names)
+            else NAMED_MAIN
+            if _MAIN.search(names)
+            else None
+        )
     return found
 
 

@@ -32,6 +32,9 @@ class Kind(Enum):
     OTHER = auto()
     #: a block or an item that may be a region of the page
     REGION = auto()
+    #: a block that is a main heading, or one below it
+    HEADING = auto()
+    SUBHEADING = auto()
 
 
 _ALL: Final = (_LINKS, _FIELDS, BLOCKS, ITEMS, _SILENT, _UNSHOWN, _EMBEDDING, _OF_DRAWINGS, _OF_HTML, regions.ELEMENTS)
@@ -53,7 +56,13 @@ KIND_OF_TAG: Final = {
     )
     for tag in tags.split()
 }
-KIND_WITH_REGIONS: Final = KIND_OF_TAG | {TAG_ID[tag]: Kind.REGION for tag in regions.ELEMENTS.split()}
+KIND_WITH_REGIONS: Final = {
+    **KIND_OF_TAG,
+    **{TAG_ID[tag]: Kind.REGION for tag in regions.ELEMENTS.split()},
+    TAG_ID["h1"]: Kind.HEADING,
+    TAG_ID["h2"]: Kind.SUBHEADING,
+    TAG_ID["h3"]: Kind.SUBHEADING,
+}
 REGION_OF_TAG: Final = {TAG_ID[tag]: tag for tag in regions.ELEMENTS.split()}
 UNSHOWN: Final = frozenset(TAG_ID[tag] for tag in _UNSHOWN.split())
 EMBEDDING: Final = frozenset(TAG_ID[tag] for tag in _EMBEDDING.split())

@@ -151,6 +151,95 @@ def test_c8_main_when_a_section_has_another_heading_then_its_name_counts(section
     assert page_of(f"<p>{OTHER}{section.format('<p>One')}<p>{OTHER}").text == f"{OTHER}\n{OTHER}"
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<div class=sidebar><h3>A note</h3><p>{}</div>",
+        "<section id=sidebar><h2>Latest news</h2><p>{}</section>",
+        "<div class=header><h2>What burns</h2><p>{}</div>",
+        "<div class=promo><p>{} <a href=x>More</a></div>",
+        "<div class=footer><p>{}</div>",
+        "<aside><p>{}</aside>",
+        "<nav><p>{}<p>{}<p>{}<p>{}<p>{}</nav>",
+        "<p hidden>{}",
+    ],
+)
+def test_c8_main_when_a_region_has_words_of_its_own_then_its_name_does_not_count(part: str) -> None:
+    words = f"{STORY} Nobody else knows."
+    text = page_of(f"<p>{OTHER}{part.replace('{}', words)}<p>{OTHER}<p>{OTHER}").text
+
+    assert words in text
+    assert text.startswith(OTHER)
+    assert text.endswith(OTHER)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        f"<div class=contents>{LINKS}</div>",
+        f"<ul class=docnav><li>The handbook of stoves{LINKS}</ul>",
+        f"<div id=sidebar><h3>Pages</h3>{LINKS}</div>",
+        "<div id=toc class=sidebar>" + "<li><a href='#x'>A part of this page</a>" * 9 + "</div>",
+    ],
+)
+def test_c8_main_when_a_region_has_links_alone_then_it_is_no_content_however_large(around: str) -> None:
+    page = page_of(f"<div id=main><h1>Boiler</h1><p>{STORY}</div>{around}")
+
+    assert page.text == f"Boiler\n{STORY}"
+
+
+def test_c8_main_when_a_header_is_not_closed_and_a_footer_has_most_words_then_the_content_stays() -> None:
+    page = page_of(
+        "<div class=header><div class=main><div class=navigationbar><li>Stoves<li><a href=x>All stoves</a></div></div>"
+        "<div class=content><div class=mainContent><h1>Kettle members</h1><p>All members of it are listed here.</div></div></div>"
+        f"<div class=footer><p>{STORY}<p>{OTHER}<p>{STORY}</div>"
+    )
+
+    assert page.text == "Kettle members\nAll members of it are listed here."
+
+
+@pytest.mark.parametrize("main", ["<main>{}</main>", "<div id=main>{}</div>"])
+def test_c8_main_when_a_menu_stands_below_the_heading_then_it_is_that_of_the_chapter(main: str) -> None:
+    menu = "<table class=menu><tr><td><a href={0}>The {0} part</a></table>"
+    content = f"{menu.format('other')}<h2>Boilers</h2><p>{STORY}{menu.format('inner')}<p>{OTHER}"
+    page = page_of(main.format(content))
+
+    assert page.text == f"Boilers\n{STORY}\nThe inner part\n{OTHER}"
+
+
+@pytest.mark.parametrize(
+    ("before", "stays"),
+    [
+        (
+            "<table><tr><td>[Overview][<a href=a>Types</a>][<a href=b>Index</a>]<td>Of unit x (<a href=..>#rtl</a>)</table>",
+            False,
+        ),
+        ("<p>Published in May", True),
+        (f"<p>{STORY} {OTHER} <a href=x>More</a>", True),
+    ],
+)
+def test_c8_main_when_a_row_with_links_stands_before_the_heading_then_it_is_none_of_the_content(
+    before: str, stays: bool
+) -> None:
+    page = page_of(f"{before}<h1>Boiler</h1><p>{STORY}")
+
+    assert (page.text != f"Boiler\n{STORY}") == stays
+
+
+def test_c8_text_when_a_page_has_many_variants_of_which_a_script_shows_one_then_all_stay() -> None:
+    variants = "".join(f"<span hidden>In the kitchen of kind {number} </span>" for number in range(9))
+
+    assert "of kind 7" in page_of(f"<p>{STORY}<p>{OTHER}<p>Look for it: {variants}").text
+
+
+@pytest.mark.parametrize("main", [True, False])
+@pytest.mark.parametrize("sign", ["¶", "§", " # ", "[link]", "🔗", "<svg></svg>"])
+def test_c8_text_when_a_heading_has_a_link_to_itself_then_that_is_no_text(main: bool, sign: str) -> None:
+    body = f"<h2 id=a>Boiler<a class=x href='#a'>{sign}</a></h2><p>{STORY}<a href='#b'>[1]</a>"
+
+    assert page_of(body, TextRules(main=main)).text == f"Boiler\n{STORY}[1]"
+
+
 def test_c8_main_when_a_heading_is_a_button_then_it_stays_and_other_buttons_do_not() -> None:
     page = page_of(
         f"<h3><button class=nav-link>What burns?</button></h3><p>{STORY}<details><summary><span><button>Since when?"
