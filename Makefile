@@ -34,7 +34,7 @@ on_each_pair = for pair in $(PAIRS); do \
 	export SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+}; \
 	$(PYTEST) tests/acceptance; $(BIN)/python -m pytest -m "soak and pairs" tests/acceptance; done
 
-.PHONY: help demo site test extended check fuzz bench turns scale results solr soak docs venv lock lowest clean
+.PHONY: help demo site test extended check fuzz bench turns decisions scale results solr soak docs venv lock lowest clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 8
@@ -71,6 +71,10 @@ bench: $(STAMP)  ## searchcrawl and other crawlers on about 3,850 pages; ARGS="-
 turns: $(STAMP)  ## the CPU that a change costs: this checkout and another in turns; REVISION=main [ARGS="--rounds 20"]
 	scripts/bootstrap bench java
 	$(BIN)/python -m benchmarks.turns $(REVISION) $(ARGS)
+
+decisions: $(STAMP)  ## how often each rule of thumb is wrong on manuals, and what traps cost; ARGS="--only postfix-doc", ARGS=--traps
+	scripts/bootstrap bench
+	$(BIN)/python -m benchmarks.decisions $(ARGS)
 
 scale: $(STAMP)  ## the store with 10^4 to 10^6 URLs, SQLite and PostgreSQL; ARGS="--sizes 1e7 --store sqlite"
 	scripts/bootstrap postgresql

@@ -23,20 +23,26 @@ pid {folder}/nginx.pid;
 error_log {folder}/error.log;
 events {{ worker_connections 512; }}
 http {{
-    types {{
-        text/html html; text/css css; text/plain txt; application/javascript js;
-        image/png png; image/svg+xml svg; image/x-icon ico;
-    }}
+    types {{ {types} }}
     default_type application/octet-stream;
-    log_format bench escape=json '{{"status":$status,"bytes":$body_bytes_sent,"method":"$request_method",'
+    log_format bench escape=json '{{"status":$status,"bytes":$body_bytes_sent,"method":"$request_method","host":"$host",'
         '"uri":"$request_uri","type":"$sent_http_content_type"}}';
     access_log {folder}/access.log bench;
     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
     sendfile on; tcp_nopush on; etag on; keepalive_timeout 65; keepalive_requests 1000000;
-    server {{ listen 127.0.0.1:{port}; server_name _; root {site}; index index.html; absolute_redirect off; }}
+    server {{ listen 127.0.0.1:{port}; server_name _; root {root}; index index.html; absolute_redirect off; }}
 }}
 """
+_TYPES = (
+    "text/html html; text/css css; text/plain txt; application/javascript js;"
+    " image/png png; image/svg+xml svg; image/x-icon ico;"
+)
+#: For sites that have more than pages and pictures.
+_MORE_TYPES = (
+    f"{_TYPES} text/html htm; application/xhtml+xml xhtml; text/xml xml; image/gif gif; image/jpeg jpg jpeg;"
+    " application/pdf pdf; font/woff woff; font/woff2 woff2; application/gzip gz; application/zip zip; audio/midi mid midi;"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +54,7 @@ class Asked:
     status: int
     body_bytes: int
     mime_type: str
+    host: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +63,11 @@ class Site:
 
     root_url: str
     log: Path
+
+    @property
+    def port(self) -> int:
+        """The port of 127.0.0.1."""
+        return int(self.root_url.rstrip("/").rpartition(":")[2])
 
     def mark(self) -> int:
         """Where the log ends now, for ``asked_since``."""
@@ -73,6 +85,7 @@ class Site:
                 status=row["status"],
                 body_bytes=row["bytes"],
                 mime_type=row["type"].partition(";")[0],
+                host=row["host"],
             )
             for row in rows
         ]
@@ -87,13 +100,25 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(site: Path, folder: Path) -> Iterator[Site]:
-    """Serves ``site`` while the block runs; configuration and logs are in ``folder``."""
+def serving(site: Path, folder: Path, *, by_host: bool = False) -> Iterator[Site]:
+    """Serves ``site`` while the block runs; configuration and logs are in ``folder``.
+
+    With ``by_host`` each host name has its pages in the folder of its name in ``site``.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
     user = "user root;" if os.geteuid() == 0 else ""
     configuration = folder / "nginx.conf"
-    configuration.write_text(CONFIGURATION.format(user=user, folder=folder, site=site, port=port), encoding="utf-8")
+    configuration.write_text(
+        CONFIGURATION.format(
+            user=user,
+            folder=folder,
+            root=site / "$host" if by_host else site,
+            port=port,
+            types=_MORE_TYPES if by_host else _TYPES,
+        ),
+        encoding="utf-8",
+    )
     log = folder / "access.log"
     log.unlink(missing_ok=True)
     program = shutil.which("nginx") or "/usr/sbin/nginx"

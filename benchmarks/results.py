@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from benchmarks.decisions.table import Cells, describe_bounds, read_sites, tabulate_sites, tabulate_traps
 from benchmarks.material import CORPORA, DOCS, result_name
 
 HERE: Final = Path(__file__).resolve().parent
@@ -32,6 +33,10 @@ def main() -> int:
             result = json.loads(bench.read_text(encoding="utf-8"))
             text = _replaced(text, "crawlers" if corpus == DOCS else f"crawlers {corpus}", _crawlers(result))
             text = _replaced(text, "machine", _machine(result["machine"]))
+    if sites := read_sites(OUT / "decisions"):
+        text = _replaced(text, "decisions", f"{_of_cells(tabulate_sites(sites))}\n\n{describe_bounds(sites)}")
+    if (traps := tabulate_traps(OUT / "decisions"))[1]:
+        text = _replaced(text, "traps", _of_cells(traps))
     for name, block, figures in (
         ("scale.json", "{}", _FIGURES),
         ("drop.json", "drop {}", _DROP_FIGURES),
@@ -59,6 +64,10 @@ def _replaced(text: str, name: str, content: str) -> str:
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _of_cells(cells: Cells) -> str:
+    return _table(*cells)
 
 
 def _crawlers(result: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import urllib.request
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -34,11 +34,11 @@ START_SECONDS: Final = 30.0
 SESSIONS: Final = 1_000
 _FIRST_DAY: Final = date(1900, 1, 1)
 _DAYS: Final = 400 * 365
-_MONTHS: Final = (
+MONTHS: Final = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip
-_WORDS: Final = (
+WORDS: Final = (
     "amber", "basin", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet", "jetty", "knoll", "ledge", "marsh",
     "north", "ocean", "plain", "quarry", "ridge", "shoal", "tundra", "upland", "valley", "wharf", "yonder", "zenith",
     "anchor", "beacon", "copper", "drift", "engine", "ferry", "gauge", "harbour", "iron", "keel", "lantern",
@@ -47,16 +47,16 @@ _FACETS: Final = {
     "color": ("red", "green", "blue", "black", "white", "grey"),
     "size": ("xs", "s", "m", "l", "xl"),
     "sort": ("price", "name", "new", "rating"),
-    "brand": tuple(_WORDS[:12]),
+    "brand": tuple(WORDS[:12]),
     "page": tuple(map(str, range(1, 21))),
 }
-_PRODUCTS: Final = tuple(f"{first} {second} lamp" for first in _WORDS[:10] for second in _WORDS[10:20])
+PRODUCTS: Final = tuple(f"{first} {second} lamp" for first in WORDS[:10] for second in WORDS[10:20])
 _NAVIGATION: Final = "\n".join(
-    f"<li>{' '.join(random.Random(number).choices(_WORDS, k=8))}</li>" for number in range(40)
+    f"<li>{' '.join(random.Random(number).choices(WORDS, k=8))}</li>" for number in range(40)
 )
 _ARTICLE = re.compile(r"/(?:articles/(?P<plain>\d+)\.html|posts/(?P<slug>[a-z]+-[a-z]+)-(?P<post>\d+))")
 
-_LIST = re.compile(r"/list/\d+\.html")
+LIST = re.compile(r"/list/\d+\.html")
 _SESSION = re.compile(r"/s/[0-9a-f]{16}/")
 
 
@@ -72,7 +72,7 @@ class Pages:
 
     def _good_path(self, number: int) -> str:
         chance = random.Random(number)
-        kind, slug = number % 4, f"{chance.choice(_WORDS)}-{chance.choice(_WORDS)}"
+        kind, slug = number % 4, f"{chance.choice(WORDS)}-{chance.choice(WORDS)}"
         if kind == 0:
             return f"/articles/{number}.html"
         if kind == 1:
@@ -86,9 +86,9 @@ class Pages:
         target = f"{path}?{query}" if query else path
         if target == "/":
             start = ("/list/1.html", "/calendar/2026/11/21", "/month?month=11&year=2026", "/shop", "/grow/", "/maze/")
-            return _page("Start", "<p>Everything begins here.</p>", [*start, f"/s/{_session(1)}/list/1.html"])
-        if _LIST.fullmatch(path):
-            return self._list(path, "")
+            return build_page("Start", "<p>Everything begins here.</p>", [*start, f"/s/{make_session(1)}/list/1.html"])
+        if LIST.fullmatch(path):
+            return self.list_page(path, "")
         if path == "/product" or _ARTICLE.fullmatch(path) or path.startswith("/notes/"):
             return self._good(path, query, "")
         if path.startswith("/calendar/"):
@@ -100,32 +100,39 @@ class Pages:
         if _SESSION.match(path):
             return self._session(path, query)
         if path.startswith("/grow/"):
-            return _page("Growing", "<p>There is always one more.</p>", ["a/", "b/", "c/"])
+            return build_page("Growing", "<p>There is always one more.</p>", ["a/", "b/", "c/"])
         return _maze(path)
 
-    def _list(self, path: str, before: str) -> str:
+    def list_page(self, path: str, before: str, more: Sequence[str] = ()) -> str:
+        """Twenty good pages and the next list, all of them below the path ``before``, and ``more`` links."""
         number = int(re.findall(r"\d+", path)[-1])
         first = (number - 1) * 20
         paths = [before + self._good_path(one) for one in range(first, min(first + 20, self.good))]
         following = [f"{before}/list/{number + 1}.html"] if first + 20 < self.good else []
         titles = "".join(f"<p>{_title(one)}</p>" for one in range(first, min(first + 20, self.good)))
-        return _page(f"List {number}", f"<p>Part {number} of the list.</p>{titles}", paths + following)
+        text = f"<p>Part {number} of the list.</p>{titles}"
+        return build_page(f"List {number}", text, [*paths, *following, *more])
 
     def _good(self, path: str, query: str, before: str) -> str | None:
         parameters = dict(parse_qsl(query))
         session = parameters.pop("sid", "")
         target = f"{path}?{urlencode(parameters)}" if parameters else path
+        note = f"<p>Your session is {session or before}.</p>" if session or before else ""
+        joint = "&" if "?" in target else "?"
+        # Whoever comes without a session gets one, and whoever has one gets another.
+        fresh = make_session(zlib.crc32((path + query + before).encode()) % SESSIONS)
+        lost = random.Random(zlib.crc32(target.encode())).choice(WORDS)
+        links = [f"{target}{joint}sid={fresh}", f"/s/{fresh}{target}", f"/lost/{lost}/"]
+        return self.good_page(target, links, note)
+
+    def good_page(self, target: str, links: Sequence[str], note: str = "") -> str | None:
+        """The good page at a path with its query; it has a word of its own (``token_of``)."""
         number = self._number_of(target)
         if number is None:
             return None
         chance = random.Random(zlib.crc32(target.encode()))
-        text = "".join(f"<p>{' '.join(chance.choices(_WORDS, k=40))}.</p>" for _ in range(3))
-        note = f"<p>Your session is {session or before}.</p>" if session or before else ""
-        joint = "&" if "?" in target else "?"
-        # Whoever comes without a session gets one, and whoever has one gets another.
-        fresh = _session(zlib.crc32((path + query + before).encode()))
-        links = [f"{target}{joint}sid={fresh}", f"/s/{fresh}{target}", f"/lost/{chance.choice(_WORDS)}/"]
-        return _page(_title(number), f"<p>token{_letters(number)}</p>{text}{note}", links)
+        text = "".join(f"<p>{' '.join(chance.choices(WORDS, k=40))}.</p>" for _ in range(3))
+        return build_page(_title(number), f"<p>{token_of(number)}</p>{text}{note}", links)
 
     def _number_of(self, target: str) -> int | None:
         found = [int(text) for text in re.findall(r"\d+", target)]
@@ -134,17 +141,23 @@ class Pages:
 
     def _session(self, path: str, query: str) -> str | None:
         _, _, session, rest = path.split("/", 3)
-        if _LIST.fullmatch(f"/{rest}"):
-            return self._list(f"/{rest}", f"/s/{_session(zlib.crc32(path.encode()))}")
+        if LIST.fullmatch(f"/{rest}"):
+            return self.list_page(f"/{rest}", f"/s/{make_session(zlib.crc32(path.encode()) % SESSIONS)}")
         return self._good(f"/{rest}", query, session)
 
 
-def _session(number: int) -> str:
-    return f"{zlib.crc32(b'%d' % (number % SESSIONS)):08x}{zlib.crc32(b'-%d' % (number % SESSIONS)):08x}"
+def make_session(number: int) -> str:
+    """The session id of a number."""
+    return f"{zlib.crc32(b'%d' % number):08x}{zlib.crc32(b'-%d' % number):08x}"
+
+
+def token_of(number: int) -> str:
+    """The word that one good page alone has."""
+    return f"token{_letters(number)}"
 
 
 def _title(number: int) -> str:
-    return f"The {' '.join(random.Random(-number).choices(_WORDS, k=3))} of {number}"
+    return f"The {' '.join(random.Random(-number).choices(WORDS, k=3))} of {number}"
 
 
 def _letters(number: int) -> str:
@@ -156,7 +169,8 @@ def _number(letters: str) -> int:
     return int(digits) if digits.isdigit() else sys.maxsize
 
 
-def _page(title: str, text: str, links: list[str]) -> str:
+def build_page(title: str, text: str, links: Sequence[str]) -> str:
+    """A page with the navigation that all pages share."""
     anchors = "".join(f'<li><a href="{link}">more</a></li>\n' for link in links)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><title>{title}</title></head><body><ul>{_NAVIGATION}</ul>\n'
@@ -171,8 +185,10 @@ def _day(path: str) -> str | None:
         return None
     near = [day + timedelta(days=step) for step in (-30, -7, -1, 1, 7, 30, 365)]
     links = [f"/calendar/{one:%Y/%m/%d}" for one in near if 0 <= (one - _FIRST_DAY).days < _DAYS]
-    title = f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
-    return _page(title, f"<p>Nothing happens on {title}.</p>", [*links, f"/month?month={day.month}&year={day.year}"])
+    title = f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+    return build_page(
+        title, f"<p>Nothing happens on {title}.</p>", [*links, f"/month?month={day.month}&year={day.year}"]
+    )
 
 
 def _month(query: str) -> str | None:
@@ -184,38 +200,39 @@ def _month(query: str) -> str | None:
     links = [f"/month?month={one % 12 + 1}&year={then + one // 12}" for one, then in steps]
     links += [f"/month?year={year + step}&month={month}" for step in (-1, 1)]
     cells = "".join(f"<td>{day}</td>" for day in range(1, 29))
-    return _page(f"{_MONTHS[month - 1]} {year}", f"<table><tr>{cells}</tr></table>", links)
+    return build_page(f"{MONTHS[month - 1]} {year}", f"<table><tr>{cells}</tr></table>", links)
 
 
 def _shop(query: str) -> str:
     chosen = dict(parse_qsl(query))
     chance = random.Random(zlib.crc32(repr(sorted(chosen.items())).encode()))
-    items = "".join(f"<div>{name}</div>" for name in chance.sample(_PRODUCTS, 10))
+    items = "".join(f"<div>{name}</div>" for name in chance.sample(PRODUCTS, 10))
     links = [
         f"/shop?{urlencode({**chosen, name: value})}"
         for name, values in _FACETS.items()
         for value in chance.sample(values, 3)
     ]
-    return _page("Lamps", f"<p>Chosen: {', '.join(chosen.values()) or 'all'}</p>{items}", links)
+    return build_page("Lamps", f"<p>Chosen: {', '.join(chosen.values()) or 'all'}</p>{items}", links)
 
 
 def _maze(path: str) -> str:
     chance = random.Random(zlib.crc32(path.encode()))
-    links = [f"{chance.choice(_WORDS)}/{chance.choice(_WORDS)}.html" for _ in range(3)]
-    links += [f"/{chance.choice(_WORDS)}/{chance.choice(_WORDS)}/{chance.choice(_WORDS)}" for _ in range(3)]
-    return _page("Oops", f"<p>Sorry, {path} is not here. Try one of these.</p>", links)
+    links = [f"{chance.choice(WORDS)}/{chance.choice(WORDS)}.html" for _ in range(3)]
+    links += [f"/{chance.choice(WORDS)}/{chance.choice(WORDS)}/{chance.choice(WORDS)}" for _ in range(3)]
+    return build_page("Oops", f"<p>Sorry, {path} is not here. Try one of these.</p>", links)
 
 
 class TrapSite:
     """The running site; as a context manager it starts on entry and stops on exit."""
 
-    def __init__(self, good: int) -> None:
+    def __init__(self, good: int, *, module: str = "tests.trap_site", arguments: Sequence[str] = ()) -> None:
         self.pages = Pages(good)
         self.port = 0
+        self._command = [sys.executable, "-m", module, str(good), *arguments]
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.trap_site", str(self.pages.good)],
+            self._command,
             cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,
@@ -249,8 +266,9 @@ class TrapSite:
         return found
 
 
-async def _serve(good: int) -> None:
-    pages, log = Pages(good), list[str]()
+async def serve(pages: Pages) -> None:
+    """Serves pages on a free port, which is printed, until the process is told to end."""
+    log: list[str] = []
     listener = Listener(0)
 
     def handle(request: Request, wire: Wire) -> None:
@@ -285,4 +303,4 @@ def kinds_of(paths: Iterator[str] | list[str]) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(int(sys.argv[1])))
+    asyncio.run(serve(Pages(int(sys.argv[1]))))
