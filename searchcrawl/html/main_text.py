@@ -20,12 +20,15 @@ from searchcrawl.html.words_of_links import count_linked
 
 #: A region with more characters of its own has something to say, whatever its names call it, unless more are those of links.
 _FEW_OWN: Final = 100
-#: A landmark with no more characters is no content, also without links.
+#: What is called navigation may have so many, and a landmark has no content if it has no more characters at all.
+_FEW_OWN_OF_NAV: Final = 250
 _FEW_OF_LANDMARK: Final = 400
 #: What has a link for so many characters, or for fewer, has hardly anything else.
 _CHARACTERS_A_LINK: Final = 20
 #: What only its names call navigation, or a header, is not cut if it has a larger share of the text: it was not closed.
 _MOST_NAMED: Final = 0.5
+#: Fewer characters that are in no link do not tell where the content is, nor what is one.
+_FEWEST_OWN: Final = 10
 #: What only its names call the content has at least this share of what is not cut.
 _LEAST_NAMED_MAIN: Final = 0.6
 #: What is hidden is content if it is more than this share of the rest: a script shows it.
@@ -36,6 +39,7 @@ _SURELY_ENOUGH: Final = 200
 _ENOUGH_CHARACTERS: Final = 40
 _ENOUGH_SHARE: Final = 0.1
 _LEAST_SHARE: Final = 0.05
+_LEAST_SHARE_WITH_HEADING: Final = 0.025
 
 # The last characters of marks stand for them: they are cheaper to look up.
 _CLOSING_OF: Final = {marks.before[1]: marks.after[1] for marks in regions.ALL}
@@ -45,7 +49,9 @@ _OF_ARTICLES: Final = frozenset(marks.after[1] for marks in (regions.ASIDE, regi
 _OFF, _ON, _HEADING = regions.OFF[1], regions.ON[1], regions.HEADING[1]
 _HEADINGS: Final = frozenset({_HEADING, regions.SUBHEADING[1]})
 _KINDS: Final = frozenset({*_CLOSING_OF, *_CLOSING, _OFF, _ON, *_HEADINGS})
-_PROPOSED: Final = frozenset({regions.NAMED_CUT, regions.MENU, regions.ASIDE, regions.FOOTER, regions.NAMED_FOOTER})
+_PROPOSED: Final = frozenset(
+    {regions.NAMED_NAV, regions.NAMED_CUT, regions.MENU, regions.ASIDE, regions.FOOTER, regions.NAMED_FOOTER}
+)
 _FOOTERS: Final = frozenset({regions.FOOTER, regions.NAMED_FOOTER})
 
 
@@ -140,10 +146,11 @@ class _Selection:
     def says_little(self, region: _Region) -> bool:
         """Whether a region has few characters of its own, or more that are those of links."""
         weight = self.weigh(region)
-        if weight <= _FEW_OWN or self.is_full_of_links(region):
+        few = _FEW_OWN_OF_NAV if region.marks is regions.NAMED_NAV else _FEW_OWN
+        if weight <= few or self.is_full_of_links(region):
             return True
         # Without links all is its own; to count it takes time.
-        return self.count_links(region) > 0 and ((own := self.weigh_own(region)) <= _FEW_OWN or own * 2 <= weight)
+        return self.count_links(region) > 0 and ((own := self.weigh_own(region)) <= few or own * 2 <= weight)
 
     def without(self, found: Sequence[_Region]) -> _Selection:
         """What is in none of the regions."""
@@ -156,6 +163,10 @@ class _Selection:
         """What is in any of the regions."""
         pairs = zip(self.lengths, self._cover(found), strict=True)
         return _Selection([length if depth else 0 for length, depth in pairs], self._words)
+
+    def has_most_of(self, content: _Selection) -> bool:
+        """Whether next to nothing is in the content but not in this, or nothing but links."""
+        return content.total - self.total <= _FEW_OWN or self.own >= content.own * _LEAST_NAMED_MAIN
 
     def is_something(self, of: _Selection) -> bool:
         """Whether it is more than a word of waiting in the place of another."""
@@ -259,7 +270,9 @@ def _select_main(everything: _Selection, found: Sequence[_Region], marks: Sequen
     inner = content.only(around) if around else None
     if inner is not None:
         inner = inner.without(_choose_cut(inner, _leave_out_menus(inner, proposed, marks)))
-        if inner.total >= _SURELY_ENOUGH:
+        if inner.total >= _SURELY_ENOUGH or (
+            (not mains or inner.has_most_of(content)) and _is_whole(inner, everything.only(around), marks)
+        ):
             return inner
     content = content.without(_choose_cut(content, proposed))
     if not _is_enough_left(content, inner, everything, around):
@@ -269,6 +282,14 @@ def _select_main(everything: _Selection, found: Sequence[_Region], marks: Sequen
     if inner is None and (around := _find_named(content, found)):
         inner = content.only(around)
     return inner if inner is not None and inner.is_something(content) else _leave_out_before_heading(content, marks)
+
+
+def _is_whole(inner: _Selection, around: _Selection, marks: Sequence[str]) -> bool:
+    """Whether what is left of the content, ``around``, may be all of it: with a heading it may be short."""
+    if inner.is_enough(around):
+        return True
+    headings = [number for number, mark in enumerate(marks, 1) if mark in _HEADINGS]
+    return inner.total > around.total * _LEAST_SHARE_WITH_HEADING and any(inner.lengths[number] for number in headings)
 
 
 def _choose_cut(content: _Selection, proposed: Sequence[_Region]) -> list[_Region]:
@@ -285,7 +306,7 @@ def _choose_cut(content: _Selection, proposed: Sequence[_Region]) -> list[_Regio
             weight <= left * _MOST_NAMED or content.is_full_of_links(region)
         )
         before = content.weigh(_Region(region.marks, 0, region.begin))
-        if is_navigation or (region.marks in _FOOTERS and is_last and before >= _ENOUGH_CHARACTERS):
+        if is_navigation or (region.marks in _FOOTERS and is_last and before >= _FEWEST_OWN):
             cut.append(region)
             left -= weight
             end = min(end, region.begin) if is_last else end
@@ -323,7 +344,7 @@ def _leave_out_around(mains: Sequence[_Region], cut: Sequence[_Region]) -> list[
 def _find_named(content: _Selection, found: Sequence[_Region]) -> list[_Region]:
     """The smallest region that its names call the content and that has most of it, links aside; none where there is none."""
     named = [region for region in found if region.marks is regions.NAMED_MAIN]
-    if not named or content.own < _ENOUGH_CHARACTERS:
+    if not named or content.own < _FEWEST_OWN:
         return []
     least = content.own * _LEAST_NAMED_MAIN
     large = [region for region in named if content.weigh_own(region) >= least]

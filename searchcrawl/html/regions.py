@@ -43,6 +43,8 @@ SUBHEADING: Final = MARK + "\x80"
 CUT: Final = _marks("\x1d\x1e")
 #: The same, by the names that its author gave it.
 NAMED_CUT: Final = _marks("\x05\x06")
+#: What its names call navigation, and nothing else.
+NAMED_NAV: Final = _marks("\x83\x84")
 #: What its names call a menu: navigation, or what a chapter has.
 MENU: Final = _marks("\x81\x82")
 #: What ``main`` and its role say.
@@ -71,7 +73,21 @@ SEAM: Final = MARK + "\x1a"
 #: All that marks may be.
 ANY: Final = re.compile(f"{MARK}[\x05-\x1e\x80-\x9f]|{BLOCK_MARK}")
 
-ALL: Final = (CUT, NAMED_CUT, MENU, MAIN, NAMED_MAIN, DROPPED, KEPT, ARTICLE, ASIDE, FOOTER, NAMED_FOOTER, HIDDEN)
+ALL: Final = (
+    CUT,
+    NAMED_CUT,
+    NAMED_NAV,
+    MENU,
+    MAIN,
+    NAMED_MAIN,
+    DROPPED,
+    KEPT,
+    ARTICLE,
+    ASIDE,
+    FOOTER,
+    NAMED_FOOTER,
+    HIDDEN,
+)
 _RAW: Final = {marks: (marks.before.encode(), marks.after.encode()) for marks in ALL}
 #: The elements whose attributes are looked at.
 ELEMENTS: Final = "article aside button div dl footer form header main nav ol section select table td ul"
@@ -89,10 +105,13 @@ _OF_ROLE: Final[Mapping[str, Marks]] = {
     "contentinfo": NAMED_FOOTER,
     **dict.fromkeys(("banner", "complementary", "menu", "menubar", "navigation", "search", "toolbar"), CUT),
 }
+_WORDS_OF_NAV: Final = (
+    r"[a-z]*nav|nav(?:igation|bar|header|links|menu|path|panel|row)[a-z]*|[a-z]*breadcrumbs?|crumbs?|pag(?:er|ination)|"
+    r"skip(?:-?(?:link|nav|to))?[a-z]*|(?:top|bottom)-?nav"
+)
 _WORDS_OF_CUT: Final = (
-    r"[a-z]*nav|nav(?:igation|bar|header|footer|links|menu|path|panel|row)[a-z]*|menu[a-z]*|[a-z]*side-?bar[a-z]*|"
-    r"[a-z]*breadcrumbs?|crumbs?|footer[a-z]*|masthead|pag(?:er|ination)|skip(?:-?(?:link|nav|to))?[a-z]*|"
-    r"top-?(?:bar|lang|links|nav)|bottom-?(?:lang|nav)|language-?(?:switch|bar|select)[a-z]*|share|sharing|social|"
+    rf"{_WORDS_OF_NAV}|navfooter[a-z]*|menu[a-z]*|[a-z]*side-?bar[a-z]*|footer[a-z]*|masthead|"
+    r"top-?(?:bar|lang|links)|bottom-?lang|language-?(?:switch|bar|select)[a-z]*|share|sharing|social|"
     r"cookie[a-z]*|consent|advert[a-z]*|ads?|sponsor[a-z]*|promo|newsletter|popup|modal|tool-?bar"
 )
 #: In an article these may be words for its own parts.
@@ -105,7 +124,11 @@ _CUT: Final = re.compile(rf"(?:^|[\s_-])(?:{_WORDS_OF_CUT})(?=$|[\s_-])", re.IGN
 _FOOTER: Final = re.compile(
     r"(?:^|[\s_-])(?:nav)?footer[a-z]*(?=$|[\s_-])|(?:^|\s)copyright(?=$|[\s_-])", re.IGNORECASE
 )
-_MENU: Final = re.compile("menu", re.IGNORECASE)
+_KINDS_OF_CUT: Final = (
+    (NAMED_FOOTER, _FOOTER),
+    (NAMED_NAV, re.compile(rf"(?:^|[\s_-])(?:{_WORDS_OF_NAV})(?=$|[\s_-])", re.IGNORECASE)),
+    (MENU, re.compile(r"^\s*menu\s*$", re.IGNORECASE)),
+)
 #: What a post is about, or what is beside it, is no name of its own.
 _WORDS_OF_OTHERS: Final = "(?:category|tag|product[_-](?:cat|tag)|no|has|with|without)"
 _OF_OTHERS: Final = re.compile(rf"(?:^|(?<=\s)){_WORDS_OF_OTHERS}[_-]\S*", re.IGNORECASE)
@@ -117,7 +140,7 @@ _SPEAKING: Final = re.compile(
 )
 #: The same as whole names: these are not cut for what other names say of their layout.
 _WHOLLY_MAIN: Final = re.compile(rf"(?:^|\s)(?:{_WORDS_OF_MAIN})(?=$|\s)", re.IGNORECASE)
-_NAMED: Final = frozenset({NAMED_CUT, NAMED_FOOTER, MENU})
+_NAMED: Final = frozenset({NAMED_CUT, NAMED_FOOTER, NAMED_NAV, MENU})
 #: What names do not change.
 _SURE: Final = frozenset({CUT, MAIN, ARTICLE, NAMED_FOOTER})
 #: The ids of sections are often made from their headings.
@@ -179,7 +202,7 @@ def _decide(element: str, role: str | None, classes: str | None, name: str | Non
         return NAMED_MAIN
     own = _OF_OTHERS.sub("", names)
     if _CUT.search(own):
-        return NAMED_FOOTER if _FOOTER.search(own) else MENU if _MENU.fullmatch(own.strip()) else NAMED_CUT
+        return next((marks for marks, words in _KINDS_OF_CUT if words.search(own)), NAMED_CUT)
     if found is None:
         return (
             FOOTER
