@@ -23,10 +23,15 @@ _FEW_OWN: Final = 100
 #: What is called navigation may have so many, and a landmark has no content if it has no more characters at all.
 _FEW_OWN_OF_NAV: Final = 250
 _FEW_OF_LANDMARK: Final = 400
-#: What has a link for so many characters, or for fewer, has hardly anything else.
-_CHARACTERS_A_LINK: Final = 20
+#: The own characters of so many segments are counted for a region alone: those of all segments take longer.
+_FEW_SEGMENTS: Final = 4
+#: What has a link for so many characters, or for fewer, has hardly anything else; more of what calls itself navigation.
+_FEWEST_CHARACTERS_A_LINK: Final = 20
+_CHARACTERS_A_LINK: Final = {regions.CUT: 60, regions.NAMED_NAV: 40}
 #: What only its names call navigation, or a header, is not cut if it has a larger share of the text: it was not closed.
 _MOST_NAMED: Final = 0.5
+#: Few links have more characters.
+_MOST_OF_LINK: Final = 40
 #: Fewer characters that are in no link do not tell where the content is, nor what is one.
 _FEWEST_OWN: Final = 10
 #: What only its names call the content has at least this share of what is not cut.
@@ -133,6 +138,9 @@ class _Selection:
 
     def weigh_own(self, region: _Region) -> int:
         """How many of its characters are in a region, but in no link."""
+        if region.end - region.begin <= _FEW_SEGMENTS:
+            count = self._words.count_own
+            return sum([count(number) for number in range(region.begin, region.end) if self.lengths[number]])
         return self._own_up_to[region.end] - self._own_up_to[region.begin]
 
     def count_links(self, region: _Region) -> int:
@@ -141,7 +149,17 @@ class _Selection:
 
     def is_full_of_links(self, region: _Region) -> bool:
         """Whether a region has so many links that hardly anything else can be in it."""
-        return self.count_links(region) * _CHARACTERS_A_LINK >= self.weigh(region)
+        characters = _CHARACTERS_A_LINK.get(region.marks, _FEWEST_CHARACTERS_A_LINK)
+        return self.count_links(region) * characters >= self.weigh(region)
+
+    def is_surely_most(self, region: _Region) -> bool:
+        """Whether a region has most of what is in no link, if links have no more characters than nearly all have."""
+        return self.weigh(region) - self.count_links(region) * _MOST_OF_LINK >= self.total * _LEAST_NAMED_MAIN
+
+    def is_surely_less(self, region: _Region) -> bool:
+        """Whether a region has too little of it for that, likewise."""
+        least = self.total - self._links_up_to[-1] * _MOST_OF_LINK
+        return self.weigh(region) < least * _LEAST_NAMED_MAIN
 
     def says_little(self, region: _Region) -> bool:
         """Whether a region has few characters of its own, or more that are those of links."""
@@ -344,11 +362,14 @@ def _leave_out_around(mains: Sequence[_Region], cut: Sequence[_Region]) -> list[
 def _find_named(content: _Selection, found: Sequence[_Region]) -> list[_Region]:
     """The smallest region that its names call the content and that has most of it, links aside; none where there is none."""
     named = [region for region in found if region.marks is regions.NAMED_MAIN]
-    if not named or content.own < _FEWEST_OWN:
-        return []
-    least = content.own * _LEAST_NAMED_MAIN
-    large = [region for region in named if content.weigh_own(region) >= least]
-    return [min(large, key=content.weigh)] if large else []
+    for region in sorted(named, key=content.weigh):
+        if content.is_surely_most(region):
+            return [region]
+        if content.is_surely_less(region) or content.own < _FEWEST_OWN:
+            continue
+        if content.weigh_own(region) >= content.own * _LEAST_NAMED_MAIN:
+            return [region]
+    return []
 
 
 def _leave_out_before_heading(content: _Selection, marks: Sequence[str]) -> _Selection:

@@ -145,6 +145,9 @@ _NAMED: Final = frozenset({NAMED_CUT, NAMED_FOOTER, NAMED_NAV, MENU})
 _SURE: Final = frozenset({CUT, MAIN, ARTICLE, NAMED_FOOTER})
 #: The ids of sections are often made from their headings.
 _OF_SECTION: Final = re.compile(r"(?:^|\s)(?:section|(?:sect|level)\d)(?=$|\s)")
+_SECTIONS: Final = frozenset({"section", "div"})
+#: An attribute of sections that are opened again without their headings (``pieces``): these have the word for which they would be cut.
+HEADED: Final = "data-searchcrawl-headed"
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _HEADINGS_OF_BUTTONS: Final = _HEADINGS | {"summary"}
 #: So far a heading is looked for: over the elements around a button, and over the nodes in a section or a heading.
@@ -153,7 +156,7 @@ _MOST_INSIDE: Final = 12
 _MAY_BE_HIDDEN: Final = "[hidden], [style], [data-nosnippet]"
 _HIDING: Final = re.compile(r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 #: No author writes longer names; what comes after them is not looked at.
-_MOST_CHARACTERS: Final = 300
+MOST_OF_NAME: Final = 300
 _SWITCH: Final = re.compile(r"\s*googleo(?:ff|n)\s*:\s*(?:all|index|snippet)\s*", re.IGNORECASE)
 
 #: One for all pages: to make one takes as long as to use it. Only one thread runs in it at a time.
@@ -174,17 +177,29 @@ def find_region(element: str, node: LexborNode) -> Marks | None:
     role, classes, name = get("role"), get("class"), get("id")
     # What is kept for the next pages is never long.
     if classes:
-        classes = classes[:_MOST_CHARACTERS]
+        classes = classes[:MOST_OF_NAME]
     if name:
-        name = name[:_MOST_CHARACTERS]
+        name = name[:MOST_OF_NAME]
     if role:
-        role = role[:_MOST_CHARACTERS]
+        role = role[:MOST_OF_NAME]
     found = _decide(element, role, classes, name)
     if found in _NAMED and name and (element == "section" or (classes and _OF_SECTION.search(classes))):
         without = _decide(element, role, classes, None)
-        if without not in _NAMED and _is_of_heading(node, name):
+        if without not in _NAMED and (HEADED in attributes or _is_of_heading(node, name)):
             return without
     return found
+
+
+def is_headed(node: LexborNode) -> bool:
+    """Whether an element is a section that has a name of navigation from its heading, which says what it is about."""
+    element, attributes = node.tag or "", node.attributes
+    if element not in _SECTIONS or not attributes.get("id"):
+        return False
+    return HEADED in attributes or (
+        find_region(element, node) not in _NAMED
+        and _decide(element, *[(attributes.get(name) or "")[:MOST_OF_NAME] for name in ("role", "class", "id")])
+        in _NAMED
+    )
 
 
 # The pages of a site have the same names again and again.
@@ -195,7 +210,7 @@ def _decide(element: str, role: str | None, classes: str | None, name: str | Non
         found = OF_ELEMENT.get(element)
     if found in _SURE:
         return found
-    names = f"{classes or ''} {name or ''}"[:_MOST_CHARACTERS]
+    names = f"{classes or ''} {name or ''}"[:MOST_OF_NAME]
     if _SPEAKING.search(names) is None:
         return found
     if found is None and _WHOLLY_MAIN.search(names):
@@ -236,7 +251,7 @@ def _is_of_heading(node: LexborNode, name: str) -> bool:
     if found is None or heading is None:
         return False
     nodes = islice(heading.traverse(include_text=True), _MOST_INSIDE)
-    text = " ".join([(part.text_content or "")[:_MOST_CHARACTERS] for part in nodes if part.is_text_node])
+    text = " ".join([(part.text_content or "")[:MOST_OF_NAME] for part in nodes if part.is_text_node])
     return _leave_letters(found[0]) in _leave_letters(text)
 
 
@@ -299,7 +314,7 @@ def _is_hidden(attributes: Mapping[str, str | None]) -> bool:
     if "hidden" in attributes and (attributes["hidden"] or "").strip().lower() != "until-found":
         return True
     style = attributes.get("style")
-    return style is not None and _HIDING.search(style[:_MOST_CHARACTERS]) is not None
+    return style is not None and _HIDING.search(style[:MOST_OF_NAME]) is not None
 
 
 def _mark_switches(root: LexborNode) -> None:

@@ -240,6 +240,24 @@ def test_c8_text_when_a_heading_has_a_link_to_itself_then_that_is_no_text(main: 
     assert page_of(body, TextRules(main=main)).text == f"Boiler\n{STORY}[1]"
 
 
+@pytest.mark.parametrize("section", ["<section id=cookies>", "<div id=cookies class='section level2'>"])
+def test_c8_main_when_a_section_is_longer_than_a_piece_then_is_judged_with_its_heading_in_each(section: str) -> None:
+    rows = "<p><a href=x>A row of it</a>" * 2_500
+    inner = f"{section}<h2>Cookies</h2>{rows}</{section[1:].split()[0]}>"
+    page = page_of(f"<div class=sidebar>{inner}<p>Home</div><p>{STORY}<p>{OTHER}")
+
+    assert page.text == f"{STORY}\n{OTHER}"
+
+
+@pytest.mark.parametrize("name", ["sidebar {}", "{} no-sidebar menu"])
+def test_c8_main_when_a_region_with_long_names_is_longer_than_a_piece_then_they_count_in_each(name: str) -> None:
+    names = name.format("x" * 200 if name.startswith("{") else "x" * 400)
+    rows = "<p><a href=x>A row of it</a>" * 2_500
+    page = page_of(f"<p>{STORY}<div class='{names}'>{rows}</div><p>{OTHER}")
+
+    assert page.text == f"{STORY}\n{OTHER}"
+
+
 def test_c8_main_when_a_heading_is_a_button_then_it_stays_and_other_buttons_do_not() -> None:
     page = page_of(
         f"<h3><button class=nav-link>What burns?</button></h3><p>{STORY}<details><summary><span><button>Since when?"

@@ -103,6 +103,11 @@ REGIONS: Final[dict[str, Build]] = {
     "texts of links": lambda n: "".join(f"<p><a href={k}>word {k}x</a>" for k in range(n)),
     "texts of one link": lambda n: "".join(f"<p><a href=x>word {k}x</a>" for k in range(n)),
     "regions in a link": lambda n: "<a href=x>" + "word<section>" * n,
+    "menus in each other with words and links": lambda n: "<div class=sidebar><a href=x>x</a>word<ul class=menu>" * n,
+    "contents in each other": lambda n: "<div class=content>word<a href=x>x</a>" * n,
+    "footers one after the other": lambda n: "<footer>word <a href=x>x</a></footer><h2>x</h2>" * n,
+    "links to headings": lambda n: "<h3>x<a href='#a'>¶</a></h3>" * n,
+    "links to the page in each other": lambda n: "<table><td><a href='#a'>" * n,
     "cells that are regions": lambda n: "<table>" + "<td class=sidebar>x<td id=main>" * n,
 }
 FAMILIES: Final = [
