@@ -38,6 +38,8 @@ _FEWEST_OWN: Final = 10
 _LEAST_NAMED_MAIN: Final = 0.6
 #: What is hidden is content if it is more than this share of the rest: a script shows it.
 _MOST_HIDDEN: Final = 0.1
+#: The content has at least one of so many parts of what is in no link.
+_LEAST_PARTS: Final = 3
 #: So many characters are content, however many others there are.
 _SURELY_ENOUGH: Final = 200
 #: Fewer must be this share of all, and if they are at least so many, the least one.
@@ -284,6 +286,8 @@ def _select_main(everything: _Selection, found: Sequence[_Region], marks: Sequen
     ]
     content = everything.without(_leave_out_around(mains, cut))
     proposed = _leave_out_around(mains, [region for region in found if region.marks in _PROPOSED])
+    if mains and _is_far_too_little(everything.only(mains), content.without(proposed)):
+        mains = []
     around = mains or _find_named(content, found)
     inner = content.only(around) if around else None
     if inner is not None:
@@ -300,6 +304,11 @@ def _select_main(everything: _Selection, found: Sequence[_Region], marks: Sequen
     if inner is None and (around := _find_named(content, found)):
         inner = content.only(around)
     return inner if inner is not None and inner.is_something(content) else _leave_out_before_heading(content, marks)
+
+
+def _is_far_too_little(inner: _Selection, content: _Selection) -> bool:
+    """Whether what a page calls its content has less than a third of what has no other name, links aside."""
+    return inner.total * _LEAST_PARTS < content.total and inner.own * _LEAST_PARTS < content.own
 
 
 def _is_whole(inner: _Selection, around: _Selection, marks: Sequence[str]) -> bool:

@@ -188,6 +188,14 @@ def test_c8_main_when_a_region_has_links_alone_then_it_is_no_content_however_lar
     assert page.text == f"Boiler\n{STORY}"
 
 
+@pytest.mark.parametrize("element", ["<main>{}</main>", "<div class=content>{}</div>"])
+def test_c8_main_when_what_is_called_the_content_has_few_of_the_words_then_the_others_stay(element: str) -> None:
+    teaser = f"<p>{STORY}<p>{STORY}<p>{STORY}"
+    page = page_of(f"<nav>Home</nav>{element.format(teaser)}<div class=text>{f'<p>{OTHER}' * 12}</div>")
+
+    assert page.text.split("\n") == [STORY] * 3 + [OTHER] * 12
+
+
 def test_c8_main_when_a_header_is_not_closed_and_a_footer_has_most_words_then_the_content_stays() -> None:
     page = page_of(
         "<div class=header><div class=main><div class=navigationbar><li>Stoves<li><a href=x>All stoves</a></div></div>"
@@ -243,7 +251,7 @@ def test_c8_text_when_a_heading_has_a_link_to_itself_then_that_is_no_text(main: 
 @pytest.mark.parametrize("section", ["<section id=cookies>", "<div id=cookies class='section level2'>"])
 def test_c8_main_when_a_section_is_longer_than_a_piece_then_is_judged_with_its_heading_in_each(section: str) -> None:
     rows = "<p><a href=x>A row of it</a>" * 2_500
-    inner = f"{section}<h2>Cookies</h2>{rows}</{section[1:].split()[0]}>"
+    inner = f"{section}<h2>Cookies</h2>{rows}</{section[1:].split(maxsplit=1)[0]}>"
     page = page_of(f"<div class=sidebar>{inner}<p>Home</div><p>{STORY}<p>{OTHER}")
 
     assert page.text == f"{STORY}\n{OTHER}"
