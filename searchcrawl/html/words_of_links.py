@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from searchcrawl.html.regions import LINK_BEGIN, LINK_END, LOCAL, MARK
+from searchcrawl.html.regions import LINK_BEGIN, LINK_END, LOCAL
 
 _LINK: Final = re.compile(f"{LINK_BEGIN}[^{LINK_END}]*")
-#: A link to the heading that it stands in has no more characters, and no letter, or one of these texts.
+#: What a link to the heading in which it stands consists of; other signs may be what a page is about, such as operators.
+_SIGNS: Final = frozenset({"", *"¶§#◆∞⚓☍🔗", "🔗\ufe0e", "🔗\ufe0f", "[link]", "[#]"})
 _LONGEST_SIGN: Final = 8
-_SIGNS: Final = frozenset({"[link]", "link"})
 
 
 def count_linked(segment: str) -> int:
@@ -29,12 +29,8 @@ def unite_links(marked: str) -> tuple[str, str]:
     parts = marked.split(LOCAL)
     for number in range(1, len(parts) - 1, 2):
         text = parts[number]
-        if len(text) <= _LONGEST_SIGN and MARK not in text and _is_sign(text):
+        if len(text) <= _LONGEST_SIGN and text.strip() in _SIGNS:
             parts[number] = ""
     ends = [LINK_BEGIN, LINK_END] * (len(parts) // 2)
     united = "".join([piece for pair in zip(parts, [*ends, ""], strict=False) for piece in pair])
     return united, "".join(parts)
-
-
-def _is_sign(text: str) -> bool:
-    return text in _SIGNS or not any(map(str.isalnum, text))

@@ -248,6 +248,12 @@ def test_c8_text_when_a_heading_has_a_link_to_itself_then_that_is_no_text(main: 
     assert page_of(body, TextRules(main=main)).text == f"Boiler\n{STORY}[1]"
 
 
+def test_c8_text_when_a_link_to_the_page_has_a_sign_of_which_it_tells_then_it_stays() -> None:
+    assert page_of(
+        f"<p>{STORY}<p>See <a href='#plus'>+</a>, <a href='#le'>&lt;=</a> and this <a href='#x'>link</a>"
+    ).text == (f"{STORY}\nSee +, <= and this link")
+
+
 @pytest.mark.parametrize("section", ["<section id=cookies>", "<div id=cookies class='section level2'>"])
 def test_c8_main_when_a_section_is_longer_than_a_piece_then_is_judged_with_its_heading_in_each(section: str) -> None:
     rows = "<p><a href=x>A row of it</a>" * 2_500
