@@ -30,6 +30,8 @@ _FEWEST_CHARACTERS_A_LINK: Final = 20
 _CHARACTERS_A_LINK: Final = {regions.CUT: 60, regions.NAMED_NAV: 40}
 #: What only its names call navigation, or a header, is not cut if it has a larger share of the text: it was not closed.
 _MOST_NAMED: Final = 0.5
+#: A part with so many is content beside what a page names so.
+_MUCH_OWN: Final = 400
 #: Few links have more characters.
 _MOST_OF_LINK: Final = 40
 #: Fewer characters that are in no link do not tell where the content is, nor what is one.
@@ -60,6 +62,7 @@ _PROPOSED: Final = frozenset(
     {regions.NAMED_NAV, regions.NAMED_CUT, regions.MENU, regions.ASIDE, regions.FOOTER, regions.NAMED_FOOTER}
 )
 _FOOTERS: Final = frozenset({regions.FOOTER, regions.NAMED_FOOTER})
+_LANDMARKS: Final = _FOOTERS | {regions.ASIDE}
 
 
 class PageTexts(NamedTuple):
@@ -85,18 +88,17 @@ class _Words:
     """The segments of a text with their marks: what of them is in links is counted when it is asked for."""
 
     def __init__(self, marked: str, lengths: Sequence[int]) -> None:
-        self._marked = marked
+        self._segments = marked.split(regions.MARK)
         self._lengths = lengths
         self._own: dict[int, int] = {}
+        self._links: Sequence[int] | None = None
 
-    @cached_property
-    def _segments(self) -> Sequence[str]:
-        return self._marked.split(regions.MARK)
-
-    @cached_property
+    @property
     def links(self) -> Sequence[int]:
         """How many links begin in each segment."""
-        return [segment.count(regions.LINK_BEGIN) for segment in self._segments]
+        if self._links is None:
+            self._links = [segment.count(regions.LINK_BEGIN) for segment in self._segments]
+        return self._links
 
     def count_own(self, number: int) -> int:
         """How many characters of a segment are in no link."""
@@ -286,10 +288,10 @@ def _select_main(everything: _Selection, found: Sequence[_Region], marks: Sequen
     ]
     content = everything.without(_leave_out_around(mains, cut))
     proposed = _leave_out_around(mains, [region for region in found if region.marks in _PROPOSED])
-    if mains and _is_far_too_little(everything.only(mains), content.without(proposed)):
+    if mains and _is_far_too_little(everything, content, mains, proposed):
         mains = []
     around = mains or _find_named(content, found)
-    inner = content.only(around) if around else None
+    inner = content.only([*around, *_find_beside(content, around, found)]) if around else None
     if inner is not None:
         inner = inner.without(_choose_cut(inner, _leave_out_menus(inner, proposed, marks)))
         if inner.total >= _SURELY_ENOUGH or (
@@ -302,13 +304,18 @@ def _select_main(everything: _Selection, found: Sequence[_Region], marks: Sequen
     if mains and inner is not None:
         return inner if inner.is_enough(content) else content
     if inner is None and (around := _find_named(content, found)):
-        inner = content.only(around)
+        inner = content.only([*around, *_find_beside(content, around, found)])
     return inner if inner is not None and inner.is_something(content) else _leave_out_before_heading(content, marks)
 
 
-def _is_far_too_little(inner: _Selection, content: _Selection) -> bool:
+def _is_far_too_little(
+    everything: _Selection, content: _Selection, mains: Sequence[_Region], proposed: Sequence[_Region]
+) -> bool:
     """Whether what a page calls its content has less than a third of what has no other name, links aside."""
-    return inner.total * _LEAST_PARTS < content.total and inner.own * _LEAST_PARTS < content.own
+    if max(map(everything.weigh, mains)) * _LEAST_PARTS >= content.total:
+        return False
+    inner, rest = everything.only(mains), content.without(proposed)
+    return inner.total * _LEAST_PARTS < rest.total and inner.own * _LEAST_PARTS < rest.own
 
 
 def _is_whole(inner: _Selection, around: _Selection, marks: Sequence[str]) -> bool:
@@ -379,6 +386,16 @@ def _find_named(content: _Selection, found: Sequence[_Region]) -> list[_Region]:
         if content.weigh_own(region) >= content.own * _LEAST_NAMED_MAIN:
             return [region]
     return []
+
+
+def _find_beside(content: _Selection, around: Sequence[_Region], found: Sequence[_Region]) -> list[_Region]:
+    """What stands beside the content that a page names and has so much of its own that it cannot be left out for that."""
+    if content.total - sum(map(content.weigh, around)) < _MUCH_OWN:
+        return []
+    long = [number for number, length in enumerate(content.lengths) if length >= _MUCH_OWN]
+    inside = content.only([*around, *(region for region in found if region.marks in _LANDMARKS)])
+    parts = [_Region(regions.NAMED_MAIN, number, number + 1) for number in long if not inside.lengths[number]]
+    return [part for part in parts if not content.says_little(part) and content.weigh_own(part) >= _MUCH_OWN]
 
 
 def _leave_out_before_heading(content: _Selection, marks: Sequence[str]) -> _Selection:

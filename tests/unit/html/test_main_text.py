@@ -196,6 +196,16 @@ def test_c8_main_when_what_is_called_the_content_has_few_of_the_words_then_the_o
     assert page.text.split("\n") == [STORY] * 3 + [OTHER] * 12
 
 
+@pytest.mark.parametrize("element", ["<main>{}</main>", "<div class=content>{}</div>"])
+def test_c8_main_when_much_text_stands_beside_what_is_called_the_content_then_stays(element: str) -> None:
+    content, comments = f"<p>{STORY} " * 9, f"{OTHER} " * 5
+    page = page_of(
+        f"<p>Call us{element.format(content)}<div class=comments>{comments}</div><footer>{comments}</footer>"
+    )
+
+    assert page.text.split("\n") == [STORY] * 9 + [comments.strip()]
+
+
 def test_c8_main_when_a_header_is_not_closed_and_a_footer_has_most_words_then_the_content_stays() -> None:
     page = page_of(
         "<div class=header><div class=main><div class=navigationbar><li>Stoves<li><a href=x>All stoves</a></div></div>"
