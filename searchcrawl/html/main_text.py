@@ -88,10 +88,14 @@ class _Words:
     """The segments of a text with their marks: what of them is in links is counted when it is asked for."""
 
     def __init__(self, marked: str, lengths: Sequence[int]) -> None:
-        self._segments = marked.split(regions.MARK)
+        self._marked = marked
         self._lengths = lengths
         self._own: dict[int, int] = {}
         self._links: Sequence[int] | None = None
+
+    @cached_property
+    def _segments(self) -> Sequence[str]:
+        return self._marked.split(regions.MARK)
 
     @property
     def links(self) -> Sequence[int]:
@@ -210,13 +214,13 @@ class _Selection:
 
 def choose_text(marked: str, *, main: bool) -> PageTexts:
     """The texts of a page; ``marked`` has the marks of its blocks, regions and links. ``main``: the main content is indexed."""
-    unlinked = marked.replace(regions.LINK_BEGIN, "").replace(regions.LINK_END, "")
-    first, *parts = unlinked.split(regions.MARK)
-    marks = [part[:1] for part in parts]
+    # Each list is in the place of the one before: a text may be large.
+    parts = marked.replace(regions.LINK_BEGIN, "").replace(regions.LINK_END, "").split(regions.MARK)
+    marks = [part[:1] for part in parts[1:]]
     # A mark that is none was in the page.
-    segments = collapse_segments(
-        [first, *(part[1:] if mark in _KINDS else part for part, mark in zip(parts, marks, strict=True))]
-    )
+    parts[1:] = [part[1:] if mark in _KINDS else part for part, mark in zip(parts[1:], marks, strict=True)]
+    segments = collapse_segments(parts)
+    del parts
     whole = "\n".join(filter(None, segments))
     if len(segments) == 1:
         return PageTexts(whole, whole, (len(whole),))
@@ -230,6 +234,9 @@ def choose_text(marked: str, *, main: bool) -> PageTexts:
         selected = selected.only(kept)
     elif main:
         selected = _select_main(selected, found, marks)
+    if selected.total == sum(lengths):
+        # A text may be large: no second one.
+        return PageTexts(whole, whole, lengths)
     text = "\n".join([segment for segment, length in zip(segments, selected.lengths, strict=True) if length])
     return PageTexts(text, whole, selected.lengths)
 
