@@ -38,8 +38,9 @@ _MOST_OF_LINK: Final = 40
 _FEWEST_OWN: Final = 10
 #: What only its names call the content has at least this share of what is not cut.
 _LEAST_NAMED_MAIN: Final = 0.6
-#: What is hidden is content if it is more than this share of the rest: a script shows it.
-_MOST_HIDDEN: Final = 0.1
+#: What is hidden is content if it has more characters, and is more than this share of the rest: a script shows it.
+_FEW_HIDDEN: Final = 60
+_MOST_HIDDEN: Final = 0.05
 #: The content has at least one of so many parts of what is in no link.
 _LEAST_PARTS: Final = 3
 #: So many characters are content, however many others there are.
@@ -279,7 +280,9 @@ def _leave_out_hidden(everything: _Selection, hidden: Sequence[_Region]) -> _Sel
     if not hidden:
         return everything
     shown = everything.without([region for region in hidden if everything.says_little(region)])
-    if not shown.is_something(everything) or everything.total - shown.total > max(_FEW_OWN, shown.total * _MOST_HIDDEN):
+    if not shown.is_something(everything) or everything.total - shown.total > max(
+        _FEW_HIDDEN, shown.total * _MOST_HIDDEN
+    ):
         return everything
     return shown
 
