@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from searchcrawl.html import tags
+from searchcrawl.html import regions, tags
 from searchcrawl.html.page_text import BLOCK_MARK
 from searchcrawl.html.regions import HEADING_MARK, HEADING_SIGN, KIND_OF_HEADING, KIND_OF_NAMED, NAME_END
 
@@ -29,9 +29,10 @@ _UNCLEAN: Final = frozenset(_SIGNS)
 _NAMING: Final = frozenset((KIND_OF_HEADING["h1"], KIND_OF_NAMED[KIND_OF_HEADING["h1"]]))
 _PLAIN: Final = frozenset(KIND_OF_NAMED)
 _NAMED: Final = frozenset(KIND_OF_NAMED.values())
-_MARKS: Final = {
-    tag: f"{BLOCK_MARK}{HEADING_SIGN}{KIND_OF_HEADING[each]}".encode() for tag, each in tags.HEADINGS.items()
-}
+#: What separates the blocks before a heading says whether it is a main one (``main_text``).
+_BLOCK_BEFORE: Final = {"h1": regions.HEADING, "h2": regions.SUBHEADING, "h3": regions.SUBHEADING}
+_BEFORE: Final = {tag: f"{_BLOCK_BEFORE.get(each, BLOCK_MARK)}{HEADING_SIGN}" for tag, each in tags.HEADINGS.items()}
+_MARKS: Final = {tag: f"{_BEFORE[tag]}{KIND_OF_HEADING[each]}".encode() for tag, each in tags.HEADINGS.items()}
 _BLOCK_MARK: Final = BLOCK_MARK.encode()
 # The methods for bytes alone, as in ``page``.
 _insert_before: Final = LexborNode.insert_before[bytes]  # type: ignore[index]
@@ -50,7 +51,7 @@ def mark_heading(node: LexborNode, tag: int, names: list[str]) -> None:
     name = node.id
     if name and "." in name and _is_dotted_name(name):
         kind = KIND_OF_NAMED[KIND_OF_HEADING[tags.HEADINGS[tag]]]
-        _insert_before(node, f"{BLOCK_MARK}{HEADING_SIGN}{kind}{len(names)}{NAME_END}".encode())
+        _insert_before(node, f"{_BEFORE[tag]}{kind}{len(names)}{NAME_END}".encode())
         names.append(name)
     else:
         _insert_before(node, _MARKS[tag])

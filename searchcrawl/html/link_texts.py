@@ -13,7 +13,7 @@ from typing import Final
 
 from searchcrawl.html.headings import remove_marks
 from searchcrawl.html.page_text import BLOCK_MARK, collapse
-from searchcrawl.html.regions import LINK_BEGIN, LINK_END, MARK
+from searchcrawl.html.regions import LINK_BEGIN, LINK_END, MARK, PRINTABLE_KINDS
 
 #: So many texts of a page are read, and so many characters of each.
 _MOST_TEXTS: Final = 1_000
@@ -33,7 +33,9 @@ def read_link_texts(marked: str, lengths: Sequence[int], links: int) -> list[tup
     """
     if not links or not marked.count(LINK_BEGIN) == marked.count(LINK_END) == links:
         return []
-    return list(islice(_read_segments(marked.split(MARK), lengths), _MOST_TEXTS))
+    first, *parts = marked.split(MARK)
+    segments = [first, *(part[1:] if part[:1] in PRINTABLE_KINDS else part for part in parts)]
+    return list(islice(_read_segments(segments, lengths), _MOST_TEXTS))
 
 
 def _read_segments(segments: Sequence[str], lengths: Sequence[int]) -> Iterator[tuple[int, str]]:

@@ -57,6 +57,8 @@ _LINK_PARAMETER: Final = re.compile(r";\s*([^\s;,=]+)(?:\s*=\s*(?:\"((?>[^\"\\]|
 
 #: A reference as written, with its fragment, and the value of ``rel``.
 Reference = tuple[str, str | None]
+#: That of a link to a place of the page itself.
+LOCAL: Final[Reference] = ("#", None)
 
 
 class PageLinks(NamedTuple):
@@ -158,13 +160,13 @@ def find_base(bases: Iterable[LexborNode], url: str) -> str:
 
 
 def read_reference(node: LexborNode) -> Reference | None:
-    """The reference of an ``a``, ``area``, ``frame`` or ``iframe``; None where it has none, or refers to the page itself."""
+    """The reference of an ``a``, ``area``, ``frame`` or ``iframe``; None where it has none, LOCAL for one to the page itself."""
     attributes = node.attributes
     # The last one is that of a drawing.
     reference = attributes.get("href") or attributes.get("src") or attributes.get("xlink:href")
-    if not reference or reference[0] == "#":
+    if not reference:
         return None
-    return reference, attributes.get("rel")
+    return LOCAL if reference[0] == "#" else (reference, attributes.get("rel"))
 
 
 def read_embedded(node: LexborNode) -> Reference | None:

@@ -1,37 +1,69 @@
 """Which part of a page's text is indexed: its main content, or all of it but what is not meant to be (C8).
 
 The text comes with the marks of its regions (``regions``), in document order. All is decided over that, in linear time:
-what is cut, and which region is the content. Where too little would be left, less is cut.
+what is cut, and which region is the content. Names and landmarks propose; how much of a region is no text of links decides.
+Where too little would be left, less is cut.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import Final, NamedTuple
 
 from searchcrawl.html import regions
 from searchcrawl.html.page_text import collapse_segments
 from searchcrawl.html.regions import Marks
+from searchcrawl.html.words_of_links import count_linked
 
+#: A region with more characters of its own has something to say, whatever its names call it, unless more are those of links.
+_FEW_OWN: Final = 100
+#: What is called navigation may have so many, and a landmark has no content if it has no more characters at all.
+_FEW_OWN_OF_NAV: Final = 250
+_FEW_OF_LANDMARK: Final = 400
+#: The own characters of so many segments are counted for a region alone: those of all segments take longer.
+_FEW_SEGMENTS: Final = 4
+#: What has a link for so many characters, or for fewer, has hardly anything else; more of what calls itself navigation.
+_FEWEST_CHARACTERS_A_LINK: Final = 20
+_CHARACTERS_A_LINK: Final = {regions.CUT: 60, regions.NAMED_NAV: 40}
 #: What only its names call navigation, or a header, is not cut if it has a larger share of the text: it was not closed.
 _MOST_NAMED: Final = 0.5
+#: A part with so many is content beside what a page names so.
+_MUCH_OWN: Final = 400
+#: Few links have more characters.
+_MOST_OF_LINK: Final = 40
+#: Fewer characters that are in no link do not tell where the content is, nor what is one.
+_FEWEST_OWN: Final = 10
 #: What only its names call the content has at least this share of what is not cut.
 _LEAST_NAMED_MAIN: Final = 0.6
+#: What is hidden is content if it has more characters, and is more than this share of the rest: a script shows it.
+_FEW_HIDDEN: Final = 60
+_MOST_HIDDEN: Final = 0.05
+#: The content has at least one of so many parts of what is in no link.
+_LEAST_PARTS: Final = 3
 #: So many characters are content, however many others there are.
 _SURELY_ENOUGH: Final = 200
 #: Fewer must be this share of all, and if they are at least so many, the least one.
 _ENOUGH_CHARACTERS: Final = 40
 _ENOUGH_SHARE: Final = 0.1
 _LEAST_SHARE: Final = 0.05
+_LEAST_SHARE_WITH_HEADING: Final = 0.025
 
 # The last characters of marks stand for them: they are cheaper to look up.
 _CLOSING_OF: Final = {marks.before[1]: marks.after[1] for marks in regions.ALL}
 _CLOSING: Final = {marks.after[1]: marks for marks in regions.ALL}
-_ASIDE, _ARTICLE, _MAIN = (marks.after[1] for marks in (regions.ASIDE, regions.ARTICLE, regions.MAIN))
-_OFF, _ON = regions.OFF[1], regions.ON[1]
-_KINDS: Final = frozenset({*_CLOSING_OF, *_CLOSING, _OFF, _ON})
+_ARTICLE, _MAIN = (marks.after[1] for marks in (regions.ARTICLE, regions.MAIN))
+_OF_ARTICLES: Final = frozenset(marks.after[1] for marks in (regions.ASIDE, regions.FOOTER))
+_OFF, _ON, _HEADING = regions.OFF[1], regions.ON[1], regions.HEADING[1]
+_HEADINGS: Final = frozenset({_HEADING, regions.SUBHEADING[1]})
+_KINDS: Final = frozenset({*_CLOSING_OF, *_CLOSING, _OFF, _ON, *_HEADINGS})
+_PROPOSED: Final = frozenset(
+    {regions.NAMED_NAV, regions.NAMED_CUT, regions.MENU, regions.ASIDE, regions.FOOTER, regions.NAMED_FOOTER}
+)
+_FOOTERS: Final = frozenset({regions.FOOTER, regions.NAMED_FOOTER})
+_LANDMARKS: Final = _FOOTERS | {regions.ASIDE}
 
 
 class PageTexts(NamedTuple):
@@ -53,33 +85,115 @@ class _Region(NamedTuple):
     end: int
 
 
+class _Words:
+    """The segments of a text with their marks: what of them is in links is counted when it is asked for."""
+
+    def __init__(self, marked: str, lengths: Sequence[int]) -> None:
+        self._marked = marked
+        self._lengths = lengths
+        self._own: dict[int, int] = {}
+        self._links: Sequence[int] | None = None
+
+    @cached_property
+    def _segments(self) -> Sequence[str]:
+        return self._marked.split(regions.MARK)
+
+    @property
+    def links(self) -> Sequence[int]:
+        """How many links begin in each segment."""
+        if self._links is None:
+            self._links = [segment.count(regions.LINK_BEGIN) for segment in self._segments]
+        return self._links
+
+    def count_own(self, number: int) -> int:
+        """How many characters of a segment are in no link."""
+        own = self._own.get(number)
+        if own is None:
+            own = self._own[number] = max(self._lengths[number] - count_linked(self._segments[number]), 0)
+        return own
+
+
 class _Selection:
     """Some segments of a text: ``lengths`` are those of its own, 0 for others."""
 
-    def __init__(self, lengths: Sequence[int]) -> None:
+    def __init__(self, lengths: Sequence[int], words: _Words) -> None:
         self.lengths = lengths
+        self._words = words
         self._up_to = [0, *accumulate(lengths)]
+
+    @cached_property
+    def _own_up_to(self) -> Sequence[int]:
+        count = self._words.count_own
+        return [0, *accumulate([count(number) if length else 0 for number, length in enumerate(self.lengths)])]
+
+    @cached_property
+    def _links_up_to(self) -> Sequence[int]:
+        pairs = zip(self.lengths, self._words.links, strict=True)
+        return [0, *accumulate([links if length else 0 for length, links in pairs])]
 
     @property
     def total(self) -> int:
         """How many characters it has."""
         return self._up_to[-1]
 
+    @property
+    def own(self) -> int:
+        """How many of them are in no link."""
+        return self._own_up_to[-1]
+
     def weigh(self, region: _Region) -> int:
         """How many of its characters are in a region."""
         return self._up_to[region.end] - self._up_to[region.begin]
+
+    def weigh_own(self, region: _Region) -> int:
+        """How many of its characters are in a region, but in no link."""
+        if region.end - region.begin <= _FEW_SEGMENTS:
+            count = self._words.count_own
+            return sum([count(number) for number in range(region.begin, region.end) if self.lengths[number]])
+        return self._own_up_to[region.end] - self._own_up_to[region.begin]
+
+    def count_links(self, region: _Region) -> int:
+        """How many links begin in its part of a region."""
+        return self._links_up_to[region.end] - self._links_up_to[region.begin]
+
+    def is_full_of_links(self, region: _Region) -> bool:
+        """Whether a region has so many links that hardly anything else can be in it."""
+        characters = _CHARACTERS_A_LINK.get(region.marks, _FEWEST_CHARACTERS_A_LINK)
+        return self.count_links(region) * characters >= self.weigh(region)
+
+    def is_surely_most(self, region: _Region) -> bool:
+        """Whether a region has most of what is in no link, if links have no more characters than nearly all have."""
+        return self.weigh(region) - self.count_links(region) * _MOST_OF_LINK >= self.total * _LEAST_NAMED_MAIN
+
+    def is_surely_less(self, region: _Region) -> bool:
+        """Whether a region has too little of it for that, likewise."""
+        least = self.total - self._links_up_to[-1] * _MOST_OF_LINK
+        return self.weigh(region) < least * _LEAST_NAMED_MAIN
+
+    def says_little(self, region: _Region) -> bool:
+        """Whether a region has few characters of its own, or more that are those of links."""
+        weight = self.weigh(region)
+        few = _FEW_OWN_OF_NAV if region.marks is regions.NAMED_NAV else _FEW_OWN
+        if weight <= few or self.is_full_of_links(region):
+            return True
+        # Without links all is its own; to count it takes time.
+        return self.count_links(region) > 0 and ((own := self.weigh_own(region)) <= few or own * 2 <= weight)
 
     def without(self, found: Sequence[_Region]) -> _Selection:
         """What is in none of the regions."""
         if not found:
             return self
         pairs = zip(self.lengths, self._cover(found), strict=True)
-        return _Selection([0 if depth else length for length, depth in pairs])
+        return _Selection([0 if depth else length for length, depth in pairs], self._words)
 
     def only(self, found: Sequence[_Region]) -> _Selection:
         """What is in any of the regions."""
         pairs = zip(self.lengths, self._cover(found), strict=True)
-        return _Selection([length if depth else 0 for length, depth in pairs])
+        return _Selection([length if depth else 0 for length, depth in pairs], self._words)
+
+    def has_most_of(self, content: _Selection) -> bool:
+        """Whether next to nothing is in the content but not in this, or nothing but links."""
+        return content.total - self.total <= _FEW_OWN or self.own >= content.own * _LEAST_NAMED_MAIN
 
     def is_something(self, of: _Selection) -> bool:
         """Whether it is more than a word of waiting in the place of another."""
@@ -101,27 +215,29 @@ class _Selection:
 
 def choose_text(marked: str, *, main: bool) -> PageTexts:
     """The texts of a page; ``marked`` has the marks of its blocks, regions and links. ``main``: the main content is indexed."""
-    unlinked = marked.replace(regions.LINK_BEGIN, "").replace(regions.LINK_END, "")
-    first, *parts = unlinked.split(regions.MARK)
-    marks = [part[:1] for part in parts]
+    # Each list is in the place of the one before: a text may be large.
+    parts = marked.replace(regions.LINK_BEGIN, "").replace(regions.LINK_END, "").split(regions.MARK)
+    marks = [part[:1] for part in parts[1:]]
     # A mark that is none was in the page.
-    segments = collapse_segments(
-        [first, *(part[1:] if mark in _KINDS else part for part, mark in zip(parts, marks, strict=True))]
-    )
+    parts[1:] = [part[1:] if mark in _KINDS else part for part, mark in zip(parts[1:], marks, strict=True)]
+    segments = collapse_segments(parts)
+    del parts
     whole = "\n".join(filter(None, segments))
     if len(segments) == 1:
         return PageTexts(whole, whole, (len(whole),))
     found = _find_regions(marks)
-    selected = _Selection([*map(len, segments)])
+    lengths = [*map(len, segments)]
+    selected = _Selection(lengths, _Words(marked, lengths))
     selected = selected.without([region for region in found if region.marks is regions.DROPPED])
-    shown = selected.without([region for region in found if region.marks is regions.HIDDEN])
-    # A page that hides next to all of it has a script that shows it.
-    selected = shown if shown.is_something(selected) else selected
+    selected = _leave_out_hidden(selected, [region for region in found if region.marks is regions.HIDDEN])
     kept = [region for region in found if region.marks is regions.KEPT]
     if kept:
         selected = selected.only(kept)
     elif main:
-        selected = _select_main(selected, found)
+        selected = _select_main(selected, found, marks)
+    if selected.total == sum(lengths):
+        # A text may be large: no second one.
+        return PageTexts(whole, whole, lengths)
     text = "\n".join([segment for segment, length in zip(segments, selected.lengths, strict=True) if length])
     return PageTexts(text, whole, selected.lengths)
 
@@ -147,7 +263,7 @@ def _find_regions(marks: Sequence[str]) -> list[_Region]:
                 last, begin = opened.pop()
                 open_of[last] -= 1
             # A header in an article is that of the article.
-            if mark != _ASIDE or not (open_of[_ARTICLE] or open_of[_MAIN]):
+            if mark not in _OF_ARTICLES or not (open_of[_ARTICLE] or open_of[_MAIN]):
                 found.append(_Region(_CLOSING[mark], begin, segment))
         elif mark == _OFF:
             off = segment if off is None else off
@@ -159,28 +275,105 @@ def _find_regions(marks: Sequence[str]) -> list[_Region]:
     return found
 
 
-def _select_main(everything: _Selection, found: Sequence[_Region]) -> _Selection:
+def _leave_out_hidden(everything: _Selection, hidden: Sequence[_Region]) -> _Selection:
+    """What a page shows, and what a script is to show: what says something of its own, or is much of the page."""
+    if not hidden:
+        return everything
+    shown = everything.without([region for region in hidden if everything.says_little(region)])
+    if not shown.is_something(everything) or everything.total - shown.total > max(
+        _FEW_HIDDEN, shown.total * _MOST_HIDDEN
+    ):
+        return everything
+    return shown
+
+
+def _select_main(everything: _Selection, found: Sequence[_Region], marks: Sequence[str]) -> _Selection:
     """The main content of what may be indexed."""
     mains = [region for region in found if region.marks is regions.MAIN]
-    cut = _leave_out_around(mains, [region for region in found if region.marks is regions.CUT])
-    content = everything.without(cut)
-    named = [region for region in found if region.marks is regions.NAMED_CUT or region.marks is regions.ASIDE]
-    named = [region for region in named if content.weigh(region) <= content.total * _MOST_NAMED]
-    content = content.without(_leave_out_around(mains, named))
-    inner = content.only(mains) if mains else None
-    if not _is_enough_left(content, inner, everything, mains):
+    cut = [
+        region
+        for region in found
+        if region.marks is regions.CUT
+        and (everything.weigh(region) <= _FEW_OF_LANDMARK or everything.says_little(region))
+    ]
+    content = everything.without(_leave_out_around(mains, cut))
+    proposed = _leave_out_around(mains, [region for region in found if region.marks in _PROPOSED])
+    if mains and _is_far_too_little(everything, content, mains, proposed):
+        mains = []
+    around = mains or _find_named(content, found)
+    inner = content.only([*around, *_find_beside(content, around, found)]) if around else None
+    if inner is not None:
+        inner = inner.without(_choose_cut(inner, _leave_out_menus(inner, proposed, marks)))
+        if inner.total >= _SURELY_ENOUGH or (
+            (not mains or inner.has_most_of(content)) and _is_whole(inner, everything.only(around), marks)
+        ):
+            return inner
+    content = content.without(_choose_cut(content, proposed))
+    if not _is_enough_left(content, inner, everything, around):
         return everything
-    inner = _select_named(content, found) if inner is None else inner
-    return inner if inner is not None and inner.is_enough(content) else content
+    if mains and inner is not None:
+        return inner if inner.is_enough(content) else content
+    if inner is None and (around := _find_named(content, found)):
+        inner = content.only([*around, *_find_beside(content, around, found)])
+    return inner if inner is not None and inner.is_something(content) else _leave_out_before_heading(content, marks)
+
+
+def _is_far_too_little(
+    everything: _Selection, content: _Selection, mains: Sequence[_Region], proposed: Sequence[_Region]
+) -> bool:
+    """Whether what a page calls its content has less than a third of what has no other name, links aside."""
+    if max(map(everything.weigh, mains)) * _LEAST_PARTS >= content.total:
+        return False
+    inner, rest = everything.only(mains), content.without(proposed)
+    return inner.total * _LEAST_PARTS < rest.total and inner.own * _LEAST_PARTS < rest.own
+
+
+def _is_whole(inner: _Selection, around: _Selection, marks: Sequence[str]) -> bool:
+    """Whether what is left of the content, ``around``, may be all of it: with a heading it may be short."""
+    if inner.is_enough(around):
+        return True
+    headings = [number for number, mark in enumerate(marks, 1) if mark in _HEADINGS]
+    return inner.total > around.total * _LEAST_SHARE_WITH_HEADING and any(inner.lengths[number] for number in headings)
+
+
+def _choose_cut(content: _Selection, proposed: Sequence[_Region]) -> list[_Region]:
+    """Those of the regions that only their names, or such elements as headers, call no content, and that look like it."""
+    left, end = content.total, len(content.lengths)
+    cut: list[_Region] = []
+    # Those that end last come first: what is left without footers says how much of it the others are.
+    for region in sorted(proposed, key=lambda region: (-region.end, region.begin)):
+        if cut and region.begin >= cut[-1].begin:
+            continue
+        weight = content.weigh(region)
+        is_last = content.weigh(_Region(region.marks, region.end, max(end, region.end))) <= _ENOUGH_CHARACTERS
+        is_navigation = content.says_little(region) and (
+            weight <= left * _MOST_NAMED or content.is_full_of_links(region)
+        )
+        before = content.weigh(_Region(region.marks, 0, region.begin))
+        if is_navigation or (region.marks in _FOOTERS and is_last and before >= _FEWEST_OWN):
+            cut.append(region)
+            left -= weight
+            end = min(end, region.begin) if is_last else end
+    return cut
+
+
+def _leave_out_menus(content: _Selection, proposed: Sequence[_Region], marks: Sequence[str]) -> list[_Region]:
+    """Those of the regions that are no menus below a heading of the content, as those are that list what a chapter has."""
+    if not any(region.marks is regions.MENU for region in proposed):
+        return list(proposed)
+    heading = next(
+        (number for number, mark in enumerate(marks, 1) if mark in _HEADINGS and content.lengths[number]), len(marks)
+    )
+    return [region for region in proposed if region.marks is not regions.MENU or region.begin < heading]
 
 
 def _is_enough_left(
-    content: _Selection, inner: _Selection | None, everything: _Selection, mains: Sequence[_Region]
+    content: _Selection, inner: _Selection | None, everything: _Selection, around: Sequence[_Region]
 ) -> bool:
-    """Whether what is left of a page, ``content``, may be all of it; ``inner`` is that of its ``mains``."""
+    """Whether what is left of a page, ``content``, may be all of it; ``inner`` is that of the regions ``around`` it."""
     # What a page keeps apart from its main content, which has some text, says nothing of that.
     if inner is not None and inner.total >= _ENOUGH_CHARACTERS:
-        return inner.total >= _SURELY_ENOUGH or inner.is_enough(everything.only(mains))
+        return inner.total >= _SURELY_ENOUGH or inner.is_enough(everything.only(around))
     return content.is_enough(everything)
 
 
@@ -192,8 +385,37 @@ def _leave_out_around(mains: Sequence[_Region], cut: Sequence[_Region]) -> list[
     return [region for region in cut if bisect_left(begins, region.begin) == bisect_left(begins, region.end)]
 
 
-def _select_named(content: _Selection, found: Sequence[_Region]) -> _Selection | None:
-    """The smallest region that its names call the content, and that has most of it."""
-    least = content.total * _LEAST_NAMED_MAIN
-    large = [region for region in found if region.marks is regions.NAMED_MAIN and content.weigh(region) >= least]
-    return content.only([min(large, key=content.weigh)]) if large else None
+def _find_named(content: _Selection, found: Sequence[_Region]) -> list[_Region]:
+    """The smallest region that its names call the content and that has most of it, links aside; none where there is none."""
+    named = [region for region in found if region.marks is regions.NAMED_MAIN]
+    for region in sorted(named, key=content.weigh):
+        if content.is_surely_most(region):
+            return [region]
+        if content.is_surely_less(region) or content.own < _FEWEST_OWN:
+            continue
+        if content.weigh_own(region) >= content.own * _LEAST_NAMED_MAIN:
+            return [region]
+    return []
+
+
+def _find_beside(content: _Selection, around: Sequence[_Region], found: Sequence[_Region]) -> list[_Region]:
+    """What stands beside the content that a page names and has so much of its own that it cannot be left out for that."""
+    if content.total - sum(map(content.weigh, around)) < _MUCH_OWN:
+        return []
+    long = [number for number, length in enumerate(content.lengths) if length >= _MUCH_OWN]
+    inside = content.only([*around, *(region for region in found if region.marks in _LANDMARKS)])
+    parts = [_Region(regions.NAMED_MAIN, number, number + 1) for number in long if not inside.lengths[number]]
+    return [part for part in parts if not content.says_little(part) and content.weigh_own(part) >= _MUCH_OWN]
+
+
+def _leave_out_before_heading(content: _Selection, marks: Sequence[str]) -> _Selection:
+    """What is left without the few words, links among them, that stand before the first main heading."""
+    if _HEADING not in marks:
+        return content
+    heading = marks.index(_HEADING) + 1
+    before = _Region(regions.CUT, 0, heading)
+    weight = content.weigh(before)
+    if not weight or not content.lengths[heading]:
+        return content
+    own = content.weigh_own(before) if weight <= 3 * _FEW_OWN and content.count_links(before) else weight
+    return content.without([before]) if own < weight and own <= _FEW_OWN else content

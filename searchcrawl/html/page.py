@@ -20,6 +20,7 @@ from searchcrawl.html.headings import add_names, mark_heading, remove_marks, tak
 from searchcrawl.html.languages import normalise_language, read_page_language, read_spoken
 from searchcrawl.html.link_texts import read_link_texts
 from searchcrawl.html.links import (
+    LOCAL,
     Reference,
     Resolver,
     add_texts,
@@ -37,6 +38,7 @@ from searchcrawl.html.regions import find_chosen, find_region, has_switches, mar
 from searchcrawl.html.tags import Kind, is_of_drawing
 from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.html.tree import PageTrees, parse_trees
+from searchcrawl.html.words_of_links import unite_links
 from searchcrawl.html.xhtml import expand_empty, is_xhtml
 from searchcrawl.items import Link, Page
 
@@ -53,6 +55,7 @@ _insert_before: Final = LexborNode.insert_before[bytes]  # type: ignore[index]
 _insert_after: Final = LexborNode.insert_after[bytes]  # type: ignore[index]
 _MARK: Final = BLOCK_MARK.encode()
 _LINK_BEGIN, _LINK_END = regions.LINK_BEGIN.encode(), regions.LINK_END.encode()
+_LOCAL: Final = regions.LOCAL.encode()
 
 
 def parse_html(
@@ -199,7 +202,7 @@ class _Elements:
             self.silent.append(node)
             if tag == tags.NOSCRIPT:
                 self.noscripts.append(node.text())
-            elif tag == tags.IFRAME and (reference := read_reference(node)) is not None:
+            elif tag == tags.IFRAME and (reference := read_reference(node)) is not None and reference is not LOCAL:
                 self.references.append(reference)
                 _insert_before(node, _LINK_BEGIN)
                 _insert_after(node, _LINK_END)
@@ -238,7 +241,10 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
             continue
         if kind is link:
             reference = read_reference(node)
-            if reference is not None:
+            if reference is LOCAL:
+                _insert_before(node, _LOCAL)
+                _insert_after(node, _LOCAL)
+            elif reference is not None:
                 references.append(reference)
                 _insert_before(node, _LINK_BEGIN)
                 _insert_after(node, _LINK_END)
@@ -370,5 +376,6 @@ def _read_texts(
         node.decompose()
     bodies = [body.text() for tree in trees.trees if (body := tree.body) is not None]
     marked = join_pieces(bodies)
-    texts = choose_text(marked, main=main)
+    united, marked = unite_links(marked) if regions.LOCAL in marked else (marked, marked)
+    texts = choose_text(united, main=main)
     return texts, read_link_texts(marked, texts.lengths, links)

@@ -13,7 +13,7 @@ from typing import Final
 from selectolax.lexbor import LexborCSSSelector, LexborHTMLParser, LexborNode
 
 from searchcrawl.html.page_text import BLOCK_MARK
-from searchcrawl.html.regions import ANY, SEAM
+from searchcrawl.html.regions import ANY, HEADED, MOST_OF_NAME, SEAM, is_headed
 
 #: So many tags has a piece, if they are spread evenly, and so many at most.
 _TAGS: Final = 1_000
@@ -25,7 +25,6 @@ _MOST_HIDDEN: Final = 500_000
 _MAX_DEPTH: Final = 100
 #: What the elements around a piece may have in characters.
 _MAX_OPENED: Final = 4_000
-_MAX_VALUE: Final = 300
 
 # Its place is where it is written, in tables and selects, too.
 _MARK: Final = b'<script id="searchcrawl-end-of-piece"></script>'
@@ -42,6 +41,8 @@ _CLOSING: Final = re.compile(rb"(?:-->|</(?:script|style|textarea|svg)\s*>)(?=[\
 _WORD: Final = re.compile(rb"\s<(?=[a-z])", re.IGNORECASE)
 #: What of an element around a piece is not opened again, for it would be a link once more.
 _LEADING: Final = frozenset({"href", "src", "xlink:href", "action", "data"})
+#: What decides which region it is: so much of it is looked at.
+_DECIDING: Final = frozenset({"class", "id", "role", "style"})
 _UNSAFE: Final = str.maketrans({"&": "&amp;", '"': "&quot;"})
 
 
@@ -143,11 +144,15 @@ def _open_again(mark: LexborNode) -> bytes | None:
 
 
 def _write_context(node: LexborNode) -> str:
-    return "".join(
-        f' {name}="{(value or "").translate(_UNSAFE)}"'
+    """The attributes with which an element is opened again: what decides about it is decided as it was."""
+    written = {
+        name: (value or "")[:MOST_OF_NAME]
         for name, value in node.attributes.items()
-        if name not in _LEADING and len(value or "") <= _MAX_VALUE
-    )
+        if name not in _LEADING and (name in _DECIDING or len(value or "") <= MOST_OF_NAME)
+    }
+    if is_headed(node):
+        written[HEADED] = ""
+    return "".join([f' {name}="{value.translate(_UNSAFE)}"' for name, value in written.items()])
 
 
 def join_pieces(texts: Sequence[str]) -> str:

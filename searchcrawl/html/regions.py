@@ -29,15 +29,24 @@ def _marks(kinds: str) -> Marks:
     return Marks(MARK + kinds[0], MARK + kinds[1])
 
 
-#: Begins each mark. XML allows neither it nor what follows, so they cannot be part of the text.
+#: Begins each mark. XML does not allow it, so it cannot be part of the text.
 MARK: Final = "\x02"
 #: Before and after each link (``link_texts``); no mark has one behind its beginning.
 LINK_BEGIN: Final = "\x03"
 LINK_END: Final = "\x04"
+#: Before and after each link to a place of the page itself.
+LOCAL: Final = "\x1f"
+#: Before the main headings of a page, and before those below them.
+HEADING: Final = MARK + "\r"
+SUBHEADING: Final = MARK + "!"
 #: Navigation, by element or role.
 CUT: Final = _marks("\x1d\x1e")
 #: The same, by the names that its author gave it.
 NAMED_CUT: Final = _marks("\x05\x06")
+#: What its names call navigation, and nothing else.
+NAMED_NAV: Final = _marks("$%")
+#: What its names call a menu: navigation, or what a chapter has.
+MENU: Final = _marks('"#')
 #: What ``main`` and its role say.
 MAIN: Final = _marks("\x07\x08")
 #: What the names say.
@@ -48,8 +57,12 @@ DROPPED: Final = _marks("\x10\x11")
 KEPT: Final = _marks("\x12\x13")
 #: An article, whose own header and footer are content.
 ARTICLE: Final = _marks("\x14\x15")
-#: A header, a footer or an aside: no content, unless it is in an article.
+#: A header or an aside: no content, unless it is in an article.
 ASIDE: Final = _marks("\x16\x17")
+#: A footer, which is the same, but may have paragraphs at the end of a page.
+FOOTER: Final = _marks("\x0b\x0c")
+#: What its names call a footer, in an article, too.
+NAMED_FOOTER: Final = _marks("\t\n")
 #: Not shown, as the page itself says; a script may show it later.
 HIDDEN: Final = _marks("\x1b\x1c")
 #: Where a page switches its indexing off and on, across its elements.
@@ -65,34 +78,53 @@ KIND_OF_HEADING: Final[Mapping[str, str]] = {"h1": "1", "h2": "1", "h3": "2", "h
 KIND_OF_NAMED: Final[Mapping[str, str]] = {"1": "4", "2": "5", "3": "6"}
 #: Where a piece of a page begins or ends (``pieces``): what is around it is marked in the next piece once more.
 SEAM: Final = MARK + "\x1a"
+#: What tells marks apart that is a character of texts, too.
+PRINTABLE_KINDS: Final = frozenset((SUBHEADING[1], *"".join((*NAMED_NAV, *MENU)).replace(MARK, "")))
 #: All that marks may be.
-ANY: Final = re.compile(f"{MARK}[\x05-\x1e]|{HEADING_MARK.pattern}|{BLOCK_MARK}")
+ANY: Final = re.compile(f"{MARK}[\x05-\x1e!-%]|{HEADING_MARK.pattern}|{BLOCK_MARK}")
 
 #: What some generators write in the place of a heading (Doxygen): ``<div class="title">``.
 TITLED: Final = Marks(HEADING_SIGN, "")
 
-ALL: Final = (CUT, NAMED_CUT, MAIN, NAMED_MAIN, DROPPED, KEPT, ARTICLE, ASIDE, HIDDEN)
+ALL: Final = (
+    CUT,
+    NAMED_CUT,
+    NAMED_NAV,
+    MENU,
+    MAIN,
+    NAMED_MAIN,
+    DROPPED,
+    KEPT,
+    ARTICLE,
+    ASIDE,
+    FOOTER,
+    NAMED_FOOTER,
+    HIDDEN,
+)
 _RAW: Final = {marks: (marks.before.encode(), marks.after.encode()) for marks in ALL}
 #: The elements whose attributes are looked at.
 ELEMENTS: Final = "article aside button div dl footer form header main nav ol section select table td ul"
 
 OF_ELEMENT: Final[Mapping[str, Marks]] = {
     **dict.fromkeys(("button", "nav", "select"), CUT),
-    **dict.fromkeys(("aside", "footer", "header"), ASIDE),
+    **dict.fromkeys(("aside", "header"), ASIDE),
+    "footer": FOOTER,
     "main": MAIN,
     "article": ARTICLE,
 }
 _OF_ROLE: Final[Mapping[str, Marks]] = {
     "main": MAIN,
     "article": ARTICLE,
-    **dict.fromkeys(
-        ("banner", "complementary", "contentinfo", "menu", "menubar", "navigation", "search", "toolbar"), CUT
-    ),
+    "contentinfo": NAMED_FOOTER,
+    **dict.fromkeys(("banner", "complementary", "menu", "menubar", "navigation", "search", "toolbar"), CUT),
 }
+_WORDS_OF_NAV: Final = (
+    r"[a-z]*nav|nav(?:igation|bar|header|links|menu|path|panel|row)[a-z]*|[a-z]*breadcrumbs?|crumbs?|pag(?:er|ination)|"
+    r"skip(?:-?(?:link|nav|to))?[a-z]*|(?:top|bottom)-?nav"
+)
 _WORDS_OF_CUT: Final = (
-    r"nav|nav(?:igation|bar|header|footer|links|menu|path|panel|row)[a-z]*|menu[a-z]*|[a-z]*side-?bar[a-z]*|[a-z]*breadcrumbs?|"
-    r"crumbs?|footer[a-z]*|masthead|pag(?:er|ination)|skip(?:-?(?:link|nav|to))?[a-z]*|"
-    r"top-?(?:bar|lang|links|nav)|bottom-?(?:lang|nav)|language-?(?:switch|bar|select)[a-z]*|share|sharing|social|"
+    rf"{_WORDS_OF_NAV}|navfooter[a-z]*|menu[a-z]*|[a-z]*side-?bar[a-z]*|footer[a-z]*|masthead|"
+    r"top-?(?:bar|lang|links)|bottom-?lang|language-?(?:switch|bar|select)[a-z]*|share|sharing|social|"
     r"cookie[a-z]*|consent|advert[a-z]*|ads?|sponsor[a-z]*|promo|newsletter|popup|modal|tool-?bar"
 )
 #: In an article these may be words for its own parts.
@@ -102,6 +134,14 @@ _WORDS_OF_MAIN: Final = (
     r"post|entry)-?(?:content|body|text)|article|entry|post|mw-content-text"
 )
 _CUT: Final = re.compile(rf"(?:^|[\s_-])(?:{_WORDS_OF_CUT})(?=$|[\s_-])", re.IGNORECASE)
+_FOOTER: Final = re.compile(
+    r"(?:^|[\s_-])(?:nav)?footer[a-z]*(?=$|[\s_-])|(?:^|\s)copyright(?=$|[\s_-])", re.IGNORECASE
+)
+_KINDS_OF_CUT: Final = (
+    (NAMED_FOOTER, _FOOTER),
+    (NAMED_NAV, re.compile(rf"(?:^|[\s_-])(?:{_WORDS_OF_NAV})(?=$|[\s_-])", re.IGNORECASE)),
+    (MENU, re.compile(r"^\s*menu\s*$", re.IGNORECASE)),
+)
 #: What a post is about, or what is beside it, is no name of its own.
 _WORDS_OF_OTHERS: Final = "(?:category|tag|product[_-](?:cat|tag)|no|has|with|without)"
 _OF_OTHERS: Final = re.compile(rf"(?:^|(?<=\s)){_WORDS_OF_OTHERS}[_-]\S*", re.IGNORECASE)
@@ -113,8 +153,14 @@ _SPEAKING: Final = re.compile(
 )
 #: The same as whole names: these are not cut for what other names say of their layout.
 _WHOLLY_MAIN: Final = re.compile(rf"(?:^|\s)(?:{_WORDS_OF_MAIN})(?=$|\s)", re.IGNORECASE)
+_NAMED: Final = frozenset({NAMED_CUT, NAMED_FOOTER, NAMED_NAV, MENU})
+#: What names do not change.
+_SURE: Final = frozenset({CUT, MAIN, ARTICLE, NAMED_FOOTER})
 #: The ids of sections are often made from their headings.
 _OF_SECTION: Final = re.compile(r"(?:^|\s)(?:section|(?:sect|level)\d)(?=$|\s)")
+_SECTIONS: Final = frozenset({"section", "div"})
+#: An attribute of sections that are opened again without their headings (``pieces``): these have the word for which they would be cut.
+HEADED: Final = "data-searchcrawl-headed"
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _HEADINGS_OF_BUTTONS: Final = _HEADINGS | {"summary"}
 #: So far a heading is looked for: over the elements around a button, and over the nodes in a section or a heading.
@@ -123,7 +169,7 @@ _MOST_INSIDE: Final = 12
 _LOOKED_AT: Final = "[hidden], [style], [data-nosnippet], [lang]"
 _HIDING: Final = re.compile(r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 #: No author writes longer names; what comes after them is not looked at.
-_MOST_CHARACTERS: Final = 300
+MOST_OF_NAME: Final = 300
 _SWITCH: Final = re.compile(r"\s*googleo(?:ff|n)\s*:\s*(?:all|index|snippet)\s*", re.IGNORECASE)
 
 #: One for all pages: to make one takes as long as to use it. Only one thread runs in it at a time.
@@ -144,17 +190,29 @@ def find_region(element: str, node: LexborNode) -> Marks | None:
     role, classes, name = get("role"), get("class"), get("id")
     # What is kept for the next pages is never long.
     if classes:
-        classes = classes[:_MOST_CHARACTERS]
+        classes = classes[:MOST_OF_NAME]
     if name:
-        name = name[:_MOST_CHARACTERS]
+        name = name[:MOST_OF_NAME]
     if role:
-        role = role[:_MOST_CHARACTERS]
+        role = role[:MOST_OF_NAME]
     found = _decide(element, role, classes, name)
-    if found is NAMED_CUT and name and (element == "section" or (classes and _OF_SECTION.search(classes))):
+    if found in _NAMED and name and (element == "section" or (classes and _OF_SECTION.search(classes))):
         without = _decide(element, role, classes, None)
-        if without is not NAMED_CUT and _is_of_heading(node, name):
+        if without not in _NAMED and (HEADED in attributes or _is_of_heading(node, name)):
             return without
     return found
+
+
+def is_headed(node: LexborNode) -> bool:
+    """Whether an element is a section that has a name of navigation from its heading, which says what it is about."""
+    element, attributes = node.tag or "", node.attributes
+    if element not in _SECTIONS or not attributes.get("id"):
+        return False
+    return HEADED in attributes or (
+        find_region(element, node) not in _NAMED
+        and _decide(element, *[(attributes.get(name) or "")[:MOST_OF_NAME] for name in ("role", "class", "id")])
+        in _NAMED
+    )
 
 
 # The pages of a site have the same names again and again.
@@ -163,17 +221,26 @@ def _decide(element: str, role: str | None, classes: str | None, name: str | Non
     found = _OF_ROLE.get(role.strip().lower()) if role else None
     if found is None:
         found = OF_ELEMENT.get(element)
-    if found in {CUT, MAIN, ARTICLE}:
+    if found in _SURE:
         return found
-    names = f"{classes or ''} {name or ''}"[:_MOST_CHARACTERS]
+    names = f"{classes or ''} {name or ''}"[:MOST_OF_NAME]
     if _SPEAKING.search(names) is None:
         return TITLED if found is None and element == "div" and classes and "title" in classes.split() else found
     if found is None and _WHOLLY_MAIN.search(names):
         return NAMED_MAIN
-    if _CUT.search(_OF_OTHERS.sub("", names)):
-        return NAMED_CUT
+    own = _OF_OTHERS.sub("", names)
+    if _CUT.search(own):
+        return next((marks for marks, words in _KINDS_OF_CUT if words.search(own)), NAMED_CUT)
     if found is None:
-        return ASIDE if _ASIDE.search(names) else NAMED_MAIN if _MAIN.search(names) else None
+        return (
+            FOOTER
+            if _FOOTER.search(own)
+            else ASIDE
+            if _ASIDE.search(names)
+            else NAMED_MAIN
+            if _MAIN.search(names)
+            else None
+        )
     return found
 
 
@@ -197,7 +264,7 @@ def _is_of_heading(node: LexborNode, name: str) -> bool:
     if found is None or heading is None:
         return False
     nodes = islice(heading.traverse(include_text=True), _MOST_INSIDE)
-    text = " ".join([(part.text_content or "")[:_MOST_CHARACTERS] for part in nodes if part.is_text_node])
+    text = " ".join([(part.text_content or "")[:MOST_OF_NAME] for part in nodes if part.is_text_node])
     return _leave_letters(found[0]) in _leave_letters(text)
 
 
@@ -263,7 +330,7 @@ def _is_hidden(attributes: Mapping[str, str | None]) -> bool:
     if "hidden" in attributes and (attributes["hidden"] or "").strip().lower() != "until-found":
         return True
     style = attributes.get("style")
-    return style is not None and _HIDING.search(style[:_MOST_CHARACTERS]) is not None
+    return style is not None and _HIDING.search(style[:MOST_OF_NAME]) is not None
 
 
 def _mark_switches(root: LexborNode) -> None:

@@ -57,7 +57,10 @@ KIND_OF_TAG: Final = {
     )
     for tag in tags.split()
 }
-KIND_WITH_REGIONS: Final = KIND_OF_TAG | {TAG_ID[tag]: Kind.REGION for tag in regions.ELEMENTS.split()}
+KIND_WITH_REGIONS: Final = {
+    **KIND_OF_TAG,
+    **{TAG_ID[tag]: Kind.REGION for tag in regions.ELEMENTS.split()},
+}
 REGION_OF_TAG: Final = {TAG_ID[tag]: tag for tag in regions.ELEMENTS.split()}
 UNSHOWN: Final = frozenset(TAG_ID[tag] for tag in _UNSHOWN.split())
 EMBEDDING: Final = frozenset(TAG_ID[tag] for tag in _EMBEDDING.split())

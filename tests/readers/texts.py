@@ -20,6 +20,7 @@ from searchcrawl.rules.near_copies import PLACES, NearGroups, count_equal_places
 from searchcrawl.rules.own_text import KnownText
 from searchcrawl.rules.page_words import split_words, words_of
 from searchcrawl.rules.site_blocks import count_blocks, cut_blocks, pack_blocks, select_blocks, unpack_blocks
+from searchcrawl.rules.titles import pack_keys, unpack_keys
 from searchcrawl.rules.turned_pages import PageWords, Sketch
 from searchcrawl.soft404.signature import Sample, Signature
 from searchcrawl.store.urls.outlink_table import LinkTexts, decode_texts, encode_texts
@@ -175,5 +176,6 @@ def blocks_of_site(given: bytes) -> None:
     counts, pages = count_blocks([text] * 12)
     blocks = select_blocks(counts, pages, before=frozenset(counts))
     assert unpack_blocks(pack_blocks(blocks)) == blocks
+    assert unpack_keys(pack_keys(blocks)) == blocks
     half = frozenset(sorted(blocks)[::2])
     assert len(cut_blocks(f"kept\n{text}", half)) <= len(text) + 5

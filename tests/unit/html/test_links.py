@@ -8,6 +8,7 @@ import pytest
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.links import (
+    LOCAL,
     MAX_LINKS,
     PageLinks,
     Resolver,
@@ -25,8 +26,10 @@ PAGE = "http://example.com/dir/page.html"
 
 def links_of(html: str, url: str = PAGE) -> PageLinks:
     tree = parse_tree(html)
-    references = filter(None, map(read_reference, tree.css("a,area,frame,iframe")))
-    found = extract_links(references, Resolver(find_base(tree.css("base"), url)))
+    references = map(read_reference, tree.css("a,area,frame,iframe"))
+    found = extract_links(
+        [one for one in references if one is not None and one is not LOCAL], Resolver(find_base(tree.css("base"), url))
+    )
     return PageLinks(found.links, found.malformed)
 
 

@@ -151,6 +151,137 @@ def test_c8_main_when_a_section_has_another_heading_then_its_name_counts(section
     assert page_of(f"<p>{OTHER}{section.format('<p>One')}<p>{OTHER}").text == f"{OTHER}\n{OTHER}"
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<div class=sidebar><h3>A note</h3><p>{}</div>",
+        "<section id=sidebar><h2>Latest news</h2><p>{}</section>",
+        "<div class=header><h2>What burns</h2><p>{}</div>",
+        "<div class=promo><p>{} <a href=x>More</a></div>",
+        "<div class=footer><p>{}</div>",
+        "<aside><p>{}</aside>",
+        "<nav><p>{}<p>{}<p>{}<p>{}<p>{}</nav>",
+        "<p hidden>{}",
+    ],
+)
+def test_c8_main_when_a_region_has_words_of_its_own_then_its_name_does_not_count(part: str) -> None:
+    words = f"{STORY} Nobody else knows."
+    text = page_of(f"<p>{OTHER}{part.replace('{}', words)}<p>{OTHER}<p>{OTHER}").text
+
+    assert words in text
+    assert text.startswith(OTHER)
+    assert text.endswith(OTHER)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        f"<div class=contents>{LINKS}</div>",
+        f"<ul class=docnav><li>The handbook of stoves{LINKS}</ul>",
+        f"<div id=sidebar><h3>Pages</h3>{LINKS}</div>",
+        "<div id=toc class=sidebar>" + "<li><a href='#x'>A part of this page</a>" * 9 + "</div>",
+    ],
+)
+def test_c8_main_when_a_region_has_links_alone_then_it_is_no_content_however_large(around: str) -> None:
+    page = page_of(f"<div id=main><h1>Boiler</h1><p>{STORY}</div>{around}")
+
+    assert page.text == f"Boiler\n{STORY}"
+
+
+@pytest.mark.parametrize("element", ["<main>{}</main>", "<div class=content>{}</div>"])
+def test_c8_main_when_what_is_called_the_content_has_few_of_the_words_then_the_others_stay(element: str) -> None:
+    teaser = f"<p>{STORY}<p>{STORY}<p>{STORY}"
+    page = page_of(f"<nav>Home</nav>{element.format(teaser)}<div class=text>{f'<p>{OTHER}' * 12}</div>")
+
+    assert page.text.split("\n") == [STORY] * 3 + [OTHER] * 12
+
+
+@pytest.mark.parametrize("element", ["<main>{}</main>", "<div class=content>{}</div>"])
+def test_c8_main_when_much_text_stands_beside_what_is_called_the_content_then_stays(element: str) -> None:
+    content, comments = f"<p>{STORY} " * 9, f"{OTHER} " * 5
+    page = page_of(
+        f"<p>Call us{element.format(content)}<div class=comments>{comments}</div><footer>{comments}</footer>"
+    )
+
+    assert page.text.split("\n") == [STORY] * 9 + [comments.strip()]
+
+
+def test_c8_main_when_a_header_is_not_closed_and_a_footer_has_most_words_then_the_content_stays() -> None:
+    page = page_of(
+        "<div class=header><div class=main><div class=navigationbar><li>Stoves<li><a href=x>All stoves</a></div></div>"
+        "<div class=content><div class=mainContent><h1>Kettle members</h1><p>All members of it are listed here.</div></div></div>"
+        f"<div class=footer><p>{STORY}<p>{OTHER}<p>{STORY}</div>"
+    )
+
+    assert page.text == "Kettle members\nAll members of it are listed here."
+
+
+@pytest.mark.parametrize("main", ["<main>{}</main>", "<div id=main>{}</div>"])
+def test_c8_main_when_a_menu_stands_below_the_heading_then_it_is_that_of_the_chapter(main: str) -> None:
+    menu = "<table class=menu><tr><td><a href={0}>The {0} part</a></table>"
+    content = f"{menu.format('other')}<h2>Boilers</h2><p>{STORY}{menu.format('inner')}<p>{OTHER}"
+    page = page_of(main.format(content))
+
+    assert page.text == f"Boilers\n{STORY}\nThe inner part\n{OTHER}"
+
+
+@pytest.mark.parametrize(
+    ("before", "stays"),
+    [
+        (
+            "<table><tr><td>[Overview][<a href=a>Types</a>][<a href=b>Index</a>]<td>Of unit x (<a href=..>#rtl</a>)</table>",
+            False,
+        ),
+        ("<p>Published in May", True),
+        (f"<p>{STORY} {OTHER} <a href=x>More</a>", True),
+    ],
+)
+def test_c8_main_when_a_row_with_links_stands_before_the_heading_then_it_is_none_of_the_content(
+    before: str, stays: bool
+) -> None:
+    page = page_of(f"{before}<h1>Boiler</h1><p>{STORY}")
+
+    assert (page.text != f"Boiler\n{STORY}") == stays
+
+
+def test_c8_text_when_a_page_has_many_variants_of_which_a_script_shows_one_then_all_stay() -> None:
+    variants = "".join(f"<span hidden>In the kitchen of kind {number} </span>" for number in range(9))
+
+    assert "of kind 7" in page_of(f"<p>{STORY}<p>{OTHER}<p>Look for it: {variants}").text
+
+
+@pytest.mark.parametrize("main", [True, False])
+@pytest.mark.parametrize("sign", ["¶", "§", " # ", "[link]", "🔗", "<svg></svg>"])
+def test_c8_text_when_a_heading_has_a_link_to_itself_then_that_is_no_text(main: bool, sign: str) -> None:
+    body = f"<h2 id=a>Boiler<a class=x href='#a'>{sign}</a></h2><p>{STORY}<a href='#b'>[1]</a>"
+
+    assert page_of(body, TextRules(main=main)).text == f"Boiler\n{STORY}[1]"
+
+
+def test_c8_text_when_a_link_to_the_page_has_a_sign_of_which_it_tells_then_it_stays() -> None:
+    assert page_of(
+        f"<p>{STORY}<p>See <a href='#plus'>+</a>, <a href='#le'>&lt;=</a> and this <a href='#x'>link</a>"
+    ).text == (f"{STORY}\nSee +, <= and this link")
+
+
+@pytest.mark.parametrize("section", ["<section id=cookies>", "<div id=cookies class='section level2'>"])
+def test_c8_main_when_a_section_is_longer_than_a_piece_then_is_judged_with_its_heading_in_each(section: str) -> None:
+    rows = "<p><a href=x>A row of it</a>" * 2_500
+    inner = f"{section}<h2>Cookies</h2>{rows}</{section[1:].split(maxsplit=1)[0]}>"
+    page = page_of(f"<div class=sidebar>{inner}<p>Home</div><p>{STORY}<p>{OTHER}")
+
+    assert page.text == f"{STORY}\n{OTHER}"
+
+
+@pytest.mark.parametrize("name", ["sidebar {}", "{} no-sidebar menu"])
+def test_c8_main_when_a_region_with_long_names_is_longer_than_a_piece_then_they_count_in_each(name: str) -> None:
+    names = name.format("x" * 200 if name.startswith("{") else "x" * 400)
+    rows = "<p><a href=x>A row of it</a>" * 2_500
+    page = page_of(f"<p>{STORY}<div class='{names}'>{rows}</div><p>{OTHER}")
+
+    assert page.text == f"{STORY}\n{OTHER}"
+
+
 def test_c8_main_when_a_heading_is_a_button_then_it_stays_and_other_buttons_do_not() -> None:
     page = page_of(
         f"<h3><button class=nav-link>What burns?</button></h3><p>{STORY}<details><summary><span><button>Since when?"

@@ -105,6 +105,11 @@ REGIONS: Final[dict[str, Build]] = {
     "regions in a link": lambda n: "<a href=x>" + "word<section>" * n,
     "languages in each other": lambda n: "<div lang=de>x " * n,
     "languages beside each other": lambda n: "".join(f"<div lang=l{k % 99}x>word {k}</div>" for k in range(n)),
+    "menus in each other with words and links": lambda n: "<div class=sidebar><a href=x>x</a>word<ul class=menu>" * n,
+    "contents in each other": lambda n: "<div class=content>word<a href=x>x</a>" * n,
+    "footers one after the other": lambda n: "<footer>word <a href=x>x</a></footer><h2>x</h2>" * n,
+    "links to headings": lambda n: "<h3>x<a href='#a'>¶</a></h3>" * n,
+    "links to the page in each other": lambda n: "<table><td><a href='#a'>" * n,
     "cells that are regions": lambda n: "<table>" + "<td class=sidebar>x<td id=main>" * n,
 }
 FAMILIES: Final = [

@@ -96,12 +96,12 @@ def test_piece_when_it_is_inside_elements_then_they_are_opened_again_without_whe
     assert [link.url for link in parse_page(text, url=URL).links] == [f"{URL}once"]
 
 
-def test_pieces_when_a_value_around_them_is_long_then_it_is_left_out() -> None:
-    text = f"<div id=a class='{'x' * 400_000}'><table><tr><td>" + "<p>x</p>" * 5_000
+def test_pieces_when_a_value_around_them_is_long_then_no_more_than_is_looked_at_stays() -> None:
+    text = f"<div id=a class='{'x' * 400_000}' title='{'y' * 1_000}'><table><tr><td>" + "<p>x</p>" * 5_000
 
     trees = parse_trees(text).trees
 
-    assert [node.attributes for node in trees[-1].css("div")] == [{"id": "a"}]
+    assert [node.attributes for node in trees[-1].css("div")] == [{"id": "a", "class": "x" * 300}]
     assert len(trees[-1].css("table td p")) > 100
 
 
