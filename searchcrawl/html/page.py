@@ -34,7 +34,7 @@ from searchcrawl.html.main_text import PageTexts, choose_text
 from searchcrawl.html.metas import parse_refresh, read_robots_directives
 from searchcrawl.html.page_text import BLOCK_MARK, collapse_value
 from searchcrawl.html.pieces import join_pieces
-from searchcrawl.html.regions import find_chosen, find_region, has_switches, mark_chosen, surround
+from searchcrawl.html.regions import drops_any, find_chosen, find_region, has_switches, mark_chosen, surround
 from searchcrawl.html.tags import Kind, is_of_drawing
 from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.html.tree import PageTrees, parse_trees
@@ -123,7 +123,8 @@ def parse_page(
     links = add_texts(page_links, references, link_texts, url=url) if link_texts else page_links.links
     indexed, headings = take_headings(texts.indexed, found.names)
     whole = texts.whole if texts.whole != texts.indexed else ""
-    if whole and not headings.naming and not text_rules.drop:
+    # What may not be indexed names no page either.
+    if whole and not headings.naming and not (with_switches or text_rules.keep or any(map(drops_any, chosen))):
         headings = add_names(headings, whole)
     whole = remove_marks(whole)
     return copy_with(

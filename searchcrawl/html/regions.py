@@ -304,6 +304,11 @@ def find_chosen(parser: LexborHTMLParser, rules: TextRules) -> Chosen:
     return Chosen(chosen, [node for node, attributes in found if "lang" in attributes])
 
 
+def drops_any(chosen: Chosen) -> bool:
+    """Whether any element is not to be indexed, as the page itself or the source file says."""
+    return any(nodes for nodes, marks in chosen.marked if marks is DROPPED)
+
+
 def mark_chosen(parser: LexborHTMLParser, chosen: Chosen, *, with_switches: bool) -> None:
     """Puts marks around what was chosen, and where the page switches its indexing off and on."""
     for nodes, marks in chosen.marked:

@@ -117,3 +117,12 @@ def test_headings_when_they_are_long_then_all_of_them_together_are_bounded() -> 
 @pytest.mark.parametrize("markup", ["<h1>x</h1>", "<dt id=a.b>x", "<h2>", "<dt>\x7f1", "<h1><nav>x"])
 def test_r13_headings_when_there_are_many_then_reading_them_takes_linear_time(markup: str) -> None:
     assert_linear(read, lambda count: markup * count, smallest=500, largest=32_000)
+
+
+@pytest.mark.parametrize(
+    "secret", ["<div data-nosnippet><h1>Secret</h1></div>", "<!--googleoff: all--><h1>Secret</h1><!--googleon: all-->"]
+)
+def test_headings_when_the_page_drops_those_that_would_name_it_then_none_does(secret: str) -> None:
+    page = read(f"{secret}<div class=contents><h3>Care</h3>{STORY}</div>")
+
+    assert page.headings == ("Care",)
