@@ -112,7 +112,9 @@ def _detect(sample: bytes, encodings: Sequence[str]) -> str:
     # Most archives do without: its tables are loaded where one does not.
     import chardet  # noqa: PLC0415
 
+    # One of those that it may answer: it warns of any other.
+    no_match = _USUAL if _USUAL in encodings else encodings[0]
     detected = chardet.detect(
-        sample, compat_names=False, include_encodings=encodings, no_match_encoding=_USUAL, prefer_superset=True
+        sample, compat_names=False, include_encodings=encodings, no_match_encoding=no_match, prefer_superset=True
     )
-    return detected["encoding"] or _USUAL
+    return detected["encoding"] or no_match

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 from urllib.parse import urlsplit
 
 from searchcrawl import urls
-from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.html.links import Resolver
 from searchcrawl.login.login_pages import LoginPages
@@ -33,6 +32,7 @@ from searchcrawl.rules.traps import (
     find_patterns,
     is_of_hosts,
 )
+from searchcrawl.rules.url_rules import UrlRules
 from searchcrawl.soft404.signature import probe_url
 from searchcrawl.store.hosts.name_table import is_shared, read_row
 from searchcrawl.terminal import to_one_line
@@ -261,11 +261,12 @@ def order_of_copies(given: bytes) -> None:
     assert rank(url) in {order[2:-1], unknown[2:-1]}
 
 
-@declare(*PARTS, "{n}", "*", "**", raises=(InvalidUrl,))
+@declare(*PARTS, "{n}", "*", "**", raises=(InvalidUrl, ConfigurationError))
 def pattern_rule(given: bytes) -> None:
     url = _read(given)
     for _, text in find_patterns(url):
-        assert re.search(build_url_rule(text).removeprefix("re:"), url)
+        rule = build_url_rule(text)
+        assert UrlRules(include=[rule], exclude=[], file="f").find(url)
 
 
 @declare("a", ".", "-", "_", "A", " ", "1.2.3.4", "::1", "fe80::1%", ":", "%", "\0", "\n", "é", "{n}", most=BODY)
