@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from itertools import chain
 from typing import Final
 from urllib.parse import unquote
 
@@ -72,8 +73,8 @@ class KnownText:
         out. A page with many words of its own has the share 1, one without a new line 0.
         """
         # A list of links says what its targets are named, not the page.
-        linked = {text for link in links for text in link.texts}
-        lines = [title, *(line for line in text.split("\n") if line not in linked)]
+        linked = {words for link in links for words in link.texts}
+        lines = [title, *[line for line in text.split("\n") if line not in linked]]
         # The hash of a string is computed once and kept in the string.
         fresh = self._lines.add(set(map(hash, lines)))
         if not fresh:
@@ -82,9 +83,8 @@ class KnownText:
         query = _find_words_of_query(url)
         own, shapes, words = 0, set[int](), set[int]()
         # A sentence alone is enough for most pages.
-        for line in (
-            *(line for line in new if len(line) >= _LONG_LINE),
-            *(line for line in new if len(line) < _LONG_LINE),
+        for line in chain(
+            (line for line in new if len(line) >= _LONG_LINE), (line for line in new if len(line) < _LONG_LINE)
         ):
             found, numbers = _find_words(line)
             if query:
