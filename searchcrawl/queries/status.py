@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from searchcrawl import clock, urls
+from searchcrawl.admission.trapped_documents import TrappedDocument, list_trapped
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import Code
 from searchcrawl.commit.shared_copies import find_over
@@ -28,12 +29,11 @@ from searchcrawl.counters import (
 from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.job_status import describe_job, warn_of_job
 from searchcrawl.rules.failures import MOST_STOPS
-from searchcrawl.rules.traps import build_url_rule, find_pattern, is_of_hosts
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
 from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import resend_table
-from searchcrawl.store.documents import bare_table, document_table
+from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
@@ -123,11 +123,8 @@ def _read_status(
             *_warn_of_documents(source.name, totals["quarantined"], find_over(transaction, source_id), refused, lost),
             *_warn_of_urls(source.name, warned, run.counts),
             *_warn_of_set_aside(source.name, warned.get(Code.SET_ASIDE, 0), aside),
-            *_warn_of_patterns(
-                source,
-                pattern_table.load(transaction, source_id),
-                bare_table.list_indexed(transaction, source_id),
-            ),
+            *_warn_of_patterns(source, pattern_table.load(transaction, source_id)),
+            *_warn_of_trapped_documents(source.name, list_trapped(transaction, source_id)),
             *(_build_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
         ],
     }
@@ -309,9 +306,7 @@ def _warn_of_set_aside(name: str, count: int, first: Sequence[str]) -> Iterator[
         )
 
 
-def _warn_of_patterns(
-    source: Source, patterns: Sequence[StoredPattern], bare: Iterable[str]
-) -> Iterator[dict[str, str]]:
+def _warn_of_patterns(source: Source, patterns: Sequence[StoredPattern]) -> Iterator[dict[str, str]]:
     """Names each pattern of URLs that is ended, or goes on by itself, and what to do about it (F5, L12)."""
     ended = [row for row in patterns if row.cut is not None]
     for row in ended[:_MOST_PATTERNS]:
@@ -323,9 +318,6 @@ def _warn_of_patterns(
     if len(ended) > _MOST_PATTERNS:
         more = counted(len(ended) - _MOST_PATTERNS, "more pattern is", "more patterns are")
         yield _build_warning("trap", f"URL looping: {more} ended")
-    traps = {row.text for row in ended if row.pages and not is_of_hosts(row.text)}
-    productive = {row.text for row in patterns if row.has_text}
-    yield from _warn_of_indexed_traps(traps, productive, bare if traps else ())
     going_on = [row for row in patterns if row.cut is None and row.goes_on]
     for row in going_on[:_MOST_PATTERNS]:
         yield _build_warning(
@@ -335,20 +327,14 @@ def _warn_of_patterns(
         )
 
 
-def _warn_of_indexed_traps(
-    ended: Collection[str], productive: Collection[str], bare: Iterable[str]
-) -> Iterator[dict[str, str]]:
+def _warn_of_trapped_documents(name: str, trapped: Iterable[TrappedDocument]) -> Iterator[dict[str, str]]:
     """Says which documents of ended patterns the index has, and the command that takes them out."""
-    found: Counter[str] = Counter()
-    for url in bare:
-        text = find_pattern(url, ended, productive)
-        if text is not None:
-            found[text] += 1
+    found = Counter(document.pattern for document in trapped)
     for text, number in found.most_common(_MOST_PATTERNS):
         yield _build_warning(
             "trap_documents",
             f"the index has {counted(number, 'document', 'documents')} of {text} without text of their own, from before it was "
-            f"ended; what takes all documents of the pattern out: searchcrawl forget --pattern '{build_url_rule(text)}'",
+            f"ended: searchcrawl forget --traps {name} takes them out",
         )
 
 

@@ -29,13 +29,7 @@ _NUMBER: Final = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])[0-9]+")
 _JOINED: Final = re.compile(r"\{n\}(?:[-_.,:~+]\{n\})+")
 _ADDRESS: Final = re.compile(r"[0-9.]+")
 _HAS_DIGIT: Final = re.compile("[0-9]")
-_MOST_PLACEHOLDERS: Final = 16
-#: Of more parameters only their number is asked for.
-_MOST_ASKED_FOR: Final = 10
 _OF_HOSTS: Final = re.compile(r"[^/?]+//[^/?]+/\*\*")
-#: What stands for what in the text of a pattern, as a regular expression.
-_PLACEHOLDERS: Final = re.compile(r"(\{n\}|\*\*?)")
-_RULE_OF: Final = {_VARIABLE: "[^/?&=]+", "*": "[^/?]*", "**": ".*"}
 _FEWEST_LABELS: Final = 3
 
 
@@ -120,29 +114,6 @@ def find_among(
 def is_of_hosts(pattern: str) -> bool:
     """Whether a pattern, given by its text, is that of all URLs of a host, or of the hosts below a domain."""
     return _OF_HOSTS.fullmatch(pattern) is not None
-
-
-def build_url_rule(pattern: str) -> str:
-    """A rule as in ``scope.exclude_urls`` that matches the URLs of a pattern, given by its text."""
-    path, mark, query = pattern.partition("?")
-    rule = f"re:^{_write_rule(path)}"
-    if not mark:
-        return f"{rule}$"
-    if query == "*":
-        return f"{rule}[?]"
-    names = query.split("&")
-    if len(names) > _MOST_ASKED_FOR:
-        return f"{rule}[?](?:[^&]*&){{{_MOST_ASKED_FOR},}}"
-    # As many parameters as there are names: RE2 cannot ask for each of them.
-    return f"{rule}[?](?:(?:{'|'.join(map(_write_rule, names))})(?:=[^&]*)?(?:&|$)){{{len(names)},}}$"
-
-
-def _write_rule(text: str) -> str:
-    parts = _PLACEHOLDERS.split(text, _MOST_PLACEHOLDERS)
-    # Of more placeholders the time to match would grow faster than the URL.
-    rest = parts.pop() if len(parts) > 2 * _MOST_PLACEHOLDERS else ""
-    rule = "".join(_RULE_OF.get(part, re.escape(part)) for part in parts)
-    return rule + (".*" if _PLACEHOLDERS.search(rest) else re.escape(rest))
 
 
 def build_counted_pattern(url: str) -> str | None:

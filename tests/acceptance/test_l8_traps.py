@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import resource
-import shlex
 import subprocess
 import sys
 import time
@@ -229,11 +228,14 @@ def test_trap_when_the_index_got_some_of_it_before_it_was_ended_then_status_name
         forks.run(folder, "status", NAME, "--json")
         status = json.loads((folder / "output.txt").read_text("utf-8").splitlines()[-1])
         messages = [warning["message"] for warning in status["warnings"] if warning["code"] == "trap_documents"]
-        commands = [shlex.split(message.partition("searchcrawl forget ")[2]) for message in messages]
-        assert [forks.run(folder, "forget", *command, "--yes") for command in commands] == [0] * len(commands)
+        code = forks.run(folder, "forget", "--traps", NAME)
         after = Crawled(folder=folder, site=site, codes=[], requested=[], again=[], status={}).indexed()
+        again = forks.run(folder, "forget", "--traps", NAME)
+        said = (folder / "output.txt").read_text("utf-8")
 
-    taken = before - after
-    assert len(taken) >= len(commands) > 0
-    assert taken.isdisjoint(good)
+    counted = sum(int(re.findall(r"has (\d+) document", message)[0]) for message in messages)
+    assert all(message.endswith(f"searchcrawl forget --traps {NAME} takes them out") for message in messages)
+    assert (code, again, len(before - after)) == (0, 0, counted)
+    assert counted > 0
+    assert "no documents of ended traps" in said
     assert good <= after

@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from searchcrawl import urls
-from searchcrawl.exceptions import ConfigurationError, InvalidUrl
+from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.html.links import Resolver
 from searchcrawl.login.login_pages import LoginPages
@@ -26,13 +26,11 @@ from searchcrawl.rules.rewriting import PatternRewriter, Rewriting
 from searchcrawl.rules.targets import TargetRules
 from searchcrawl.rules.traps import (
     build_counted_pattern,
-    build_url_rule,
     build_values_pattern,
     find_pattern,
     find_patterns,
     is_of_hosts,
 )
-from searchcrawl.rules.url_rules import UrlRules
 from searchcrawl.soft404.signature import probe_url
 from searchcrawl.store.hosts.name_table import is_shared, read_row
 from searchcrawl.terminal import to_one_line
@@ -259,14 +257,6 @@ def order_of_copies(given: bytes) -> None:
     fit = find_fit(url, language="en", title=text, text=text)
     order, unknown = (build_order(url, redirected=False, url_fit=known) for known in (fit, None))
     assert rank(url) in {order[2:-1], unknown[2:-1]}
-
-
-@declare(*PARTS, "{n}", "*", "**", raises=(InvalidUrl, ConfigurationError))
-def pattern_rule(given: bytes) -> None:
-    url = _read(given)
-    for _, text in find_patterns(url):
-        rule = build_url_rule(text)
-        assert UrlRules(include=[rule], exclude=[], file="f").find(url)
 
 
 @declare("a", ".", "-", "_", "A", " ", "1.2.3.4", "::1", "fe80::1%", ":", "%", "\0", "\n", "é", "{n}", most=BODY)

@@ -8,10 +8,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from searchcrawl.admission.trapped_documents import list_trapped
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_error, print_line, print_note, print_object, print_warnings
-from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
+from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, UnknownSource
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.failpoints import reach
@@ -23,7 +24,8 @@ from searchcrawl.rules.url_rules import explain_no_match
 from searchcrawl.sources.forgotten_list import add_lines, check_line, read_lines_of
 from searchcrawl.sources.loading import list_source_names
 from searchcrawl.sources.project import Project
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.runs import run_table
 from searchcrawl.wording import counted
 
 
@@ -61,6 +63,11 @@ class Command(BaseCommand):
             metavar="P",
             help="a URL rule, as in scope.exclude_urls; repeatable",
         )
+        parser.add_argument(
+            "--traps",
+            metavar="NAME",
+            help="what the index has of ended traps of a source, as status counts it",
+        )
         parser.add_argument("--file", metavar="F", help=f"a file in the form of {FILE}, with a URL or a pattern a line")
         parser.add_argument(
             "--yes",
@@ -70,9 +77,13 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()
-        lines = _read_lines(args, opts) or project.forgotten
         before = digest(project.forgotten)
         with closing(Database(project.database_url, project.root)) as database:
+            lines = [*_read_lines(args, opts), *_list_trapped(project, database, opts.traps)]
+            if not lines and opts.traps is not None:
+                print_line(f"the index has no documents of ended traps of {opts.traps}")
+                return Exit.DONE
+            lines = lines or list(project.forgotten)
             found = forgetting.survey(project, database, lines)
             past = forgetting.find_past_limits(database, found)
             if past and not opts.yes:
@@ -100,6 +111,19 @@ def _read_lines(args: list[str], opts: argparse.Namespace) -> list[str]:
         if (reason := explain_no_match(pattern)) is not None:
             raise UsageError(f"--pattern {reason} (got {pattern!r})")
     return lines if opts.file is None else [*lines, *read_lines_of(Path(opts.file))]
+
+
+def _list_trapped(project: Project, database: Database, name: str | None) -> list[str]:
+    if name is None:
+        return []
+    if name not in list_source_names(project):
+        raise UnknownSource(f"unknown source: {name}")
+
+    def read(transaction: Transaction) -> list[str]:
+        source_id = run_table.find_source(transaction, name)
+        return [] if source_id is None else [document.url for document in list_trapped(transaction, source_id)]
+
+    return database.read(read)
 
 
 def _refuse(past: list[PastLimit]) -> int:

@@ -1,4 +1,4 @@
-"""Documents of pages without text of their own (``rules.own_text``): what an ended trap brought (L8)."""
+"""Documents of pages without text of their own (``rules.own_text``) that no start list or sitemap names (L8)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,11 @@ class BareDocument(NamedTuple):
 
 
 def find_undelivered(transaction: Transaction, source_id: int, *, after: int, limit: int) -> list[BareDocument]:
-    """Those that no index ever had, by rising row id above ``after``; without those that a start list or a sitemap names."""
+    """Those that no index ever had, by rising row id above ``after``."""
     query = _build_query(source_id, after, limit).where(
         documents.c.indexed_version.is_(None),
         documents.c.state.in_(_WAITING),
         urls.c.fetch_state == int(FetchState.SETTLED),
-        urls.c.depth > 0,
-        urls.c.sitemap_id.is_(None),
     )
     return [BareDocument._make(row) for row in transaction.execute(query)]
 
@@ -53,6 +51,7 @@ def _build_query(source_id: int, after: int, limit: int) -> Select[tuple[int, st
         select(urls.c.id, urls.c.url)
         .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
         .where(_BARE, documents.c.source_id == source_id, documents.c.url_id > after)
+        .where(urls.c.depth > 0, urls.c.sitemap_id.is_(None))
         .order_by(documents.c.url_id)
         .limit(limit)
     )

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from searchcrawl.rules.traps import (
     Level,
-    build_url_rule,
     build_values_pattern,
     find_pattern,
     find_patterns,
@@ -135,19 +132,3 @@ def test_pattern_when_it_is_of_hosts_then_a_narrower_one_with_any_text_is_spared
         False,
         False,
     ]
-
-
-@pytest.mark.parametrize(
-    ("url", "others"),
-    [
-        ("/day/7", ["/day/x/7", "/day/", "/days/7"]),
-        ("/month?year=1&month=2", ["/month?year=1&week=2", "/month", "/month?year=1"]),
-        ("/a/b/c/d", ["/ab/c"]),
-        ("/p.html?x", ["/phtml?x"]),
-    ],
-)
-def test_rule_when_it_is_written_for_a_pattern_then_it_matches_the_same_urls(url: str, others: list[str]) -> None:
-    rules = [build_url_rule(text).removeprefix("re:") for _, text in find_patterns(SITE + url)]
-
-    assert [re.search(rule, SITE + url) is not None for rule in rules] == [True] * len(rules)
-    assert [re.search(rules[0], SITE + other) for other in others] == [None] * len(others)
