@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 import orjson
@@ -11,6 +12,7 @@ import orjson
 from searchcrawl.items import Page
 
 _SHA256_BYTES: Final = 32
+_MOST_KEPT: Final = 1_000_000
 
 
 def compute_body_digest(
@@ -62,13 +64,23 @@ def _find_version(digest: bytes | None) -> int | None:
     return 1 if len(digest) == _SHA256_BYTES else digest[0]
 
 
-def _digest_fields(page: Page) -> bytes:
-    """sha256 of the fields that go into the index, and of the whole text, of which a part goes there."""
+# Most pages have two digests, of the same texts.
+@lru_cache(maxsize=1)
+def _begin(*texts: str) -> hashlib._Hash:
     digest = hashlib.sha256()
-    for value in (page.title, page.text, page.description, page.author, page.subject, page.language):
-        data = value.encode("utf-8", "surrogatepass")
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
         digest.update(b"%d:" % len(data))
         digest.update(data)
+    return digest
+
+
+def _digest_fields(page: Page) -> bytes:
+    """sha256 of the fields that go into the index, and of the whole text, of which a part goes there."""
+    texts = (page.title, page.text, page.description, page.author, page.subject, page.language)
+    # A large text is not kept for the second digest.
+    begin = _begin if len(page.text) <= _MOST_KEPT else _begin.__wrapped__
+    digest = begin(*texts).copy()
     for field, values in page.attributes:
         # A page without attributes has the digest that it had before there were any.
         digest.update(orjson.dumps([field, values]))
