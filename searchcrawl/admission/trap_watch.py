@@ -146,7 +146,10 @@ class TrapWatch:
         text = self.find_last(url)
         if text is None:
             return 0
-        pattern = self._find_or_add(text)
+        # Called in another thread than that which adds patterns; those that are visited last are never dropped.
+        pattern = self._patterns.get(text)
+        if pattern is None:
+            return 1
         pattern.queued += 1
         return 1 + pattern.queued // _LAP
 
@@ -243,9 +246,13 @@ class TrapWatch:
                 url, page = item.claim.url, item.page
                 share = self._known.measure(url, page.title, page.text, page.links)
                 self._group.append(_Visit(item.claim.url_id, find_patterns(url), share))
-        bare = {visit.url_id for visit in self._group if visit.share < WITH_TEXT}
-        self._withholds |= bool(bare and self._cuts)
-        return bare
+        bare = [visit for visit in self._group if visit.share < WITH_TEXT]
+        if self._cuts:
+            # They were under way when their pattern was ended.
+            self._withholds |= any(
+                find_among(visit.patterns, self._cuts, self._productive, self._spared) is not None for visit in bare
+            )
+        return {visit.url_id for visit in bare}
 
     def take_withholding(self) -> bool:
         """Whether documents of ended patterns may be there that are to be withheld; False once it was asked."""
@@ -269,7 +276,9 @@ class TrapWatch:
             for url in found:
                 self._count_named(url, own)
             for level, name in touched:
-                self._decide(name, level, self._patterns[name])
+                # One of few pages may have been dropped meanwhile.
+                if (pattern := self._patterns.get(name)) is not None:
+                    self._decide(name, level, pattern)
         self._group, self._named = [], []
 
     def _count_visit(self, visit: _Visit, names_new: bool) -> list[Pattern]:

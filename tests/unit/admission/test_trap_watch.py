@@ -6,7 +6,7 @@ import logging
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -426,3 +426,15 @@ def pattern_counts(database: Database) -> int:
 
 def _name(one: Claim) -> str:
     return one.url.rpartition("/")[2]
+
+
+def test_patterns_when_there_are_more_than_are_remembered_then_pages_go_on_being_counted(database: Database) -> None:
+    tested = watch(database)
+    # Names without numbers: each is a pattern of its own.
+    names = ["".join(each) for each in permutations("abcdefgh", 5)]
+    paths = [f"/{name}/{other}/x" for name, other in product(names, "ab")]
+
+    see(database, tested, [(page(path, "no", url_id=number), []) for number, path in enumerate(paths, 1)], group=700)
+    see(database, tested, empty_days(20_000, AFTER))
+
+    assert laps(tested, "/day/99999") == [1]
