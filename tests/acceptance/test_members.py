@@ -225,7 +225,7 @@ def test_crawl_when_a_process_of_it_is_stopped_then_it_is_replaced_and_the_run_e
     tmp_path: Path, site: SiteProcess, undisturbed: FinalState
 ) -> None:
     # So that it is not over before one of them is stopped.
-    project = make(tmp_path / "project", site, processes=3, delay=0.05)
+    project = make(tmp_path / "project", site, processes=3, delay=0.1)
     with (
         Forks(1) as forks,
         started(forks.start(project.folder, "crawl", "demo", "-s", "SEARCHCRAWL_STALL_SECONDS=2")) as running,
