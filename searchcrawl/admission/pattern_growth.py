@@ -15,9 +15,8 @@ _NAMED_A_PAGE: Final = 0.9
 _NAMING_SHARE: Final = 0.5
 #: It makes its own pages if pages outside name no larger share of its new URLs.
 _MOST_FROM_OUTSIDE: Final = 0.1
-#: Pages have no text of their own if their mean share (``rules.own_text``) is below this, and some if it is at least that.
+#: Pages have no text of their own if their mean share (``rules.own_text``) is below this.
 BARE: Final = 0.05
-WITH_TEXT: Final = 0.15
 #: The share 1 in its stored form, a byte.
 _STORED_ONE: Final = 255
 

@@ -14,12 +14,12 @@ import logging
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from searchcrawl.admission.pattern_growth import BARE, WITH_TEXT, Span, WatchedPattern
+from searchcrawl.admission.pattern_growth import BARE, Span, WatchedPattern
 from searchcrawl.codes import NEVER_REQUESTED, REFUSED, Code
 from searchcrawl.items import ARCHIVE_ETAG, Claim, Document, Outcome
 from searchcrawl.rules.archives import list_archives
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.own_text import KnownText
+from searchcrawl.rules.own_text import PRODUCTIVE_PAGES, WITH_TEXT, KnownText
 from searchcrawl.rules.traps import (
     Level,
     Pattern,
@@ -45,8 +45,6 @@ _BARE_SPANS: Final = 2
 _OWN_SPANS: Final = 4
 #: A pattern of whole hosts needs so many times as many pages.
 _HOST_FACTOR: Final = 2
-#: After so many pages with text of their own a pattern counts as one that has some: it stays when a wider one is ended.
-_PRODUCTIVE_PAGES: Final = 8
 #: A page with this share of own text has some, one with less has none.
 _MOSTLY_OWN: Final = 0.5
 #: URLs that are visited last wait in laps: so many of each pattern, then the next so many of each.
@@ -328,7 +326,7 @@ class TrapWatch:
         if pattern.last is not None:
             self._decide_at_last(name, pattern, pattern.last)
             return
-        has_text = pattern.pages >= _PRODUCTIVE_PAGES and pattern.mean_of(self._trap_after) >= WITH_TEXT
+        has_text = pattern.pages >= PRODUCTIVE_PAGES and pattern.mean_of(self._trap_after) >= WITH_TEXT
         if has_text and level < Level.HOST and name not in self._productive:
             self._note(name, pattern)
         if pattern.span.pages < self._step:

@@ -16,6 +16,9 @@ from urllib.parse import unquote
 
 from searchcrawl.items import Link
 
+#: The pages of a pattern have text of their own if their mean share is at least this, once so many have come.
+WITH_TEXT: Final = 0.15
+PRODUCTIVE_PAGES: Final = 8
 #: So many words of its own, and a page is taken as one that has text of its own, however long it is.
 _ENOUGH_WORDS: Final = 24
 #: A shorter page is treated as one with this many words, so that one new word is not a large share.

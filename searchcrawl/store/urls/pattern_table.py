@@ -9,6 +9,7 @@ from typing import Final
 import xxhash
 from sqlalchemy import or_, select, update
 
+from searchcrawl.rules.own_text import PRODUCTIVE_PAGES, WITH_TEXT
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import patterns, urls
@@ -46,7 +47,7 @@ class StoredPattern:
     @property
     def has_text(self) -> bool:
         """Whether its pages have text of their own: it stays where a wider pattern is ended."""
-        return self.pages >= _PRODUCTIVE_PAGES and self.own_permille >= _WITH_TEXT_PERMILLE
+        return self.pages >= PRODUCTIVE_PAGES and self.own_permille >= 1000 * WITH_TEXT
 
     @property
     def goes_on(self) -> bool:
@@ -64,9 +65,6 @@ class StoredPattern:
         )
 
 
-#: After so many pages a pattern counts as one whose pages have text of their own, with such a mean share of it.
-_PRODUCTIVE_PAGES: Final = 8
-_WITH_TEXT_PERMILLE: Final = 150
 _COLUMNS: Final = (
     "pages", "own_permille", "cut", "cut_limit", "shares", "grown", "last_pages", "last_naming", "last_named", "last_outside",
 )  # fmt: skip
