@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import lru_cache
+from operator import is_
 from typing import Final
 
 import orjson
@@ -64,23 +64,35 @@ def _find_version(digest: bytes | None) -> int | None:
     return 1 if len(digest) == _SHA256_BYTES else digest[0]
 
 
-# Most pages have two digests, of the same texts.
-@lru_cache(maxsize=1)
-def _begin(*texts: str) -> hashlib._Hash:
-    digest = hashlib.sha256()
-    for text in texts:
-        data = text.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % len(data))
-        digest.update(data)
-    return digest
+class _Beginning:
+    """The digest of the first fields of a page. The last one is kept: most pages have two digests, of the same texts."""
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[str, ...], hashlib._Hash] = ((), hashlib.sha256())
+
+    def digest(self, texts: tuple[str, ...]) -> hashlib._Hash:
+        """The digest of texts, to be gone on with."""
+        kept, digest = self._last
+        # To compare the texts, or their hashes, would take as long as to digest them.
+        if len(kept) == len(texts) and all(map(is_, kept, texts)):
+            return digest.copy()
+        digest = hashlib.sha256()
+        for text in texts:
+            data = text.encode("utf-8", "surrogatepass")
+            digest.update(b"%d:" % len(data))
+            digest.update(data)
+        if sum(map(len, texts)) <= _MOST_KEPT:
+            self._last = (texts, digest.copy())
+        return digest
+
+
+_BEGINNING: Final = _Beginning()
 
 
 def _digest_fields(page: Page) -> bytes:
     """sha256 of the fields that go into the index, and of the whole text, of which a part goes there."""
     texts = (page.title, page.text, page.description, page.author, page.subject, page.language)
-    # A large text is not kept for the second digest.
-    begin = _begin if len(page.text) <= _MOST_KEPT else _begin.__wrapped__
-    digest = begin(*texts).copy()
+    digest = _BEGINNING.digest(texts)
     for field, values in page.attributes:
         # A page without attributes has the digest that it had before there were any.
         digest.update(orjson.dumps([field, values]))

@@ -6,7 +6,9 @@ indexed. So no page is parsed or walked once more, and what is not indexed is no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborNode
@@ -26,9 +28,10 @@ _MOST_OF_NAME: Final = 120
 #: Links of headings to themselves, as they are written at their end.
 _SIGNS: Final = "¶§🔗⚓\uf0c1"
 _UNCLEAN: Final = frozenset(_SIGNS)
-_NAMING: Final = frozenset((KIND_OF_HEADING["h1"], KIND_OF_NAMED[KIND_OF_HEADING["h1"]]))
+_NAMING: Final = KIND_OF_HEADING["h1"]
 _PLAIN: Final = frozenset(KIND_OF_NAMED)
-_NAMED: Final = frozenset(KIND_OF_NAMED.values())
+#: What comes after a sign: the kind, the number of a name, and the text of the heading, which may begin with a block.
+_MARKED: Final = re.compile(rf"(?:([123])|([456])([0-9]{{1,9}}){NAME_END})\n?([^\n]*)")
 #: What separates the blocks before a heading says whether it is a main one (``main_text``).
 _BLOCK_BEFORE: Final = {"h1": regions.HEADING, "h2": regions.SUBHEADING, "h3": regions.SUBHEADING}
 _BEFORE: Final = {tag: f"{_BLOCK_BEFORE.get(each, BLOCK_MARK)}{HEADING_SIGN}" for tag, each in tags.HEADINGS.items()}
@@ -70,14 +73,7 @@ def remove_marks(text: str) -> str:
     """The text without the marks of headings, and without the lines that have nothing else."""
     if HEADING_SIGN not in text:
         return text
-    before, *parts = text.split(HEADING_SIGN)
-    if not _PLAIN.issuperset([part[:1] for part in parts]):
-        found = [_split_mark(part) for part in parts]
-        if None in found:
-            # The page has this character itself.
-            return HEADING_MARK.sub("", text)
-        parts = [f" {each[1]}" for each in found if each is not None]
-    return _join(before, [part[1:] for part in parts])
+    return _join_bare(text, text.split(HEADING_SIGN))
 
 
 def take_headings(text: str, names: Sequence[str]) -> tuple[str, Headings]:
@@ -87,34 +83,28 @@ def take_headings(text: str, names: Sequence[str]) -> tuple[str, Headings]:
     """
     if HEADING_SIGN not in text:
         return text, Headings()
-    before, *parts = text.split(HEADING_SIGN)
-    rests: list[str] = []
+    parts = text.split(HEADING_SIGN)
+    bare = _join_bare(text, parts)
     naming: list[str] = []
     named: list[str] = []
     others: list[str] = []
-    for part in parts:
-        kind, rest = part[:1], part[1:]
-        if kind not in _PLAIN:
-            found = _split_mark(part)
-            if found is None:
-                return HEADING_MARK.sub("", text), Headings()
-            number, rest = found
-            named += names[number : number + 1]
-        rests.append(rest)
-        # A heading may begin with a block in it.
-        end = rest.find("\n", 1)
-        heading = rest if end < 0 else rest[:end]
-        if heading[-1:] in _UNCLEAN or heading[:1] == "\n" or len(heading) > _MOST_OF_HEADING:
+    for part in islice(parts, 1, None):
+        found = _MARKED.match(part)
+        if found is None:
+            return bare, Headings()
+        kind, of_named, number, heading = found.groups()
+        if heading[-1:] in _UNCLEAN or len(heading) > _MOST_OF_HEADING:
             heading = _clean(heading)
-        if kind in _NAMING:
+        if kind == _NAMING:
             naming.append(heading)
-        elif kind in _PLAIN:
+        elif kind is not None:
             others.append(heading)
         else:
-            named.append(heading)
+            named += names[int(number) : int(number) + 1]
+            (naming if of_named == KIND_OF_NAMED[_NAMING] else named).append(heading)
     naming = [each for each in dict.fromkeys(naming) if each]
     kept = _keep((*naming, *named, *others))
-    return _join(before, rests), Headings(kept, min(len(naming), len(kept)))
+    return bare, Headings(kept, min(len(naming), len(kept)))
 
 
 def add_names(headings: Headings, whole: str) -> Headings:
@@ -127,24 +117,19 @@ def add_names(headings: Headings, whole: str) -> Headings:
     return Headings(_keep((*names, *headings.texts)), len(names))
 
 
-def _split_mark(part: str) -> tuple[int, str] | None:
-    """The number of a name, and the text, behind the first character of a mark; None where it is none."""
-    if part[:1] in _PLAIN:
-        return 0, part[1:]
-    number, end, rest = part[1:].partition(NAME_END)
-    is_mark = part[:1] in _NAMED and end and number.isascii() and number.isdecimal()
-    return (int(number), rest) if is_mark else None
-
-
-def _join(before: str, rests: Sequence[str]) -> str:
-    text = "".join((before, *[rest[1:] if rest[:1] == "\n" else rest for rest in rests]))
-    return text if rests[-1] else text.removesuffix("\n")
+def _join_bare(text: str, parts: Sequence[str]) -> str:
+    """A text, whose ``parts`` signs separate, without the marks, and without the lines that have nothing else."""
+    rests = [part[1:] for part in islice(parts, 1, None) if part[:1] in _PLAIN]
+    if len(rests) < len(parts) - 1:
+        # Names have numbers, and a page may write this character itself.
+        bare = HEADING_MARK.sub("", text)
+        return "\n".join(filter(None, bare.split("\n")))
+    bare = "".join((parts[0], *[rest[1:] if rest[:1] == "\n" else rest for rest in rests]))
+    return bare if rests[-1] else bare.removesuffix("\n")
 
 
 def _clean(text: str) -> str:
     """The text of a heading."""
-    if text[:1] == "\n":
-        text = text[1:]
     if text[-1:] in _UNCLEAN:
         text = text.rstrip(_SIGNS).rstrip()
     if len(text) <= _MOST_OF_HEADING:

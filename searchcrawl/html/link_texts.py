@@ -69,4 +69,7 @@ def _clean(written: str) -> str:
     if len(text) > _MOST_CHARACTERS:
         # Not a part of a word, if there is more than one.
         text = text[: _MOST_CHARACTERS + 1].rpartition(" ")[0] or text[:_MOST_CHARACTERS]
-    return text if _LETTER.search(text) and not _ADDRESS.match(text) else ""
+    # Most begin with a letter, and have no sign of an address.
+    if not text[:1].isalpha() and _LETTER.search(text) is None:
+        return ""
+    return "" if (":" in text or "." in text) and _ADDRESS.match(text) else text

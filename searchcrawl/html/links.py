@@ -241,7 +241,8 @@ def read_relations(nodes: Iterable[LexborNode], resolver: Resolver) -> tuple[str
     Several different canonical URLs are ignored, as are links in the body, which anybody may have written, and feeds
     that are nofollow.
     """
-    found, feeds = set(), dict[str | None, None]()
+    found: set[str | None] = set()
+    feeds: dict[str | None, None] = {}
     for node in nodes:
         attributes = node.attributes
         href, rel = attributes.get("href"), (attributes.get("rel") or "").lower()

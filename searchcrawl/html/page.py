@@ -55,7 +55,7 @@ _insert_before: Final = LexborNode.insert_before[bytes]  # type: ignore[index]
 _insert_after: Final = LexborNode.insert_after[bytes]  # type: ignore[index]
 _MARK: Final = BLOCK_MARK.encode()
 _LINK_BEGIN, _LINK_END = regions.LINK_BEGIN.encode(), regions.LINK_END.encode()
-_LOCAL: Final = regions.LOCAL.encode()
+_LOCAL_BEGIN, _LOCAL_END = regions.LOCAL_BEGIN.encode(), regions.LOCAL_END.encode()
 
 
 def parse_html(
@@ -243,8 +243,8 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
         if kind is link:
             reference = read_reference(node)
             if reference is LOCAL:
-                _insert_before(node, _LOCAL)
-                _insert_after(node, _LOCAL)
+                _insert_before(node, _LOCAL_BEGIN)
+                _insert_after(node, _LOCAL_END)
             elif reference is not None:
                 references.append(reference)
                 _insert_before(node, _LINK_BEGIN)

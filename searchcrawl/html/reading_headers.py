@@ -19,6 +19,8 @@ _TEXTS: Final = ("text/", "application/json", "application/xml", "application/x-
 def read_content_language(headers: Headers) -> str:
     """The one language of Content-Language; several are the languages of the readers, not of the text."""
     values = [value for name, value in headers if name.lower() == b"content-language"]
+    if not values:
+        return ""
     tag = b",".join(values).decode("latin-1").strip().replace("_", "-").lower()
     return tag if LANGUAGE_TAG.fullmatch(tag) else ""
 

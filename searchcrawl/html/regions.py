@@ -34,8 +34,10 @@ MARK: Final = "\x02"
 #: Before and after each link (``link_texts``); no mark has one behind its beginning.
 LINK_BEGIN: Final = "\x03"
 LINK_END: Final = "\x04"
-#: Before and after each link to a place of the page itself.
+#: What those around a link to a place of the page itself have besides.
 LOCAL: Final = "\x1f"
+LOCAL_BEGIN: Final = LOCAL + LINK_BEGIN
+LOCAL_END: Final = LINK_END + LOCAL
 #: Before the main headings of a page, and before those below them.
 HEADING: Final = MARK + "\r"
 SUBHEADING: Final = MARK + "!"
@@ -133,26 +135,22 @@ _WORDS_OF_MAIN: Final = (
     r"main(?:-?(?:content|body|text|column|page))?|content-?(?:main|body|text|area)?|contents|(?:page|body|article|doc|document|"
     r"post|entry)-?(?:content|body|text)|article|entry|post|mw-content-text"
 )
-_CUT: Final = re.compile(rf"(?:^|[\s_-])(?:{_WORDS_OF_CUT})(?=$|[\s_-])", re.IGNORECASE)
-_FOOTER: Final = re.compile(
-    r"(?:^|[\s_-])(?:nav)?footer[a-z]*(?=$|[\s_-])|(?:^|\s)copyright(?=$|[\s_-])", re.IGNORECASE
-)
+_CUT: Final = re.compile(rf"(?:^|[\s_-])(?:{_WORDS_OF_CUT})(?=$|[\s_-])")
+_FOOTER: Final = re.compile(r"(?:^|[\s_-])(?:nav)?footer[a-z]*(?=$|[\s_-])|(?:^|\s)copyright(?=$|[\s_-])")
 _KINDS_OF_CUT: Final = (
     (NAMED_FOOTER, _FOOTER),
-    (NAMED_NAV, re.compile(rf"(?:^|[\s_-])(?:{_WORDS_OF_NAV})(?=$|[\s_-])", re.IGNORECASE)),
-    (MENU, re.compile(r"^\s*menu\s*$", re.IGNORECASE)),
+    (NAMED_NAV, re.compile(rf"(?:^|[\s_-])(?:{_WORDS_OF_NAV})(?=$|[\s_-])")),
+    (MENU, re.compile(r"^\s*menu\s*$")),
 )
 #: What a post is about, or what is beside it, is no name of its own.
 _WORDS_OF_OTHERS: Final = "(?:category|tag|product[_-](?:cat|tag)|no|has|with|without)"
-_OF_OTHERS: Final = re.compile(rf"(?:^|(?<=\s)){_WORDS_OF_OTHERS}[_-]\S*", re.IGNORECASE)
-_ASIDE: Final = re.compile(rf"(?:^|\s)(?:{_WORDS_OF_ASIDE})(?=$|[\s_-])", re.IGNORECASE)
-_MAIN: Final = re.compile(rf"(?:^|[\s_])(?:{_WORDS_OF_MAIN})(?=$|[\s_])", re.IGNORECASE)
+_OF_OTHERS: Final = re.compile(rf"(?:^|(?<=\s)){_WORDS_OF_OTHERS}[_-]\S*")
+_ASIDE: Final = re.compile(rf"(?:^|\s)(?:{_WORDS_OF_ASIDE})(?=$|[\s_-])")
+_MAIN: Final = re.compile(rf"(?:^|[\s_])(?:{_WORDS_OF_MAIN})(?=$|[\s_])")
 #: What any of them finds, this finds: most names are the ids of headings, and say nothing.
-_SPEAKING: Final = re.compile(
-    rf"(?:^|[\s_-])(?:{_WORDS_OF_CUT}|{_WORDS_OF_ASIDE}|{_WORDS_OF_MAIN})(?=$|[\s_-])", re.IGNORECASE
-)
+_SPEAKING: Final = re.compile(rf"(?:^|[\s_-])(?:{_WORDS_OF_CUT}|{_WORDS_OF_ASIDE}|{_WORDS_OF_MAIN})(?=$|[\s_-])")
 #: The same as whole names: these are not cut for what other names say of their layout.
-_WHOLLY_MAIN: Final = re.compile(rf"(?:^|\s)(?:{_WORDS_OF_MAIN})(?=$|\s)", re.IGNORECASE)
+_WHOLLY_MAIN: Final = re.compile(rf"(?:^|\s)(?:{_WORDS_OF_MAIN})(?=$|\s)")
 _NAMED: Final = frozenset({NAMED_CUT, NAMED_FOOTER, NAMED_NAV, MENU})
 #: What names do not change.
 _SURE: Final = frozenset({CUT, MAIN, ARTICLE, NAMED_FOOTER})
@@ -223,7 +221,8 @@ def _decide(element: str, role: str | None, classes: str | None, name: str | Non
         found = OF_ELEMENT.get(element)
     if found in _SURE:
         return found
-    names = f"{classes or ''} {name or ''}"[:MOST_OF_NAME]
+    # In lower case, because patterns that ignore case take three times as long.
+    names = f"{classes or ''} {name or ''}"[:MOST_OF_NAME].lower()
     if _SPEAKING.search(names) is None:
         return TITLED if found is None and element == "div" and classes and "title" in classes.split() else found
     if found is None and _WHOLLY_MAIN.search(names):
@@ -258,7 +257,7 @@ def _is_in_heading(node: LexborNode) -> bool:
 
 def _is_of_heading(node: LexborNode, name: str) -> bool:
     """Whether the heading of a section has the word for which its id would be cut."""
-    found = _CUT.search(name)
+    found = _CUT.search(name.lower())
     inside = islice(node.traverse(), _MOST_INSIDE)
     heading = next((element for element in inside if element.tag in _HEADINGS), None)
     if found is None or heading is None:

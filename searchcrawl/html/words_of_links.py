@@ -27,10 +27,9 @@ def unite_links(marked: str) -> tuple[str, str]:
     Both are without the text of links such as "¶", which lead to the heading in which they stand.
     """
     parts = marked.split(LOCAL)
-    for number in range(1, len(parts) - 1, 2):
-        text = parts[number]
-        if len(text) <= _LONGEST_SIGN and text.strip() in _SIGNS:
-            parts[number] = ""
-    ends = [LINK_BEGIN, LINK_END] * (len(parts) // 2)
-    united = "".join([piece for pair in zip(parts, [*ends, ""], strict=False) for piece in pair])
+    most = _LONGEST_SIGN + len(LINK_BEGIN + LINK_END)
+    links = ["" if len(link) <= most and link[1:-1].strip() in _SIGNS else link for link in parts[1::2]]
+    parts[1::2] = links
+    united = "".join(parts)
+    parts[1::2] = [link[1:-1] for link in links]
     return united, "".join(parts)

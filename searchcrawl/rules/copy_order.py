@@ -73,6 +73,8 @@ _LONGEST_EXTENSION: Final = 5
 _WORD: Final = re.compile(r"[^\W_]+")
 #: Names of pages that stand for their folder.
 _FOLDER_NAMES: Final = frozenset({"", "index", "default", "home"})
+#: Words with fewer letters are no names.
+_FEWEST_LETTERS: Final = 2
 #: So many characters of a name, a title and a first line are looked at.
 _MOST_CHARS: Final = 300
 
@@ -153,7 +155,7 @@ def describe_preference(better: CopyOrder, worse: CopyOrder) -> str | None:
 
 def _find_language_fit(url: str, language: str) -> LanguageFit:
     own = _normalise(language)
-    code = _get_code(own)
+    code = own.partition("-")[0]
     words = _SHORT_WORD.findall(url.lower())
     named = [] if code not in words and _KNOWN.isdisjoint(words) else list(_find_tags(url, code))
     if not named:
@@ -211,28 +213,29 @@ def _find_name_fit(url: str, title: str, text: str) -> NameFit:
     name = _find_name(url)
     if name is None:
         return NameFit.IN_TITLE
-    if not any(len(word) > 1 for word in name):
+    words = set(_WORD.findall(name[:_MOST_CHARS].casefold()))
+    if max(map(len, words), default=0) < _FEWEST_LETTERS:
         return NameFit.NOWHERE
-    if name <= _split_words(title):
+    if words.issubset(_WORD.findall(title[:_MOST_CHARS].casefold())):
         return NameFit.IN_TITLE
-    return NameFit.IN_FIRST_LINE if name <= _split_words(text[:_MOST_CHARS].partition("\n")[0]) else NameFit.NOWHERE
+    line = text[:_MOST_CHARS].partition("\n")[0]
+    return NameFit.IN_FIRST_LINE if words.issubset(_WORD.findall(line.casefold())) else NameFit.NOWHERE
 
 
-def _find_name(url: str) -> set[str] | None:
-    """The words of the last segment that names anything, without its endings; None for the start page of a host.
+def _find_name(url: str) -> str | None:
+    """The last segment that names anything, without its endings; None for the start page of a host.
 
     That needs no name: all pages of the host are below it.
     """
     # The scheme, nothing, the host and the path.
     segments = url.partition("?")[0].split("/")[3:]
     for segment in segments[:-3:-1]:
-        parts = segment.split(".")
-        if parts[0].lower() not in _FOLDER_NAMES:
-            while len(parts) > 1 and len(parts[-1]) <= _LONGEST_EXTENSION and parts[-1][:1].isalpha():
-                parts.pop()
-            return _split_words(unquote(".".join(parts)))
-    return set() if len(segments) > 2 else None
-
-
-def _split_words(text: str) -> set[str]:
-    return set(_WORD.findall(text[:_MOST_CHARS].casefold()))
+        stem = segment.partition(".")[0]
+        if stem.lower() in _FOLDER_NAMES:
+            continue
+        rest, dot, ending = segment.rpartition(".")
+        while dot and len(ending) <= _LONGEST_EXTENSION and ending[:1].isalpha():
+            segment = rest  # noqa: PLW2901
+            rest, dot, ending = segment.rpartition(".")
+        return unquote(segment) if "%" in segment else segment
+    return "" if len(segments) > 2 else None

@@ -84,7 +84,9 @@ class KnownText:
             return 0.0
         new = [line for line in lines if hash(line) in fresh]
         query = _find_words_of_query(url)
-        own, shapes, words = 0, set[int](), set[int]()
+        own = 0
+        shapes: set[int] = set()
+        words: set[int] = set()
         # A sentence alone is enough for most pages.
         for line in chain(
             (line for line in new if len(line) >= _LONG_LINE), (line for line in new if len(line) < _LONG_LINE)
