@@ -8,7 +8,8 @@ Where too little would be left, less is cut.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Final, NamedTuple
@@ -25,6 +26,8 @@ _FEW_OWN_OF_NAV: Final = 250
 _FEW_OF_LANDMARK: Final = 400
 #: The own characters of so many segments are counted for a region alone: those of all segments take longer.
 _FEW_SEGMENTS: Final = 4
+#: So many regions are covered one by one, each at once; more of them may be nested, each in all others.
+_FEW_REGIONS: Final = 20
 #: What has a link for so many characters, or for fewer, has hardly anything else; more of what calls itself navigation.
 _FEWEST_CHARACTERS_A_LINK: Final = 20
 _CHARACTERS_A_LINK: Final = {regions.CUT: 60, regions.NAMED_NAV: 40}
@@ -59,11 +62,9 @@ _OF_ARTICLES: Final = frozenset(marks.after[1] for marks in (regions.ASIDE, regi
 _OFF, _ON, _HEADING = regions.OFF[1], regions.ON[1], regions.HEADING[1]
 _HEADINGS: Final = frozenset({_HEADING, regions.SUBHEADING[1]})
 _KINDS: Final = frozenset({*_CLOSING_OF, *_CLOSING, _OFF, _ON, *_HEADINGS})
-_PROPOSED: Final = frozenset(
-    {regions.NAMED_NAV, regions.NAMED_CUT, regions.MENU, regions.ASIDE, regions.FOOTER, regions.NAMED_FOOTER}
-)
-_FOOTERS: Final = frozenset({regions.FOOTER, regions.NAMED_FOOTER})
-_LANDMARKS: Final = _FOOTERS | {regions.ASIDE}
+_FOOTERS: Final = (regions.FOOTER, regions.NAMED_FOOTER)
+_LANDMARKS: Final = (*_FOOTERS, regions.ASIDE)
+_PROPOSED: Final = (*_LANDMARKS, regions.NAMED_NAV, regions.NAMED_CUT, regions.MENU)
 
 
 class PageTexts(NamedTuple):
@@ -85,6 +86,10 @@ class _Region(NamedTuple):
     end: int
 
 
+#: The regions of a page, those of each kind in document order of their ends.
+_Found = Mapping[Marks, Sequence[_Region]]
+
+
 class _Words:
     """The segments of a text with their marks: what of them is in links is counted when it is asked for."""
 
@@ -97,6 +102,11 @@ class _Words:
     @cached_property
     def _segments(self) -> Sequence[str]:
         return self._marked.split(regions.MARK)
+
+    @cached_property
+    def all_links(self) -> int:
+        """How many links there are."""
+        return self._marked.count(regions.LINK_BEGIN)
 
     @property
     def links(self) -> Sequence[int]:
@@ -119,7 +129,7 @@ class _Selection:
     def __init__(self, lengths: Sequence[int], words: _Words) -> None:
         self.lengths = lengths
         self._words = words
-        self._up_to = [0, *accumulate(lengths)]
+        self._up_to = list(accumulate(lengths, initial=0))
 
     @cached_property
     def _own_up_to(self) -> Sequence[int]:
@@ -145,6 +155,10 @@ class _Selection:
         """How many of its characters are in a region."""
         return self._up_to[region.end] - self._up_to[region.begin]
 
+    def weigh_between(self, begin: int, end: int) -> int:
+        """How many of its characters are in the segments from ``begin`` up to ``end``."""
+        return self._up_to[end] - self._up_to[begin]
+
     def weigh_own(self, region: _Region) -> int:
         """How many of its characters are in a region, but in no link."""
         if region.end - region.begin <= _FEW_SEGMENTS:
@@ -163,12 +177,17 @@ class _Selection:
 
     def is_surely_most(self, region: _Region) -> bool:
         """Whether a region has most of what is in no link, if links have no more characters than nearly all have."""
-        return self.weigh(region) - self.count_links(region) * _MOST_OF_LINK >= self.total * _LEAST_NAMED_MAIN
+        weight, least = self.weigh(region), self.total * _LEAST_NAMED_MAIN
+        return weight >= least and weight - self.count_links(region) * _MOST_OF_LINK >= least
 
     def is_surely_less(self, region: _Region) -> bool:
         """Whether a region has too little of it for that, likewise."""
-        least = self.total - self._links_up_to[-1] * _MOST_OF_LINK
-        return self.weigh(region) < least * _LEAST_NAMED_MAIN
+        most = self.weigh(region) / _LEAST_NAMED_MAIN
+        # The links of the whole page are faster to count.
+        return (
+            most < self.total - self._words.all_links * _MOST_OF_LINK
+            or most < self.total - self._links_up_to[-1] * _MOST_OF_LINK
+        )
 
     def says_little(self, region: _Region) -> bool:
         """Whether a region has few characters of its own, or more that are those of links."""
@@ -183,13 +202,23 @@ class _Selection:
         """What is in none of the regions."""
         if not found:
             return self
-        pairs = zip(self.lengths, self._cover(found), strict=True)
-        return _Selection([0 if depth else length for length, depth in pairs], self._words)
+        if len(found) > _FEW_REGIONS:
+            pairs = zip(self.lengths, self._cover(found), strict=True)
+            return _Selection([0 if depth else length for length, depth in pairs], self._words)
+        lengths = [*self.lengths]
+        for region in found:
+            lengths[region.begin : region.end] = [0] * (region.end - region.begin)
+        return _Selection(lengths, self._words)
 
     def only(self, found: Sequence[_Region]) -> _Selection:
         """What is in any of the regions."""
-        pairs = zip(self.lengths, self._cover(found), strict=True)
-        return _Selection([length if depth else 0 for length, depth in pairs], self._words)
+        if len(found) > _FEW_REGIONS:
+            pairs = zip(self.lengths, self._cover(found), strict=True)
+            return _Selection([length if depth else 0 for length, depth in pairs], self._words)
+        lengths = [0] * len(self.lengths)
+        for region in found:
+            lengths[region.begin : region.end] = self.lengths[region.begin : region.end]
+        return _Selection(lengths, self._words)
 
     def has_most_of(self, content: _Selection) -> bool:
         """Whether next to nothing is in the content but not in this, or nothing but links."""
@@ -228,10 +257,9 @@ def choose_text(marked: str, *, main: bool) -> PageTexts:
     found = _find_regions(marks)
     lengths = [*map(len, segments)]
     selected = _Selection(lengths, _Words(marked, lengths))
-    selected = selected.without([region for region in found if region.marks is regions.DROPPED])
-    selected = _leave_out_hidden(selected, [region for region in found if region.marks is regions.HIDDEN])
-    kept = [region for region in found if region.marks is regions.KEPT]
-    if kept:
+    selected = selected.without(found.get(regions.DROPPED, ()))
+    selected = _leave_out_hidden(selected, found.get(regions.HIDDEN, ()))
+    if kept := found.get(regions.KEPT):
         selected = selected.only(kept)
     elif main:
         selected = _select_main(selected, found, marks)
@@ -242,12 +270,12 @@ def choose_text(marked: str, *, main: bool) -> PageTexts:
     return PageTexts(text, whole, selected.lengths)
 
 
-def _find_regions(marks: Sequence[str]) -> list[_Region]:
+def _find_regions(marks: Sequence[str]) -> _Found:
     """The regions between marks; the one number n is between the segments n and n + 1.
 
     A region that is not closed before the one around it is none: its mark may be of the page's own text.
     """
-    found: list[_Region] = []
+    found: defaultdict[Marks, list[_Region]] = defaultdict(list)
     opened: list[tuple[str, int]] = []
     open_of = dict.fromkeys(_CLOSING, 0)
     off: int | None = None
@@ -264,14 +292,15 @@ def _find_regions(marks: Sequence[str]) -> list[_Region]:
                 open_of[last] -= 1
             # A header in an article is that of the article.
             if mark not in _OF_ARTICLES or not (open_of[_ARTICLE] or open_of[_MAIN]):
-                found.append(_Region(_CLOSING[mark], begin, segment))
+                kind = _CLOSING[mark]
+                found[kind].append(_Region(kind, begin, segment))
         elif mark == _OFF:
             off = segment if off is None else off
         elif mark == _ON and off is not None:
-            found.append(_Region(regions.DROPPED, off, segment))
+            found[regions.DROPPED].append(_Region(regions.DROPPED, off, segment))
             off = None
     if off is not None:
-        found.append(_Region(regions.DROPPED, off, len(marks) + 1))
+        found[regions.DROPPED].append(_Region(regions.DROPPED, off, len(marks) + 1))
     return found
 
 
@@ -287,19 +316,20 @@ def _leave_out_hidden(everything: _Selection, hidden: Sequence[_Region]) -> _Sel
     return shown
 
 
-def _select_main(everything: _Selection, found: Sequence[_Region], marks: Sequence[str]) -> _Selection:
+def _select_main(everything: _Selection, found: _Found, marks: Sequence[str]) -> _Selection:
     """The main content of what may be indexed."""
-    mains = [region for region in found if region.marks is regions.MAIN]
+    if not found:
+        return _leave_out_before_heading(everything, marks)
+    mains = found.get(regions.MAIN, ())
     cut = [
         region
-        for region in found
-        if region.marks is regions.CUT
-        and (everything.weigh(region) <= _FEW_OF_LANDMARK or everything.says_little(region))
+        for region in found.get(regions.CUT, ())
+        if everything.weigh(region) <= _FEW_OF_LANDMARK or everything.says_little(region)
     ]
     content = everything.without(_leave_out_around(mains, cut))
-    proposed = _leave_out_around(mains, [region for region in found if region.marks in _PROPOSED])
+    proposed = _leave_out_around(mains, [region for kind in _PROPOSED for region in found.get(kind, ())])
     if mains and _is_far_too_little(everything, content, mains, proposed):
-        mains = []
+        mains = ()
     around = mains or _find_named(content, found)
     inner = content.only([*around, *_find_beside(content, around, found)]) if around else None
     if inner is not None:
@@ -309,7 +339,9 @@ def _select_main(everything: _Selection, found: Sequence[_Region], marks: Sequen
         ):
             return inner
     content = content.without(_choose_cut(content, proposed))
-    if not _is_enough_left(content, inner, everything, around):
+    # What a page keeps apart from its main content, which has some text, says nothing of that.
+    left = inner if inner is not None and inner.total >= _ENOUGH_CHARACTERS else content
+    if not left.is_enough(everything.only(around) if left is inner else everything):
         return everything
     if mains and inner is not None:
         return inner if inner.is_enough(content) else content
@@ -340,20 +372,19 @@ def _choose_cut(content: _Selection, proposed: Sequence[_Region]) -> list[_Regio
     """Those of the regions that only their names, or such elements as headers, call no content, and that look like it."""
     left, end = content.total, len(content.lengths)
     cut: list[_Region] = []
+    weighed = [(-region.end, region.begin, region, weight) for region in proposed if (weight := content.weigh(region))]
     # Those that end last come first: what is left without footers says how much of it the others are.
-    for region in sorted(proposed, key=lambda region: (-region.end, region.begin)):
-        if cut and region.begin >= cut[-1].begin:
+    for _, begin, region, weight in sorted(weighed):
+        if cut and begin >= cut[-1].begin:
             continue
-        weight = content.weigh(region)
-        is_last = content.weigh(_Region(region.marks, region.end, max(end, region.end))) <= _ENOUGH_CHARACTERS
+        is_last = content.weigh_between(region.end, max(end, region.end)) <= _ENOUGH_CHARACTERS
         is_navigation = content.says_little(region) and (
             weight <= left * _MOST_NAMED or content.is_full_of_links(region)
         )
-        before = content.weigh(_Region(region.marks, 0, region.begin))
-        if is_navigation or (region.marks in _FOOTERS and is_last and before >= _FEWEST_OWN):
+        if is_navigation or (region.marks in _FOOTERS and is_last and content.weigh_between(0, begin) >= _FEWEST_OWN):
             cut.append(region)
             left -= weight
-            end = min(end, region.begin) if is_last else end
+            end = min(end, begin) if is_last else end
     return cut
 
 
@@ -367,28 +398,20 @@ def _leave_out_menus(content: _Selection, proposed: Sequence[_Region], marks: Se
     return [region for region in proposed if region.marks is not regions.MENU or region.begin < heading]
 
 
-def _is_enough_left(
-    content: _Selection, inner: _Selection | None, everything: _Selection, around: Sequence[_Region]
-) -> bool:
-    """Whether what is left of a page, ``content``, may be all of it; ``inner`` is that of the regions ``around`` it."""
-    # What a page keeps apart from its main content, which has some text, says nothing of that.
-    if inner is not None and inner.total >= _ENOUGH_CHARACTERS:
-        return inner.total >= _SURELY_ENOUGH or inner.is_enough(everything.only(around))
-    return content.is_enough(everything)
-
-
 def _leave_out_around(mains: Sequence[_Region], cut: Sequence[_Region]) -> list[_Region]:
     """Those of the regions that have no main content in them."""
-    if not mains:
+    if not mains or not cut:
         return list(cut)
+    if len(mains) == 1:
+        begin = mains[0].begin
+        return [region for region in cut if not region.begin <= begin < region.end]
     begins = sorted(region.begin for region in mains)
     return [region for region in cut if bisect_left(begins, region.begin) == bisect_left(begins, region.end)]
 
 
-def _find_named(content: _Selection, found: Sequence[_Region]) -> list[_Region]:
+def _find_named(content: _Selection, found: _Found) -> list[_Region]:
     """The smallest region that its names call the content and that has most of it, links aside; none where there is none."""
-    named = [region for region in found if region.marks is regions.NAMED_MAIN]
-    for region in sorted(named, key=content.weigh):
+    for region in sorted(found.get(regions.NAMED_MAIN, ()), key=content.weigh):
         if content.is_surely_most(region):
             return [region]
         if content.is_surely_less(region) or content.own < _FEWEST_OWN:
@@ -398,12 +421,14 @@ def _find_named(content: _Selection, found: Sequence[_Region]) -> list[_Region]:
     return []
 
 
-def _find_beside(content: _Selection, around: Sequence[_Region], found: Sequence[_Region]) -> list[_Region]:
+def _find_beside(content: _Selection, around: Sequence[_Region], found: _Found) -> list[_Region]:
     """What stands beside the content that a page names and has so much of its own that it cannot be left out for that."""
     if content.total - sum(map(content.weigh, around)) < _MUCH_OWN:
         return []
     long = [number for number, length in enumerate(content.lengths) if length >= _MUCH_OWN]
-    inside = content.only([*around, *(region for region in found if region.marks in _LANDMARKS)])
+    if not long:
+        return []
+    inside = content.only([*around, *(region for kind in _LANDMARKS for region in found.get(kind, ()))])
     parts = [_Region(regions.NAMED_MAIN, number, number + 1) for number in long if not inside.lengths[number]]
     return [part for part in parts if not content.says_little(part) and content.weigh_own(part) >= _MUCH_OWN]
 
