@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from searchcrawl.html import regions
-from searchcrawl.html.page_text import collapse_segments
+from searchcrawl.html.page_text import BLOCK_MARK, collapse_segments
 from searchcrawl.html.regions import Marks
 from searchcrawl.html.words_of_links import count_linked
 
@@ -26,6 +26,9 @@ _FEW_OWN_OF_NAV: Final = 250
 _FEW_OF_LANDMARK: Final = 400
 #: The own characters of so many segments are counted for a region alone: those of all segments take longer.
 _FEW_SEGMENTS: Final = 4
+#: So many lines at each end of a text may be rows of links, in so many characters.
+_LINES_OF_END: Final = 4
+_MOST_OF_END: Final = 1_000
 #: So many regions are covered one by one, each at once; more of them may be nested, each in all others.
 _FEW_REGIONS: Final = 20
 #: What has a link for so many characters, or for fewer, has hardly anything else; more of what calls itself navigation.
@@ -253,7 +256,7 @@ def choose_text(marked: str, *, main: bool) -> PageTexts:
     del parts
     whole = "\n".join(filter(None, segments))
     if len(segments) == 1:
-        return PageTexts(whole, whole, (len(whole),))
+        return PageTexts(_leave_out_bars(whole, marked) if main else whole, whole, (len(whole),))
     found = _find_regions(marks)
     lengths = [*map(len, segments)]
     selected = _Selection(lengths, _Words(marked, lengths))
@@ -265,8 +268,11 @@ def choose_text(marked: str, *, main: bool) -> PageTexts:
         selected = _select_main(selected, found, marks)
     if selected.total == sum(lengths):
         # A text may be large: no second one.
-        return PageTexts(whole, whole, lengths)
-    text = "\n".join([segment for segment, length in zip(segments, selected.lengths, strict=True) if length])
+        text = whole
+    else:
+        text = "\n".join([segment for segment, length in zip(segments, selected.lengths, strict=True) if length])
+    if main and not kept:
+        text = _leave_out_bars(text, marked)
     return PageTexts(text, whole, selected.lengths)
 
 
@@ -444,3 +450,28 @@ def _leave_out_before_heading(content: _Selection, marks: Sequence[str]) -> _Sel
         return content
     own = content.weigh_own(before) if weight <= 3 * _FEW_OWN and content.count_links(before) else weight
     return content.without([before]) if own < weight and own <= _FEW_OWN else content
+
+
+def _leave_out_bars(text: str, marked: str) -> str:
+    """A text without the rows of links that stand at its beginning and at its end alike, whatever their elements are."""
+    half = min(len(text) // 2, _MOST_OF_END)
+    first = set(text[:half].split("\n", _LINES_OF_END)[:_LINES_OF_END])
+    last = text[len(text) - half :].rsplit("\n", _LINES_OF_END)[-_LINES_OF_END:]
+    if first.isdisjoint(last):
+        return text
+    both = first.intersection(last)
+    before, *parts = marked.split(regions.MARK)
+    # The kind of a mark is no part of the line behind it.
+    blocks = {block for part in (before, *[part[1:] for part in parts]) for block in part.split(BLOCK_MARK)}
+    rows = [
+        (block, line) for block in blocks if block.count(regions.LINK_BEGIN) > 1 and (line := _read_line(block)) in both
+    ]
+    bars = {line for block, line in rows if count_linked(block) * 2 > len(line)}
+    if not bars:
+        return text
+    left = "\n".join([line for line in text.split("\n") if line not in bars])
+    return left if len(left) >= min(_SURELY_ENOUGH, len(text) * _ENOUGH_SHARE) else text
+
+
+def _read_line(block: str) -> str:
+    return " ".join(block.replace(regions.LINK_BEGIN, "").replace(regions.LINK_END, "").split())
