@@ -2,7 +2,7 @@
 
 The text comes with the marks of its regions (``regions``), in document order. All is decided over that, in linear time:
 what is cut, and which region is the content. Names and landmarks propose; how much of a region is no text of links decides.
-Where too little would be left, less is cut.
+Where too little would be left, less is cut, and that is noted.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from searchcrawl.html import regions
 from searchcrawl.html.page_text import BLOCK_MARK, collapse_segments
 from searchcrawl.html.regions import Marks
 from searchcrawl.html.words_of_links import count_linked
+from searchcrawl.items import Fallback, FallbackReason
 
 #: A region with more characters of its own has something to say, whatever its names call it, unless more are those of links.
 _FEW_OWN: Final = 100
@@ -73,12 +74,21 @@ _PROPOSED: Final = (*_LANDMARKS, regions.NAMED_NAV, regions.NAMED_CUT, regions.M
 class PageTexts(NamedTuple):
     """The text that is indexed, and the whole one; they may be the same.
 
-    ``lengths`` are those of the segments between the marks of regions, 0 for those that are not indexed.
+    ``lengths`` are those of the segments between the marks of regions, 0 for those that are not indexed. ``fallback`` says
+    that the main content was not taken as it was found.
     """
 
     indexed: str
     whole: str
     lengths: Sequence[int] = ()
+    fallback: Fallback | None = None
+
+
+class _Chosen(NamedTuple):
+    """What is taken for the main content, and why it is other text than the page says."""
+
+    content: _Selection
+    fallback: Fallback | None = None
 
 
 class _Region(NamedTuple):
@@ -262,10 +272,11 @@ def choose_text(marked: str, *, main: bool) -> PageTexts:
     selected = _Selection(lengths, _Words(marked, lengths))
     selected = selected.without(found.get(regions.DROPPED, ()))
     selected = _leave_out_hidden(selected, found.get(regions.HIDDEN, ()))
+    fallback = None
     if kept := found.get(regions.KEPT):
         selected = selected.only(kept)
     elif main:
-        selected = _select_main(selected, found, marks)
+        selected, fallback = _select_main(selected, found, marks)
     if selected.total == sum(lengths):
         # A text may be large: no second one.
         text = whole
@@ -273,7 +284,7 @@ def choose_text(marked: str, *, main: bool) -> PageTexts:
         text = "\n".join([segment for segment, length in zip(segments, selected.lengths, strict=True) if length])
     if main and not kept:
         text = _leave_out_bars(text, marked)
-    return PageTexts(text, whole, selected.lengths)
+    return PageTexts(text, whole, selected.lengths, fallback)
 
 
 def _find_regions(marks: Sequence[str]) -> _Found:
@@ -322,10 +333,10 @@ def _leave_out_hidden(everything: _Selection, hidden: Sequence[_Region]) -> _Sel
     return shown
 
 
-def _select_main(everything: _Selection, found: _Found, marks: Sequence[str]) -> _Selection:
+def _select_main(everything: _Selection, found: _Found, marks: Sequence[str]) -> _Chosen:
     """The main content of what may be indexed."""
     if not found:
-        return _leave_out_before_heading(everything, marks)
+        return _Chosen(_leave_out_before_heading(everything, marks))
     mains = found.get(regions.MAIN, ())
     cut = [
         region
@@ -334,7 +345,8 @@ def _select_main(everything: _Selection, found: _Found, marks: Sequence[str]) ->
     ]
     content = everything.without(_leave_out_around(mains, cut))
     proposed = _leave_out_around(mains, [region for kind in _PROPOSED for region in found.get(kind, ())])
-    if mains and _is_far_too_little(everything, content, mains, proposed):
+    fallback = _doubt(everything, content, mains, proposed) if mains else None
+    if fallback is not None:
         mains = ()
     around = mains or _find_named(content, found)
     inner = content.only([*around, *_find_beside(content, around, found)]) if around else None
@@ -343,27 +355,38 @@ def _select_main(everything: _Selection, found: _Found, marks: Sequence[str]) ->
         if inner.total >= _SURELY_ENOUGH or (
             (not mains or inner.has_most_of(content)) and _is_whole(inner, everything.only(around), marks)
         ):
-            return inner
+            return _Chosen(inner, fallback)
     content = content.without(_choose_cut(content, proposed))
     # What a page keeps apart from its main content, which has some text, says nothing of that.
     left = inner if inner is not None and inner.total >= _ENOUGH_CHARACTERS else content
     if not left.is_enough(everything.only(around) if left is inner else everything):
-        return everything
+        return _Chosen(everything, _note(FallbackReason.UNCUT, left, everything) or fallback)
     if mains and inner is not None:
-        return inner if inner.is_enough(content) else content
+        if inner.is_enough(content):
+            return _Chosen(inner)
+        return _Chosen(content, _note(FallbackReason.MAIN, inner, content))
     if inner is None and (around := _find_named(content, found)):
         inner = content.only([*around, *_find_beside(content, around, found)])
-    return inner if inner is not None and inner.is_something(content) else _leave_out_before_heading(content, marks)
+    if inner is not None and inner.is_something(content):
+        return _Chosen(inner, fallback)
+    return _Chosen(_leave_out_before_heading(content, marks), fallback)
 
 
-def _is_far_too_little(
+def _note(reason: FallbackReason, left: _Selection, of: _Selection) -> Fallback | None:
+    """That something was not taken, with what would have been left of what; None where that would have been all."""
+    return Fallback(reason, left.total, of.total) if left.total < of.total else None
+
+
+def _doubt(
     everything: _Selection, content: _Selection, mains: Sequence[_Region], proposed: Sequence[_Region]
-) -> bool:
-    """Whether what a page calls its content has less than a third of what has no other name, links aside."""
+) -> Fallback | None:
+    """That what a page declares its content has less than a third of what has no other name, links aside."""
     if max(map(everything.weigh, mains)) * _LEAST_PARTS >= content.total:
-        return False
+        return None
     inner, rest = everything.only(mains), content.without(proposed)
-    return inner.total * _LEAST_PARTS < rest.total and inner.own * _LEAST_PARTS < rest.own
+    if inner.total * _LEAST_PARTS < rest.total and inner.own * _LEAST_PARTS < rest.own:
+        return _note(FallbackReason.MAIN, inner, rest)
+    return None
 
 
 def _is_whole(inner: _Selection, around: _Selection, marks: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.html import regions
 from searchcrawl.html.page import parse_html
 from searchcrawl.html.text_rules import TextRules
-from searchcrawl.items import Page
+from searchcrawl.items import Fallback, FallbackReason, Page
 
 MAIN: Final = TextRules(main=True)
 STORY: Final = "The boiler in the cellar burns wood, and has to be cleaned twice a year by somebody with long arms."
@@ -282,6 +282,24 @@ def test_c8_main_when_a_page_has_nothing_but_rows_of_links_then_they_stay() -> N
 
     assert page.text.count("Previous Chapter") == 2
     assert page.whole == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (f"<nav>Home</nav><main><h1>Boiler</h1><p>{STORY}</main>", None),
+        (f"<p>{STORY}", None),
+        ("", None),
+        ("<nav></nav>", None),
+        (f"<nav>{LINKS}</nav><main>{STORY}</main>", None),
+        (f"<nav>{LINKS}</nav><p>x", Fallback(FallbackReason.UNCUT, 1, 2250)),
+        (f"<main>Loading</main><div class=wrap>{STORY * 9}</div>", Fallback(FallbackReason.MAIN, 7, 898)),
+        (f"<main></main><nav>Home</nav><p>{STORY}", Fallback(FallbackReason.MAIN, 0, 99)),
+    ],
+)
+def test_c8_main_when_too_little_would_be_left_then_says_how_little(body: str, expected: Fallback | None) -> None:
+    assert page_of(body).fallback == expected
+    assert page_of(body, TextRules()).fallback is None
 
 
 def test_c8_text_when_a_page_has_many_variants_of_which_a_script_shows_one_then_all_stay() -> None:
