@@ -111,6 +111,23 @@ class Guess(StrEnum):
     DEFAULT = "default"
 
 
+class FallbackReason(StrEnum):
+    """Why other text of a page is indexed than its markup says."""
+
+    #: too little would be left: the page was taken uncut
+    UNCUT = "uncut"
+    #: what the page declares its main content has too little of its text
+    MAIN = "main"
+
+
+class Fallback(NamedTuple):
+    """That other text of a page was taken, because it would have been so many characters, ``left``, ``of`` so many."""
+
+    reason: FallbackReason
+    left: int
+    of: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """What was read from a body: text and fields, links, and robots directives.
@@ -130,6 +147,7 @@ class Page:
     ``headings`` are those of the text that is indexed, and the terms that it defines; the first ``naming`` of them may name
     the page.
     ``text`` is what is indexed of the text. ``whole`` is all of it where that is more, and ``whole_digest`` its sha256 (hex).
+    ``fallback`` says that ``text`` is not what the page says its main content is.
     """
 
     title: str = ""
@@ -139,6 +157,7 @@ class Page:
     whole_digest: str = ""
     headings: tuple[str, ...] = ()
     naming: int = 0
+    fallback: Fallback | None = None
     description: str = ""
     author: str = ""
     subject: str = ""
@@ -192,6 +211,7 @@ class CachedAnswer(NamedTuple):
     whole_digest: str = ""
     headings: tuple[str, ...] = ()
     naming: int = 0
+    fallback: Fallback | None = None
 
 
 class Answer(NamedTuple):

@@ -66,7 +66,8 @@ MANUALS: Final[Mapping[str, Manual]] = {
         starts=("index.html", "Documentation/index.html"),
         generator="Texinfo (a theme of its own)",
         content=("#main", "body"),
-        without=".nav_table, table.menu, #footer, #tocframe, .header",
+        # The menus below the headings list the sections of a chapter, as the tables of contents of DocBook and Sphinx do.
+        without=".nav_table, #footer, #tocframe, .header",
         part=Part.NAMED,
     ),
     "gimp-help-de": Manual(
@@ -161,7 +162,8 @@ MANUALS: Final[Mapping[str, Manual]] = {
         folder=f"{_DOC}/rust-doc/html",
         generator="rustdoc, mdBook",
         content=("#main-content", "main", "body"),
-        without=".sub, .sub-container, .out-of-band",
+        # Beside the names of items stands since when they are stable.
+        without=".sub, .sub-container, .srclink, #toggle-all-docs",
         part=Part.NAMED,
     ),
     # Further ones, which may be looked at.

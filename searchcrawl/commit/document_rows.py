@@ -12,7 +12,7 @@ from searchcrawl.commit.decide import build_answered_key, build_key
 from searchcrawl.commit.group import Group
 from searchcrawl.duplicates import resolution
 from searchcrawl.duplicates.resolution import Changes
-from searchcrawl.items import Document, Page
+from searchcrawl.items import Document, Fallback, Page
 from searchcrawl.rules import lifecycle
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import document_table, duplicate_key_table, former_table, shared_copy_table
@@ -199,9 +199,14 @@ def build_record(document: Document) -> StoredPage:
             **({"modified": page.modified} if page.modified else {}),
             **({"whole_digest": page.whole_digest} if page.whole_digest else {}),
             **({"headings": page.headings, "naming": page.naming} if page.headings else {}),
+            **({"fallback": _list_fallback(page.fallback)} if page.fallback is not None else {}),
             **({"attributes": attributes} if attributes else {}),
         },
     )
+
+
+def _list_fallback(fallback: Fallback) -> list[str | int]:
+    return [str(fallback.reason), fallback.left, fallback.of]
 
 
 def _build_row(document: Document, places: Mapping[int, Place], bare: Container[int]) -> StoredDocument:

@@ -114,7 +114,13 @@ class ConvertPipeline:
         page = converter.convert_again(document.body, self._build_context(document), cached.text)
         if page is None:
             return None
-        return copy_with(page, whole_digest=cached.whole_digest, headings=cached.headings, naming=cached.naming)
+        return copy_with(
+            page,
+            whole_digest=cached.whole_digest,
+            headings=cached.headings,
+            naming=cached.naming,
+            fallback=cached.fallback,
+        )
 
     async def close_spider(self) -> None:
         await asyncio.to_thread(self._pool.close)

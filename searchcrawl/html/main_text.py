@@ -2,21 +2,23 @@
 
 The text comes with the marks of its regions (``regions``), in document order. All is decided over that, in linear time:
 what is cut, and which region is the content. Names and landmarks propose; how much of a region is no text of links decides.
-Where too little would be left, less is cut.
+Where too little would be left, less is cut, and that is noted.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Final, NamedTuple
 
 from searchcrawl.html import regions
-from searchcrawl.html.page_text import collapse_segments
+from searchcrawl.html.page_text import BLOCK_MARK, collapse_segments
 from searchcrawl.html.regions import Marks
 from searchcrawl.html.words_of_links import count_linked
+from searchcrawl.items import Fallback, FallbackReason
 
 #: A region with more characters of its own has something to say, whatever its names call it, unless more are those of links.
 _FEW_OWN: Final = 100
@@ -25,6 +27,11 @@ _FEW_OWN_OF_NAV: Final = 250
 _FEW_OF_LANDMARK: Final = 400
 #: The own characters of so many segments are counted for a region alone: those of all segments take longer.
 _FEW_SEGMENTS: Final = 4
+#: So many lines at each end of a text may be rows of links, in so many characters.
+_LINES_OF_END: Final = 4
+_MOST_OF_END: Final = 1_000
+#: So many regions are covered one by one, each at once; more of them may be nested, each in all others.
+_FEW_REGIONS: Final = 20
 #: What has a link for so many characters, or for fewer, has hardly anything else; more of what calls itself navigation.
 _FEWEST_CHARACTERS_A_LINK: Final = 20
 _CHARACTERS_A_LINK: Final = {regions.CUT: 60, regions.NAMED_NAV: 40}
@@ -59,22 +66,29 @@ _OF_ARTICLES: Final = frozenset(marks.after[1] for marks in (regions.ASIDE, regi
 _OFF, _ON, _HEADING = regions.OFF[1], regions.ON[1], regions.HEADING[1]
 _HEADINGS: Final = frozenset({_HEADING, regions.SUBHEADING[1]})
 _KINDS: Final = frozenset({*_CLOSING_OF, *_CLOSING, _OFF, _ON, *_HEADINGS})
-_PROPOSED: Final = frozenset(
-    {regions.NAMED_NAV, regions.NAMED_CUT, regions.MENU, regions.ASIDE, regions.FOOTER, regions.NAMED_FOOTER}
-)
-_FOOTERS: Final = frozenset({regions.FOOTER, regions.NAMED_FOOTER})
-_LANDMARKS: Final = _FOOTERS | {regions.ASIDE}
+_FOOTERS: Final = (regions.FOOTER, regions.NAMED_FOOTER)
+_LANDMARKS: Final = (*_FOOTERS, regions.ASIDE)
+_PROPOSED: Final = (*_LANDMARKS, regions.NAMED_NAV, regions.NAMED_CUT, regions.MENU)
 
 
 class PageTexts(NamedTuple):
     """The text that is indexed, and the whole one; they may be the same.
 
-    ``lengths`` are those of the segments between the marks of regions, 0 for those that are not indexed.
+    ``lengths`` are those of the segments between the marks of regions, 0 for those that are not indexed. ``fallback`` says
+    that the main content was not taken as it was found.
     """
 
     indexed: str
     whole: str
     lengths: Sequence[int] = ()
+    fallback: Fallback | None = None
+
+
+class _Chosen(NamedTuple):
+    """What is taken for the main content, and why it is other text than the page says."""
+
+    content: _Selection
+    fallback: Fallback | None = None
 
 
 class _Region(NamedTuple):
@@ -83,6 +97,10 @@ class _Region(NamedTuple):
     marks: Marks
     begin: int
     end: int
+
+
+#: The regions of a page, those of each kind in document order of their ends.
+_Found = Mapping[Marks, Sequence[_Region]]
 
 
 class _Words:
@@ -97,6 +115,11 @@ class _Words:
     @cached_property
     def _segments(self) -> Sequence[str]:
         return self._marked.split(regions.MARK)
+
+    @cached_property
+    def all_links(self) -> int:
+        """How many links there are."""
+        return self._marked.count(regions.LINK_BEGIN)
 
     @property
     def links(self) -> Sequence[int]:
@@ -119,7 +142,7 @@ class _Selection:
     def __init__(self, lengths: Sequence[int], words: _Words) -> None:
         self.lengths = lengths
         self._words = words
-        self._up_to = [0, *accumulate(lengths)]
+        self._up_to = list(accumulate(lengths, initial=0))
 
     @cached_property
     def _own_up_to(self) -> Sequence[int]:
@@ -145,6 +168,10 @@ class _Selection:
         """How many of its characters are in a region."""
         return self._up_to[region.end] - self._up_to[region.begin]
 
+    def weigh_between(self, begin: int, end: int) -> int:
+        """How many of its characters are in the segments from ``begin`` up to ``end``."""
+        return self._up_to[end] - self._up_to[begin]
+
     def weigh_own(self, region: _Region) -> int:
         """How many of its characters are in a region, but in no link."""
         if region.end - region.begin <= _FEW_SEGMENTS:
@@ -163,12 +190,17 @@ class _Selection:
 
     def is_surely_most(self, region: _Region) -> bool:
         """Whether a region has most of what is in no link, if links have no more characters than nearly all have."""
-        return self.weigh(region) - self.count_links(region) * _MOST_OF_LINK >= self.total * _LEAST_NAMED_MAIN
+        weight, least = self.weigh(region), self.total * _LEAST_NAMED_MAIN
+        return weight >= least and weight - self.count_links(region) * _MOST_OF_LINK >= least
 
     def is_surely_less(self, region: _Region) -> bool:
         """Whether a region has too little of it for that, likewise."""
-        least = self.total - self._links_up_to[-1] * _MOST_OF_LINK
-        return self.weigh(region) < least * _LEAST_NAMED_MAIN
+        most = self.weigh(region) / _LEAST_NAMED_MAIN
+        # The links of the whole page are faster to count.
+        return (
+            most < self.total - self._words.all_links * _MOST_OF_LINK
+            or most < self.total - self._links_up_to[-1] * _MOST_OF_LINK
+        )
 
     def says_little(self, region: _Region) -> bool:
         """Whether a region has few characters of its own, or more that are those of links."""
@@ -183,13 +215,23 @@ class _Selection:
         """What is in none of the regions."""
         if not found:
             return self
-        pairs = zip(self.lengths, self._cover(found), strict=True)
-        return _Selection([0 if depth else length for length, depth in pairs], self._words)
+        if len(found) > _FEW_REGIONS:
+            pairs = zip(self.lengths, self._cover(found), strict=True)
+            return _Selection([0 if depth else length for length, depth in pairs], self._words)
+        lengths = [*self.lengths]
+        for region in found:
+            lengths[region.begin : region.end] = [0] * (region.end - region.begin)
+        return _Selection(lengths, self._words)
 
     def only(self, found: Sequence[_Region]) -> _Selection:
         """What is in any of the regions."""
-        pairs = zip(self.lengths, self._cover(found), strict=True)
-        return _Selection([length if depth else 0 for length, depth in pairs], self._words)
+        if len(found) > _FEW_REGIONS:
+            pairs = zip(self.lengths, self._cover(found), strict=True)
+            return _Selection([length if depth else 0 for length, depth in pairs], self._words)
+        lengths = [0] * len(self.lengths)
+        for region in found:
+            lengths[region.begin : region.end] = self.lengths[region.begin : region.end]
+        return _Selection(lengths, self._words)
 
     def has_most_of(self, content: _Selection) -> bool:
         """Whether next to nothing is in the content but not in this, or nothing but links."""
@@ -224,30 +266,33 @@ def choose_text(marked: str, *, main: bool) -> PageTexts:
     del parts
     whole = "\n".join(filter(None, segments))
     if len(segments) == 1:
-        return PageTexts(whole, whole, (len(whole),))
+        return PageTexts(_leave_out_bars(whole, marked) if main else whole, whole, (len(whole),))
     found = _find_regions(marks)
     lengths = [*map(len, segments)]
     selected = _Selection(lengths, _Words(marked, lengths))
-    selected = selected.without([region for region in found if region.marks is regions.DROPPED])
-    selected = _leave_out_hidden(selected, [region for region in found if region.marks is regions.HIDDEN])
-    kept = [region for region in found if region.marks is regions.KEPT]
-    if kept:
+    selected = selected.without(found.get(regions.DROPPED, ()))
+    selected = _leave_out_hidden(selected, found.get(regions.HIDDEN, ()))
+    fallback = None
+    if kept := found.get(regions.KEPT):
         selected = selected.only(kept)
     elif main:
-        selected = _select_main(selected, found, marks)
+        selected, fallback = _select_main(selected, found, marks)
     if selected.total == sum(lengths):
         # A text may be large: no second one.
-        return PageTexts(whole, whole, lengths)
-    text = "\n".join([segment for segment, length in zip(segments, selected.lengths, strict=True) if length])
-    return PageTexts(text, whole, selected.lengths)
+        text = whole
+    else:
+        text = "\n".join([segment for segment, length in zip(segments, selected.lengths, strict=True) if length])
+    if main and not kept:
+        text = _leave_out_bars(text, marked)
+    return PageTexts(text, whole, selected.lengths, fallback)
 
 
-def _find_regions(marks: Sequence[str]) -> list[_Region]:
+def _find_regions(marks: Sequence[str]) -> _Found:
     """The regions between marks; the one number n is between the segments n and n + 1.
 
     A region that is not closed before the one around it is none: its mark may be of the page's own text.
     """
-    found: list[_Region] = []
+    found: defaultdict[Marks, list[_Region]] = defaultdict(list)
     opened: list[tuple[str, int]] = []
     open_of = dict.fromkeys(_CLOSING, 0)
     off: int | None = None
@@ -264,14 +309,15 @@ def _find_regions(marks: Sequence[str]) -> list[_Region]:
                 open_of[last] -= 1
             # A header in an article is that of the article.
             if mark not in _OF_ARTICLES or not (open_of[_ARTICLE] or open_of[_MAIN]):
-                found.append(_Region(_CLOSING[mark], begin, segment))
+                kind = _CLOSING[mark]
+                found[kind].append(_Region(kind, begin, segment))
         elif mark == _OFF:
             off = segment if off is None else off
         elif mark == _ON and off is not None:
-            found.append(_Region(regions.DROPPED, off, segment))
+            found[regions.DROPPED].append(_Region(regions.DROPPED, off, segment))
             off = None
     if off is not None:
-        found.append(_Region(regions.DROPPED, off, len(marks) + 1))
+        found[regions.DROPPED].append(_Region(regions.DROPPED, off, len(marks) + 1))
     return found
 
 
@@ -287,19 +333,21 @@ def _leave_out_hidden(everything: _Selection, hidden: Sequence[_Region]) -> _Sel
     return shown
 
 
-def _select_main(everything: _Selection, found: Sequence[_Region], marks: Sequence[str]) -> _Selection:
+def _select_main(everything: _Selection, found: _Found, marks: Sequence[str]) -> _Chosen:
     """The main content of what may be indexed."""
-    mains = [region for region in found if region.marks is regions.MAIN]
+    if not found:
+        return _Chosen(_leave_out_before_heading(everything, marks))
+    mains = found.get(regions.MAIN, ())
     cut = [
         region
-        for region in found
-        if region.marks is regions.CUT
-        and (everything.weigh(region) <= _FEW_OF_LANDMARK or everything.says_little(region))
+        for region in found.get(regions.CUT, ())
+        if everything.weigh(region) <= _FEW_OF_LANDMARK or everything.says_little(region)
     ]
     content = everything.without(_leave_out_around(mains, cut))
-    proposed = _leave_out_around(mains, [region for region in found if region.marks in _PROPOSED])
-    if mains and _is_far_too_little(everything, content, mains, proposed):
-        mains = []
+    proposed = _leave_out_around(mains, [region for kind in _PROPOSED for region in found.get(kind, ())])
+    fallback = _doubt(everything, content, mains, proposed) if mains else None
+    if fallback is not None:
+        mains = ()
     around = mains or _find_named(content, found)
     inner = content.only([*around, *_find_beside(content, around, found)]) if around else None
     if inner is not None:
@@ -307,25 +355,38 @@ def _select_main(everything: _Selection, found: Sequence[_Region], marks: Sequen
         if inner.total >= _SURELY_ENOUGH or (
             (not mains or inner.has_most_of(content)) and _is_whole(inner, everything.only(around), marks)
         ):
-            return inner
+            return _Chosen(inner, fallback)
     content = content.without(_choose_cut(content, proposed))
-    if not _is_enough_left(content, inner, everything, around):
-        return everything
+    # What a page keeps apart from its main content, which has some text, says nothing of that.
+    left = inner if inner is not None and inner.total >= _ENOUGH_CHARACTERS else content
+    if not left.is_enough(everything.only(around) if left is inner else everything):
+        return _Chosen(everything, _note(FallbackReason.UNCUT, left, everything) or fallback)
     if mains and inner is not None:
-        return inner if inner.is_enough(content) else content
+        if inner.is_enough(content):
+            return _Chosen(inner)
+        return _Chosen(content, _note(FallbackReason.MAIN, inner, content))
     if inner is None and (around := _find_named(content, found)):
         inner = content.only([*around, *_find_beside(content, around, found)])
-    return inner if inner is not None and inner.is_something(content) else _leave_out_before_heading(content, marks)
+    if inner is not None and inner.is_something(content):
+        return _Chosen(inner, fallback)
+    return _Chosen(_leave_out_before_heading(content, marks), fallback)
 
 
-def _is_far_too_little(
+def _note(reason: FallbackReason, left: _Selection, of: _Selection) -> Fallback | None:
+    """That something was not taken, with what would have been left of what; None where that would have been all."""
+    return Fallback(reason, left.total, of.total) if left.total < of.total else None
+
+
+def _doubt(
     everything: _Selection, content: _Selection, mains: Sequence[_Region], proposed: Sequence[_Region]
-) -> bool:
-    """Whether what a page calls its content has less than a third of what has no other name, links aside."""
+) -> Fallback | None:
+    """That what a page declares its content has less than a third of what has no other name, links aside."""
     if max(map(everything.weigh, mains)) * _LEAST_PARTS >= content.total:
-        return False
+        return None
     inner, rest = everything.only(mains), content.without(proposed)
-    return inner.total * _LEAST_PARTS < rest.total and inner.own * _LEAST_PARTS < rest.own
+    if inner.total * _LEAST_PARTS < rest.total and inner.own * _LEAST_PARTS < rest.own:
+        return _note(FallbackReason.MAIN, inner, rest)
+    return None
 
 
 def _is_whole(inner: _Selection, around: _Selection, marks: Sequence[str]) -> bool:
@@ -340,20 +401,19 @@ def _choose_cut(content: _Selection, proposed: Sequence[_Region]) -> list[_Regio
     """Those of the regions that only their names, or such elements as headers, call no content, and that look like it."""
     left, end = content.total, len(content.lengths)
     cut: list[_Region] = []
+    weighed = [(-region.end, region.begin, region, weight) for region in proposed if (weight := content.weigh(region))]
     # Those that end last come first: what is left without footers says how much of it the others are.
-    for region in sorted(proposed, key=lambda region: (-region.end, region.begin)):
-        if cut and region.begin >= cut[-1].begin:
+    for _, begin, region, weight in sorted(weighed):
+        if cut and begin >= cut[-1].begin:
             continue
-        weight = content.weigh(region)
-        is_last = content.weigh(_Region(region.marks, region.end, max(end, region.end))) <= _ENOUGH_CHARACTERS
+        is_last = content.weigh_between(region.end, max(end, region.end)) <= _ENOUGH_CHARACTERS
         is_navigation = content.says_little(region) and (
             weight <= left * _MOST_NAMED or content.is_full_of_links(region)
         )
-        before = content.weigh(_Region(region.marks, 0, region.begin))
-        if is_navigation or (region.marks in _FOOTERS and is_last and before >= _FEWEST_OWN):
+        if is_navigation or (region.marks in _FOOTERS and is_last and content.weigh_between(0, begin) >= _FEWEST_OWN):
             cut.append(region)
             left -= weight
-            end = min(end, region.begin) if is_last else end
+            end = min(end, begin) if is_last else end
     return cut
 
 
@@ -367,28 +427,20 @@ def _leave_out_menus(content: _Selection, proposed: Sequence[_Region], marks: Se
     return [region for region in proposed if region.marks is not regions.MENU or region.begin < heading]
 
 
-def _is_enough_left(
-    content: _Selection, inner: _Selection | None, everything: _Selection, around: Sequence[_Region]
-) -> bool:
-    """Whether what is left of a page, ``content``, may be all of it; ``inner`` is that of the regions ``around`` it."""
-    # What a page keeps apart from its main content, which has some text, says nothing of that.
-    if inner is not None and inner.total >= _ENOUGH_CHARACTERS:
-        return inner.total >= _SURELY_ENOUGH or inner.is_enough(everything.only(around))
-    return content.is_enough(everything)
-
-
 def _leave_out_around(mains: Sequence[_Region], cut: Sequence[_Region]) -> list[_Region]:
     """Those of the regions that have no main content in them."""
-    if not mains:
+    if not mains or not cut:
         return list(cut)
+    if len(mains) == 1:
+        begin = mains[0].begin
+        return [region for region in cut if not region.begin <= begin < region.end]
     begins = sorted(region.begin for region in mains)
     return [region for region in cut if bisect_left(begins, region.begin) == bisect_left(begins, region.end)]
 
 
-def _find_named(content: _Selection, found: Sequence[_Region]) -> list[_Region]:
+def _find_named(content: _Selection, found: _Found) -> list[_Region]:
     """The smallest region that its names call the content and that has most of it, links aside; none where there is none."""
-    named = [region for region in found if region.marks is regions.NAMED_MAIN]
-    for region in sorted(named, key=content.weigh):
+    for region in sorted(found.get(regions.NAMED_MAIN, ()), key=content.weigh):
         if content.is_surely_most(region):
             return [region]
         if content.is_surely_less(region) or content.own < _FEWEST_OWN:
@@ -398,12 +450,14 @@ def _find_named(content: _Selection, found: Sequence[_Region]) -> list[_Region]:
     return []
 
 
-def _find_beside(content: _Selection, around: Sequence[_Region], found: Sequence[_Region]) -> list[_Region]:
+def _find_beside(content: _Selection, around: Sequence[_Region], found: _Found) -> list[_Region]:
     """What stands beside the content that a page names and has so much of its own that it cannot be left out for that."""
     if content.total - sum(map(content.weigh, around)) < _MUCH_OWN:
         return []
     long = [number for number, length in enumerate(content.lengths) if length >= _MUCH_OWN]
-    inside = content.only([*around, *(region for region in found if region.marks in _LANDMARKS)])
+    if not long:
+        return []
+    inside = content.only([*around, *(region for kind in _LANDMARKS for region in found.get(kind, ()))])
     parts = [_Region(regions.NAMED_MAIN, number, number + 1) for number in long if not inside.lengths[number]]
     return [part for part in parts if not content.says_little(part) and content.weigh_own(part) >= _MUCH_OWN]
 
@@ -419,3 +473,28 @@ def _leave_out_before_heading(content: _Selection, marks: Sequence[str]) -> _Sel
         return content
     own = content.weigh_own(before) if weight <= 3 * _FEW_OWN and content.count_links(before) else weight
     return content.without([before]) if own < weight and own <= _FEW_OWN else content
+
+
+def _leave_out_bars(text: str, marked: str) -> str:
+    """A text without the rows of links that stand at its beginning and at its end alike, whatever their elements are."""
+    half = min(len(text) // 2, _MOST_OF_END)
+    first = set(text[:half].split("\n", _LINES_OF_END)[:_LINES_OF_END])
+    last = text[len(text) - half :].rsplit("\n", _LINES_OF_END)[-_LINES_OF_END:]
+    if first.isdisjoint(last):
+        return text
+    both = first.intersection(last)
+    before, *parts = marked.split(regions.MARK)
+    # The kind of a mark is no part of the line behind it.
+    blocks = {block for part in (before, *[part[1:] for part in parts]) for block in part.split(BLOCK_MARK)}
+    rows = [
+        (block, line) for block in blocks if block.count(regions.LINK_BEGIN) > 1 and (line := _read_line(block)) in both
+    ]
+    bars = {line for block, line in rows if count_linked(block) * 2 > len(line)}
+    if not bars:
+        return text
+    left = "\n".join([line for line in text.split("\n") if line not in bars])
+    return left if len(left) >= min(_SURELY_ENOUGH, len(text) * _ENOUGH_SHARE) else text
+
+
+def _read_line(block: str) -> str:
+    return " ".join(block.replace(regions.LINK_BEGIN, "").replace(regions.LINK_END, "").split())

@@ -136,6 +136,7 @@ def parse_page(
         whole_digest=hashlib.sha256(whole.encode()).hexdigest() if whole else "",
         headings=headings.texts,
         naming=headings.naming,
+        fallback=texts.fallback,
         links=links if later is None or any(link.url == later for link in links) else (*links, Link(later)),
         malformed=page_links.malformed,
     )

@@ -18,7 +18,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_redirects
-from searchcrawl.items import Answer, CachedAnswer, Claim, Hop, Outcome
+from searchcrawl.items import Answer, CachedAnswer, Claim, Fallback, Hop, Outcome
 from searchcrawl.own_code import is_ours
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -190,7 +190,10 @@ class ReplayMiddleware:
             return None
         whole_digest = page.fields.get("whole_digest", "")
         headings, naming = tuple(page.fields.get("headings", ())), page.fields.get("naming", 0)
-        return CachedAnswer(page.body, page.headers, text, page.record, page.record_id, whole_digest, headings, naming)
+        fallback = Fallback(*noted) if (noted := page.fields.get("fallback")) else None
+        return CachedAnswer(
+            page.body, page.headers, text, page.record, page.record_id, whole_digest, headings, naming, fallback
+        )
 
 
 def _check(page: StoredPage | DamagedRecord, hops: tuple[Hop, ...]) -> StoredPage:

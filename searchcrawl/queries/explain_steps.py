@@ -16,12 +16,13 @@ from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILAB
 from searchcrawl.delivery.telling_titles import tell_title
 from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.exceptions import CacheError
-from searchcrawl.items import CANONICAL_ETAG, Document, Outcome
+from searchcrawl.items import CANONICAL_ETAG, Document, Fallback, Outcome
 from searchcrawl.politeness.backoff import explain_block
 from searchcrawl.queries import explain_canonical, explain_rendering, explain_visit
 from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.queries.explain_languages import describe_languages
 from searchcrawl.queries.explain_presence import NAMED_BY_NOTHING
+from searchcrawl.queries.explain_text import describe_fallback
 from searchcrawl.rules.copy_order import build_order, describe_preference
 from searchcrawl.rules.failures import Failures
 from searchcrawl.rules.redirects import read_target
@@ -122,6 +123,7 @@ def _describe_live_answer(context: Context, answer: Document | Outcome) -> Step:
             page = answer.page
             now = answer.fields_digest if page is None else compute_fields_digest(page, known=known)
             parts.append("as it is known" if now == known else "other than it is known")
+        parts.append("" if answer.page is None else describe_fallback(answer.page.fallback))
     return Step("live", outcome, "; ".join(filter(None, parts)), answer.rule)
 
 
@@ -285,8 +287,9 @@ def _describe_fields(context: Context, place: tuple[int, int, int, int], mimetyp
     told, shown = tell_title(fields, context.url, mimetype or "", shared), ""
     if told != fields.get("title"):
         shown = f'shown as "{told}", because {"other pages share its title" if title else "it has no title"}'
+    fallback = describe_fallback(Fallback(*noted) if (noted := fields.get("fallback")) else None)
     said = (f"{len(str(fields.get('content') or ''))} characters of text", title, shown, languages)
-    return ", ".join(filter(None, said))
+    return "; ".join(filter(None, (", ".join(filter(None, said)), fallback)))
 
 
 def _describe_duplicates(context: Context, facts: UrlFacts) -> Iterator[Step]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.support_plans import HOST, apply, edit, plan, status
-from tests.acceptance.support_project import new_project
+from tests.acceptance.support_project import CrawlProject, new_project
 from tests.site.client import SiteProcess
 
 _NUMBERS = range(4)
@@ -64,3 +64,33 @@ def test_c8_content_when_pages_have_menus_then_these_are_not_found_unless_the_so
     write_page(site, 2, footer="impressum")
     assert project.crawl().counts["changed"] == 1
     assert project.found("impressum") == []
+
+
+def test_c8_explain_when_other_text_is_taken_than_the_markup_says_then_says_so_also_from_the_cache(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = new_project(tmp_path, site)
+    words = "<p>It burns wood of every kind, and needs a long brush." * 9
+    menu = "<a href=/>Page of boilers</a> " * 99
+    for number, body in (1, f"<nav>{menu}</nav><p>x"), (2, f"<main>Loading</main><div class=wrap>{words}</div>"):
+        head = f"<html><head><title>Page {number}</title></head>"
+        site.set_page(HOST, f"/{number}.html", f"<!doctype html>{head}<body>{body}</body></html>")
+    edit(project)
+    project.crawl()
+    before = [_explain(project, site, number) for number in (1, 2, 3)]
+
+    edit(project, content={"language": "de"})
+    assert apply(project, plan(project))["to_fetch"] == 0
+
+    assert "; taken uncut, because 1 of 1584 characters would be left without what looks like navigation" in before[0]
+    assert "; what it declares its main content is not taken for it, because that has 7 of 483 characters" in before[1]
+    assert "because" not in before[2]
+    for number, text in enumerate(before[:2], 1):
+        assert _explain(project, site, number).endswith(f'language "de" (content.language); {text.rpartition("; ")[2]}')
+    live = json.loads(project.command("explain", site.url(HOST, "/2.html"), "--live", "--json").stdout)["steps"][-1]
+    assert "has 7 of 483 characters" in live["detail"]
+
+
+def _explain(project: CrawlProject, site: SiteProcess, number: int) -> str:
+    explained = json.loads(project.command("explain", site.url(HOST, f"/{number}.html"), "--json").stdout)
+    return next(str(step["detail"]) for step in explained["steps"] if step["step"] == "content")

@@ -12,7 +12,7 @@ from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.html import regions
 from searchcrawl.html.page import parse_html
 from searchcrawl.html.text_rules import TextRules
-from searchcrawl.items import Page
+from searchcrawl.items import Fallback, FallbackReason, Page
 
 MAIN: Final = TextRules(main=True)
 STORY: Final = "The boiler in the cellar burns wood, and has to be cleaned twice a year by somebody with long arms."
@@ -242,6 +242,64 @@ def test_c8_main_when_a_row_with_links_stands_before_the_heading_then_it_is_none
     page = page_of(f"{before}<h1>Boiler</h1><p>{STORY}")
 
     assert (page.text != f"Boiler\n{STORY}") == stays
+
+
+BAR: Final = (
+    "<div>[Top of Book] [<a href=a>Contents</a>] [<a href=b>Previous Chapter</a>] [<a href=c>Next Chapter</a>]</div>"
+)
+ROW: Final = f"<div>See <a href=a>Boilers</a>, and <a href=b>stoves</a>. {OTHER}</div>"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "stays"),
+    [
+        (f"{BAR}<p>Letter", f"<p>Imprint{BAR}", False),
+        (f"<div><p>{BAR}", BAR, False),
+        (f"<article>{BAR[5:-6]}</article>", BAR, False),
+        (f"<h4>Burning wood</h4>{BAR}", f"{BAR}<p>Of May", False),
+        (BAR, "", True),
+        ("", BAR, True),
+        (BAR, BAR.replace("Next", "Last"), True),
+        (ROW, ROW, True),
+        ("<p>Words of wisdom", "<p>Words of wisdom", True),
+        ("<p><a href=a>Contents</a>", "<p><a href=a>Contents</a>", True),
+    ],
+)
+@pytest.mark.parametrize("content", [f"<p>{STORY}", f"<h2>Boiler</h2><p>{STORY}", f"<p>{STORY}" * 40])
+def test_c8_main_when_a_row_of_links_stands_at_both_ends_then_it_is_none_of_the_content(
+    first: str, last: str, stays: bool, content: str
+) -> None:
+    page = page_of(f"{first}{content}{last}")
+
+    assert STORY in page.text
+    assert page.whole.count("\n") - page.text.count("\n") == 2 or stays
+    assert stays == (not page.whole)
+    assert ("Top of Book" in page.all_text) == (BAR in first + last)
+
+
+def test_c8_main_when_a_page_has_nothing_but_rows_of_links_then_they_stay() -> None:
+    page = page_of(f"{BAR}<p>Of May{BAR}")
+
+    assert page.text.count("Previous Chapter") == 2
+    assert page.whole == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (f"<nav>Home</nav><main><h1>Boiler</h1><p>{STORY}</main>", None),
+        (f"<p>{STORY}", None),
+        ("", None),
+        ("<nav></nav>", None),
+        (f"<nav>{LINKS}</nav><main>{STORY}</main>", None),
+        (f"<nav>{LINKS}</nav><p>x", Fallback(FallbackReason.UNCUT, 1, 2250)),
+        (f"<main>Loading</main><div class=wrap>{STORY * 9}</div>", Fallback(FallbackReason.MAIN, 7, 898)),
+        (f"<main></main><nav>Home</nav><p>{STORY}", Fallback(FallbackReason.MAIN, 0, 99)),
+    ],
+)
+def test_c8_main_when_too_little_would_be_left_then_says_how_little(body: str, expected: Fallback | None) -> None:
+    assert page_of(body).fallback == expected
+    assert page_of(body, TextRules()).fallback is None
 
 
 def test_c8_text_when_a_page_has_many_variants_of_which_a_script_shows_one_then_all_stay() -> None:
