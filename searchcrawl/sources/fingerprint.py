@@ -49,7 +49,7 @@ VERSIONS: Final[Mapping[str, int]] = {
     # same page another one. A new version beside the earlier ones needs no recrawl.
     "checksum": 1,
     # Rises when ``documents.language`` would find another language in the same text.
-    "language": 3,
+    "language": 4,
     # Rises when other documents would be copies of each other.
     "copies": 1,
 }
