@@ -86,6 +86,8 @@ class TrapWatch:
         self._cuts: set[str] = set()
         self._last: set[str] = set()
         self._productive: set[str] = set()
+        # Those that are productive or visited last: where a wider pattern is ended, they are judged by themselves.
+        self._apart: set[str] = set()
         # Patterns of any page with text of its own: they are spared where a whole host is visited last.
         self._spared: set[str] = set()
         self._visits = self._visits_at_last = 0
@@ -132,7 +134,7 @@ class TrapWatch:
 
     def find_cut(self, url: str) -> Decision | None:
         """Returns the refusal by the ended pattern that a URL belongs to; None if it belongs to none."""
-        text = find_pattern(url, self._cuts, self._productive, self._spared) if self._cuts else None
+        text = find_pattern(url, self._cuts, self._apart, self._spared) if self._cuts else None
         return None if text is None else Decision(False, text, self._file, TRAP_AFTER)
 
     def find_last(self, url: str) -> str | None:
@@ -248,7 +250,7 @@ class TrapWatch:
         if self._cuts:
             # They were under way when their pattern was ended.
             self._withholds |= any(
-                find_among(visit.patterns, self._cuts, self._productive, self._spared) is not None for visit in bare
+                find_among(visit.patterns, self._cuts, self._apart, self._spared) is not None for visit in bare
             )
         return {visit.url_id for visit in bare}
 
@@ -343,7 +345,7 @@ class TrapWatch:
     def _put_off(self, name: str, pattern: WatchedPattern) -> None:
         """Has a pattern be visited last from now on: it need not be written before, for it refuses nothing."""
         pattern.last = Span()
-        self._last.add(name)
+        self._add_to(self._last, name)
         self.patterns_put_off += 1
         logger.info("URL looping: %s names its own URLs as fast as it is visited: it is visited last", name)
 
@@ -377,6 +379,10 @@ class TrapWatch:
             last_outside=0 if last is None else last.outside,
         )
 
+    def _add_to(self, patterns: set[str], name: str) -> None:
+        patterns.add(name)
+        self._apart.add(name)
+
     def _spare(self, name: str) -> None:
         if len(self._spared) < _MAX_PATTERNS:
             self._spared.add(name)
@@ -401,13 +407,13 @@ class TrapWatch:
         if row.cut == TRAP_AFTER and is_of_hosts(row.text):
             # Another run may find pages there that are none of the trap: they are visited last, and it is judged anew.
             self._find_or_add(row.text).last = Span()
-            self._last.add(row.text)
+            self._add_to(self._last, row.text)
             return
         if row.cut == TRAP_AFTER:
             self._cuts.add(row.text)
             return
         if row.has_text:
-            self._productive.add(row.text)
+            self._add_to(self._productive, row.text)
         if row.shares is None:
             return
         pattern = self._find_or_add(row.text)
@@ -415,7 +421,7 @@ class TrapWatch:
         pattern.shares[:] = row.shares
         if row.last_pages is not None and row.cut_limit == self._trap_after:
             pattern.last = Span(row.last_pages, row.last_naming, row.last_named, row.last_outside)
-            self._last.add(row.text)
+            self._add_to(self._last, row.text)
 
     # The transaction of a group
 
@@ -433,12 +439,13 @@ class TrapWatch:
                 self._cuts.add(row.text)
                 self._last.discard(row.text)
                 self._productive.discard(row.text)
+                self._apart.discard(row.text)
                 self._patterns.pop(row.text, None)
                 self._withholds = True
                 _warn_of_trap(row)
                 continue
             if row.has_text:
-                self._productive.add(row.text)
+                self._add_to(self._productive, row.text)
         self._pending = {}
         for text in sorted(self._full - self._warned):
             self._warned.add(text)

@@ -309,6 +309,23 @@ def test_maze_when_words_lead_to_the_same_text_then_its_host_is_ended_and_good_b
     assert [refused(one, "/article/999") for one in (tested, again)] == [None, None]
 
 
+def test_branch_when_it_is_ended_then_what_is_visited_last_in_it_by_itself_is_not(database: Database) -> None:
+    tested = watch(database)
+    see(database, tested, [(page(f"/in/day/{one}", "no", url_id=one), [f"/in/day/{one + 1}"]) for one in range(1, 11)])
+    names = ["".join(each) for each in permutations("abcdef", 4)]
+
+    see(
+        database,
+        tested,
+        [(page(f"/in/{one}", "no", url_id=100 + number), [f"/in/{one}/x"]) for number, one in enumerate(names)],
+    )
+    again = watch(database)
+
+    assert refused(tested, "/in/other") is not None
+    assert [refused(one, "/in/day/999") for one in (tested, again)] == [None, None]
+    assert laps(again, "/in/day/999") == [1]
+
+
 def test_hosts_when_each_has_the_same_page_then_their_numbers_are_one_pattern(database: Database) -> None:
     tested = watch(database)
 
