@@ -53,6 +53,9 @@ _LAP: Final = 32
 #: then each is ended after a span of its own.
 _SHARE_OF_RUN: Final = 0.2
 _LEAST_FACTOR: Final = 2
+#: So many URLs that are visited last may be under way even where fewer visits are left before a pattern is ended.
+_FEWEST_AT_LAST: Final = 8
+_UNLIMITED: Final = 1_000_000
 _MAX_PATTERNS: Final = 20_000
 _MAX_COUNTS: Final = 100_000
 _MAX_WARNINGS: Final = 20
@@ -71,8 +74,8 @@ class TrapWatch:
 
     ``prepare``, ``admit``, ``observe`` and ``store`` are called by the writer thread, or by the one that opens it; ``note_commit`` or
     ``note_rollback`` follows each transaction. ``refuse`` may be called by any thread, ``split_claims`` within any
-    transaction that writes. ``open`` is called by the helper thread that opens the writer, ``recall``
-    by ``explain`` too.
+    transaction that writes; ``patterns_put_off`` and ``room_at_last`` may be read by any. ``open`` is called by the helper
+    thread that opens the writer, ``recall`` by ``explain`` too.
     """
 
     def __init__(self, source_id: int, *, trap_after: int, max_urls_per_pattern: int, file: str = "") -> None:
@@ -97,6 +100,10 @@ class TrapWatch:
         self._named: list[tuple[str, int | None]] = []
         self._pending: dict[str, StoredPattern] = {}
         self._withholds = False
+        #: whether patterns were ended since the last commit, which ``store`` is to write
+        self.has_ended = False
+        #: so many URLs that are visited last may be under way: no more than visits are left before a pattern is ended
+        self.room_at_last = self._most_at_last = max(trap_after, _FEWEST_AT_LAST) if trap_after else _UNLIMITED
         self._counts: dict[str, int] = {}
         self._counted: set[str] = set()
         #: rises with each pattern that is visited last from now on
@@ -261,6 +268,8 @@ class TrapWatch:
 
     def _look_at_group(self) -> None:
         """Counts what was visited and named, and decides about the patterns for which that is enough."""
+        if self._group:
+            self.room_at_last = self._most_at_last
         visits = {visit.url_id for visit in self._group}
         named: dict[int, list[str]] = {}
         for url, referrer in self._named:
@@ -351,9 +360,12 @@ class TrapWatch:
 
     def _decide_at_last(self, name: str, pattern: WatchedPattern, span: Span) -> None:
         enough = self._trap_after
-        if self._visits_at_last > max(_LEAST_FACTOR * self._trap_after, _SHARE_OF_RUN * self._visits):
+        left = max(_LEAST_FACTOR * self._trap_after, _SHARE_OF_RUN * self._visits) - self._visits_at_last
+        if left < 0:
             enough = self._step
         if span.pages < enough:
+            if left > 0 and span.grew_by_itself:
+                self.room_at_last = max(_FEWEST_AT_LAST, min(self.room_at_last, enough - span.pages, int(left)))
             if pattern.pages - pattern.noted >= self._step:
                 self._note(name, pattern)
             return
@@ -365,6 +377,7 @@ class TrapWatch:
 
     def _note(self, name: str, pattern: WatchedPattern, *, cut: bool = False) -> None:
         last, pattern.noted = pattern.last, pattern.pages
+        self.has_ended |= cut
         self._pending[name] = StoredPattern(
             text=name,
             pages=pattern.pages,
@@ -446,7 +459,7 @@ class TrapWatch:
                 continue
             if row.has_text:
                 self._add_to(self._productive, row.text)
-        self._pending = {}
+        self._pending, self.has_ended = {}, False
         for text in sorted(self._full - self._warned):
             self._warned.add(text)
             if len(self._warned) <= _MAX_WARNINGS:

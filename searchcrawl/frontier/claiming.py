@@ -51,6 +51,8 @@ class _Scan:
     held_back: bool = False
     #: whether it claims rows that are visited after all others, and no others
     at_last: bool = False
+    #: how many rows it claims at most
+    most: int = WINDOW_ROWS
 
 
 class Claiming(ClaimingThread):
@@ -178,9 +180,10 @@ class Claiming(ClaimingThread):
         self._is_at_last = True
         with self._counting:
             # A trap is to be ended soon after it may be: what waits to be stored says so.
-            if self._outstanding > _ROWS_AT_LAST + len(hosts):
+            most = self._traps.room_at_last + len(hosts) - self._outstanding
+            if most <= 0 or self._outstanding > _ROWS_AT_LAST + len(hosts):
                 return IDLE_SECONDS
-        last = _Scan(began_idle=scan.began_idle, at_last=True)
+        last = _Scan(began_idle=scan.began_idle, at_last=True, most=most)
         self._load_names(hosts)
         if self._claim(last, hosts):
             self._found_nothing = False
@@ -305,7 +308,7 @@ class Claiming(ClaimingThread):
         def claim(transaction: Transaction) -> None:
             nonlocal claims
             self._refused, self._drained = 0, set()
-            claims = self._claim_hosts(transaction, wanted, trapped=trapped, at_last=scan.at_last)
+            claims = self._claim_hosts(transaction, wanted, trapped=trapped, scan=scan)
 
         self._run.write(claim)
         for host in self._drained:
@@ -320,13 +323,13 @@ class Claiming(ClaimingThread):
         return total
 
     def _claim_hosts(
-        self, transaction: Transaction, wanted: Mapping[int, int], *, trapped: bool, at_last: bool
+        self, transaction: Transaction, wanted: Mapping[int, int], *, trapped: bool, scan: _Scan
     ) -> dict[int, list[Claim]]:
         claims: dict[int, list[Claim]] = {}
-        room = WINDOW_ROWS - self._window.size
+        room = min(WINDOW_ROWS - self._window.size, scan.most)
         for host, rows in wanted.items():
-            most = min(rows, room, _ROWS_AT_LAST) if at_last else min(rows, room)
-            claims[host] = self._claim_host(transaction, host, most, trapped=trapped, at_last=at_last)
+            most = min(rows, room, _ROWS_AT_LAST) if scan.at_last else min(rows, room)
+            claims[host] = self._claim_host(transaction, host, most, trapped=trapped, at_last=scan.at_last)
             room -= len(claims[host])
             if room <= 0:
                 break

@@ -131,6 +131,22 @@ def test_trap_when_it_is_ended_then_after_as_many_pages_as_said(database: Databa
     assert AFTER <= ended_after - last_after <= AFTER + 1
 
 
+def test_room_when_a_pattern_is_about_to_be_ended_then_it_is_what_is_left(database: Database) -> None:
+    tested = watch(database)
+    rooms = [tested.room_at_last]
+    see(database, tested, empty_days(1, AFTER // 2))
+    for number in range(3 * AFTER):
+        if tested.has_ended:
+            break
+        see(database, tested, empty_days(AFTER + number, 1))
+        rooms.append(tested.room_at_last)
+
+    assert tested.has_ended
+    # Of the first pages some may come before it is put off.
+    assert rooms[0] == AFTER
+    assert rooms[-12:] == [11, 10, 9, *[8] * 8, AFTER]
+
+
 def test_trap_when_other_urls_are_still_visited_then_it_is_not_ended(database: Database) -> None:
     tested = TrapWatch(1, trap_after=AFTER, max_urls_per_pattern=0)
 
