@@ -113,6 +113,11 @@ class TrapWatch:
         self._warned: set[str] = set()
 
     @property
+    def is_on(self) -> bool:
+        """Whether patterns are watched."""
+        return self._trap_after > 0
+
+    @property
     def active(self) -> bool:
         """Whether any URL may be refused, or visited last."""
         return bool(self._cuts or self._last or self._max_urls)

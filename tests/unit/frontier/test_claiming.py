@@ -119,6 +119,31 @@ def visit_next(filled: FilledStore, watched: Watched) -> int | None:
     return claim.url_id
 
 
+def test_claiming_when_traps_are_watched_and_nothing_is_stored_yet_then_few_rows_are_under_way(
+    filled: FilledStore,
+) -> None:
+    admit(filled, count=1, rows=1000)
+    watched = Watched(filled, delay_seconds=0.0, trap_after=200)
+
+    watched.run_for(_A_WHILE_SECONDS, until=lambda: watched.window.size >= 64)
+
+    assert watched.window.size == 64
+
+
+def test_claiming_when_traps_are_watched_and_much_is_stored_then_more_rows_wait(filled: FilledStore) -> None:
+    admit(filled, count=1, rows=1000)
+    watched = Watched(filled, delay_seconds=0.0, trap_after=200)
+
+    def visit() -> bool:
+        while visit_next(filled, watched) is not None and watched.window.size <= 96:
+            pass
+        return watched.window.size > 96
+
+    watched.run_for(0.0, until=visit)
+
+    assert watched.window.size > 96
+
+
 def test_claiming_when_there_is_nothing_to_do_then_the_crawl_is_over(filled: FilledStore) -> None:
     watched = Watched(filled, delay_seconds=0.0)
 
