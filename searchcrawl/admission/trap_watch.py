@@ -53,6 +53,9 @@ _LAP: Final = 32
 #: then each is ended after a span of its own.
 _SHARE_OF_RUN: Final = 0.2
 _LEAST_FACTOR: Final = 2
+#: So many URLs that are visited last may be under way even where fewer visits are left before a pattern is ended.
+_FEWEST_AT_LAST: Final = 8
+_UNLIMITED: Final = 1_000_000
 _MAX_PATTERNS: Final = 20_000
 _MAX_COUNTS: Final = 100_000
 _MAX_WARNINGS: Final = 20
@@ -71,8 +74,8 @@ class TrapWatch:
 
     ``prepare``, ``admit``, ``observe`` and ``store`` are called by the writer thread, or by the one that opens it; ``note_commit`` or
     ``note_rollback`` follows each transaction. ``refuse`` may be called by any thread, ``split_claims`` within any
-    transaction that writes. ``open`` is called by the helper thread that opens the writer, ``recall``
-    by ``explain`` too.
+    transaction that writes; ``patterns_put_off`` and ``room_at_last`` may be read by any. ``open`` is called by the helper
+    thread that opens the writer, ``recall`` by ``explain`` too.
     """
 
     def __init__(self, source_id: int, *, trap_after: int, max_urls_per_pattern: int, file: str = "") -> None:
@@ -86,6 +89,8 @@ class TrapWatch:
         self._cuts: set[str] = set()
         self._last: set[str] = set()
         self._productive: set[str] = set()
+        # Those that are productive or visited last: where a wider pattern is ended, they are judged by themselves.
+        self._apart: set[str] = set()
         # Patterns of any page with text of its own: they are spared where a whole host is visited last.
         self._spared: set[str] = set()
         self._visits = self._visits_at_last = 0
@@ -95,6 +100,10 @@ class TrapWatch:
         self._named: list[tuple[str, int | None]] = []
         self._pending: dict[str, StoredPattern] = {}
         self._withholds = False
+        #: whether patterns were ended since the last commit, which ``store`` is to write
+        self.has_ended = False
+        #: so many URLs that are visited last may be under way: no more than visits are left before a pattern is ended
+        self.room_at_last = self._most_at_last = max(trap_after, _FEWEST_AT_LAST) if trap_after else _UNLIMITED
         self._counts: dict[str, int] = {}
         self._counted: set[str] = set()
         #: rises with each pattern that is visited last from now on
@@ -102,6 +111,11 @@ class TrapWatch:
         # Patterns that have reached the limit of URLs since the last commit.
         self._full: set[str] = set()
         self._warned: set[str] = set()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether patterns are watched."""
+        return self._trap_after > 0
 
     @property
     def active(self) -> bool:
@@ -132,7 +146,7 @@ class TrapWatch:
 
     def find_cut(self, url: str) -> Decision | None:
         """Returns the refusal by the ended pattern that a URL belongs to; None if it belongs to none."""
-        text = find_pattern(url, self._cuts, self._productive, self._spared) if self._cuts else None
+        text = find_pattern(url, self._cuts, self._apart, self._spared) if self._cuts else None
         return None if text is None else Decision(False, text, self._file, TRAP_AFTER)
 
     def find_last(self, url: str) -> str | None:
@@ -248,7 +262,7 @@ class TrapWatch:
         if self._cuts:
             # They were under way when their pattern was ended.
             self._withholds |= any(
-                find_among(visit.patterns, self._cuts, self._productive, self._spared) is not None for visit in bare
+                find_among(visit.patterns, self._cuts, self._apart, self._spared) is not None for visit in bare
             )
         return {visit.url_id for visit in bare}
 
@@ -259,6 +273,8 @@ class TrapWatch:
 
     def _look_at_group(self) -> None:
         """Counts what was visited and named, and decides about the patterns for which that is enough."""
+        if self._group:
+            self.room_at_last = self._most_at_last
         visits = {visit.url_id for visit in self._group}
         named: dict[int, list[str]] = {}
         for url, referrer in self._named:
@@ -343,15 +359,18 @@ class TrapWatch:
     def _put_off(self, name: str, pattern: WatchedPattern) -> None:
         """Has a pattern be visited last from now on: it need not be written before, for it refuses nothing."""
         pattern.last = Span()
-        self._last.add(name)
+        self._add_to(self._last, name)
         self.patterns_put_off += 1
         logger.info("URL looping: %s names its own URLs as fast as it is visited: it is visited last", name)
 
     def _decide_at_last(self, name: str, pattern: WatchedPattern, span: Span) -> None:
         enough = self._trap_after
-        if self._visits_at_last > max(_LEAST_FACTOR * self._trap_after, _SHARE_OF_RUN * self._visits):
+        left = max(_LEAST_FACTOR * self._trap_after, _SHARE_OF_RUN * self._visits) - self._visits_at_last
+        if left < 0:
             enough = self._step
         if span.pages < enough:
+            if left > 0 and span.grew_by_itself:
+                self.room_at_last = max(_FEWEST_AT_LAST, min(self.room_at_last, enough - span.pages, int(left)))
             if pattern.pages - pattern.noted >= self._step:
                 self._note(name, pattern)
             return
@@ -363,6 +382,7 @@ class TrapWatch:
 
     def _note(self, name: str, pattern: WatchedPattern, *, cut: bool = False) -> None:
         last, pattern.noted = pattern.last, pattern.pages
+        self.has_ended |= cut
         self._pending[name] = StoredPattern(
             text=name,
             pages=pattern.pages,
@@ -376,6 +396,10 @@ class TrapWatch:
             last_named=0 if last is None else last.named,
             last_outside=0 if last is None else last.outside,
         )
+
+    def _add_to(self, patterns: set[str], name: str) -> None:
+        patterns.add(name)
+        self._apart.add(name)
 
     def _spare(self, name: str) -> None:
         if len(self._spared) < _MAX_PATTERNS:
@@ -401,13 +425,13 @@ class TrapWatch:
         if row.cut == TRAP_AFTER and is_of_hosts(row.text):
             # Another run may find pages there that are none of the trap: they are visited last, and it is judged anew.
             self._find_or_add(row.text).last = Span()
-            self._last.add(row.text)
+            self._add_to(self._last, row.text)
             return
         if row.cut == TRAP_AFTER:
             self._cuts.add(row.text)
             return
         if row.has_text:
-            self._productive.add(row.text)
+            self._add_to(self._productive, row.text)
         if row.shares is None:
             return
         pattern = self._find_or_add(row.text)
@@ -415,7 +439,7 @@ class TrapWatch:
         pattern.shares[:] = row.shares
         if row.last_pages is not None and row.cut_limit == self._trap_after:
             pattern.last = Span(row.last_pages, row.last_naming, row.last_named, row.last_outside)
-            self._last.add(row.text)
+            self._add_to(self._last, row.text)
 
     # The transaction of a group
 
@@ -433,13 +457,14 @@ class TrapWatch:
                 self._cuts.add(row.text)
                 self._last.discard(row.text)
                 self._productive.discard(row.text)
+                self._apart.discard(row.text)
                 self._patterns.pop(row.text, None)
                 self._withholds = True
                 _warn_of_trap(row)
                 continue
             if row.has_text:
-                self._productive.add(row.text)
-        self._pending = {}
+                self._add_to(self._productive, row.text)
+        self._pending, self.has_ended = {}, False
         for text in sorted(self._full - self._warned):
             self._warned.add(text)
             if len(self._warned) <= _MAX_WARNINGS:

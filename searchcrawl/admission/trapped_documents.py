@@ -25,8 +25,8 @@ def list_trapped(transaction: Transaction, source_id: int) -> Iterator[TrappedDo
     """
     patterns = pattern_table.load(transaction, source_id)
     ended = {row.text for row in patterns if row.cut is not None and row.pages and not is_of_hosts(row.text)}
-    productive = {row.text for row in patterns if row.has_text}
+    apart = {row.text for row in patterns if row.has_text or (row.cut is None and row.last_pages is not None)}
     for url in bare_table.list_indexed(transaction, source_id) if ended else ():
-        text = find_pattern(url, ended, productive)
+        text = find_pattern(url, ended, apart)
         if text is not None:
             yield TrappedDocument(url, text)

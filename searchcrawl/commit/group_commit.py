@@ -289,14 +289,24 @@ class GroupCommit:
         self._sitemaps.note_commit()
         if self._displays is not None:
             self._displays.note_commit()
-        if self._traps is not None and self._traps.take_withholding():
-            withhold(run, self._traps)
+        self._end_traps()
         self._listeners.on_commit(len(items))
         for part in parts:
             self._listeners.on_sitemap_part(part)
         self._unsent_bytes += sum(document.body_bytes for document in decided.stored if document.code == 200)
         if self._unsent_bytes >= run.project.cache.threshold_bytes:
             self._seal()
+
+    def _end_traps(self) -> None:
+        """Ends what the last group showed to be a trap before more is claimed, and withholds its documents."""
+        traps = self._traps
+        if traps is None:
+            return
+        if traps.has_ended:
+            self._run.write(traps.store)
+            traps.note_commit()
+        if traps.take_withholding():
+            withhold(self._run, traps)
 
     def _decide(self, items: Sequence[Document | Outcome]) -> Group:
         run, row = self._run, self._run.row

@@ -11,7 +11,7 @@ from searchcrawl import clock
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.frontier.claiming_thread import IDLE_SECONDS, ClaimingThread
 from searchcrawl.frontier.due_hosts import DueHosts
-from searchcrawl.frontier.window import WINDOW_ROWS, Window
+from searchcrawl.frontier.window import HOST_ROWS, WINDOW_ROWS, Window
 from searchcrawl.items import Claim
 from searchcrawl.politeness.slot_reservations import SlotReservations
 from searchcrawl.rules.boundary import refusal_code
@@ -30,6 +30,10 @@ _SENDING_SECONDS: Final = 0.1
 _MOST_REFUSED: Final = 500
 #: The most rows of a host that are claimed at once of those that are visited after all others: what they name goes first.
 _ROWS_AT_LAST: Final = 64
+#: Slow start: of a host without delay so many rows may wait, or be visited and not stored yet, and later this share of what
+#: was stored. Until its pages are stored, nothing tells that they are a trap.
+_FIRST_ROWS: Final = 64
+_SHARE_OF_STORED: Final = 0.5
 #: How many rows are claimed at once after a refusal.
 _ROWS_AFTER_REFUSAL: Final = 64
 #: How often hosts are looked for anew while rows are looked at after an edit.
@@ -51,6 +55,8 @@ class _Scan:
     held_back: bool = False
     #: whether it claims rows that are visited after all others, and no others
     at_last: bool = False
+    #: how many rows it claims at most
+    most: int = WINDOW_ROWS
 
 
 class Claiming(ClaimingThread):
@@ -86,7 +92,7 @@ class Claiming(ClaimingThread):
         self._names: dict[int, str] = {}
         self._due = DueHosts(run)
         self._scan: _Scan | None = None
-        self._refused = 0
+        self._refused = self._stored = 0
         self._drained: set[int] = set()
         #: whether nothing but what is visited after all others was left once, and the last host of which it was claimed
         self._is_at_last = False
@@ -112,11 +118,12 @@ class Claiming(ClaimingThread):
         """Notes that this number of claimed rows was settled in the store."""
         with self._counting:
             self._outstanding -= visits
+            self._stored += visits
             last = self._outstanding == 0
             self._alone = self._alone and not last
         # New links may have been stored with them.
         self._found_nothing = False
-        if last or self._window.runs_low:
+        if last or self._window.runs_low or self._traps.patterns_put_off != self._patterns_put_off:
             self._scan_soon()
 
     def _scan_soon(self) -> None:
@@ -178,9 +185,10 @@ class Claiming(ClaimingThread):
         self._is_at_last = True
         with self._counting:
             # A trap is to be ended soon after it may be: what waits to be stored says so.
-            if self._outstanding > _ROWS_AT_LAST + len(hosts):
+            most = self._traps.room_at_last + len(hosts) - self._outstanding
+            if most <= 0 or self._outstanding > _ROWS_AT_LAST + len(hosts):
                 return IDLE_SECONDS
-        last = _Scan(began_idle=scan.began_idle, at_last=True)
+        last = _Scan(began_idle=scan.began_idle, at_last=True, most=most)
         self._load_names(hosts)
         if self._claim(last, hosts):
             self._found_nothing = False
@@ -293,7 +301,8 @@ class Claiming(ClaimingThread):
             self._names |= self._run.read(lambda transaction: host_table.find_names(transaction, missing))
 
     def _claim(self, scan: _Scan, hosts: list[int]) -> int:
-        wanted = {host: self._window.count_room(self._names[host]) for host in hosts}
+        allowed = HOST_ROWS if scan.at_last else self._count_allowed()
+        wanted = {host: self._window.count_room(self._names[host], most=allowed) for host in hosts}
         wanted = {host: rows for host, rows in wanted.items() if rows}
         scan.held_back |= len(wanted) < len(hosts)
         if not wanted:
@@ -305,7 +314,7 @@ class Claiming(ClaimingThread):
         def claim(transaction: Transaction) -> None:
             nonlocal claims
             self._refused, self._drained = 0, set()
-            claims = self._claim_hosts(transaction, wanted, trapped=trapped, at_last=scan.at_last)
+            claims = self._claim_hosts(transaction, wanted, trapped=trapped, scan=scan)
 
         self._run.write(claim)
         for host in self._drained:
@@ -319,14 +328,22 @@ class Claiming(ClaimingThread):
                 self._window.fill(self._names[host], host_claims)
         return total
 
+    def _count_allowed(self) -> int:
+        """How many rows of a host without delay may wait now, so that a trap shows before much of it is visited."""
+        if not self._traps.is_on:
+            return HOST_ROWS
+        with self._counting:
+            unstored = self._outstanding - self._window.waiting
+            return max(_FIRST_ROWS, int(_SHARE_OF_STORED * self._stored)) - unstored
+
     def _claim_hosts(
-        self, transaction: Transaction, wanted: Mapping[int, int], *, trapped: bool, at_last: bool
+        self, transaction: Transaction, wanted: Mapping[int, int], *, trapped: bool, scan: _Scan
     ) -> dict[int, list[Claim]]:
         claims: dict[int, list[Claim]] = {}
-        room = WINDOW_ROWS - self._window.size
+        room = min(WINDOW_ROWS - self._window.size, scan.most)
         for host, rows in wanted.items():
-            most = min(rows, room, _ROWS_AT_LAST) if at_last else min(rows, room)
-            claims[host] = self._claim_host(transaction, host, most, trapped=trapped, at_last=at_last)
+            most = min(rows, room, _ROWS_AT_LAST) if scan.at_last else min(rows, room)
+            claims[host] = self._claim_host(transaction, host, most, trapped=trapped, at_last=scan.at_last)
             room -= len(claims[host])
             if room <= 0:
                 break

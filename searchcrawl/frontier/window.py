@@ -86,13 +86,21 @@ class Window:
         """How many claims were handed out and have not ended."""
         return len(self._in_flight)
 
-    def count_room(self, name: str) -> int:
-        """How many more rows of a host fit into the window now; 0 if they are too few for a transaction."""
+    @property
+    def waiting(self) -> int:
+        """How many claims wait, with those that were redirected."""
+        return self._size + self._redirected
+
+    def count_room(self, name: str, *, most: int = HOST_ROWS) -> int:
+        """How many more rows of a host fit into the window now; 0 if they are too few for a transaction.
+
+        Of a host without delay at most ``most`` wait.
+        """
         with self._lock:
             entry = self._by_host.get(name)
             waiting = len(entry.claims) if entry else 0
             slow = self.hosts.delay_seconds(name) and self.hosts.blocked_code(name) is None
-            most = DELAYED_HOST_ROWS if slow else HOST_ROWS
+            most = DELAYED_HOST_ROWS if slow else max(0, min(HOST_ROWS, most))
             # A few rows are not worth a transaction.
             return 0 if waiting > most // 2 else min(most - waiting, WINDOW_ROWS - self._size)
 

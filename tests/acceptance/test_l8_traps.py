@@ -31,6 +31,8 @@ GOOD: Final = 120
 #: The traps that only their text betrays, by the first segment of their paths; the others end by other rules, too.
 TRAPS: Final = ("calendar", "month", "s", "shop")
 AFTER: Final = 40
+#: The paths that only have a session.
+IN_SESSION: Final = re.compile(r"^/s/|[?&]sid=")
 LIMIT_SECONDS: Final = 300
 MAX_REQUESTS: Final = 10_000
 MAX_MB: Final = 600
@@ -182,6 +184,23 @@ def test_limit_when_it_was_edited_then_what_it_refused_is_open_again(crawled: Cr
     assert (answer["decided_by"]["key"], answer["decided_by"]["rule"]) == ("scope.max_urls_per_pattern", full)
 
 
+@pytest.mark.parametrize("kind", ["session-path", "session-query"])
+def test_crawl_when_each_page_has_a_new_session_then_few_more_pages_of_the_trap_are_visited_than_its_limit(
+    tmp_path: Path, forks: Forks, kind: str
+) -> None:
+    with TrapSite(GOOD, module="tests.trap_kinds", arguments=[kind]) as site:
+        folder = write(tmp_path, site)
+        code = forks.run(folder, "crawl", NAME)
+        requested, good = site.requested(), set(site.pages.good_paths())
+        indexed = Crawled(folder=folder, site=site, codes=[], requested=[], again=[], status={}).indexed()
+
+    assert code == 0
+    assert good - indexed == set()
+    assert not [path for path in indexed if IN_SESSION.search(path)]
+    # Two patterns are ended, each after ``trap_after`` (200) pages; what came before that is less.
+    assert len([path for path in requested if IN_SESSION.search(path)]) <= 800
+
+
 def peak_mb(folder: Path) -> tuple[subprocess.CompletedProcess[str], float]:
     """A crawl in a process of its own, and the most memory that a child of ours took."""
     command = [sys.executable, "-m", "searchcrawl", "crawl", NAME, "--json"]
@@ -212,15 +231,17 @@ def test_crawl_when_a_million_urls_are_traps_then_it_ends_within_its_limits(tmp_
     assert len(requested) <= MAX_REQUESTS
     assert seconds <= LIMIT_SECONDS
     assert megabytes <= MAX_MB
-    assert [trap for trap in TRAPS if not re.search(rf":\d+/{trap}[/?]", named)] == []
+    # Those that had not been put off by themselves were ended with the whole host.
+    assert [trap for trap in TRAPS if re.search(rf":\d+/{trap}[/?]", named)]
+    assert re.search(r":\d+/\*\* is ended", named)
 
 
 def test_trap_when_the_index_got_some_of_it_before_it_was_ended_then_status_names_what_takes_it_out(
     tmp_path: Path, forks: Forks
 ) -> None:
     with TrapSite(GOOD) as site:
-        tables = overrides(site, trap_after=AFTER)
-        # So little is cached that documents go out while the traps are visited.
+        tables = overrides(site, trap_after=3 * AFTER)
+        # So little is cached, of so many pages, that documents go out while the traps are visited.
         folder = write_project(tmp_path, site.port, NAME, project={"cache": {"threshold_mb": 1}}, **tables)
         assert forks.run(folder, "crawl", NAME) == 0
         good = set(site.pages.good_paths())

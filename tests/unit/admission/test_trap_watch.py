@@ -131,6 +131,22 @@ def test_trap_when_it_is_ended_then_after_as_many_pages_as_said(database: Databa
     assert AFTER <= ended_after - last_after <= AFTER + 1
 
 
+def test_room_when_a_pattern_is_about_to_be_ended_then_it_is_what_is_left(database: Database) -> None:
+    tested = watch(database)
+    rooms = [tested.room_at_last]
+    see(database, tested, empty_days(1, AFTER // 2))
+    for number in range(3 * AFTER):
+        if tested.has_ended:
+            break
+        see(database, tested, empty_days(AFTER + number, 1))
+        rooms.append(tested.room_at_last)
+
+    assert tested.has_ended
+    # Of the first pages some may come before it is put off.
+    assert rooms[0] == AFTER
+    assert rooms[-12:] == [11, 10, 9, *[8] * 8, AFTER]
+
+
 def test_trap_when_other_urls_are_still_visited_then_it_is_not_ended(database: Database) -> None:
     tested = TrapWatch(1, trap_after=AFTER, max_urls_per_pattern=0)
 
@@ -307,6 +323,23 @@ def test_maze_when_words_lead_to_the_same_text_then_its_host_is_ended_and_good_b
     assert [refused(one, "/quite/other/words") is None for one in (tested, again)] == [False, True]
     assert laps(again, "/quite/other/words") == [1]
     assert [refused(one, "/article/999") for one in (tested, again)] == [None, None]
+
+
+def test_branch_when_it_is_ended_then_what_is_visited_last_in_it_by_itself_is_not(database: Database) -> None:
+    tested = watch(database)
+    see(database, tested, [(page(f"/in/day/{one}", "no", url_id=one), [f"/in/day/{one + 1}"]) for one in range(1, 11)])
+    names = ["".join(each) for each in permutations("abcdef", 4)]
+
+    see(
+        database,
+        tested,
+        [(page(f"/in/{one}", "no", url_id=100 + number), [f"/in/{one}/x"]) for number, one in enumerate(names)],
+    )
+    again = watch(database)
+
+    assert refused(tested, "/in/other") is not None
+    assert [refused(one, "/in/day/999") for one in (tested, again)] == [None, None]
+    assert laps(again, "/in/day/999") == [1]
 
 
 def test_hosts_when_each_has_the_same_page_then_their_numbers_are_one_pattern(database: Database) -> None:

@@ -39,15 +39,16 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
 class Watched:
     """A claiming thread whose scans are counted."""
 
-    def __init__(self, filled: FilledStore, *, delay_seconds: float) -> None:
+    def __init__(self, filled: FilledStore, *, delay_seconds: float, trap_after: int = 0) -> None:
         self.window = Window(HostRegistry(host_concurrency=4, delay_seconds=delay_seconds))
         self.exhausted = threading.Event()
         self.scans = 0
         self.came = 0
+        self.traps = TrapWatch(filled.run.source_id, trap_after=trap_after, max_urls_per_pattern=0)
         self.claiming = Claiming(
             filled.run,
             self.window,
-            TrapWatch(filled.run.source_id, trap_after=0, max_urls_per_pattern=0),
+            self.traps,
             filled=self._filled,
             exhausted=self.exhausted.set,
             failed=lambda error: pytest.fail(str(error)),
@@ -103,6 +104,44 @@ def test_claiming_when_the_window_holds_enough_of_each_host_then_it_rests(
     assert watched.window.size == waiting
     # Two rounds see 70 hosts.
     assert watched.scans <= 4
+
+
+def visit_next(filled: FilledStore, watched: Watched) -> int | None:
+    """Visits what the window hands out, and stores it; its row."""
+    found = watched.window.pop(time.monotonic())
+    if found is None:
+        return None
+    _, claim = found
+    with filled.database.write_once() as transaction:
+        url_table.settle(transaction, [Settled(url_id=claim.url_id, code=200, due_ms=None, fetched_ms=1)])
+    watched.window.release(claim.url_id)
+    watched.claiming.note_committed(1)
+    return claim.url_id
+
+
+def test_claiming_when_traps_are_watched_and_nothing_is_stored_yet_then_few_rows_are_under_way(
+    filled: FilledStore,
+) -> None:
+    admit(filled, count=1, rows=1000)
+    watched = Watched(filled, delay_seconds=0.0, trap_after=200)
+
+    watched.run_for(_A_WHILE_SECONDS, until=lambda: watched.window.size >= 64)
+
+    assert watched.window.size == 64
+
+
+def test_claiming_when_traps_are_watched_and_much_is_stored_then_more_rows_wait(filled: FilledStore) -> None:
+    admit(filled, count=1, rows=1000)
+    watched = Watched(filled, delay_seconds=0.0, trap_after=200)
+
+    def visit() -> bool:
+        while visit_next(filled, watched) is not None and watched.window.size <= 96:
+            pass
+        return watched.window.size > 96
+
+    watched.run_for(0.0, until=visit)
+
+    assert watched.window.size > 96
 
 
 def test_claiming_when_there_is_nothing_to_do_then_the_crawl_is_over(filled: FilledStore) -> None:
@@ -219,13 +258,8 @@ def test_claiming_when_rows_are_put_off_then_they_come_after_all_others_by_lap(f
 
     def visit() -> bool:
         # What is under way may name more that goes first.
-        while (found := watched.window.pop(time.monotonic())) is not None:
-            _, claim = found
-            claimed.append(claim.url_id)
-            with filled.database.write_once() as transaction:
-                url_table.settle(transaction, [Settled(url_id=claim.url_id, code=200, due_ms=None, fetched_ms=1)])
-            watched.window.release(claim.url_id)
-            watched.claiming.note_committed(1)
+        while (url_id := visit_next(filled, watched)) is not None:
+            claimed.append(url_id)
         return watched.exhausted.is_set()
 
     watched.run_for(_LIMIT_SECONDS, until=visit)
@@ -244,6 +278,20 @@ def test_claiming_when_others_are_under_way_then_nothing_that_is_put_off_is_clai
 
     assert watched.window.size == 2
     assert not watched.exhausted.is_set()
+
+
+def test_claiming_when_few_visits_are_left_before_a_pattern_is_ended_then_no_more_are_under_way(
+    filled: FilledStore,
+) -> None:
+    admit(filled, count=1, rows=100)
+    put_off(filled, dict.fromkeys(range(1, 101), 1))
+    watched = Watched(filled, delay_seconds=0.0, trap_after=200)
+    watched.traps.room_at_last = 10
+
+    watched.run_for(_A_WHILE_SECONDS, until=lambda: watched.window.size >= 11)
+
+    # And one of each host.
+    assert watched.window.size == 11
 
 
 def test_window_when_a_pattern_is_put_off_then_its_claims_make_way(filled: FilledStore) -> None:
