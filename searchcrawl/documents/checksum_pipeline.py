@@ -5,7 +5,12 @@ from __future__ import annotations
 from scrapy.crawler import Crawler
 
 from searchcrawl.changed_copy import copy_with
-from searchcrawl.documents.digests import compute_body_digest, compute_fields_digest
+from searchcrawl.documents.digests import (
+    compute_body_digest,
+    compute_copy_digest,
+    compute_fields_digest,
+    is_named_by_file,
+)
 from searchcrawl.html.metas import list_robots_tags
 from searchcrawl.html.reading_headers import describe_reading
 from searchcrawl.items import Document, Page
@@ -58,10 +63,7 @@ class FieldsDigestPipeline:
     def process_item(self, item: object) -> object:
         if isinstance(item, Document) and item.page is not None:
             digest = compute_fields_digest(item.page, known=item.claim.fields_digest)
-            copy_digest = None
-            if self._finds_copies:
-                compared = _leave_out_own(item.page)
-                copy_digest = digest if compared is item.page else compute_fields_digest(compared)
+            copy_digest = compute_copy_digest(item.page) if self._finds_copies else None
             return copy_with(
                 item, fields_digest=digest, copy_digest=copy_digest, url_fit=_find_fit(item.claim.url, item.page)
             )
@@ -70,22 +72,5 @@ class FieldsDigestPipeline:
 
 def _find_fit(url: str, page: Page) -> int:
     """How the URL fits what copies have in common: a title that is the name of a file is that of each file."""
-    title = "" if _is_named_by_file(page) else page.title
+    title = "" if is_named_by_file(page) else page.title
     return find_fit(url, language=page.language, title=title, text=page.text)
-
-
-def _is_named_by_file(page: Page) -> bool:
-    return bool(page.name_title) and page.title == page.name_title
-
-
-def _leave_out_own(page: Page) -> Page:
-    """The page without what copies may differ in: what is not indexed of them, how their language is told, dates of files.
-
-    And which of their text are headings, and the name of the same file elsewhere.
-    """
-    is_named = _is_named_by_file(page)
-    has_own = page.whole_digest or page.headings or page.guessed is not None or page.modified
-    if not has_own and not is_named:
-        return page
-    title = "" if is_named else page.title
-    return copy_with(page, whole_digest="", headings=(), guessed=None, modified="", title=title)

@@ -53,6 +53,21 @@ def compute_fields_digest(page: Page, *, known: bytes | None = None) -> bytes:
     return _mark(newest, _WAYS[newest](page))
 
 
+def compute_copy_digest(page: Page) -> bytes:
+    """The digest of what copies have in common.
+
+    It is without what they may differ in: what is not indexed of them, how their language is told, dates of files, which of
+    their text are headings, and a title that is the name of the file.
+    """
+    newest = max(_WAYS)
+    return _mark(newest, _WAYS[newest](page, of_copies=True))
+
+
+def is_named_by_file(page: Page) -> bool:
+    """Whether the title of a page is the name of its file, which may be another one elsewhere."""
+    return bool(page.name_title) and page.title == page.name_title
+
+
 def _mark(version: int, digest: bytes) -> bytes:
     # Digests of the first version are in the tables as they are.
     return digest if version == 1 else bytes([version]) + digest
@@ -89,19 +104,21 @@ class _Beginning:
 _BEGINNING: Final = _Beginning()
 
 
-def _digest_fields(page: Page) -> bytes:
+def _digest_fields(page: Page, *, of_copies: bool = False) -> bytes:
     """sha256 of the fields that go into the index, and of the whole text, of which a part goes there."""
-    texts = (page.title, page.text, page.description, page.author, page.subject, page.language)
-    digest = _BEGINNING.digest(texts)
+    title = "" if of_copies and is_named_by_file(page) else page.title
+    digest = _BEGINNING.digest((title, page.text, page.description, page.author, page.subject, page.language))
     for field, values in page.attributes:
         # A page without attributes has the digest that it had before there were any.
         digest.update(orjson.dumps([field, values]))
-    if page.language_guess is not None:
+    if page.language_guess is not None and not of_copies:
         # What a page declares counts whatever its host has: with or without it, it may be sent with another language.
         digest.update(b"guess " + page.language_guess.encode())
     if page.other_languages:
         # A page in one language has the digest that it had before there were several.
         digest.update(b"languages " + " ".join(page.languages).encode())
+    if of_copies:
+        return digest.digest()
     if page.modified:
         # Not which date: a file that is made for each request is changed only if its text is.
         digest.update(b"dated")
@@ -115,4 +132,4 @@ def _digest_fields(page: Page) -> bytes:
 
 #: How digests of fields are made, by version. A new way (as one that normalises the text more) is added, and none is
 #: taken out: documents keep the digest of their version until they change.
-_WAYS: Final[dict[int, Callable[[Page], bytes]]] = {1: _digest_fields}
+_WAYS: Final[dict[int, Callable[..., bytes]]] = {1: _digest_fields}
