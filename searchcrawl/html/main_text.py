@@ -67,6 +67,7 @@ _OFF, _ON, _HEADING = regions.OFF[1], regions.ON[1], regions.HEADING[1]
 _HEADINGS: Final = frozenset({_HEADING, regions.SUBHEADING[1]})
 _KINDS: Final = frozenset({*_CLOSING_OF, *_CLOSING, _OFF, _ON, *_HEADINGS})
 _FOOTERS: Final = (regions.FOOTER, regions.NAMED_FOOTER)
+_OWN: Final = frozenset((regions.MENU, regions.ASIDE))
 _LANDMARKS: Final = (*_FOOTERS, regions.ASIDE)
 _PROPOSED: Final = (*_LANDMARKS, regions.NAMED_NAV, regions.NAMED_CUT, regions.MENU)
 
@@ -351,7 +352,7 @@ def _select_main(everything: _Selection, found: _Found, marks: Sequence[str]) ->
     around = mains or _find_named(content, found)
     inner = content.only([*around, *_find_beside(content, around, found)]) if around else None
     if inner is not None:
-        inner = inner.without(_choose_cut(inner, _leave_out_menus(inner, proposed, marks)))
+        inner = inner.without(_choose_cut(inner, _leave_out_own(inner, proposed, marks)))
         if inner.total >= _SURELY_ENOUGH or (
             (not mains or inner.has_most_of(content)) and _is_whole(inner, everything.only(around), marks)
         ):
@@ -417,14 +418,23 @@ def _choose_cut(content: _Selection, proposed: Sequence[_Region]) -> list[_Regio
     return cut
 
 
-def _leave_out_menus(content: _Selection, proposed: Sequence[_Region], marks: Sequence[str]) -> list[_Region]:
-    """Those of the regions that are no menus below a heading of the content, as those are that list what a chapter has."""
-    if not any(region.marks is regions.MENU for region in proposed):
+def _leave_out_own(content: _Selection, proposed: Sequence[_Region], marks: Sequence[str]) -> list[_Region]:
+    """Those of the regions that are not the content's own.
+
+    Its own are menus below a heading, as those that list what a chapter has, and the header that has its main heading.
+    """
+    kinds = {region.marks for region in proposed}
+    if kinds.isdisjoint(_OWN):
         return list(proposed)
-    heading = next(
-        (number for number, mark in enumerate(marks, 1) if mark in _HEADINGS and content.lengths[number]), len(marks)
-    )
-    return [region for region in proposed if region.marks is not regions.MENU or region.begin < heading]
+    shown = [number for number, mark in enumerate(marks, 1) if mark in _HEADINGS and content.lengths[number]]
+    first = shown[0] if shown else len(marks)
+    main = next((number for number in shown if marks[number - 1] == _HEADING), len(marks) + 1)
+    return [
+        region
+        for region in proposed
+        if not (region.marks is regions.MENU and region.begin >= first)
+        and not (region.marks is regions.ASIDE and region.begin <= main < region.end)
+    ]
 
 
 def _leave_out_around(mains: Sequence[_Region], cut: Sequence[_Region]) -> list[_Region]:

@@ -206,6 +206,13 @@ def test_c8_main_when_much_text_stands_beside_what_is_called_the_content_then_st
     assert page.text.split("\n") == [STORY] * 9 + [comments.strip()]
 
 
+def test_c8_main_when_a_header_in_the_content_has_its_heading_then_it_is_the_contents_own() -> None:
+    header = "<header><h3>Class</h3><h1>Kiln</h1></header>"
+    page = page_of(f"<header><a href=/>Our site</a></header><section class=content>{header}<p>{STORY}</p></section>")
+
+    assert page.text == f"Class\nKiln\n{STORY}"
+
+
 def test_c8_main_when_a_header_is_not_closed_and_a_footer_has_most_words_then_the_content_stays() -> None:
     page = page_of(
         "<div class=header><div class=main><div class=navigationbar><li>Stoves<li><a href=x>All stoves</a></div></div>"
