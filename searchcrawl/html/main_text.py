@@ -39,6 +39,8 @@ _CHARACTERS_A_LINK: Final = {regions.CUT: 60, regions.NAMED_NAV: 40}
 _MOST_NAMED: Final = 0.5
 #: A part with so many is content beside what a page names so.
 _MUCH_OWN: Final = 400
+#: A header with more links is that of the site.
+_LINKS_OF_HEADING: Final = 2
 #: Few links have more characters.
 _MOST_OF_LINK: Final = 40
 #: Fewer characters that are in no link do not tell where the content is, nor what is one.
@@ -433,7 +435,11 @@ def _leave_out_own(content: _Selection, proposed: Sequence[_Region], marks: Sequ
         region
         for region in proposed
         if not (region.marks is regions.MENU and region.begin >= first)
-        and not (region.marks is regions.ASIDE and region.begin <= main < region.end)
+        and not (
+            region.marks is regions.ASIDE
+            and region.begin <= main < region.end
+            and content.count_links(region) <= _LINKS_OF_HEADING
+        )
     ]
 
 
