@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Row, bindparam, case, func, insert, literal, or_, select, update
 
 from searchcrawl.counters import select_kept, sum_up
+from searchcrawl.exit_codes import Exit
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.run_schema import batches, runs
@@ -40,6 +41,11 @@ class RunRow:
     counts: Mapping[str, int] = field(default_factory=dict)
     fingerprint: str | None = None
     after_run: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that was due was visited, and the site was there."""
+        return self.end_reason == EndReason.FINISHED and self.exit_code != Exit.NO_START
 
     def is_later_than(self, now_ms: int) -> bool:
         """Whether the clock was set back since the run."""
