@@ -337,8 +337,9 @@ def _hasten(database: Database, lease: Lease, current: str, *, longest_ms: int) 
     if before.fingerprint != current or database.read(partial(_is_unanswered, before=before, lease=lease)):
         database.write(partial(hastening_table.begin, lease=lease, run_id=before.id, now_ms=moment_ms))
     after: int | None = 0
+    ahead = partial(hastening_table.hasten_ahead, lease=lease, horizon_ms=before.horizon_ms, now_ms=moment_ms)
     while after is not None and before.is_later_than(moment_ms):
-        after = database.write(partial(hastening_table.hasten_ahead, lease=lease, after=after, now_ms=moment_ms))
+        after = database.write(partial(ahead, after=after))
     hastening_table.hasten_late(database, lease, longest_ms=longest_ms, now_ms=moment_ms)
 
 
@@ -403,7 +404,7 @@ def _begin_or_resume(
     if before is not None and before.fingerprint != current and (requests or find_effect(forced).admission):
         # All pages are read again, and their links counted again.
         refused_table.clear(transaction, source_id)
-    row = run_table.start(transaction, source_id, fingerprint=current, now_ms=now_ms())
+    row = run_table.start(transaction, source_id, fingerprint=current, now_ms=now_ms(), is_hastened=True)
     row = replace(row, after_run=run_table.find_last_completed(transaction, source_id))
     recovered = suspect_table.recover(transaction, source_id, stalled=stalled, by_visit=by_visit, run_id=row.id)
     is_new = before is None or before.id != row.id

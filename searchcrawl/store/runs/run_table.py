@@ -147,8 +147,10 @@ def _build_run(row: Row[Any]) -> RunRow:
     )
 
 
-def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: int) -> RunRow:
+def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: int, is_hastened: bool = False) -> RunRow:
     """Begins a run, or continues one that was interrupted.
+
+    ``is_hastened``: what was put off by a clock that was ahead is due by now, so that the run needs no later horizon.
 
     After a crash the same run continues, with its counts. After a stop a new run follows, with the same kind and
     horizon: rows that were visited are not visited again (H4, D7), unless the source file was edited in between.
@@ -165,7 +167,8 @@ def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: in
     else:
         known = transaction.execute(select(literal(1)).where(urls.c.source_id == source).limit(1)).scalar()
         kind = RunKind.INITIAL if known is None or before is None else RunKind.MAINTENANCE
-        horizon_ms = now_ms if before is None else _find_horizon(transaction, before, source, now_ms)
+        is_now = before is None or (is_hastened and before.is_later_than(now_ms))
+        horizon_ms = now_ms if before is None or is_now else _find_horizon(transaction, before, source, now_ms)
     values: dict[str, Any] = {
         "started_ms": now_ms,
         "horizon_ms": horizon_ms,
