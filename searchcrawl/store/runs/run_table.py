@@ -231,6 +231,12 @@ def end(transaction: Transaction, run_id: int, *, now_ms: int, reason: str, exit
     )
 
 
+def amend(transaction: Transaction, run_id: int, *, added: Mapping[str, int], exit_code: int) -> None:
+    """Adds to a run that has ended what was still to be done of it, and notes how it ends with that."""
+    add_counts(transaction, run_id, added)
+    transaction.execute(update(runs).where(runs.c.id == run_id).values(exit_code=exit_code))
+
+
 def count_urls(transaction: Transaction, source: int, *, without: Collection[int] = ()) -> int:
     """How many URLs a source has, without those with the codes ``without`` that are not to be visited."""
     counts = or_(urls.c.code.not_in(without), urls.c.fetch_state != int(FetchState.SETTLED))
