@@ -15,6 +15,7 @@ from searchcrawl.clock import now_ms
 from searchcrawl.codes import Code
 from searchcrawl.counters import DISCOVERED, select_kept, sum_up
 from searchcrawl.exceptions import ConfigurationError, LogError
+from searchcrawl.exit_codes import Exit
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Files
 from searchcrawl.memory import return_large_blocks
@@ -239,7 +240,8 @@ class Run:
         def end(transaction: Transaction) -> None:
             run_table.set_counts(transaction, self.id, self.copy_counts())
             run_table.end(transaction, self.id, now_ms=now_ms(), reason=reason, exit_code=exit_code)
-            if reason == EndReason.FINISHED:
+            # One that got nothing from any start URL has not done what was asked for.
+            if reason == EndReason.FINISHED and exit_code != Exit.NO_START:
                 run_table.set_fingerprint(transaction, self.source_id, self.fingerprint)
                 recrawl_table.forget_reasons(transaction, self.source_id)
             if self.job:
@@ -332,12 +334,22 @@ def _hasten(database: Database, lease: Lease, current: str, *, longest_ms: int) 
     before, moment_ms = database.read(lambda transaction: run_table.find_last(transaction, lease.source_id)), now_ms()
     if before is None:
         return
-    if before.fingerprint != current:
+    if before.fingerprint != current or database.read(partial(_is_unanswered, before=before, lease=lease)):
         database.write(partial(hastening_table.begin, lease=lease, run_id=before.id, now_ms=moment_ms))
     after: int | None = 0
+    ahead = partial(hastening_table.hasten_ahead, lease=lease, horizon_ms=before.horizon_ms, now_ms=moment_ms)
     while after is not None and before.is_later_than(moment_ms):
-        after = database.write(partial(hastening_table.hasten_ahead, lease=lease, after=after, now_ms=moment_ms))
+        after = database.write(partial(ahead, after=after))
     hastening_table.hasten_late(database, lease, longest_ms=longest_ms, now_ms=moment_ms)
+
+
+def _is_unanswered(transaction: Transaction, *, before: RunRow, lease: Lease) -> bool:
+    """Whether all was to be visited, and the run ``before`` got nothing from any start URL."""
+    source_id = lease.source_id
+    edited = run_table.find_fingerprint(transaction, source_id) != before.fingerprint
+    return before.exit_code == Exit.NO_START and (
+        edited or recrawl_table.find_reason(transaction, source_id) is not None
+    )
 
 
 def _recover(
@@ -382,7 +394,7 @@ def _begin_or_resume(
     before = run_table.find_last(transaction, source_id)
     if stored_fingerprint is None:
         run_table.set_fingerprint(transaction, source_id, current)
-    elif before is not None and before.fingerprint and before.end_reason != EndReason.FINISHED:
+    elif before is not None and before.fingerprint and not before.is_complete:
         # Some documents were made with the values of that run: an edit that was undone since is an edit, too.
         stored_fingerprint = mix_fingerprints(stored_fingerprint, before.fingerprint)
         run_table.set_fingerprint(transaction, source_id, stored_fingerprint)
@@ -392,7 +404,7 @@ def _begin_or_resume(
     if before is not None and before.fingerprint != current and (requests or find_effect(forced).admission):
         # All pages are read again, and their links counted again.
         refused_table.clear(transaction, source_id)
-    row = run_table.start(transaction, source_id, fingerprint=current, now_ms=now_ms())
+    row = run_table.start(transaction, source_id, fingerprint=current, now_ms=now_ms(), is_hastened=True)
     row = replace(row, after_run=run_table.find_last_completed(transaction, source_id))
     recovered = suspect_table.recover(transaction, source_id, stalled=stalled, by_visit=by_visit, run_id=row.id)
     is_new = before is None or before.id != row.id

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from searchcrawl import __version__
 from searchcrawl.cli import commands, later
+from searchcrawl.cli.leaving import leave_while_loading
 from searchcrawl.cli.output import (
     answers_apart,
     guard_output,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 #: A shell asks how a command line goes on.
 _COMPLETING: Final = "_ARGCOMPLETE"
+#: The command that a signal ends cleanly: at any moment with the same exit code.
+_CRAWL: Final = "crawl"
 #: A command of Scrapy that draws on the terminal by itself.
 _SHELL: Final = "shell"
 
@@ -92,6 +95,8 @@ def _run(argv: list[str]) -> int:
 def _run_own(name: str, argv: list[str]) -> int:
     # Without this, Pydantic looks through all installed packages for plugins of its own; there are none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    if name == _CRAWL:
+        leave_while_loading()
     command = make_command(name)
     # Everything loaded by now stays until the end: the garbage collector need not look at it.
     gc.freeze()

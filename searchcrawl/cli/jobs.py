@@ -70,13 +70,19 @@ def find_known_name(project: Project, database: Database, name: str) -> str:
     raise UnknownSource(f"unknown source: {name}")
 
 
-def show_stopped(name: str, result: str, *, suspended: bool, as_json: bool) -> None:
-    """Prints what has become of the crawl of a source that was stopped or suspended."""
+def show_stopped(name: str, result: str, *, goes_on: bool, suspended: bool, as_json: bool) -> None:
+    """Prints what has become of the crawl of a source that was stopped or suspended.
+
+    ``goes_on``: its last run left something to do.
+    """
     if as_json:
         print_object({"source": name, "result": result})
         return
     texts = {
-        "stopped": "stopped: the next crawl goes on with it",
+        # Its run may have been completed meanwhile, or it was a start that waited.
+        "stopped": "stopped: the next crawl goes on with it"
+        if goes_on
+        else "stopped: no run of it is left to go on with",
         "stopping": "was told to end, and still sends what it has fetched: searchcrawl status says when it has ended",
         "idle": "was not running",
     }

@@ -26,5 +26,15 @@ def leaving_at_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def leave_while_loading() -> None:
+    """Has SIGTERM and SIGHUP end the process (exit 3) until its command takes them: nothing is under way yet.
+
+    One that is ignored, as by ``nohup``, stays so.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _leave)
+
+
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
     os._exit(Exit.ENDED_EARLY)

@@ -14,7 +14,7 @@ _LINKS: Final = "a area frame"
 _FIELDS: Final = "meta link base title"
 _SILENT: Final = "iframe noembed noframes noscript script style template"
 #: What is in them is for browsers that don't know them, or are suggestions.
-_UNSHOWN: Final = "audio canvas datalist video"
+_UNSHOWN: Final = "audio canvas datalist meter progress video"
 _EMBEDDING: Final = "embed object"
 _HEADINGS: Final = " ".join(regions.KIND_OF_HEADING)
 #: The nearest of these around an element says whether it is one of a drawing (or a formula), or one of HTML.

@@ -1,11 +1,12 @@
 """Heads of answers that only a strict parser refuses, written as it takes them (RFC 9112, X-R7). Pure.
 
-Followed is what Chromium does, where all lines are headers and the end of the body cannot be in doubt. The connection must not be used again.
+Followed is what Chromium does, where the end of the body cannot be in doubt. The connection must not be used again.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 #: The version and the status of an answer, behind a byte order mark or other bytes that a browser skips.
@@ -15,11 +16,15 @@ _STATUS_LINE: Final = re.compile(
 #: An answer that has no such line by here has none.
 _STATUS_LINE_BYTES: Final = 40
 _END: Final = re.compile(rb"\n\r?\n")
+_BLANKS: Final = frozenset({b" ", b"\t"})
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]++")
 _LENGTH: Final = b"content-length"
 _TRANSFER: Final = b"transfer-encoding"
 #: Says nothing, also beside a length (RFC 7230 did away with it).
 _NO_CODING: Final = frozenset({b"", b"identity"})
+_CHUNKED: Final = b"chunked"
+#: A line that is no header and has one of these puts the end of the body in doubt; with a zero byte Chromium reads none.
+_DOUBTFUL: Final = re.compile(rb"content-length|transfer-encoding|\0", re.IGNORECASE)
 _SWITCHING: Final = b"101"
 
 
@@ -38,8 +43,8 @@ def mend_head(received: bytes) -> MendedHead | None:
     """The head of the final answer in ``received``; None while its end has not come.
 
     The version may be in any case or none of HTTP/1, blanks around names are left out, equal lengths count once,
-    ``Transfer-Encoding: identity`` is dropped, and so are answers before the final one (1xx). Raises Unmendable, also for
-    a line that is no header: what else is wrong with such an answer cannot be known.
+    ``Transfer-Encoding: identity`` is dropped, and so are lines that are no headers, a length beside chunks, which outweigh
+    it, and answers before the final one (1xx). Raises Unmendable.
     """
     position = 0
     while True:
@@ -71,20 +76,33 @@ def _split(head: bytes) -> list[bytes]:
 def _mend_lines(lines: list[bytes]) -> list[bytes]:
     kept: list[bytes] = []
     lengths: list[bytes] = []
-    for line in lines:
-        if line[:1] in {b" ", b"\t"}:
-            # It goes on with the line before.
-            kept.append(line)
-            continue
-        name, colon, value = line.partition(b":")
+    codings: list[bytes] = []
+    for line in _list_headers(lines):
+        name, _, value = line.partition(b":")
         name = name.rstrip(b" \t")
-        if not colon or not _NAME.fullmatch(name):
-            raise Unmendable
         if name.lower() == _LENGTH:
             lengths += value.split(b",")
-        elif name.lower() != _TRANSFER or not _has_no_coding(value):
-            kept.append(name + b":" + value)
-    return kept + _join_lengths(lengths)
+            continue
+        if name.lower() == _TRANSFER:
+            if _has_no_coding(value):
+                continue
+            codings.append(value.strip(b" \t").lower())
+        # A line that goes on with the one before has no name.
+        kept.append(line if line[:1] in _BLANKS else name + b":" + value)
+    return kept if codings == [_CHUNKED] else kept + _join_lengths(lengths)
+
+
+def _list_headers(lines: list[bytes]) -> Iterator[bytes]:
+    """The lines that are headers, and those that go on with one; raises Unmendable for others that say how long the body is."""
+    is_header = True
+    for line in lines:
+        if line[:1] not in _BLANKS:
+            name, colon, _ = line.partition(b":")
+            is_header = bool(colon) and _NAME.fullmatch(name.rstrip(b" \t")) is not None
+        if is_header:
+            yield line
+        elif _DOUBTFUL.search(line):
+            raise Unmendable
 
 
 def _has_no_coding(value: bytes) -> bool:

@@ -75,7 +75,7 @@ def approve_planned(project: Project, source: Source, database: Database, receiv
     if held > plan.leave:
         logger.warning("%s: %d removals wait instead of %d of the plan", source.name, held, plan.leave)
         return 0
-    done = quarantine.approve(project, source, database, receiver, only=plan.run)
+    done = quarantine.approve(project, source, database, receiver, only=plan.run, counts_into_run=True)
     return int(done["removed"])
 
 

@@ -12,6 +12,7 @@ from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.commit.orphans import let_stay
 from searchcrawl.delivery import removals
 from searchcrawl.delivery.batch_sender import open_sender
+from searchcrawl.exit_codes import Exit
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.operations.source_lease import check_delivers, lease_source
 from searchcrawl.rules.lifecycle import ORPHAN
@@ -84,11 +85,13 @@ def approve(
     receiver: Receiver,
     *,
     only: int | None = None,
+    counts_into_run: bool = False,
     retry_seconds: float = _RETRY_SECONDS,
 ) -> dict[str, Any]:
     """Removes waiting documents from the index, and those of removals that were cut off; commits the index.
 
     ``only`` is the run whose removals are meant; None: those that were listed last, or all where none ever were.
+    ``counts_into_run``: they are removals of the last run, which ends well if none is left to wait.
     Returns ``{"source", "documents", "removed", "failed", "waiting"}``. Raises SourceBusy while the source is crawled,
     and DeliveryError where the index cannot be reached; removals that are sealed by then are sent by
     the next run, or by another call.
@@ -100,7 +103,11 @@ def approve(
         choice = run.read(partial(_choose, source_id=run.source_id, only=only))
         find = partial(quarantine_table.find_waiting, source_id=run.source_id, choice=choice)
         done = _carry_out(run, receiver, find, retry_seconds)
-        return _build_result(source, *done, waiting=_count_waiting(run))
+        waiting = _count_waiting(run)
+        if counts_into_run:
+            code = Exit.QUARANTINE if waiting else Exit.DONE
+            run.write(partial(run_table.amend, run_id=run.id, added={"deleted": done[1]}, exit_code=code))
+        return _build_result(source, *done, waiting=waiting)
 
 
 def restore(

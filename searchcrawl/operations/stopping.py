@@ -9,6 +9,7 @@ from searchcrawl import clock
 from searchcrawl.failpoints import reach
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import job_table, lease, run_table
+from searchcrawl.store.states import EndReason
 
 _POLL_SECONDS: Final = 0.2
 
@@ -37,6 +38,17 @@ def resume(database: Database, name: str) -> bool:
         return True
 
     return database.write(take_back)
+
+
+def is_left(database: Database, name: str) -> bool:
+    """Whether the last run of a source left something to do, so that its next crawl goes on with it."""
+
+    def find(transaction: Transaction) -> bool:
+        source_id = run_table.find_source(transaction, name)
+        last = None if source_id is None else run_table.find_last(transaction, source_id)
+        return last is not None and last.end_reason != EndReason.FINISHED
+
+    return database.read(find)
 
 
 def _end(database: Database, name: str, *, wait_seconds: float, suspended: bool) -> str:

@@ -10,7 +10,7 @@ besides the dates has to be passed there too.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +23,7 @@ from searchcrawl.items import Link, Page
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision, RuleList
 from searchcrawl.rules.rewriting import Rewriting
-from searchcrawl.rules.url_rules import UrlRules
+from searchcrawl.rules.url_rules import REGULAR, UrlRules, compile_rule
 
 _INDEXED: Final = 200
 _NO_REWRITING: Final = Rewriting()
@@ -55,7 +55,8 @@ class FetchedFacts(NamedTuple):
 class IndexFilter:
     """The filters of ``[keep]``; each one that fails refuses, and exclude wins. A limit of 0 is no limit.
 
-    MIME types and names may have the wildcards ``*`` and ``?``, without regard to case; URL rules are those of
+    MIME types and names may have the wildcards ``*`` and ``?``, without regard to case, or be ``re:`` and an RE2
+    expression that is searched anywhere; URL rules are those of
     the boundary. The constructor raises ConfigurationError. An IndexFilter is false where nothing is filtered.
     """
 
@@ -129,29 +130,35 @@ class IndexFilter:
 
 
 class _Wildcards(RuleList):
-    """Two lists of texts with ``*`` and ``?``: includes and excludes."""
+    """Two lists of texts with ``*`` and ``?``, or of regular expressions (``re:``): includes and excludes."""
 
-    __slots__ = ("_expressions",)
+    __slots__ = ("_matches",)
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str], file: str, key: str, exclude_key: str) -> None:
         lists = (include, True, f"keep.{key}"), (exclude, False, f"keep.{exclude_key}")
         decisions = [Decision(allowed, text, file, where) for texts, allowed, where in lists for text in texts]
         super().__init__(decisions, f"keep.{key}", file)
-        self._expressions = [_compile(decision.rule, file, decision.key) for decision in self.decisions]
+        self._matches = [_compile(decision.rule, file, decision.key) for decision in self.decisions]
 
     def find(self, text: str) -> list[Decision]:
         """All that the rules say about a MIME type or a name."""
-        rules = zip(self._expressions, self.decisions, strict=True)
-        return self.require_include([decision for expression, decision in rules if expression.fullmatch(text)])
+        rules = zip(self._matches, self.decisions, strict=True)
+        return self.require_include([decision for match, decision in rules if match(text)])
 
 
-def _compile(text: str, file: str, key: str) -> Any:
-    """An RE2 expression: its time is linear, however many stars there are."""
-    if not text.strip():
+def _compile(text: str, file: str, key: str) -> Callable[[str], Any]:
+    """Whether a text matches, by an RE2 expression: its time is linear, however many stars there are."""
+    if not text.removeprefix(REGULAR).strip():
         raise ConfigurationError(file, key, f"must not be empty (got {text!r})")
+    if text.startswith(REGULAR):
+        regular: Callable[[str], Any] = compile_rule(text, text.removeprefix(REGULAR), file, key).search
+        return regular
     pieces = _WILDCARDS.split(text.strip())
     signs = {"*": ".*", "?": "."}
-    return re2.compile("(?is)" + "".join(signs.get(piece) or re2.escape(piece) for piece in pieces))
+    glob: Callable[[str], Any] = re2.compile(
+        "(?is)" + "".join(signs.get(piece) or re2.escape(piece) for piece in pieces)
+    ).fullmatch
+    return glob
 
 
 def read_last_modified(last_modified: str | None) -> int | None:

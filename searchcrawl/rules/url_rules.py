@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import ada_url
 import re2
@@ -14,6 +14,8 @@ from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.rules.decision import Decision, RuleList
 from searchcrawl.rules.host_rules import to_comparable_text
 
+#: What a rule begins with that is a regular expression.
+REGULAR: Final = "re:"
 _SET_MEMORY_BYTES: Final = 64 << 20
 #: Scheme, host and port of a glob that names all of them.
 _GLOB_ORIGIN: Final = re.compile(r"https?://[^/*?#]+(?=/)", re.IGNORECASE)
@@ -78,16 +80,20 @@ def _options() -> re2.Options:
 
 def _expression(rule: str, file: str, key: str) -> str:
     """The rule as an RE2 expression that is searched for anywhere in a URL; raises ConfigurationError."""
-    is_regular = rule.startswith("re:")
-    if not rule.removeprefix("re:").strip():
+    if not rule.removeprefix(REGULAR).strip():
         raise ConfigurationError(file, key, f"must not be empty (got {rule!r})")
-    expression = rule[3:] if is_regular else glob_expression(rule)
+    expression = rule.removeprefix(REGULAR) if rule.startswith(REGULAR) else glob_expression(rule)
+    compile_rule(rule, expression, file, key)
+    return expression
+
+
+def compile_rule(rule: str, expression: str, file: str, key: str) -> Any:
+    """The compiled expression of a rule; raises ConfigurationError."""
     try:
-        re2.compile(expression, _options())
+        return re2.compile(expression, _options())
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
         raise ConfigurationError(file, key, f"not an RE2 expression: {reason} (got {rule!r})") from error
-    return expression
 
 
 def glob_expression(rule: str) -> str:

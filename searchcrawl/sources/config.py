@@ -236,8 +236,12 @@ class Keep(Table):
     max_age_days: Amount = Field(0.0, description="The greatest age of a page by its last modification; 0 is no limit.")
     include_urls: Rules = Field((), description="URL rules; only pages that match one are indexed.")
     exclude_urls: Rules = Field((), description="URL rules; pages that match one are not indexed.")
-    include_names: Rules = Field((), description="File names, with `*`; only pages that match one are indexed.")
-    exclude_names: Rules = Field((), description="File names, with `*`; pages that match one are not indexed.")
+    include_names: Rules = Field(
+        (), description="File names, with `*`, or `re:` and an RE2 expression; only pages that match one are indexed."
+    )
+    exclude_names: Rules = Field(
+        (), description="File names, with `*`, or `re:` and an RE2 expression; pages that match one are not indexed."
+    )
     meta_robots: bool = Field(
         True,
         description="Obey `noindex` and `nofollow` of pages and of X-Robots-Tag headers; `rel=nofollow` of a link counts in any case.",

@@ -42,7 +42,7 @@ _PLUGINS: Final = ("spider", "document_service")
 #: The versions of the steps that make a document of a body; a rise has the next run process every page again.
 VERSIONS: Final[Mapping[str, int]] = {
     # Rises when ``html.page`` would read another page out of the same bytes.
-    "html": 9,
+    "html": 10,
     # Rises when ``convert`` would read another page out of the same bytes.
     "convert": 7,
     # Rises when ``documents.digests`` cannot make digests of an earlier version any more, so that it gives the

@@ -54,6 +54,8 @@ class Notify(Table):
     def _check(self) -> Notify:
         if self.mail is None and "mail_server" in self.model_fields_set:
             refuse("only together with mail", key="mail_server")
+        if "on" in self.model_fields_set and not self.in_use:
+            refuse("only together with command, webhook or mail: nobody is told", key="on")
         return self
 
     @property

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -81,6 +84,41 @@ def test_pages_when_the_clock_was_far_ahead_once_then_do_not_wait_for_that_day_t
 
     assert sorted(after.requested) == ALL
     assert project.indexed() == sorted({*ALL} - {f"{HOST}/two.html"})
+
+
+@pytest.mark.matrix
+@pytest.mark.few(2)
+@pytest.mark.parametrize("ahead", [1800, DAY, 30 * DAY])
+def test_pages_when_the_clock_was_ahead_once_then_they_are_visited_once_more_and_wait_for_their_time_again(
+    project: CrawlProject, ahead: int
+) -> None:
+    project.edit(**source(project.site, HOST) | {"lifecycle": {"recrawl_every_hours": 24}})
+    run_at(project, ahead)
+
+    again = run_at(project, 0)
+    at = time.time()
+    shown = project.command("urls", "demo", "--json").stdout.splitlines()
+    due = [datetime.fromisoformat(json.loads(line)["next_due"]).timestamp() - at for line in shown]
+    third = run_at(project, 0)
+
+    assert sorted(again.requested) == ALL
+    assert max(due) < DAY
+    assert third.requested == []
+
+
+def test_pages_when_one_failed_while_the_clock_was_ahead_then_the_next_run_tries_it_again(
+    project: CrawlProject,
+) -> None:
+    project.site.set_behaviour(HOST, "/two.html", status=500)
+    run_at(project, 0, "-a", "limit=1")
+    run_at(project, 30 * DAY)
+    run_at(project, 0)
+    project.site.clear_behaviours()
+
+    after = run_at(project, 0)
+
+    assert sorted(after.requested) == ALL
+    assert after.codes[f"{HOST}/two.html"] == 200
 
 
 @pytest.mark.few(2)

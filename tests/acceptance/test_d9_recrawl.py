@@ -119,3 +119,33 @@ def test_recrawl_when_killed_then_a_second_call_marks_the_rest(project: CrawlPro
     run(project)
     assert set(answered(project).values()) == {200}
     assert reason(project) is None
+
+
+def test_recrawl_when_the_site_is_down_then_the_reason_stays_and_the_next_run_visits_all(project: CrawlProject) -> None:
+    recrawl(project, "--all")
+    project.site.down()
+    failed = run(project)
+    between = reason(project)
+    project.site.up()
+    after = run(project)
+
+    assert (failed.ended.exit_code, between) == (8, "asked for: all URLs")
+    assert after.ended.exit_code == 0
+    assert answered(project) == {"/": 200, "/a.html": 200, "/b.html": 200, "/c.html": 200}
+    assert reason(project) is None
+
+
+def test_edit_when_the_site_is_down_then_the_reason_stays_and_the_next_run_visits_all(project: CrawlProject) -> None:
+    parts = source(project.site, HOST)
+    parts["scope"]["exclude_urls"] = ["*/no.html"]
+    project.edit(**parts, **DAYS, keep={"min_bytes": 1})
+    project.site.down()
+    failed = run(project)
+    between = reason(project)
+    project.site.up()
+    after = run(project)
+
+    assert (failed.ended.exit_code, between) == (8, "changed: keep.min_bytes")
+    assert after.ended.exit_code == 0
+    assert answered(project) == {"/": 200, "/a.html": 200, "/b.html": 200, "/c.html": 200}
+    assert reason(project) is None

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
+import tests.same_examples  # noqa: F401  # the same for everybody
 from searchcrawl.sources.config import Keep, Scope
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page

@@ -237,6 +237,21 @@ def test_tick_when_it_is_killed_at_any_step_then_the_next_one_goes_on_and_each_s
     assert sorted(site.requested()) == sorted(set(site.requested()))
 
 
+@pytest.mark.parametrize("command", ["stop", "suspend"])
+def test_stop_when_the_last_run_was_completed_and_a_start_waits_then_it_says_that_no_run_is_left(
+    site: SiteProcess, folder: Path, command: str
+) -> None:
+    one = CrawlProject(folder=folder, site=site, name="one")
+    assert one.crawl().exit_code == 0
+    schedule(folder)
+    COMMANDS.run(folder, "tick", SEARCHCRAWL_FAILPOINT="job.chosen")
+
+    ended = one.command(command, "one")
+
+    assert ended.returncode == 0
+    assert "one: stopped: no run of it is left to go on with" in ended.stdout
+
+
 def test_tick_when_a_source_cannot_begin_then_the_reason_is_said_and_the_other_runs(
     site: SiteProcess, folder: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -130,8 +131,10 @@ def test_apply_when_the_removals_pass_the_limits_then_the_plan_says_so_and_the_o
     made = plan(project, code=10)
     done = apply(project, made)
 
+    last = json.loads(project.command("runs", "demo", "--json").stdout.splitlines()[0])
     assert (made["leave"], made["past_limits"]) == (20, True)
     assert done["removed"] == 20
+    assert (last["end_reason"], last["exit_code"], last["counts"]["deleted"]) == ("finished", 0, 20)
     assert len(project.indexed()) == 3
     assert site.requested() == []
 

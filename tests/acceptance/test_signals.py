@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,3 +121,26 @@ def test_scrapy_crawl_when_terminated_as_by_scrapyd_then_pushes_and_the_next_run
         code = process.wait(60)
 
     assert_pushed_and_completed(folder, site, forks, code)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signal_when_the_crawl_still_loads_then_its_exit_code_is_that_of_one_that_was_ended(
+    tmp_path: Path, site: SiteProcess, number: signal.Signals
+) -> None:
+    folder = project(tmp_path / "project", site)
+    # A component of the user takes long to load.
+    text = "import pathlib, time\npathlib.Path('loading').touch()\ntime.sleep(60)\n"
+    (folder / "slow.py").write_text(text, "utf-8")
+    file = folder / "sources" / "demo.toml"
+    file.write_text(f'spider = "slow:Slow"\n{file.read_text("utf-8")}', "utf-8")
+    command = [sys.executable, "-m", "searchcrawl", "crawl", "demo"]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as crawl:
+        end = time.monotonic() + 60
+        while not (folder / "loading").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        crawl.send_signal(number)
+        _, said = crawl.communicate(timeout=60)
+        code = crawl.returncode
+
+    assert (code, said) == (3, "")
+    assert site.requested() == []

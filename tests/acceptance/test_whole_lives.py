@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
+import tests.same_examples  # noqa: F401  # the same for everybody
 from searchcrawl.failpoints import NAMES, OF_FEEDS, OF_NAMES, OF_PLANS, OF_REPAIRS, OF_TICKS
 from tests import backends
 from tests.acceptance.support_whole_life import PRESENT, QUARANTINED, RECORD_LOST, Life

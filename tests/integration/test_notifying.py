@@ -214,6 +214,7 @@ def test_mail_when_something_happens_then_it_says_what(tmp_path: Path) -> None:
         ('command = " "', "notify.command: must not be empty"),
         ('webhook = "ftp://x/"', "notify.webhook: "),
         ('mail = "me"', "notify.mail: not a mail address"),
+        ('on = ["failed"]', "notify.on: only together with command, webhook or mail: nobody is told"),
         ('mail_server = "a:1"', "notify.mail_server: only together with mail"),
         ('mail = "a@b.c"\nmail_server = "a b"', "notify.mail_server: must be HOST or HOST:PORT"),
         ("sms = 1", "notify.sms: unknown key"),

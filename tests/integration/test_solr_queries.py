@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 
+import orjson
 import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
 from searchcrawl.index.receiver import Receipt, SearchQuery
-from searchcrawl.index.solr.receiver import SolrReceiver
+from searchcrawl.index.solr.receiver import REQUIRED_FIELDS, SolrReceiver
 from tests import scripted_solr as scripts
 from tests.scripted_solr import ScriptedSolr, Step, small_batch
 
@@ -124,6 +125,26 @@ def test_ping_when_the_schema_is_a_stranger_then_misconfigured_and_names_what_is
     scripted_solr.script = [scripts.good, schema]
 
     with pytest.raises(IndexMisconfigured, match=r"/solr/scripted: its schema lacks .*crawl_version.*solr/configset"):
+        scripted_receiver.ping()
+
+
+def test_ping_when_fields_have_other_types_then_misconfigured_and_names_them(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    types = {"crawl_version": "string", "title": "string", "first_seen": "pdate", "id": "string"}
+    fields = [{"name": name, "type": types.get(name, "unknown")} for name in REQUIRED_FIELDS]
+    classes = {"string": "solr.StrField", "pdate": "solr.DatePointField"}
+    kinds = [{"name": name, "class": each} for name, each in classes.items()]
+    scripted_solr.script = [
+        scripts.good,
+        scripts.status(200, orjson.dumps({"responseHeader": {"status": 0}, "fields": fields})),
+        scripts.status(200, orjson.dumps({"responseHeader": {"status": 0}, "fieldTypes": kinds})),
+    ]
+
+    named = (
+        r"fields of ours with other types, crawl_version \(solr.StrField\), title \(solr.StrField\): create the core"
+    )
+    with pytest.raises(IndexMisconfigured, match=named):
         scripted_receiver.ping()
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.jobs import find_known_name, show_stopped
-from searchcrawl.operations.stopping import stop
+from searchcrawl.operations.stopping import is_left, stop
 from searchcrawl.store.engine.database import Database
 
 _WAIT_SECONDS = 60.0
@@ -30,4 +30,5 @@ class Command(BaseCommand):
         with closing(Database(project.database_url, project.root)) as database:
             name = find_known_name(project, database, args[0])
             result = stop(database, name, wait_seconds=_WAIT_SECONDS)
-        show_stopped(name, result, suspended=False, as_json=opts.json)
+            goes_on = is_left(database, name)
+        show_stopped(name, result, goes_on=goes_on, suspended=False, as_json=opts.json)

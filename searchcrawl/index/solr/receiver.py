@@ -20,11 +20,19 @@ from searchcrawl.index.snippets import leave_out_title, shorten
 from searchcrawl.index.solr.query import build_parameters, build_spelling_parameters, find_value_field
 from searchcrawl.index.solr.transport import Refused, SolrSession, hide_secrets, misconfigured
 from searchcrawl.index.solr.update import SolrUpdates
-from searchcrawl.index_fields import FIELDS, attribute_type, find_analysed
+from searchcrawl.index_fields import FIELDS, Kind, attribute_type, find_analysed
 from searchcrawl.sources.project import Project
 
 #: What the schema of a core must have; ``tombstone_b`` marks a removed document.
 REQUIRED_FIELDS: Final = frozenset({*(field.name for field in FIELDS), "tombstone_b"})
+_KINDS: Final = {field.name: field.kind for field in FIELDS}
+#: The classes of Solr that keep values of a kind as we compare, order and search them.
+_CLASSES: Final = {
+    Kind.NAME: re.compile(r"\bStrField$"),
+    Kind.TEXT: re.compile(r"TextField$"),
+    Kind.NUMBER: re.compile(r"(Int|Long|Float|Double)(Point)?Field$"),
+    Kind.DATE: re.compile(r"Date(Point|Range)?Field$"),
+}
 _SCAN_ROWS: Final = 1000
 _ENTRY_FIELDS: Final = "id,crawl_version,checksum,url,access_url,depth"
 #: The versions of documents that are asked for by their ids.
@@ -207,11 +215,23 @@ class SolrReceiver:
             self._solr.ping()
             known = self._session.get(f"{self._solr.url}/schema/fields", params={"wt": "json"}).json()["fields"]
             missing = sorted(REQUIRED_FIELDS - {entry["name"] for entry in known})
-        except (Refused, KeyError, TypeError, pysolr.SolrError) as error:
+            others = [] if missing else self._list_other_types(known)
+        except (Refused, KeyError, TypeError, AttributeError, pysolr.SolrError) as error:
             raise misconfigured(self.url, f"this is no core of searchcrawl: {error}") from error
         if missing:
             reason = f"its schema lacks {', '.join(missing)}: create the core from solr/configset"
             raise misconfigured(self.url, reason)
+        if others:
+            reason = f"its schema has fields of ours with other types, {', '.join(others)}: create the core from solr/configset"
+            raise misconfigured(self.url, reason)
+
+    def _list_other_types(self, known: Sequence[Mapping[str, Any]]) -> list[str]:
+        """The fields whose values are not what we send, each with its class; none where the core does not tell."""
+        found = self._session.get(f"{self._solr.url}/schema/fieldtypes", params={"wt": "json"}).json()
+        classes = {entry["name"]: str(entry["class"]) for entry in found.get("fieldTypes", ())}
+        typed = {entry["name"]: classes[entry["type"]] for entry in known if entry.get("type") in classes}
+        wrong = [name for name, kind in _KINDS.items() if name in typed and not _CLASSES[kind].search(typed[name])]
+        return [f"{name} ({typed[name]})" for name in sorted(wrong)]
 
     def close(self) -> None:
         """Closes the connection; the receiver opens another if it is used again."""

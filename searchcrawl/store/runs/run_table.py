@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Row, bindparam, case, func, insert, literal, or_, select, update
 
 from searchcrawl.counters import select_kept, sum_up
+from searchcrawl.exit_codes import Exit
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.run_schema import batches, runs
@@ -40,6 +41,11 @@ class RunRow:
     counts: Mapping[str, int] = field(default_factory=dict)
     fingerprint: str | None = None
     after_run: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that was due was visited, and the site was there."""
+        return self.end_reason == EndReason.FINISHED and self.exit_code != Exit.NO_START
 
     def is_later_than(self, now_ms: int) -> bool:
         """Whether the clock was set back since the run."""
@@ -141,8 +147,10 @@ def _build_run(row: Row[Any]) -> RunRow:
     )
 
 
-def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: int) -> RunRow:
+def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: int, is_hastened: bool = False) -> RunRow:
     """Begins a run, or continues one that was interrupted.
+
+    ``is_hastened``: what was put off by a clock that was ahead is due by now, so that the run needs no later horizon.
 
     After a crash the same run continues, with its counts. After a stop a new run follows, with the same kind and
     horizon: rows that were visited are not visited again (H4, D7), unless the source file was edited in between.
@@ -159,7 +167,8 @@ def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: in
     else:
         known = transaction.execute(select(literal(1)).where(urls.c.source_id == source).limit(1)).scalar()
         kind = RunKind.INITIAL if known is None or before is None else RunKind.MAINTENANCE
-        horizon_ms = now_ms if before is None else _find_horizon(transaction, before, source, now_ms)
+        is_now = before is None or (is_hastened and before.is_later_than(now_ms))
+        horizon_ms = now_ms if before is None or is_now else _find_horizon(transaction, before, source, now_ms)
     values: dict[str, Any] = {
         "started_ms": now_ms,
         "horizon_ms": horizon_ms,
@@ -220,6 +229,12 @@ def end(transaction: Transaction, run_id: int, *, now_ms: int, reason: str, exit
     transaction.execute(
         update(runs).where(runs.c.id == run_id).values(ended_ms=now_ms, end_reason=reason, exit_code=exit_code)
     )
+
+
+def amend(transaction: Transaction, run_id: int, *, added: Mapping[str, int], exit_code: int) -> None:
+    """Adds to a run that has ended what was still to be done of it, and notes how it ends with that."""
+    add_counts(transaction, run_id, added)
+    transaction.execute(update(runs).where(runs.c.id == run_id).values(exit_code=exit_code))
 
 
 def count_urls(transaction: Transaction, source: int, *, without: Collection[int] = ()) -> int:

@@ -74,21 +74,24 @@ def hasten(
     )
 
 
-def hasten_ahead(transaction: Transaction, lease: Lease, *, after: int, now_ms: int) -> int | None:
+def hasten_ahead(transaction: Transaction, lease: Lease, *, after: int, horizon_ms: int, now_ms: int) -> int | None:
     """Makes rows due now that were visited later than now, by a clock that was ahead; a page of those above ``after``.
 
-    Renews the lease. Returns the last id, None at the end.
+    So are failed ones that wait for the end of ``horizon_ms``, that of the run before. Renews the lease. Returns the last
+    id, None at the end.
     """
     leases.renew(transaction, lease)
     here = [unindexed(urls.c.source_id) == lease.source_id, urls.c.id > after]
-    found = _hasten(transaction, [*here, urls.c.due_ms > now_ms, urls.c.last_fetched_ms > now_ms], now_ms)
+    put_off = and_(urls.c.failed_runs > 0, urls.c.due_ms > horizon_ms)
+    ahead = or_(urls.c.last_fetched_ms > now_ms, put_off)
+    found = _hasten(transaction, [*here, urls.c.due_ms > now_ms, ahead], now_ms)
     return found[-1] if found else None
 
 
 def hasten_late(database: Database, lease: Lease, *, longest_ms: int, now_ms: int) -> None:
     """Makes rows due earlier that wait longer than a page may: ``lifecycle`` was edited since their visit.
 
-    Pages that fail wait longer. Each transaction takes a page of rows, and renews the lease.
+    Pages that fail wait longer, unless the clock was ahead at their visit. Each transaction takes a page of rows, and renews the lease.
     """
     after: tuple[int, int] | None = (now_ms + longest_ms + 1, 0)
     while after is not None:
@@ -102,7 +105,8 @@ def _hasten_late(
     place = urls.c.due_ms, urls.c.id
     # Both: the index knows the moment alone.
     late = (DUE_BY_TIME, urls.c.source_id == lease.source_id, urls.c.due_ms >= after[0], tuple_(*place) > after)
-    query = select(*place).where(*late, urls.c.failed_runs == 0).order_by(*place).limit(review_table.PAGE_ROWS)
+    meant = or_(urls.c.failed_runs == 0, urls.c.last_fetched_ms > now_ms)
+    query = select(*place).where(*late, meant).order_by(*place).limit(review_table.PAGE_ROWS)
     places = [(row.due_ms, row.id) for row in transaction.execute(query)]
     found = [url_id for _, url_id in places]
     visited_ms = case((urls.c.last_fetched_ms <= now_ms, urls.c.last_fetched_ms), else_=0)

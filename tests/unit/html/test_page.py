@@ -196,6 +196,7 @@ def test_title_when_there_are_several_then_it_is_that_of_a_browser(html: str, ti
         "a<video src=v><p>Your browser <a href=v.mp4>lacks</a> it</p></video>",
         "a<audio controls>Your browser lacks it</audio>",
         "a<canvas><table><tr><td>lacking</table></canvas>",
+        "a<progress max=9 value=3>3 of 9</progress><meter value=1>33%</meter>",
         "a<input list=l><datalist id=l><option>proposed</datalist>",
     ],
 )

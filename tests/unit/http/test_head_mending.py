@@ -44,6 +44,12 @@ def test_status_line_when_a_browser_reads_it_then_is_mended(line: bytes, expecte
         ([b"Content-Length:"], [b"Content-Length: "]),
         ([b"Content-Length: +5"], [b"Content-Length: +5"]),
         ([], []),
+        *(
+            ([line, b" folded", b"A: b"], [b"A: b"])
+            for line in (b"no colon", b": b", b"X A: b", b"X\x01: b", b"\xfc: b")
+        ),
+        ([b"Transfer-Encoding: Chunked", b"Content-Length: 5"], [b"Transfer-Encoding: Chunked"]),
+        ([b"Content-Length: 5", b"Content-Length: 6", b"Transfer-Encoding: chunked"], [b"Transfer-Encoding: chunked"]),
     ],
 )
 @pytest.mark.parametrize("ending", [b"\r\n", b"\n"])
@@ -66,8 +72,10 @@ def test_lines_when_a_browser_reads_them_then_are_mended(
         LINE + b"A: b\rc\r\n\r\n",
         LINE + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n",
         LINE + b"Content-Length: 5,\r\n\r\n",
-        *(LINE + line + b"\r\n\r\n" for line in (b"no colon", b": b", b"X A: b", b"X\x01: b", b"\xfc: b")),
+        *(LINE + line + b"\r\n\r\n" for line in (b"no\0colon", b"Content-Length 5", b"My Transfer-Encoding: chunked")),
         LINE + b"Transfer-Encoding\x0b: chunked\r\n\r\n",
+        LINE + b"no colon\r\n Content-Length: 5\r\n\r\n",
+        LINE + b"Transfer-Encoding: gzip\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
     ],
 )
 def test_r7_answer_when_it_is_no_http_or_its_end_in_doubt_then_stays_broken(received: bytes) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from searchcrawl.clock import DAY_MS
 from searchcrawl.rules.recrawl import HOUR_MS, Intervals, Word, find_slack_ms, next_due_ms, read_lastmod, weigh
+from tests.same_examples import SAME
 
 BOUNDS = Intervals.of_hours(24, 1, 100)
 ANY_MS = st.integers(min_value=-(10**13), max_value=10**13)
@@ -37,7 +38,7 @@ def test_row_when_it_failed_then_its_gap_doubles_after_each_third_run(
     assert next_due_ms(1_000, interval_ms=round(hours * HOUR_MS), failed_runs=failed_runs) == 1_000 + gap_ms
 
 
-@settings(deadline=None)
+@settings(SAME)
 @given(
     before=st.none() | ANY_MS,
     changed=st.none() | st.booleans(),
@@ -94,7 +95,7 @@ def test_pages_when_a_run_of_hours_begins_each_day_then_each_run_visits_them(beg
     assert visited_ms + interval_ms // 2 <= due_ms < DAY_MS + begins_ms
 
 
-@settings(deadline=None)
+@settings(SAME)
 @given(gap=ANY_MS, into=ANY_MS)
 def test_slack_when_a_run_takes_long_then_pages_wait_for_half_the_gap(gap: int, into: int) -> None:
     assert 0 <= find_slack_ms(abs(gap), into_run_ms=into) <= abs(gap) // 2

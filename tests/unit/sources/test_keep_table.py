@@ -27,6 +27,8 @@ def written(root: Path, text: str) -> Path:
         ("max_age_days = inf", "keep.max_age_days: must be "),
         ('mime_types = "text/*"', "keep.mime_types: must be a list (got "),
         ('exclude_urls = ["re:("]', "keep.exclude_urls: not an RE2 expression: missing ): ( (got "),
+        ('include_names = ["re:("]', "keep.include_names: not an RE2 expression: missing ): ( (got "),
+        ('exclude_names = ["re:"]', "keep.exclude_names: must not be empty (got "),
         ('include_names = [" "]', "keep.include_names: must not be empty (got "),
     ],
 )

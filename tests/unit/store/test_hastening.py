@@ -108,7 +108,9 @@ def test_hasten_ahead_when_rows_were_visited_by_a_clock_that_was_ahead_then_they
 
     ends, after = list[int | None](), 0
     while after is not None:
-        after = database.write(partial(hastening_table.hasten_ahead, lease=lease, after=after, now_ms=NOW_MS))
+        after = database.write(
+            partial(hastening_table.hasten_ahead, lease=lease, after=after, horizon_ms=NOW_MS, now_ms=NOW_MS)
+        )
         ends.append(after)
 
     assert find_hastened(database, late) == late[:3]
