@@ -217,7 +217,8 @@ class Command:
     def _refuse(self, error: UsageError) -> None:
         if self._parser is None:
             raise error
-        print_note(self._parser.format_usage().rstrip())
+        # Not as Scrapy's parser formats it, with a heading on lines of its own.
+        print_note(f"usage: {self._parser.usage}")
         # It may quote an argument.
         print_note(f"{self._parser.prog}: error: {to_one_line(redact(str(error)))}")
         sys.exit(Exit.WRONG_USE)

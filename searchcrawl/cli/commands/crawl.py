@@ -90,7 +90,7 @@ class CrawlCommand(Command):
         for options, meaning in (
             (
                 ("-o", "--output"),
-                "write the documents of the source to FILE.jsonl, .csv or .parquet; a spider in Python appends its items to FILE",
+                "write the source's documents to FILE.jsonl, .json, .csv, .xml or .parquet; a spider in Python appends its items",
             ),
             (("-O", "--overwrite-output"), "the same, and what is in FILE is lost"),
         ):
