@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from searchcrawl.cli import commands, later
 from searchcrawl.cli.output import (
+    error_lines,
     flush_output,
     guard_output,
     print_error,
@@ -176,7 +177,11 @@ class Command:
         except (SearchcrawlError, OSError) as error:
             print_error(error)
             self.exitcode = self.exitcode or exit_of(error)
+            self.note_failure(self.exitcode, error_lines(error))
             try_output()
+
+    def note_failure(self, code: int, lines: Sequence[str]) -> None:
+        """Called when the command has failed and has said so; for one that has a log of its own."""
 
     def load_settings(self) -> Settings:
         """The settings of the project with ``default_settings``, loaded once; ``check_use`` adds those of ``-s``."""
@@ -221,6 +226,7 @@ class Command:
         print_note(f"usage: {self._parser.usage}")
         # It may quote an argument.
         print_note(f"{self._parser.prog}: error: {to_one_line(redact(str(error)))}")
+        self.note_failure(Exit.WRONG_USE, [str(error)])
         sys.exit(Exit.WRONG_USE)
 
 
