@@ -13,8 +13,8 @@ __version__ = "0.1.0"
 # Their modules are loaded with the first use of a name: they load much, and commands begin by importing this one.
 _OF_PROJECT = ("Project", "open_project")
 _VALUES = (
-    "Answer", "Crawl", "Difference", "Explanation", "Hit", "Notice", "Plan", "Reason", "Run", "Source", "Status", "Step",
-    "Verification",
+    "Answer", "Crawl", "Difference", "Done", "Explanation", "HeldRemoval", "Hit", "Notice", "PastRun", "Plan", "Reason", "Run",
+    "Source", "Status", "Step", "StoredDocument", "Submitted", "TriedPage", "Url", "Verification",
 )  # fmt: skip
 __all__ = ["__version__", *_OF_PROJECT, *_VALUES]  # noqa: PLE0604  # texts, all of them
 

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from scrapy import Spider
 from scrapy.crawler import Crawler
+from scrapy.extensions.logcount import LogCount
 from scrapy.extensions.memusage import MemoryUsage
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
@@ -33,6 +34,7 @@ from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.reactor_clock_extension import ReactorClockExtension
 from searchcrawl.extensions.run_end_extension import RunEndExtension
 from searchcrawl.extensions.stall_extension import StallExtension
+from searchcrawl.extensions.stats_extension import StatsExtension
 from searchcrawl.extensions.watch_extension import HeartbeatExtension, MemoryExtension
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.frontier.settling_middleware import SettlingMiddleware
@@ -42,6 +44,7 @@ from searchcrawl.http.headers_middleware import ConditionalMiddleware, HeadersMi
 from searchcrawl.http.proxy_middleware import ProxyMiddleware
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.http.replay_middleware import ReplayMiddleware
+from searchcrawl.http.stats_middleware import StatsMiddleware
 from searchcrawl.http.turn_middleware import LateTurnMiddleware, TurnMiddleware
 from searchcrawl.http.visit_end import OutcomeMiddleware
 from searchcrawl.http.visit_log_middleware import VisitLogMiddleware
@@ -110,6 +113,7 @@ _MIDDLEWARES: Final[_Ordered] = (
     (LateTurnMiddleware, 992),
     # Where each visit is logged: what it measures is the download alone.
     (VisitLogMiddleware, 995),
+    (StatsMiddleware, 998),
     # In a replay: it answers in the place of the download.
     (ReplayMiddleware, 1000),
 )
@@ -151,7 +155,8 @@ _STORING: Final[AbstractSet[_Component]] = frozenset(
 #: Components of a crawl that a replay does without: nothing is requested, and no answer is judged by the network.
 _REQUESTING: Final[AbstractSet[_Component]] = frozenset({
     RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, _LOGIN, _LOGIN_OF_RENDERED, DecompressionMiddleware,
-    ProxyMiddleware, ArchiveMiddleware, TurnMiddleware, VisitLogMiddleware, PlaceholderPagePipeline, _SITEMAPS,
+    ProxyMiddleware, ArchiveMiddleware, TurnMiddleware, VisitLogMiddleware, StatsMiddleware,
+    PlaceholderPagePipeline, _SITEMAPS,
 })  # fmt: skip
 
 #: What reads pages; where members of the run do, its own process has none of it.
@@ -286,7 +291,7 @@ def _build_values(run: Run, part: _Part) -> dict[str, Any]:
         "DOWNLOAD_MAXSIZE": fetch.max_bytes,
         "DOWNLOAD_VERIFY_CERTIFICATES": fetch.verify_certificates,
         # Our components do the same, or nothing needs these; each costs time for every page.
-        "EXTENSIONS_BASE": {MemoryExtension: 0},
+        "EXTENSIONS_BASE": {MemoryExtension: 0, StatsExtension: 0, LogCount: 0},
         "LOG_FORMATTER": QuietLogFormatter,
         "ITEM_PROCESSOR": StageManager,
         "DOWNLOADER_MIDDLEWARES_BASE": {},

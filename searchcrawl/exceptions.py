@@ -34,14 +34,19 @@ SearchcrawlError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 
 class SearchcrawlError(Exception):
-    """Base of all errors raised on purpose."""
+    """Base of all errors raised on purpose; ``exit_code`` is that of a command which one of them ends."""
+
+    exit_code: ClassVar[int] = 7
 
 
 class ConfigurationError(SearchcrawlError):
     """A file of the project is wrong; shown as ``FILE: KEY: what is wrong (got …)``."""
+
+    exit_code: ClassVar[int] = 4
 
     def __init__(self, file: str, key: str, message: str) -> None:
         self.file = file
@@ -77,29 +82,43 @@ class InvalidFile(ConfigurationError):
 class UnknownSource(SearchcrawlError):
     """There is no source of this name in the project."""
 
+    exit_code: ClassVar[int] = 2
+
 
 class UnknownRun(SearchcrawlError):
     """There is no run with this number."""
+
+    exit_code: ClassVar[int] = 2
 
 
 class UnknownUrl(SearchcrawlError):
     """The source does not know this URL, or does not visit it."""
 
+    exit_code: ClassVar[int] = 2
+
 
 class UnknownAttribute(SearchcrawlError):
     """No source of the project has an attribute of this name."""
+
+    exit_code: ClassVar[int] = 2
 
 
 class PlanRefused(SearchcrawlError):
     """There is no such plan, or the source file or the table is another one since it was made."""
 
+    exit_code: ClassVar[int] = 2
+
 
 class SourceBusy(SearchcrawlError):
     """Another process runs this source."""
 
+    exit_code: ClassVar[int] = 5
+
 
 class SourceSuspended(SearchcrawlError):
     """Somebody suspended this source: it is not crawled until it is resumed."""
+
+    exit_code: ClassVar[int] = 3
 
 
 class LeaseLost(SearchcrawlError):
@@ -149,6 +168,8 @@ class WorkersUnavailable(SearchcrawlError):
 class DeliveryError(SearchcrawlError):
     """A batch could not be delivered and is kept."""
 
+    exit_code: ClassVar[int] = 6
+
 
 class IndexUnavailable(DeliveryError):
     """The index does not answer, or asks to come back later."""
@@ -165,6 +186,8 @@ class IndexMisconfigured(DeliveryError):
 class UnsupportedByIndex(SearchcrawlError):
     """The receiver in use cannot search, scan or purge."""
 
+    exit_code: ClassVar[int] = 4
+
 
 class HostBlocked(SearchcrawlError):
     """A host asked for a pause longer than a run waits (Retry-After); ``code`` is the status of that answer."""
@@ -176,6 +199,8 @@ class HostBlocked(SearchcrawlError):
 
 class InvalidUrl(SearchcrawlError):
     """The text is not a URL that can be requested (WHATWG URL, code 1004)."""
+
+    exit_code: ClassVar[int] = 2
 
 
 class DocumentError(SearchcrawlError):

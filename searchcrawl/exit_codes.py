@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final
 
-from searchcrawl.exceptions import (
-    CacheError,
-    ConfigurationError,
-    DeliveryError,
-    InvalidUrl,
-    LeaseLost,
-    PlanRefused,
-    SourceBusy,
-    SourceSuspended,
-    StoreError,
-    UnknownAttribute,
-    UnknownRun,
-    UnknownSource,
-    UnknownUrl,
-    UnsupportedByIndex,
-)
+from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
 
 
 class Exit(IntEnum):
@@ -53,28 +36,9 @@ class Exit(IntEnum):
     PAST_LIMITS = 10
 
 
-_OF_ERRORS: Final[Mapping[type[Exception], Exit]] = {
-    UnknownSource: Exit.WRONG_USE,
-    UnknownRun: Exit.WRONG_USE,
-    UnknownUrl: Exit.WRONG_USE,
-    PlanRefused: Exit.WRONG_USE,
-    UnknownAttribute: Exit.WRONG_USE,
-    InvalidUrl: Exit.WRONG_USE,
-    ConfigurationError: Exit.CONFIGURATION,
-    UnsupportedByIndex: Exit.CONFIGURATION,
-    SourceBusy: Exit.BUSY,
-    SourceSuspended: Exit.ENDED_EARLY,
-    DeliveryError: Exit.INDEX_AWAY,
-    StoreError: Exit.STORE_FAILED,
-    CacheError: Exit.STORE_FAILED,
-    LeaseLost: Exit.STORE_FAILED,
-    OSError: Exit.STORE_FAILED,
-}
-
-
 def exit_of(error: Exception) -> Exit:
     """The exit code of an error of ``exceptions`` or of the operating system."""
-    return next((code for kind, code in _OF_ERRORS.items() if isinstance(error, kind)), Exit.STORE_FAILED)
+    return Exit(error.exit_code) if isinstance(error, SearchcrawlError) else Exit.STORE_FAILED
 
 
 def exit_of_failure(error: Exception) -> Exit:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -114,6 +117,25 @@ def test_functions_when_measured_then_are_short() -> None:
     ]
 
     assert long == []
+
+
+def test_packages_when_imported_then_the_project_names_each_as_a_dependency() -> None:
+    # One that is there only because another one needs it may go with that one's next release.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    optional = [project["optional-dependencies"][name] for name in ("postgresql", "parquet", "playwright", "scrapyd")]
+    listed = [*project["dependencies"], *(line for lines in optional for line in lines)]
+    named = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in listed}
+    # The metadata of these does not say what they install.
+    known = {**packages_distributions(), "pydispatch": ["PyDispatcher"], "backports": ["backports-zstd"]}
+
+    imported = {name.split(".")[0] for path in package_files() for name, _ in imported_names(parsed(path))}
+    others = imported - sys.stdlib_module_names - {"searchcrawl", "compression"}
+    missing = {
+        name for name in others if named.isdisjoint(each.lower().replace("_", "-") for each in known.get(name, [name]))
+    }
+
+    assert missing == set()
+    assert "w3lib" in others
 
 
 @pytest.mark.parametrize("package", ONLY_IN)

@@ -7,32 +7,52 @@ the reactor of Scrapy only once; the questions are answered in this one.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, TypeVar
 
-import orjson
-
-from searchcrawl import exceptions
+from searchcrawl import urls
 from searchcrawl.api.arguments import check_text, list_filters, list_texts, require_mapping
-from searchcrawl.api.values import Answer, Crawl, Difference, Explanation, Plan, Source, Status, Verification, build
+from searchcrawl.api.child_process import run_command
+from searchcrawl.api.documents import read_documents
+from searchcrawl.api.values import (
+    Answer,
+    Crawl,
+    Difference,
+    Done,
+    Explanation,
+    HeldRemoval,
+    PastRun,
+    Plan,
+    Source,
+    Status,
+    StoredDocument,
+    Submitted,
+    TriedPage,
+    Url,
+    Verification,
+    build,
+)
 from searchcrawl.comparison.look import look_at_index
-from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, UnknownSource
+from searchcrawl.exceptions import ConfigurationError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import SearchQuery
+from searchcrawl.operations import quarantine, redelivery, stopping
+from searchcrawl.operations.recrawling import recrawl
+from searchcrawl.operations.submitting import submit
 from searchcrawl.queries import search
 from searchcrawl.queries.explain import explain_by_all
 from searchcrawl.queries.gone_sources import describe_gone_source, list_gone_sources
+from searchcrawl.queries.runs import is_known, list_runs
 from searchcrawl.queries.status import describe_status
+from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.queries.verify import KINDS, list_crawled_sources, verify
+from searchcrawl.settings import SEARCHCRAWL_INDEX_PATIENCE_SECONDS
 from searchcrawl.sources import project as configuration
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import (
-    PROJECT_VARIABLE,
     find_project,
     list_source_names,
     load_project,
@@ -41,13 +61,9 @@ from searchcrawl.sources.loading import (
     read_start_urls,
 )
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.urls.url_state import UrlState
 
-_SETTINGS_VARIABLE: Final = "SCRAPY_SETTINGS_MODULE"
-#: What a command that printed no answer failed with, by its exit code; StoreError for all others.
-_FAILURES: Final[Mapping[int, type[SearchcrawlError]]] = {
-    Exit.BUSY: exceptions.SourceBusy,
-    Exit.INDEX_AWAY: exceptions.DeliveryError,
-}
+T = TypeVar("T")
 
 
 def open_project(folder: str | os.PathLike[str] | None = None) -> Project:
@@ -69,7 +85,8 @@ class Project:
     """A project: its sources, and what can be asked and ordered of them.
 
     Files are read at each call, so an edit counts at once. Every method raises errors of ``searchcrawl.exceptions``:
-    ConfigurationError for a wrong file, UnknownSource, StoreError, DeliveryError. An argument of another type is a ValueError
+    ConfigurationError (with ``file`` and ``key``) for a wrong file, UnknownSource, StoreError, DeliveryError; ``exit_code`` of
+    an error is that of the command. What lists much is an iterator: the store is open while it is read. An argument of another type is a ValueError
     that names it.
     """
 
@@ -188,7 +205,7 @@ class Project:
         return build(Explanation, first.as_json())
 
     def plan(self, name: str) -> Plan:
-        """Says what the edited file of a source changes, without a request; ``searchcrawl apply`` does it.
+        """Says what the edited file of a source changes, without a request; ``apply`` does it.
 
         >>> project.plan("demo").leave
         0
@@ -234,6 +251,152 @@ class Project:
             found = describe_status(source, database, VERSIONS, preserve=preserve, index=look, project=project)
             return build(Status, found)
 
+    def apply(self, plan: str) -> Done:
+        """Does what a plan says, from the cache, in a process of its own; raises PlanRefused where it is no longer true."""
+        return build(Done, self._run("apply", check_text("plan", plan))[1])
+
+    def test(self, url: str, *, source: str) -> TriedPage:
+        """Fetches one page in a process of its own, and says what would be stored; stores nothing."""
+        load_source(self._load(), check_text("source", source))
+        return build(TriedPage, self._run("test", "--source", source, "--", check_text("url", url))[1])
+
+    def urls(
+        self,
+        name: str,
+        *,
+        state: str | None = None,
+        code: int | None = None,
+        rule: str | None = None,
+        host: str | None = None,
+    ) -> Iterator[Url]:
+        """The URL table of a source, in constant memory; raises ValueError for a ``state`` that there is not."""
+        project = self._load()
+        source = load_source(project, check_text("name", name))
+        wanted = UrlFilter(state=None if state is None else UrlState(state), code=code, rule=rule, host=host)
+        return self._read(lambda database: (build(Url, row) for row in list_urls(database, source, wanted)))
+
+    def runs(self, name: str | None = None) -> Iterator[PastRun]:
+        """The runs of a source, also of one whose file is gone, or of all; newest first."""
+        project = self._load()
+        if name is not None:
+            with self._open_store(project) as database:
+                if not is_known(database, check_text("name", name)):
+                    load_source(project, name)
+        return self._read(lambda database: (build(PastRun, row) for row in list_runs(database, name)))
+
+    def documents(self, name: str) -> Iterator[StoredDocument]:
+        """All documents that the index has of a source, with all their fields, from the cache, in constant memory.
+
+        Left out, with a warning in the log ``searchcrawl``, are those of which the cache does not have what the index has. Raises
+        ConfigurationError where ``cache.preserve`` is false.
+        """
+        project = self._load()
+        source = load_source(project, check_text("name", name))
+        if not project.cache.preserve:
+            raise ConfigurationError(
+                configuration.FILE, "cache.preserve", "must be true: documents are read from the cache"
+            )
+        return self._read(lambda database: read_documents(project, source, database))
+
+    def submit(self, url: str, *, source: str) -> Submitted:
+        """Puts one URL into the queue of a source, also while it is crawled; its rules decide as for a link."""
+        project = self._load()
+        found = load_source(project, check_text("source", source))
+        with self._open_store(project) as database:
+            done = submit(project, found, database, check_text("url", url))
+        return Submitted(url=done.url, result=str(done.result), rule=done.rule or None)
+
+    def recrawl(self, name: str, *, url: str | None = None, failed: bool = False) -> Done:
+        """Has the next run visit all known URLs without validators, or one, or those that failed; requests nothing itself."""
+        project = self._load()
+        source = load_source(project, check_text("name", name))
+        asked = None if url is None else urls.resolve_typed(check_text("url", url))
+        with self._open_store(project) as database:
+            return build(Done, recrawl(project, source, database, url=asked, failed=failed))
+
+    def stop(self, name: str, *, wait_seconds: float = 60) -> str:
+        """Ends the crawl of a source cleanly, wherever it runs: ``stopped``, ``stopping`` or ``idle``."""
+        with self._open_store(self._load()) as database:
+            return stopping.stop(database, self._find_known(database, name), wait_seconds=wait_seconds)
+
+    def suspend(self, name: str, *, wait_seconds: float = 60) -> str:
+        """The same, and the source is crawled no more until ``resume``."""
+        with self._open_store(self._load()) as database:
+            return stopping.suspend(database, self._find_known(database, name), wait_seconds=wait_seconds)
+
+    def resume(self, name: str) -> bool:
+        """Lets a suspended source be crawled again, and runs nothing; whether it was suspended."""
+        with self._open_store(self._load()) as database:
+            return stopping.resume(database, self._find_known(database, name))
+
+    def flush(self, name: str) -> Done:
+        """Pushes what the cache holds of a source to the index."""
+        return self._send(name, redelivery.flush)
+
+    def resend(self, name: str) -> Done:
+        """Sends all documents of a source again from the cache to the index; requests no page."""
+        return self._send(name, redelivery.resend)
+
+    def quarantine(self, name: str, *, rejected: bool = False) -> Iterator[HeldRemoval]:
+        """The removals that the limits on deleting hold back, or those that were rejected."""
+        source = load_source(self._load(), check_text("name", name))
+        listing = quarantine.list_rejected if rejected else quarantine.list_waiting
+        return self._read(lambda database: (build(HeldRemoval, row) for row in listing(database, source)))
+
+    def approve(self, name: str, *, run: int | None = None) -> Done:
+        """Carries held removals out: those of ``run``, or those that were listed last."""
+        project = self._load()
+        source = load_source(project, check_text("name", name))
+        with self._open_store(project) as database, use_index(project) as index:
+            return build(Done, quarantine.approve(project, source, database, index, only=run))
+
+    def reject(self, name: str, *, run: int | None = None) -> Done:
+        """Keeps the documents of held removals."""
+        project = self._load()
+        source = load_source(project, check_text("name", name))
+        with self._open_store(project) as database:
+            return build(Done, quarantine.reject(project, source, database, only=run))
+
+    def undelete(self, run: int) -> Done:
+        """Sends what a run removed again, in a process of its own; raises UnknownRun."""
+        return build(Done, self._run("undelete", str(run))[1])
+
+    def forget(self, *addresses: str, patterns: Sequence[str] | str = ()) -> list[Done]:
+        """Takes URLs out of index, cache and table, and has them refused from then on; in a process of its own.
+
+        Patterns past the limits on deleting are carried out as well. One for each source that knew some of them.
+        """
+        words = [word for each in list_texts("patterns", patterns) for word in ("--pattern", each)]
+        words += ["--yes", "--", *list_texts("addresses", addresses)]
+        if not addresses and not patterns:
+            raise ValueError("addresses: name a URL or a pattern")
+        return [build(Done, each) for each in run_command(self.root, "forget", *words).answers]
+
+    def delete(self, name: str) -> Done:
+        """Takes all documents of a source out of index, cache and table, in a process of its own; its file stays."""
+        return build(Done, self._run("delete", "--yes", "--", check_text("name", name))[1])
+
+    def _send(self, name: str, order: Callable[..., Mapping[str, Any]]) -> Done:
+        project = self._load()
+        source = load_source(project, check_text("name", name))
+        with self._open_store(project) as database, use_index(project) as index:
+            return build(
+                Done, order(project, source, database, index, retry_seconds=SEARCHCRAWL_INDEX_PATIENCE_SECONDS)
+            )
+
+    def _find_known(self, database: Database, name: str) -> str:
+        """``name``, where there is such a file, or the store knows it; raises UnknownSource."""
+        project = self._load()
+        gone = list_gone_sources(project, database)
+        if check_text("name", name) not in {*list_source_names(project), *(each.name for each in gone)}:
+            raise UnknownSource(f"unknown source: {name}")
+        return name
+
+    def _read(self, rows: Callable[[Database], Iterator[T]]) -> Iterator[T]:
+        """The rows of a store that stays open for as long as they are read."""
+        with self._open_store(self._load()) as database:
+            yield from rows(database)
+
     def _load(self) -> configuration.Project:
         return load_project(self.root)
 
@@ -241,24 +404,5 @@ class Project:
         return closing(Database(project.database_url, project.root))
 
     def _run(self, command: str, *arguments: str) -> tuple[int, dict[str, Any], tuple[str, ...]]:
-        """The exit code of a command, its answer, and its lines on standard error; raises the error of one without any."""
-        paths = filter(None, [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")])
-        kept = {name: value for name, value in os.environ.items() if name != _SETTINGS_VARIABLE}
-        ended = subprocess.run(  # noqa: S603  # our own command
-            [sys.executable, "-m", "searchcrawl", command, "--json", *arguments],
-            cwd=self.root,
-            env={**kept, PROJECT_VARIABLE: str(self.root), "PYTHONPATH": os.pathsep.join(paths)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-        messages = ended.stderr.decode("utf-8", "replace").splitlines()
-        if not ended.stdout:
-            text = "; ".join(messages) or f"searchcrawl {command} ended with {ended.returncode}"
-            if ended.returncode == Exit.WRONG_USE:
-                # The name of the source was looked up before.
-                raise ValueError(messages[-1] if messages else text)
-            if ended.returncode == Exit.CONFIGURATION:
-                raise ConfigurationError("", "", text)
-            raise _FAILURES.get(ended.returncode, exceptions.StoreError)(text)
-        return ended.returncode, orjson.loads(ended.stdout), tuple(messages)
+        ended = run_command(self.root, command, *arguments)
+        return ended.code, ended.answers[0], ended.messages

@@ -187,6 +187,97 @@ class Verification:
         return not self.differences
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Url:
+    """A row of the URL table of a source, as ``searchcrawl urls`` shows it."""
+
+    url: str
+    access_url: str
+    state: str
+    in_index: bool
+    code: int
+    rule: str | None
+    depth: int
+    referrer: str | None
+    host: str
+    first_seen: datetime | None
+    last_fetched: datetime | None
+    last_changed: datetime | None
+    next_due: datetime | None
+    duplicate_of: str | None
+    document_id: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class PastRun:
+    """A run in the list of all; one that was killed has no end before the next run goes on with it."""
+
+    id: int
+    source: str
+    kind: Literal["initial", "maintenance"]
+    started: datetime
+    ended: datetime | None
+    end_reason: str | None
+    exit_code: int | None
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class StoredDocument:
+    """A document as the index has it, from the cache; ``fields`` has all of its fields (reference of index fields)."""
+
+    id: str
+    url: str
+    title: str
+    content: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class HeldRemoval:
+    """A removal that the limits on deleting hold back, or that was rejected."""
+
+    run: int
+    url: str
+    reason: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Done:
+    """What was done with the documents of a source; ``to_fetch`` URLs are left to its next run."""
+
+    source: str
+    documents: int = 0
+    removed: int = 0
+    failed: int = 0
+    to_fetch: int = 0
+    waiting: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Submitted:
+    """What became of a URL that was submitted: ``ok``, ``duplicate``, ``out_of_scope`` or ``invalid``, and the rule."""
+
+    url: str
+    result: str
+    rule: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class TriedPage:
+    """A page as it would be stored; ``links`` have ``url``, ``allowed`` and ``rule``."""
+
+    url: str
+    code: int
+    rule: str | None
+    error: str | None
+    fields: Mapping[str, Any]
+    text: str
+    links: tuple[Mapping[str, Any], ...]
+
+
 def build(kind: type[T], answer: Mapping[str, Any]) -> T:
     """The answer of a command as a value."""
     return TypeAdapter(kind).validate_python(answer)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from searchcrawl.cli import commands, later
 from searchcrawl.cli.output import (
+    error_lines,
     flush_output,
     guard_output,
     print_error,
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 #: Of numbers and codes, in each store.
 _MOST: Final = 2**31 - 1
+#: Names the file in which the Python API looks for the error.
+ERROR_FILE: Final = "SEARCHCRAWL_ERROR_FILE"
 #: Where it is there, all of our own settings are.
 _OF_OURS: Final = "SEARCHCRAWL_STALL_SECONDS"
 
@@ -176,7 +181,12 @@ class Command:
         except (SearchcrawlError, OSError) as error:
             print_error(error)
             self.exitcode = self.exitcode or exit_of(error)
+            self.note_failure(self.exitcode, error_lines(error))
+            tell_caller(error)
             try_output()
+
+    def note_failure(self, code: int, lines: Sequence[str]) -> None:
+        """Called when the command has failed and has said so; for one that has a log of its own."""
 
     def load_settings(self) -> Settings:
         """The settings of the project with ``default_settings``, loaded once; ``check_use`` adds those of ``-s``."""
@@ -217,10 +227,20 @@ class Command:
     def _refuse(self, error: UsageError) -> None:
         if self._parser is None:
             raise error
-        print_note(self._parser.format_usage().rstrip())
+        # Not as Scrapy's parser formats it, with a heading on lines of its own.
+        print_note(f"usage: {self._parser.usage}")
         # It may quote an argument.
         print_note(f"{self._parser.prog}: error: {to_one_line(redact(str(error)))}")
+        self.note_failure(Exit.WRONG_USE, [str(error)])
         sys.exit(Exit.WRONG_USE)
+
+
+def tell_caller(error: Exception) -> None:
+    """Writes an error down where the Python API has asked for it, with what a line of text has no place for."""
+    if ERROR_FILE in os.environ:
+        from searchcrawl.api.child_process import write_error  # noqa: PLC0415  # where a program waits for it
+
+        write_error(Path(os.environ[ERROR_FILE]), error)
 
 
 if (loaded := sys.modules.get("scrapy.commands")) is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
 from importlib.util import find_spec
@@ -12,6 +11,7 @@ from typing import Final
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.checking import quote_value
+from searchcrawl.sources.spiders_folder import has_spiders_folder, make_importable
 
 OWN_SETTINGS: Final = "searchcrawl.settings"
 #: Scrapy's variable, which goes before scrapy.cfg.
@@ -26,8 +26,7 @@ def find_settings_module(root: Path) -> str:
     except (ConfigParserError, UnicodeDecodeError) as error:
         raise ConfigurationError("scrapy.cfg", "", str(error)) from error
     module = parser.get("settings", "default", fallback=OWN_SETTINGS)
-    if str(root) not in sys.path:
-        sys.path.append(str(root))
+    make_importable(root)
     try:
         found = find_spec(module)
     except (ImportError, ValueError):
@@ -40,10 +39,11 @@ def find_settings_module(root: Path) -> str:
 def find_name_clashes(root: Path) -> list[ConfigurationError]:
     """An error for each name that both a source and a spider in Python have, or because of which none can be looked for.
 
-    Loads Scrapy only where the project has a settings module of its own.
+    Loads Scrapy only where the project has a settings module or spiders of its own.
     """
     try:
-        if (os.environ.get(SETTINGS_VARIABLE) or find_settings_module(root)) == OWN_SETTINGS:
+        module = os.environ.get(SETTINGS_VARIABLE) or find_settings_module(root)
+        if module == OWN_SETTINGS and not has_spiders_folder(root):
             return []
     except ConfigurationError as error:
         return [error]

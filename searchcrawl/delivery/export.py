@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.delivery.documents import read_indexed
@@ -19,6 +19,9 @@ from searchcrawl.run import Run
 from searchcrawl.sources.feed_files import NEEDS_LIBRARY, find_no_place, find_target, has_library
 from searchcrawl.sources.feeds_table import PARQUET
 from searchcrawl.store.documents import export_table
+
+#: Scrapy's other names of JSON lines.
+_OTHER_NAMES: Final[Mapping[str, str]] = {"jl": "jsonl", "jsonlines": "jsonl"}
 
 
 def export(run: Run, path: Path, kind: str) -> tuple[int, int]:
@@ -91,8 +94,10 @@ def show(document: IndexedDocument, marks: Iterable[tuple[str, Any]] = ()) -> Ma
 def find_kind(text: str) -> tuple[Path, str]:
     """The file and the kind that ``FILE`` or ``FILE:KIND`` names; raises ValueError with what is wrong."""
     name, colon, kind = text.rpartition(":")
+    kind = _OTHER_NAMES.get(kind, kind)
     if not colon or kind not in FORMATS:
         name, kind = text, Path(text).suffix.removeprefix(".")
+        kind = _OTHER_NAMES.get(kind, kind)
     path = find_target(Path(name))
     if name == "-":
         raise ValueError("must be a file: documents are not written to the standard output")

@@ -1,4 +1,4 @@
-"""The formats of files of documents: JSON lines, CSV and Parquet (K4).
+"""The formats of files of documents: JSON lines, JSON, CSV, XML and Parquet (K4).
 
 A writer gets one document after the other, as its fields, and keeps no more than a few MB of them.
 """
@@ -6,9 +6,11 @@ A writer gets one document after the other, as its fields, and keeps no more tha
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import IO, Any, Final, NamedTuple, Protocol
+from xml.sax.saxutils import escape
 
 import orjson
 
@@ -23,6 +25,8 @@ DELETED: Final = "deleted"
 #: A group of rows of a Parquet file has about so much text, and no more rows than this.
 _GROUP_CHARACTERS: Final = 16_000_000
 _GROUP_ROWS: Final = 10_000
+#: What XML 1.0 has no way to write.
+_NOT_OF_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _WHOLE_NUMBERS: Final = frozenset(field.name for field in FIELDS if field.kind is Kind.NUMBER)
 
 
@@ -81,6 +85,48 @@ class _Lines:
 
     def close(self) -> None:
         """Nothing is left."""
+
+
+class _Array:
+    """One JSON array, an object a line, as Scrapy writes it."""
+
+    def __init__(self, file: IO[bytes], columns: Iterable[Column]) -> None:
+        self._file = file
+        self._before = b"[\n"
+
+    def write(self, fields: Mapping[str, Any]) -> None:
+        self._file.write(self._before + orjson.dumps({name: _show(value) for name, value in fields.items()}))
+        self._before = b",\n"
+
+    def close(self) -> None:
+        """Ends the array."""
+        self._file.write(b"[]\n" if self._before == b"[\n" else b"\n]\n")
+
+
+class _Elements:
+    """XML as Scrapy writes it: ``items``, an ``item`` for each document, an element a field, ``value`` for those of a list."""
+
+    def __init__(self, file: IO[bytes], columns: Iterable[Column]) -> None:
+        self._file = file
+        self._file.write(b'<?xml version="1.0" encoding="utf-8"?>\n<items>')
+
+    def write(self, fields: Mapping[str, Any]) -> None:
+        written = "".join(f"<{name}>{_build_xml(_show(value))}</{name}>" for name, value in fields.items())
+        self._file.write(f"\n<item>{written}</item>".encode())
+
+    def close(self) -> None:
+        """Ends the list."""
+        self._file.write(b"\n</items>\n")
+
+
+def _build_xml(value: Any) -> str:
+    if isinstance(value, list):
+        return "".join(f"<value>{_build_xml(each)}</value>" for each in value)
+    if value is None:
+        return ""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    # A parser would read a bare carriage return as a line feed.
+    return escape(_NOT_OF_XML.sub("\ufffd", text), {"\r": "&#13;"})
 
 
 class _Text:
@@ -178,6 +224,8 @@ def _type(value: Any, column: Column) -> Any:
 #: How each format is written.
 FORMATS: Final[Mapping[str, Callable[[IO[bytes], Iterable[Column]], Writer]]] = {
     "jsonl": _Lines,
+    "json": _Array,
     "csv": _Rows,
+    "xml": _Elements,
     "parquet": _Table,
 }

@@ -19,6 +19,8 @@ from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
 from searchcrawl.terminal import to_one_line
 
+logger = logging.getLogger(__name__)
+
 #: So many errors of one kind are shown on standard error.
 _MOST_SHOWN: Final = 10
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s%(id)s: %(message)s"
@@ -156,3 +158,23 @@ def install_run_log(
         file.setLevel(level)
     set_levels(level)
     return files
+
+
+def append_refusal(path: Path, code: int, reason: str) -> None:
+    """Writes why a crawl ended without a run to the log that was asked for, as scrapyd shows it.
+
+    A file that cannot be written is left: standard error has the reason.
+    """
+    try:
+        file = LogFile(path)
+    except LogError:
+        return
+    file.setFormatter(_WithId(_FORMAT))
+    propagated, logger.propagate = logger.propagate, False
+    logger.addHandler(file)
+    try:
+        logger.error("no run, exit %d: %s", code, reason)
+    finally:
+        logger.removeHandler(file)
+        logger.propagate = propagated
+        file.close()

@@ -18,6 +18,7 @@ from twisted.web.pages import forbidden
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.loading import find_project
 from searchcrawl.sources.source_files import list_source_files
+from searchcrawl.sources.spiders_folder import list_spider_files
 
 _SAME: Final = frozenset({"same-origin", "none"})
 
@@ -49,7 +50,7 @@ class GuardedRoot(Root):  # type: ignore[misc]  # scrapyd ships no type hints
         return super().getChildWithDefault(path, request)
 
     def _forget_old_list(self) -> None:
-        """Scrapyd lists the sources once: where a file came, went or was edited it lists them anew."""
+        """Scrapyd lists the spiders once: where a file came, went or was edited it lists them anew."""
         files = tuple(sorted((path.name, path.stat().st_mtime_ns) for path in find_sources()))
         if files != self._files:
             self._files = files
@@ -57,9 +58,10 @@ class GuardedRoot(Root):  # type: ignore[misc]  # scrapyd ships no type hints
 
 
 def find_sources() -> list[Path]:
-    """The source files of the project; none where it is not there just now."""
+    """The files of the project's sources and spiders; none where it is not there just now."""
     try:
-        return [path for path in list_source_files(find_project()) if path.is_file()]
+        root = find_project()
+        return [path for path in (*list_source_files(root), *list_spider_files(root)) if path.is_file()]
     except (ConfigurationError, OSError):
         return []
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from base64 import b64encode
 from urllib.parse import unquote, urlsplit
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
+from w3lib.http import basic_auth_header
 
 from searchcrawl import urls
 from searchcrawl.http.address_guard import AddressGuard, build_guard, build_public_guard
@@ -35,8 +35,8 @@ class ProxyRoute:
         #: the value of Proxy-Authorization (RFC 7617); None without user and password
         self.authorization: str | None = None
         if parts.username is not None:
-            secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            self.authorization = "Basic " + b64encode(secret.encode()).decode("ascii")
+            user, password = unquote(parts.username), unquote(parts.password or "")
+            self.authorization = basic_auth_header(user, password, encoding="utf-8").decode("ascii")
         self._guard = guard
         self._public_guard = public_guard
 

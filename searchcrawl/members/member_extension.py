@@ -13,7 +13,7 @@ from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 
 #: The statistics that the process of the run adds to its own.
-_OURS: Final = "searchcrawl/"
+_OURS: Final = ("searchcrawl/", "downloader/", "item_", "response_received_count")
 
 
 class MemberExtension:

@@ -12,8 +12,8 @@ from pydantic import AfterValidator, Field
 
 from searchcrawl.sources.values import FilePath, Table, refuse
 
-Format = Literal["jsonl", "csv", "parquet"]
-FORMATS: Final[tuple[Format, ...]] = ("jsonl", "csv", "parquet")
+Format = Literal["jsonl", "json", "csv", "xml", "parquet"]
+FORMATS: Final[tuple[Format, ...]] = ("jsonl", "json", "csv", "xml", "parquet")
 #: Its library is an extra.
 PARQUET: Final = "parquet"
 _PLACE: Final = re.compile(r"%(?:\((\w*)\)s|(%)|)")

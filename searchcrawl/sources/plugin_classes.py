@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Annotated, Any, Final
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.own_code import name_error, ordinary_errors
 from searchcrawl.sources.refused_settings import COMPONENTS
+from searchcrawl.sources.spiders_folder import make_importable
 from searchcrawl.sources.values import Check, PublicText, refuse
 
 
@@ -45,8 +45,7 @@ def find_class(plugin: str, root: Path) -> Any:
     Modules are found as Scrapy finds those of a project: ``root`` is looked into as well.
     """
     module, _, name = plugin.partition(":")
-    if str(root) not in sys.path:
-        sys.path.append(str(root))
+    make_importable(root)
     with ordinary_errors():
         return attrgetter(name)(importlib.import_module(module))
 

@@ -17,6 +17,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import find_project, list_source_names, load_project, load_source, load_sources
 from searchcrawl.sources.plugin_classes import import_spider
 from searchcrawl.sources.project import Project
+from searchcrawl.sources.spiders_folder import SPIDERS_DIR, has_spiders_folder, make_importable
 from searchcrawl.sources.stored_modes import apply_umask
 
 
@@ -25,11 +26,14 @@ class SourceSpiderLoader(SpiderLoader):
 
     Files are read when a method needs them, and only then their errors are raised or kept, so that Scrapy can always
     make a loader. A source and a Python spider with the same name are both refused. Python spiders need no
-    searchcrawl.toml.
+    searchcrawl.toml; where SPIDER_MODULES names none they are those of the folder ``spiders``.
     """
 
     def __init__(self, settings: BaseSettings) -> None:
         super().__init__(settings)
+        if not self.spider_modules and _has_own_folder():
+            self.spider_modules = [SPIDERS_DIR]
+            self._load_all_spiders()
         self._classes: dict[str, type[Spider]] = {}
         self._names: tuple[str, ...] | None = None
         self._errors: tuple[ConfigurationError, ...] = ()
@@ -105,6 +109,18 @@ class SourceSpiderLoader(SpiderLoader):
             if name in self._spiders
             for place in [f"{self._spiders[name].__module__}.{self._spiders[name].__qualname__}"]
         ]
+
+
+def _has_own_folder() -> bool:
+    """Whether there is a project with a folder of spiders, which can be imported then."""
+    try:
+        root = find_project()
+    except ConfigurationError:
+        return False
+    if has_spiders_folder(root):
+        make_importable(root)
+        return True
+    return False
 
 
 def _is_of_source(spider: type[Spider]) -> bool:

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 
 from searchcrawl.documents.fields_pipeline import FieldsPipeline
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
-from searchcrawl.http.visit_end import join_lines
+from searchcrawl.http.visit_end import PAGES, join_lines
 from searchcrawl.items import Document, Outcome, VisitEnds
 from searchcrawl.own_code import is_ours, ordinary_errors, show_error, wait_for_own
 from searchcrawl.run import Run
@@ -146,6 +146,9 @@ class StageManager(ItemPipelineManager):
             item = process_item(item)
             if not isinstance(item, Document | Outcome):
                 item = await item
+        if isinstance(item, Document) and item.code in PAGES and item.refusal is None:
+            crawler: Any = self.crawler
+            crawler.stats.inc_value("item_scraped_count")
         return item
 
     async def _process_end(self, end: Document | Outcome) -> None:

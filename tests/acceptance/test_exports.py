@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, environment, new_project
 from tests.acceptance.support_stories import page, pages, source
 from tests.site.client import SiteProcess
 
@@ -68,10 +71,63 @@ def test_crawl_when_a_file_is_named_then_it_has_what_the_index_has_after_the_run
     assert not list(project.folder.glob(".*.part"))
 
 
+def test_crawl_when_a_file_has_a_format_of_scrapy_then_it_reads_as_one_of_scrapy_does(
+    site: SiteProcess, project: CrawlProject
+) -> None:
+    pages(site, HOST, a=page("a &amp; b &lt;c&gt;", text="]]> \x0b &#13; end"), b=page("page b"), c=page("page b"))
+    names = ("docs.jsonl", "docs.json", "docs.xml", "docs.jl")
+
+    ended = project.crawl(*(word for name in names for word in ("-o", name)))
+
+    assert ended.exit_code == 0
+    lines, array, tree, other = ((project.folder / name).read_text("utf-8") for name in names)
+    documents = [json.loads(line) for line in lines.splitlines()]
+    assert (json.loads(array), other) == (documents, lines)
+    items = {item.findtext("id"): item for item in ET.fromstring(tree).iter("item")}
+    assert [item.tag for item in items.values()] == ["item"] * 3
+    for document in documents:
+        item = items[document["id"]]
+        assert [element.tag for element in item] == list(document)
+        for name, value in document.items():
+            field = item.find(name)
+            assert field is not None
+            if isinstance(value, list):
+                assert [each.text for each in field.findall("value")] == [str(each) for each in value]
+            else:
+                assert (field.text or "") == str(value).replace("\x0b", "\ufffd")
+
+
+@pytest.mark.parametrize("module", ["scrapy", "searchcrawl"])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("-o", "x.xls"), "-o x.xls: the name must end in"),
+        (("--foo",), "unrecognized option: --foo"),
+        (("-a", "foo=1"), "unknown spider argument: -a foo"),
+    ],
+)
+def test_crawl_when_it_is_used_wrongly_then_the_usage_is_a_line(
+    project: CrawlProject, module: str, words: tuple[str, ...], said: str
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", module, "crawl", "demo", *words],
+        cwd=project.folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    usage, error = ended.stderr.splitlines()
+    assert (ended.returncode, usage) == (2, "usage: searchcrawl crawl [options] NAME")
+    assert error.startswith(f"searchcrawl crawl: error: {said}")
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("docs.xml", "the name must end in .jsonl or .csv or .parquet, or :KIND follows it"),
+        ("docs.xls", "the name must end in .jsonl or .json or .csv or .xml or .parquet, or :KIND follows it"),
         ("nowhere/docs.csv", "there is no such folder"),
         ("sources:csv", "is a folder"),
     ],

@@ -122,6 +122,103 @@ def test_errors_when_something_is_wrong_then_they_are_those_of_the_command(
     assert opened.errors() == []
 
 
+def test_orders_and_lists_when_a_program_uses_them_then_they_do_what_the_commands_do(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    fresh = new_project(tmp_path / "p", site, **source(site, HOST))
+    opened = searchcrawl.open_project(fresh.folder)
+    kettle = site.url(HOST, "/kettle.html")
+    opened.crawl("demo")
+
+    tried = opened.test(kettle, source="demo")
+    documents = {document.url: document for document in opened.documents("demo")}
+    rows = {row.url: row for row in opened.urls("demo")}
+    [run] = opened.runs()
+
+    assert (tried.code, tried.fields["title"], tried.text) == (200, "kettle", documents[kettle].content)
+    assert len(documents) == 3
+    assert documents[kettle].fields["source"] == "demo"
+    assert documents[kettle].id == rows[kettle].document_id
+    assert (rows[kettle].state, rows[kettle].in_index, rows[kettle].code) == ("indexed", True, 200)
+    assert [row.url for row in opened.urls("demo", state="indexed", host=HOST)] == sorted(
+        documents, key=list(rows).index
+    )
+    assert (run.source, run.exit_code, run.counts["new"]) == ("demo", 0, 3)
+    assert list(opened.runs("demo")) == [run]
+    assert opened.submit(kettle, source="demo").result == "duplicate"
+    assert opened.submit("http://elsewhere.test/", source="demo").rule is not None
+    assert opened.recrawl("demo", url=kettle).to_fetch == 1
+    assert opened.status("demo").force_recrawl is not None
+    assert opened.resend("demo") == searchcrawl.Done(source="demo", documents=3)
+    assert opened.flush("demo").documents == 0
+    assert opened.stop("demo") == "idle"
+    assert opened.suspend("demo") == "idle"
+    with pytest.raises(exceptions.SourceSuspended) as refused:
+        opened.crawl("demo")
+    assert refused.value.exit_code == 3
+    assert (opened.resume("demo"), opened.resume("demo")) == (True, False)
+    assert [done.removed for done in opened.forget(kettle)] == [1]
+    assert kettle not in {document.url for document in opened.documents("demo")}
+    assert opened.verify("demo").ok
+
+
+def test_removals_that_are_held_when_a_program_decides_then_it_is_as_with_the_commands(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    host = "held.acme.test"
+    pages(site, host, **{f"p{number}": page(f"page {number}") for number in range(14)})
+    fresh = new_project(tmp_path / "p", site, **source(site, host))
+    opened = searchcrawl.open_project(fresh.folder)
+    opened.crawl("demo")
+    for number in range(12):
+        site.delete_page(host, f"/p{number}.html")
+
+    held = opened.crawl("demo")
+    waiting = list(opened.quarantine("demo"))
+
+    assert (held.exit_code, len(waiting), waiting[0].run) == (9, 12, held.status.run and held.status.run.id)
+    assert opened.reject("demo").documents == 12
+    assert (list(opened.quarantine("demo")), len(list(opened.quarantine("demo", rejected=True)))) == ([], 12)
+    assert opened.delete("demo").removed == 15
+    assert list(opened.documents("demo")) == []
+
+
+def test_plan_when_a_program_applies_it_then_only_what_differs_is_done(site: SiteProcess, tmp_path: Path) -> None:
+    fresh = new_project(tmp_path / "p", site, **source(site, HOST))
+    opened = searchcrawl.open_project(fresh.folder)
+    opened.crawl("demo")
+    file = fresh.folder / "sources" / "demo.toml"
+    file.write_text(file.read_text("utf-8").replace("[scope]", '[scope]\nexclude_urls = ["*/lamp.html"]', 1), "utf-8")
+    site.clear_log()
+
+    plan = opened.plan("demo")
+    done = opened.apply(plan.plan)
+
+    assert (plan.leave, done.removed, site.log()) == (1, 1, [])
+    with pytest.raises(exceptions.PlanRefused) as refused:
+        opened.apply("demo-99")
+    assert refused.value.exit_code == 2
+
+
+def test_errors_of_another_process_when_they_come_then_they_keep_file_key_and_exit_code(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    fresh = new_project(tmp_path / "p", site, **source(site, HOST))
+    opened = searchcrawl.open_project(fresh.folder)
+
+    with pytest.raises(exceptions.ConfigurationError) as key:
+        opened.crawl("demo", overrides=["scope.depth=-1"])
+    with pytest.raises(exceptions.UnknownRun) as run:
+        opened.undelete(99)
+    with pytest.raises(exceptions.UnknownSource) as unknown:
+        list(opened.documents("nothing"))
+
+    assert (key.value.file, key.value.key, key.value.exit_code) == ("--set", "scope.depth", 4)
+    assert key.value.message.startswith("must")
+    assert (run.value.exit_code, unknown.value.exit_code) == (2, 2)
+    assert exceptions.StoreLocked("locked").exit_code == 7
+
+
 @pytest.mark.parametrize("kind", ["CrawlerProcess", "AsyncCrawlerProcess"])
 def test_crawler_process_when_it_is_given_the_name_of_a_source_then_crawls_it(
     site: SiteProcess, tmp_path: Path, kind: str

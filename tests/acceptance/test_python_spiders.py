@@ -139,20 +139,10 @@ def test_edit_when_named_a_source_then_its_file_is_opened_though_it_is_broken(
     }
 
 
-@pytest.mark.parametrize(
-    ("words", "instead"),
-    [
-        (("check", "demo"), "searchcrawl sources check, and searchcrawl test URL --source demo for one page"),
-        (("parse", "http://a.test/", "--spider", "demo"), "searchcrawl test http://a.test/ --source demo"),
-        (("shell", "--spider", "demo"), "searchcrawl test URL --source demo"),
-        (("fetch", "http://a.test/{x}", "--spider", "demo"), "searchcrawl test http://a.test/{x} --source demo"),
-    ],
-)
-def test_command_of_scrapy_when_it_needs_callbacks_then_a_source_is_refused_with_what_to_use(
-    project: CrawlProject, words: tuple[str, ...], instead: str
-) -> None:
-    done = called(project, "searchcrawl", *words)
+def test_check_when_named_a_source_then_it_is_refused_with_what_to_use(project: CrawlProject) -> None:
+    done = called(project, "searchcrawl", "check", "demo")
 
+    instead = "searchcrawl sources check, and searchcrawl test URL --source demo for one page"
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith(f"demo is a source, which has no callbacks: use {instead}")
     assert not (project.folder / "var").exists()
@@ -166,6 +156,58 @@ def test_check_and_fetch_when_no_source_is_named_then_work_as_with_scrapy_alone(
 
     assert re.search(r"Ran 0 contracts in [\d.]+s\n\nOK\n$", checked.stderr)
     assert "<title>page</title>" in fetched.stdout
+
+
+@pytest.mark.parametrize("script", ["scrapy", "searchcrawl"])
+def test_genspider_when_a_project_is_new_then_its_spider_is_listed_checked_and_crawled(
+    server: HostileServer, tmp_path: Path, script: str
+) -> None:
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        module = "searchcrawl" if words[0] == "init" else script
+        command = [sys.executable, "-m", module, *words]
+        return subprocess.run(
+            command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=60, check=False
+        )
+
+    folder = tmp_path
+    call("init", "p")
+    folder = tmp_path / "p" / "sources"
+
+    made = call("genspider", "mine", server.url)
+    listed = call("list")
+    crawled = call("crawl", "mine", "-s", "RETRY_TIMES=0")
+    taken = call("genspider", "example", "example.com")
+    (tmp_path / "p" / "sources" / "mine.toml").write_text("type = 1\n", "utf-8")
+    checked, broken = call("list"), call("genspider", "mine", "example.com")
+
+    assert (made.returncode, made.stderr) == (0, "")
+    assert "in module:\n  spiders.mine\n" in made.stdout
+    assert (listed.stdout, listed.stderr) == ("example\nmine\n", "")
+    assert crawled.returncode == 0, crawled.stderr
+    assert "'finish_reason': 'finished'" in crawled.stderr
+    assert "already exists" in taken.stdout
+    assert not (tmp_path / "p" / "spiders" / "example.py").exists()
+    clash = "sources/mine.toml: name: a spider in Python has it too: spiders.mine.MineSpider"
+    assert clash in checked.stderr
+    assert broken.stderr.splitlines()[-1].endswith(clash)
+    assert "Traceback" not in broken.stderr
+
+
+def test_genspider_when_the_settings_name_modules_then_it_is_made_there(project: CrawlProject) -> None:
+    made = called(project, "searchcrawl", "genspider", "more", "example.com")
+
+    assert (made.returncode, (project.folder / "own" / "more.py").is_file()) == (0, True)
+    assert project.command("list").stdout == "demo\nmore\nown\n"
+
+
+def test_genspider_when_it_is_used_outside_of_a_project_then_the_file_is_made_here(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "searchcrawl", "genspider", "mine", "example.com"]
+
+    made = subprocess.run(
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (made.returncode, [path.name for path in tmp_path.iterdir()]) == (0, ["mine.py"])
 
 
 def called(project: CrawlProject, script: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:

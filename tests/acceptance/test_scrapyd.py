@@ -152,9 +152,12 @@ def test_scrapyd_when_a_secret_is_given_as_an_argument_then_the_job_fails_and_re
 ) -> None:
     site.clear_log()
 
-    crawl(scrapyd, "demo", password="hidden")
+    job = crawl(scrapyd, "demo", password="hidden")
 
     written = scrapyd.log.read_text("utf-8")
+    log = job_log(scrapyd, "demo", job)
+    assert "ERROR searchcrawl.extensions.run_log [SC158]: no run, exit 2: unknown spider argument: -a password" in log
+    assert "hidden" not in log
     assert "unknown spider argument: -a password" in written
     assert "exitstatus=2" in written
     assert site.log() == []
@@ -178,3 +181,26 @@ def test_runner_of_scrapyd_when_it_runs_a_crawl_then_its_arguments_are_taken(
     # Either the limit ends it, or nothing has changed since the last run.
     assert ended.returncode in {0, 3}, ended.stderr
     assert "run " in (tmp_path / "job.log").read_text("utf-8")
+
+
+def test_scrapyd_when_a_job_cannot_be_a_run_then_its_log_says_why(
+    scrapyd: ScrapydProcess, project: CrawlProject, site: SiteProcess
+) -> None:
+    site.set_behaviour(HOST, delay_seconds=0.5)
+    site.clear_log()
+    running = scrapyd.post("schedule.json", project="default", spider="slow")["jobid"]
+    scrapyd.wait(lambda: bool(site.log(host=HOST, robots=False)))
+    logs = {"busy": crawl(scrapyd, "slow")}
+    scrapyd.post("cancel.json", project="default", job=running, signal="TERM")
+    site.clear_behaviours()
+    logs["level"] = crawl(scrapyd, "demo", setting="LOG_LEVEL=LOUD")
+    project.command("suspend", "demo")
+    logs["suspended"] = crawl(scrapyd, "demo")
+    project.command("resume", "demo")
+
+    said = {name: job_log(scrapyd, "slow" if name == "busy" else "demo", job) for name, job in logs.items()}
+
+    assert "no run, exit 5: searchcrawl: " in said["busy"]
+    assert "no run, exit 2: the log level must be one of" in said["level"]
+    assert "no run, exit 3: " in said["suspended"]
+    scrapyd.wait(lambda: scrapyd.state(running) == "finished")

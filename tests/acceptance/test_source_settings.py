@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -179,3 +181,64 @@ def test_crawl_when_the_project_has_a_settings_module_then_its_own_values_count_
     assert changed.errors.startswith("settings module: TWISTED_REACTOR: must be 'twisted.internet.asyncioreactor.")
     assert without_ours.errors == "settings module: ADDONS: must have searchcrawl.addon.SearchcrawlAddon (got {})\n"
     assert site.log() == []
+
+
+_STATS_READER: Final = """
+import json
+from pathlib import Path
+
+from scrapy import signals
+from scrapy.exceptions import DropItem
+
+
+class Monitor:
+    @classmethod
+    def from_crawler(cls, crawler):
+        monitor = cls()
+        monitor.stats = crawler.stats
+        crawler.signals.connect(monitor.spider_closed, signal=signals.spider_closed)
+        return monitor
+
+    def spider_closed(self, spider, reason):
+        Path("stats.json").write_text(json.dumps(self.stats.get_stats(), default=str))
+
+
+class Unwanted:
+    def process_item(self, item):
+        if item.title == "unwanted":
+            raise DropItem("unwanted")
+        return item
+"""
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_statistics_when_an_extension_reads_them_then_they_are_there_by_scrapys_names(
+    tmp_path: Path, processes: int
+) -> None:
+    with SiteProcess() as site:
+        pages(site, HOST, a=page("a"), b=page("b", head='<meta name="robots" content="noindex">'), c=page("unwanted"))
+        site.set_page(HOST, "/old.html", "", status=302, headers={"Location": "/a.html"})
+        site.set_page(HOST, "/", page("start", "/a.html", "/b.html", "/c.html", "/old.html", "/gone.html"))
+        settings = {"EXTENSIONS": {"monitor.Monitor": 500}, "ITEM_PIPELINES": {"monitor.Unwanted": 50}}
+        made = new_project(tmp_path, site, settings=settings, **source(site, HOST))
+        (tmp_path / "monitor.py").write_text(_STATS_READER, "utf-8")
+        site.clear_log()
+
+        ended = made.crawl("--processes", str(processes))
+        asked = site.log()
+
+    stats = json.loads((tmp_path / "stats.json").read_text("utf-8"))
+    assert ended.exit_code == 0
+    assert stats["downloader/request_count"] == stats["downloader/request_method_count/GET"] == len(asked)
+    statuses = Counter(entry["status"] for entry in asked)
+    assert {name.rpartition("/")[2]: count for name, count in stats.items() if "/response_status_count/" in name} == {
+        str(status): count for status, count in statuses.items()
+    }
+    assert stats["response_received_count"] == len(asked) - statuses[302]
+    assert min(stats["downloader/request_bytes"], stats["downloader/response_bytes"]) > 100 * len(asked)
+    # The start page, a, and the same through the redirect.
+    assert (stats["item_scraped_count"], stats["item_dropped_count"]) == (3, 1)
+    assert stats["item_dropped_reasons_count/DropItem"] == 1
+    assert (stats["finish_reason"], stats["log_count/INFO"] > 0) == ("finished", True)
+    assert stats["elapsed_time_seconds"] >= 0
+    assert stats["start_time"] <= stats["finish_time"]

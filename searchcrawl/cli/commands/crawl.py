@@ -31,7 +31,7 @@ from searchcrawl.counters import NO_START, has_mostly_failed_logins
 from searchcrawl.delivery.export import find_kind
 from searchcrawl.exceptions import ConfigurationError, LeaseLost, SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit, exit_of_failure
-from searchcrawl.extensions.run_log import install_run_log
+from searchcrawl.extensions.run_log import append_refusal, install_run_log
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.own_code import show_error
 from searchcrawl.queries.status import describe_status
@@ -61,6 +61,7 @@ logger = logging.getLogger(__name__)
 
 _STARTS_SHOWN: Final = 3
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_LOG_FILE: Final = "LOG_FILE="
 _SETTING: Final = re.compile(r"[A-Z][A-Z0-9_]*=")
 
 
@@ -75,6 +76,7 @@ class CrawlCommand(Command):
     arguments = (0, 1)
     shown_arguments = "NAME"
     example = "searchcrawl crawl intranet"
+    _log_file: str | None = None
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -90,7 +92,7 @@ class CrawlCommand(Command):
         for options, meaning in (
             (
                 ("-o", "--output"),
-                "write the documents of the source to FILE.jsonl, .csv or .parquet; a spider in Python appends its items to FILE",
+                "write the source's documents to FILE.jsonl, .json, .csv, .xml or .parquet; a spider in Python appends its items",
             ),
             (("-O", "--overwrite-output"), "the same, and what is in FILE is lost"),
         ):
@@ -105,6 +107,17 @@ class CrawlCommand(Command):
         )
 
         parser.add_argument("--processes", metavar="N", help="crawl with N processes, as --set fetch.processes=N does")
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        # Known before anything can be refused.
+        given = [pair.removeprefix(_LOG_FILE) for pair in opts.set if pair.startswith(_LOG_FILE)]
+        self._log_file = opts.logfile or (given[-1] if given else None)
+        super().process_options(args, opts)
+
+    def note_failure(self, code: int, lines: Sequence[str]) -> None:
+        # scrapyd has answered by then that the job is scheduled: who looks for a reason looks into its log.
+        if self._log_file:
+            append_refusal(Path(self._log_file), code, "; ".join(lines))
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
         if opts.all:

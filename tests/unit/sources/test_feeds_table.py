@@ -45,8 +45,8 @@ def test_feeds_when_they_are_right_then_they_are_taken_and_change_no_fingerprint
 @pytest.mark.parametrize(
     ("name", "feed", "message"),
     [
-        ("a.xml", {}, "the name must end in .jsonl, .csv, .parquet, or format says what is written"),
-        ("a.json", {"format": "json"}, 'format: must be "jsonl", "csv" or "parquet" (got "json")'),
+        ("a.xls", {}, "the name must end in .jsonl, .json, .csv, .xml, .parquet, or format says what is written"),
+        ("a.xls", {"format": "xls"}, 'format: must be "jsonl", "json", "csv", "xml" or "parquet" (got "xls")'),
         ("a.jsonl", {"deltas": True}, "deltas: unknown key (did you mean delta?)"),
         ("a.jsonl", {"delta": 1}, "delta: must be true or false (got 1)"),
         ("a.jsonl", {"delta": True}, "its name must have %(delta)s, the number of the delta"),
@@ -116,12 +116,12 @@ def test_feeds_when_two_sources_have_the_same_file_then_both_are_refused(tmp_pat
 
 
 def test_feeds_when_other_values_are_wrong_then_all_errors_are_named(tmp_path: Path) -> None:
-    write_project(tmp_path, 80, feeds={"a.xml": {}, "nowhere/b.csv": {}}, scope={"depth": -1})
+    write_project(tmp_path, 80, feeds={"a.xls": {}, "nowhere/b.csv": {}}, scope={"depth": -1})
 
     with pytest.raises(InvalidFile) as raised:
         load_source(load_project(tmp_path), "demo")
 
-    assert {error.key for error in raised.value.errors} >= {'feeds."a.xml"', "scope.depth"}
+    assert {error.key for error in raised.value.errors} >= {'feeds."a.xls"', "scope.depth"}
 
 
 def test_name_when_rendered_then_its_number_is_found_again() -> None:
