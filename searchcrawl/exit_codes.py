@@ -30,8 +30,8 @@ class Exit(IntEnum):
     #: the command did what was asked
     DONE = 0
     #: ``verify``: a difference between index and URL table stands; ``selftest``: a killed crawl differs from an
-    #: undisturbed one; ``delete``: the index refused removals; ``crawl``, ``flush``, ``resend``, ``quarantine``,
-    #: ``undelete``: the process had stopped turning, the log has the stacks
+    #: undisturbed one; ``doctor``: something that a run needs is wrong; ``delete``: the index refused removals; ``crawl``,
+    #: ``flush``, ``resend``, ``quarantine``, ``undelete``: the process had stopped turning, the log has the stacks
     DIFFERENT = 1
     #: the command line is wrong, or names a source that does not exist
     WRONG_USE = 2
