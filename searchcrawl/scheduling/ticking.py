@@ -7,7 +7,7 @@ finds what the first one did. Processes are started after it, each for a try tha
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from searchcrawl import clock
 from searchcrawl.exceptions import StoreError
 from searchcrawl.failpoints import reach
 from searchcrawl.scheduling import launching
-from searchcrawl.scheduling.planner import LAUNCH_MS, Plan, Seen, choose, decide, list_plans
+from searchcrawl.scheduling.planner import LAUNCH_MS, Plan, Seen, choose, decide, find_next, list_plans
 from searchcrawl.scheduling.scrapyd_answers import AnswerLost, ScrapydAway, ScrapydRefused, name_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database, Transaction
@@ -36,6 +36,10 @@ class Ticked:
     overrun: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    #: the source that is due next, and when; None where nothing will be by itself
+    next_due: tuple[str, int] | None = None
+    #: how many sources a schedule starts
+    scheduled: int = 0
     #: the processes of those that were started here
     children: list[subprocess.Popen[bytes]] = field(default_factory=list)
     #: the store failed when crawls were started already; the others were started as well
@@ -168,6 +172,8 @@ def _decide(
         )
         found[source_id] = (plan, decide(job, plan, seen, now_ms), seen)
     done = _report(before, found)
+    done.scheduled = sum(plan.timetable is not None for plan, _, _ in found.values())
+    done.next_due = _find_next_due(found.values(), now_ms)
     for source_id in choose(found, max_parallel=project.max_parallel, now_ms=now_ms):
         plan, job, seen = found[source_id]
         found[source_id] = (plan, _launch(plan, job, [each for _, each, _ in found.values()], now_ms), seen)
@@ -180,6 +186,14 @@ def _decide(
         for source_id, (_, job) in changed.items():
             job_table.save(transaction, source_id, job)
     return done, changed
+
+
+def _find_next_due(found: Iterable[tuple[Plan, Job, Seen]], now_ms: int) -> tuple[str, int] | None:
+    """The first source of those that are idle whose moment comes."""
+    idle = ((plan, job) for plan, job, seen in found if not job.is_active and not seen.suspended)
+    moments = ((next_ms, plan.name) for plan, job in idle if (next_ms := find_next(job, plan, now_ms)) is not None)
+    first = min(moments, default=None)
+    return None if first is None else (first[1], first[0])
 
 
 def _find_ids(transaction: Transaction, plans: Mapping[str, Plan], *, writes: bool) -> dict[str, int]:

@@ -51,10 +51,10 @@ def describe_tick(done: Ticked) -> dict[str, Any]:
     return {**{name: getattr(done, name) for name in names}, "failed": errors}
 
 
-def show_tick(done: Ticked) -> None:
-    """Prints a line for each source with which something happened."""
+def show_tick(done: Ticked, *, at: str = "") -> None:
+    """Prints a line for each source with which something happened; ``at`` is what they begin with."""
     for key, text in _TEXTS.items():
         for name in getattr(done, key):
-            print_line(f"{name}: {text}")
+            print_line(f"{at}{name}: {text}")
     for name, text in done.failed.items():
-        print_note(f"{name}: {text}")
+        print_note(f"{at}{name}: {text}")
