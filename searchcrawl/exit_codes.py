@@ -43,7 +43,7 @@ class Exit(IntEnum):
     BUSY = 5
     #: documents wait for an index that cannot be reached; none is lost
     INDEX_AWAY = 6
-    #: the store or the disk failed, or worker processes cannot live
+    #: the store or the disk failed, or worker processes cannot live; ``tick``: a crawl could not be started
     STORE_FAILED = 7
     #: every start URL failed, or most pages failed the login
     NO_START = 8

@@ -76,7 +76,8 @@ def describe_status(
     def read(transaction: Transaction) -> dict[str, Any]:
         found = _read_status(transaction, source=source, versions=versions, preserve=preserve)
         source_id = run_table.find_source(transaction, source.name)
-        found["warnings"] += [_build_warning(*each) for each in warn_of_job(transaction, source_id)]
+        warnings = warn_of_job(transaction, project, source.name, source_id, found["state"])
+        found["warnings"] += [_build_warning(*each) for each in warnings]
         return found | describe_job(transaction, project, source.name, source_id, found["state"])
 
     status = database.read(read)

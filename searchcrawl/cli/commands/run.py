@@ -8,11 +8,13 @@ from contextlib import closing
 from functools import partial
 
 from searchcrawl import clock
+from searchcrawl.cli.after_tick import TickFollower
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.commands.tick import STORE_PATIENCE_SECONDS, describe_tick, show_tick
 from searchcrawl.cli.output import error_lines, print_line, print_note, print_object, try_output
 from searchcrawl.scheduling.service import Service
 from searchcrawl.scheduling.ticking import Ticked
+from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
 from searchcrawl.wording import counted
 
@@ -34,11 +36,22 @@ class Command(BaseCommand):
 
         # A store that is away for longer does not end it either, and no signal waits for the store.
         with closing(Database(project.database_url, project.root, patience_seconds=STORE_PATIENCE_SECONDS)) as database:
-            service = Service(
-                self.load_project,
-                database,
+            follower = TickFollower(database)
+
+            def tell(done: Ticked) -> None:
                 # Nobody may read it any more: the crawls go on.
-                tell=lambda done: _try(partial(teller.tell, done)),
+                _try(partial(teller.tell, done))
+                follower.note(project, done)
+
+            def load_project() -> Project:
+                nonlocal project
+                project = self.load_project()
+                return project
+
+            service = Service(
+                load_project,
+                database,
+                tell=tell,
                 warn=lambda error: _try(partial(_warn, error)),
                 say_end=lambda: _try(teller.say_end),
             )
