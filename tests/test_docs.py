@@ -200,6 +200,12 @@ def test_pages_when_made_then_none_is_empty() -> None:
     assert [name for name, make in pages.PAGES.items() if not make().strip()] == []
 
 
+def test_changelog_when_read_by_a_user_then_nothing_in_it_is_about_our_own_tests() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+    assert re.findall(r"`make |benchmarks[./]|\btests/", text) == []
+
+
 #: Of Python, of shells that complete a command, and what is only set for a library.
 _NOT_OURS: Final = {"_ARGCOMPLETE", "COMP_LINE", "PYDANTIC_DISABLE_PLUGINS"}
 

@@ -30,7 +30,7 @@ from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.job_status import describe_job, warn_of_job
 from searchcrawl.rules.failures import MOST_STOPS
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
+from searchcrawl.sources.fingerprint import compute_fingerprint, describe_keys, find_forcing_keys
 from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import document_table
@@ -172,7 +172,7 @@ def _find_recrawl_reason(
     """Why the next run visits all or some URLs without validators (D9); None if it does not."""
     now = compute_fingerprint(source, versions=versions)
     changed = find_forcing_keys(run_table.find_fingerprint(transaction, source_id) or now, now)
-    edited = f"changed: {', '.join(changed)}" if changed else None
+    edited = f"changed: {describe_keys(changed)}" if changed else None
     return "; ".join(filter(None, (edited, recrawl_table.find_reason(transaction, source_id)))) or None
 
 
