@@ -20,6 +20,7 @@ from pydantic_core import PydanticUndefined
 
 from docs.markdown import grid, literal
 from docs.python_page import python_page
+from searchcrawl import settings
 from searchcrawl.cli import commands, later
 from searchcrawl.cli.command import Command
 from searchcrawl.codes import Code, CodeClass
@@ -30,6 +31,7 @@ from searchcrawl.convert.formats import BY_ENDING
 from searchcrawl.convert.pdf_converter import MAX_PAGES
 from searchcrawl.convert.registry import CONVERTERS
 from searchcrawl.counters import COUNTS
+from searchcrawl.environment import Given, Variable
 from searchcrawl.exit_codes import Exit
 from searchcrawl.html.page_text import MAX_CHARACTERS
 from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_FIELDS, Kind
@@ -308,6 +310,22 @@ def exit_page() -> str:
     return members_page(Exit)
 
 
+def setting_page() -> str:
+    """A line for each setting of ours: the comment above it is its meaning."""
+    found = re.findall(r"((?:^# .*\n)+)(SEARCHCRAWL_\w+) = ", inspect.getsource(settings), re.MULTILINE)
+    rows = [
+        (f"`{name}`", f"`{json.dumps(getattr(settings, name))}`", literal(" ".join(re.findall(r"# (.*)", comment))))
+        for comment, name in found
+    ]
+    return "\n".join(grid(("setting", "default", "meaning"), rows))
+
+
+def variable_page() -> str:
+    """A line for each variable of the environment that is read, and for each that is given to a program."""
+    lines = [members_page(Variable), "## For the command of `[notify]`", "", members_page(Given)]
+    return "\n".join(lines)
+
+
 def state_page() -> str:
     """A section for each kind of state: its values and its transitions."""
     lines: list[str] = []
@@ -383,6 +401,8 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "views": view_page,
     "python": python_page,
     "exit-codes": exit_page,
+    "settings": setting_page,
+    "variables": variable_page,
     "states": state_page,
     "fetch-transitions": lambda: "\n".join(transition_rows(FETCH_TRANSITIONS)),
     "document-transitions": lambda: "\n".join(transition_rows(DOCUMENT_TRANSITIONS)),

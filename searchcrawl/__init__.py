@@ -9,7 +9,11 @@ memory) → ``frontier`` (claims what is due) → ``robots``, ``http`` and ``log
 users, ``api`` for programs. ``addon`` has the exact order, docs/explanation/architecture.md the whole picture.
 """
 
-__version__ = "0.1.0"
+try:
+    # The build of a wheel makes it.
+    from searchcrawl._built import VERSION as __version__
+except ImportError:
+    __version__ = "0.2.0"
 # Their modules are loaded with the first use of a name: they load much, and commands begin by importing this one.
 _OF_PROJECT = ("Project", "open_project")
 _VALUES = (

@@ -13,8 +13,8 @@ class Exit(IntEnum):
     #: the command did what was asked
     DONE = 0
     #: ``verify``: a difference between index and URL table stands; ``selftest``: a killed crawl differs from an
-    #: undisturbed one; ``delete``: the index refused removals; ``crawl``, ``flush``, ``resend``, ``quarantine``,
-    #: ``undelete``: the process had stopped turning, the log has the stacks
+    #: undisturbed one; ``doctor``: something that a run needs is wrong; ``delete``: the index refused removals; ``crawl``,
+    #: ``flush``, ``resend``, ``quarantine``, ``undelete``: the process had stopped turning, the log has the stacks
     DIFFERENT = 1
     #: the command line is wrong, or names a source that does not exist
     WRONG_USE = 2
@@ -26,7 +26,7 @@ class Exit(IntEnum):
     BUSY = 5
     #: documents wait for an index that cannot be reached; none is lost
     INDEX_AWAY = 6
-    #: the store or the disk failed, or worker processes cannot live
+    #: the store or the disk failed, or worker processes cannot live; ``tick``: a crawl could not be started
     STORE_FAILED = 7
     #: every start URL failed, or most pages failed the login
     NO_START = 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import subprocess
@@ -21,7 +22,7 @@ from searchcrawl.exit_codes import Exit
 from searchcrawl.index_fields import FIELDS, Kind
 from searchcrawl.store.states import BatchState, DocumentState, EndReason, FetchState
 from searchcrawl.store.urls.url_state import UrlState
-from tests.test_layout import ROOT, shown, tracked_files
+from tests.test_layout import ROOT, package_files, parsed, shown, tracked_files
 
 DOCS: Final = ROOT / "docs"
 
@@ -197,3 +198,36 @@ def test_members_when_listed_then_each_has_a_meaning(kind: type[Enum]) -> None:
 
 def test_pages_when_made_then_none_is_empty() -> None:
     assert [name for name, make in pages.PAGES.items() if not make().strip()] == []
+
+
+def test_changelog_when_read_by_a_user_then_nothing_in_it_is_about_our_own_tests() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+    assert re.findall(r"`make |benchmarks[./]|\btests/", text) == []
+
+
+#: Of Python, of shells that complete a command, and what is only set for a library.
+_NOT_OURS: Final = {"_ARGCOMPLETE", "COMP_LINE", "PYDANTIC_DISABLE_PLUGINS"}
+
+
+def test_settings_and_variables_when_the_code_has_them_then_each_is_on_their_page() -> None:
+    page = pages.setting_page() + pages.variable_page()
+
+    found = {name for path in package_files() for name in names_of_environment(parsed(path))} - _NOT_OURS
+    assert {name for name in found if f"`{name}`" not in page} == set()
+    assert {"SEARCHCRAWL_MIN_FREE_MB", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS", "SEARCHCRAWL_PROJECT", "TZ"} <= found
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert [row for row in rows if not row.rstrip("| ").rpartition("|")[2].strip()] == []
+
+
+def names_of_environment(tree: ast.Module) -> Iterator[str]:
+    """Our own names in a module, and the variables that it asks the environment for."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if re.fullmatch(r"SEARCHCRAWL_[A-Z_]+", node.value):
+                yield node.value
+        elif isinstance(node, ast.Name) and re.fullmatch(r"SEARCHCRAWL_[A-Z_]+", node.id):
+            yield node.id
+        asked = ast.unparse(node) if isinstance(node, ast.Call | ast.Subscript) else ""
+        if named := re.match(r"os\.(?:environ(?:\.\w+\(|\[)|getenv\()'(\w+)'", asked):
+            yield named[1]

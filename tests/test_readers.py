@@ -92,6 +92,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.sitemaps.fetching:fetch_sitemap": "hands URLs on to the requests",
     "searchcrawl.sitemaps.queue:*": "hands URLs on",
     "searchcrawl.login.cookie_jar:CookieJar.set": "takes what the owner wrote",
+    "searchcrawl.release:*": "reads files of this copy, and what git says of them",
     "searchcrawl.terminal:GuardedStream.write": "hands text on to to_lines",
 }
 

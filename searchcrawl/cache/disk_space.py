@@ -7,8 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from searchcrawl.exceptions import DiskFull
+from searchcrawl.sources.project import Project
 
 _MB = 1 << 20
+
+
+def list_folders(project: Project, store: Path | None) -> list[Path]:
+    """The folders in which a run needs room; ``store`` is that of the file of the store, if it is one."""
+    of_index = [project.index_dir] if project.index.type == "local" else []
+    return [project.cache_dir, project.logs_dir, *of_index, *([store] if store else [])]
 
 
 def refuse_low(folders: Iterable[Path], *, min_free_bytes: int) -> None:

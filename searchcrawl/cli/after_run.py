@@ -11,6 +11,7 @@ from searchcrawl.exit_codes import Exit, exit_of_failure
 from searchcrawl.queries.status import INDEX_DIFFERS
 from searchcrawl.run import Run
 from searchcrawl.sources.notify_table import EVENTS, Event
+from searchcrawl.sources.project import Project
 
 logger = logging.getLogger(__name__)
 
@@ -21,18 +22,23 @@ _FAILED: Final = frozenset({Exit.STORE_FAILED, Exit.NO_START, Exit.DIFFERENT})
 def follow_run(run: Run, status: Mapping[str, Any] | None) -> None:
     """Writes the metrics of the source, and tells of events; ``status`` is None where the store cannot be read."""
     if status is not None:
-        # Its library is needed once, at the end.
-        from searchcrawl.queries.metrics import write_metrics  # noqa: PLC0415
-
-        try:
-            write_metrics(run.project.metrics_file(run.source.name), status)
-        except OSError as error:
-            logger.warning("the metrics cannot be written: %s", error)
+        note_metrics(run.project, status)
     if run.project.notify.in_use:
         from searchcrawl.operations.notifying import notify  # noqa: PLC0415  # it loads an HTTP client
 
         judged = EVENTS if status is not None else ("failed",)
         notify(run.project, run.source.name, find_events(run, status), judged=judged)
+
+
+def note_metrics(project: Project, status: Mapping[str, Any]) -> None:
+    """Writes the metrics of a source; one that cannot be written is logged."""
+    # Its library is needed once, at the end.
+    from searchcrawl.queries.metrics import write_metrics  # noqa: PLC0415
+
+    try:
+        write_metrics(project.metrics_file(status["source"]), status)
+    except OSError as error:
+        logger.warning("the metrics cannot be written: %s", error)
 
 
 def find_events(run: Run, status: Mapping[str, Any] | None) -> dict[Event, str]:

@@ -135,7 +135,7 @@ def make_command(name: str) -> Command:
 
 def _run_without_command(options: list[str]) -> int:
     if options and options[0] == "--version":
-        print_line(f"searchcrawl {__version__}")
+        print_line(f"searchcrawl {_find_version()}")
         return Exit.DONE
     unknown = [option for option in options if option not in {"-h", "--help"}]
     if unknown:
@@ -145,6 +145,15 @@ def _run_without_command(options: list[str]) -> int:
         print_line(line, hang=15)
     print_line("searchcrawl COMMAND --help says more, with an example.")
     return Exit.DONE
+
+
+def _find_version() -> str:
+    """That of the build, or in a checkout that of its present commit."""
+    if find_spec("searchcrawl._built") is not None:
+        return __version__
+    from searchcrawl.release import find_version  # noqa: PLC0415  # for this alone
+
+    return find_version()
 
 
 def _find_scrapy_commands() -> list[str]:

@@ -16,7 +16,7 @@ from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.extensions.memusage import MemoryUsage
 
-from searchcrawl.cache.disk_space import refuse_low
+from searchcrawl.cache.disk_space import list_folders, refuse_low
 from searchcrawl.exceptions import DiskFull, LeaseLost, StoreError
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -107,10 +107,7 @@ class HeartbeatExtension:
 
     def _check_disks(self) -> None:
         if self._min_free_bytes:
-            project = self._run.project
-            folders = [project.cache_dir, project.logs_dir]
-            folders += [project.index_dir] if project.index.type == "local" else []
-            folders += [self._run.database.folder] if self._run.database.folder else []
+            folders = list_folders(self._run.project, self._run.database.folder)
             refuse_low(folders, min_free_bytes=self._min_free_bytes)
 
 

@@ -16,7 +16,7 @@ from searchcrawl.frontier.claiming_thread import IDLE_SECONDS, ClaimingThread
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim
 from searchcrawl.run import Run
-from searchcrawl.sources.fingerprint import find_effect
+from searchcrawl.sources.fingerprint import describe_keys, find_effect
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import hastening_table, orphan_table, replay_table, url_table
@@ -155,7 +155,7 @@ def announce_edit(run: Run) -> None:
     """Says in the log of a run after an edit what it costs, and what ``plan`` and ``apply`` would save."""
     if not run.forced:
         return
-    edited = ", ".join(run.forced)
+    edited = describe_keys(run.forced)
     if run.read(orphan_table.find_last_id) > _MOST_COUNTED:
         logger.info("edited: %s: all URLs are visited without validators", edited)
         return

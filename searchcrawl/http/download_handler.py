@@ -215,16 +215,7 @@ class GuardedHandler(BaseDownloadHandler):
         # Built when it is needed: reading all certificate authorities takes time.
         context = self._tls.get(files)
         if context is None:
-            context = self._tls[files] = self._build_tls_context(files)
-        return context
-
-    def _build_tls_context(self, files: TlsFiles) -> ssl.SSLContext:
-        context = ssl.create_default_context()
-        files.load_into(context)
-        if not self._verify:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        context.set_alpn_protocols(["http/1.1"])
+            context = self._tls[files] = files.build_context(verify=self._verify)
         return context
 
     async def _read_response(self, answer: aiohttp.ClientResponse, request: Request) -> Response:

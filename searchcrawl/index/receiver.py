@@ -136,6 +136,14 @@ class SpellingIndex(Protocol):
 
 
 @runtime_checkable
+class LockedIndex(Protocol):
+    """A SearchIndex that one process at a time may write to."""
+
+    def wait_for_writer(self) -> None:
+        """Returns once a delivery could begin; raises IndexUnavailable and IndexMisconfigured."""
+
+
+@runtime_checkable
 class SearchIndex(Receiver, Protocol):
     """A receiver that can be searched, and compared with the store."""
 

@@ -63,7 +63,7 @@ def explain_by_all(
     """Explains the URL ``text`` for each source, the deciding one first; ``gone`` are sources whose files are gone.
 
     First comes a source that has it in the index, then one that knows it, then one that would request it, then the
-    others, those with the fewest rules against it first. Raises InvalidUrl, StoreError, and ConfigurationError for a
+    others; of these those first whose pages link to it, then those with the fewest rules against it. Raises InvalidUrl, StoreError, and ConfigurationError for a
     plugin of rewriters that cannot begin.
     """
     asked = [build_inputs(project, source, versions) for source in sources]
@@ -85,7 +85,10 @@ def explain_url(database: Database, inputs: SourceInputs, text: str) -> Explanat
     return Explanation(context=context, verdict=find_verdict(context), steps=steps)
 
 
-def _rank(explanation: Explanation) -> tuple[bool, bool, bool, int, str]:
+def _rank(explanation: Explanation) -> tuple[bool | int | str, ...]:
     context = explanation.context
-    is_last = context.inputs.is_gone
-    return not context.in_index, not context.is_known, is_last, len(context.list_refusals()), context.source.name
+    refusals = len(context.list_refusals())
+    known = not context.in_index, not context.is_known, context.inputs.is_gone
+    # Links to its host say less than one to the URL itself.
+    linked = not context.unfollowed, not context.is_linked
+    return *known, refusals > 0, not context.is_start, *linked, refusals, context.source.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
@@ -18,6 +18,7 @@ from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import MAX_URLS, NO_LIMITS, Boundary, is_trap_limit
 from searchcrawl.rules.decision import NO_INCLUDE, ROBOTS_KEY, Decision
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_last_modified
+from searchcrawl.rules.redirects import read_target
 from searchcrawl.rules.rendering import Need, build_key
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 from searchcrawl.rules.targets import list_exclusions
@@ -35,7 +36,14 @@ from searchcrawl.store.hosts import host_table
 from searchcrawl.store.hosts.host_table import HostBlock
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
-from searchcrawl.store.urls import pattern_table, redirect_chain, render_table, unfollowed_table, url_queries
+from searchcrawl.store.urls import (
+    pattern_table,
+    redirect_chain,
+    refused_table,
+    render_table,
+    unfollowed_table,
+    url_queries,
+)
 from searchcrawl.store.urls.pattern_table import StoredPattern
 from searchcrawl.store.urls.redirect_chain import RedirectingUrl
 from searchcrawl.store.urls.render_table import Gains
@@ -91,6 +99,14 @@ def _build_lower_limits(project: Project, source: Source) -> list[tuple[Origin, 
     return [*found, (Origin(BUILT_IN), Boundary(allow_all=True))]
 
 
+class Target(NamedTuple):
+    """Where the redirect of a URL leads; ``code`` is that of its last visit, None where the source does not know it."""
+
+    url: str
+    in_index: bool = False
+    code: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """What is known of one URL at one source; its lists name every rule that refuses or includes the URL now.
@@ -106,7 +122,7 @@ class Context:
     they in turn, name as canonical. ``anchors`` are the texts of links that are indexed with it,
     ``usual_language`` is that of most pages of its host, ``shared_titles`` what pages of its host share (packed). ``gains`` are what
     rendering brought for pages like it, each with what their plain answers said. ``patterns`` are those of it that are ended, or
-    visited last.
+    visited last. ``target`` is where its redirect leads, ``refused_links`` how many links to its host got no row, where it has none.
     """
 
     inputs: SourceInputs
@@ -130,6 +146,8 @@ class Context:
     shared_titles: bytes = b""
     gains: Sequence[tuple[str, Gains]] = ()
     patterns: Sequence[StoredPattern] = ()
+    target: Target | None = None
+    refused_links: int = 0
 
     @property
     def source(self) -> Source:
@@ -145,6 +163,11 @@ class Context:
     def is_known(self) -> bool:
         """Whether the source has a row of it, or its page by a redirect."""
         return self.facts is not None or bool(self.led)
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether a page of the source has a link to it, or to its host, that got no row."""
+        return self.facts is None and bool(self.unfollowed or self.refused_links)
 
     @property
     def is_start(self) -> bool:
@@ -301,6 +324,8 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         patterns=[]
         if source_id is None
         else pattern_table.find(transaction, source_id, [text for _, text in find_patterns(url)]),
+        target=_find_target(transaction, source_id, facts),
+        refused_links=_count_refused(transaction, source_id, url) if facts is None else 0,
         anchors=[] if facts is None else anchor_table.load_of(transaction, facts.listed.url_id),
         usual_language=_find_usual_language(transaction, source_id, url),
         shared_titles=_find_shared_titles(transaction, source_id, url),
@@ -308,6 +333,20 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         if source_id is not None and (facts is None or facts.is_orphan)
         else {},
     )
+
+
+def _find_target(transaction: Transaction, source_id: int | None, facts: UrlFacts | None) -> Target | None:
+    url = None if facts is None else read_target(facts.listed.error)
+    if source_id is None or url is None:
+        return None
+    listed = url_queries.find_url(transaction, source_id, urls.key(url))
+    return Target(url) if listed is None else Target(url, listed.indexed_version is not None, listed.code)
+
+
+def _count_refused(transaction: Transaction, source_id: int | None, url: str) -> int:
+    pairs = [] if source_id is None else refused_table.load(transaction, source_id)
+    host = urls.host_and_port(url)
+    return sum(pair.links for pair in pairs if pair.host == host)
 
 
 def _find_usual_language(transaction: Transaction, source_id: int | None, url: str) -> str:

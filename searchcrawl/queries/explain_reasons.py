@@ -19,7 +19,7 @@ _POSITION: Final = re.compile(r"\[[0-9]+\]")
 class Reason:
     """What decided, and in which ``step``; ``file`` and ``key`` are None if no file of the project says it.
 
-    ``proposal`` is the edit of a file that would end a refusal.
+    ``proposal`` is the edit of a file that would end a refusal, ``hint`` what may help where nobody can know.
     """
 
     step: str
@@ -27,16 +27,19 @@ class Reason:
     file: str | None = None
     key: str | None = None
     proposal: Edit | None = None
+    hint: str = ""
 
     def is_same_rule(self, other: Reason) -> bool:
         """Whether both are one rule of one file, whatever would end them."""
         return (self.rule, self.file, self.key) == (other.rule, other.file, other.key)
 
     def as_json(self) -> dict[str, Any]:
-        """``{"step", "rule", "file", "key"}``, and ``"proposal": {"action", "file", "key", "value"}`` if there is one."""
+        """``{"step", "rule", "file", "key"}``, ``"proposal": {"action", "file", "key", "value"}`` and ``"hint"`` if there are any."""
         shown = asdict(self)
         if self.proposal is None:
             del shown["proposal"]
+        if not self.hint:
+            del shown["hint"]
         return shown
 
     @property

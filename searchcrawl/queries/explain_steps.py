@@ -177,9 +177,10 @@ def _describe_discovery(context: Context) -> Step:
         if context.is_start:
             return Step("found", "start", "a start URL, not yet looked at")
         if context.is_only_counted:
-            return Step(
-                "found", "unknown", "links to it get no row: status counts them by rule and host (refused_links)"
-            )
+            detail = "links to it get no row: status counts them by rule and host (refused_links)"
+            if context.refused_links:
+                detail += f"; to its host {counted(context.refused_links, 'link', 'links')} so far"
+            return Step("found", "unknown", detail)
         unfollowed = context.list_unfollowed()
         if unfollowed:
             named = "; ".join(reason.row_rule for reason in unfollowed)

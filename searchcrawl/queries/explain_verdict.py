@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
 from searchcrawl.queries.explain_advice import locate
 from searchcrawl.queries.explain_context import Context, leads_outside
+from searchcrawl.queries.explain_hints import find_hint
 from searchcrawl.queries.explain_presence import IN, NOT_IN, describe_presence, explain_orphan
 from searchcrawl.queries.explain_reasons import Reason, Verdict, build_reason, is_changed, parse_reason
 from searchcrawl.rules import forgotten
@@ -36,6 +38,9 @@ _WAITING: Final = {
 def find_verdict(context: Context) -> Verdict:
     """Finds the verdict on a URL, whether or not its source has seen it."""
     refusals = [context.discarded] if context.discarded is not None else context.list_refusals()
+    if refusals and context.discarded is None:
+        # Without the rules of the source it would still be forbidden.
+        refusals += context.list_robots_refusals()
     facts = context.facts
     if facts is None:
         return _explain_unseen(context, refusals)
@@ -201,14 +206,33 @@ def _describe_visit(context: Context, facts: UrlFacts) -> str:
         return f"{meaning}: {facts.survivor}" if facts.survivor else meaning
     if listed.code in REDIRECTS or leads_outside(listed):
         target = read_target(listed.error)
-        return f"{meaning}: {target}" if target else meaning
+        return f"{meaning}: {target}{_describe_target(context)}" if target else meaning
     if listed.rule == ROBOTS_UNAVAILABLE:
         return f"{int(Code.ROBOTS)}, robots.txt could not be had"
     return f"removed: {meaning}" if context.state is UrlState.GONE and not context.in_index else meaning
 
 
+def _describe_target(context: Context) -> str:
+    """Whether the page to which it leads is in the index by itself."""
+    target = context.target
+    if target is None:
+        return ""
+    if target.code is None:
+        return f", which {context.source.name} does not know"
+    return (
+        ", which is in the index" if target.in_index else f", which is not in the index ({describe_code(target.code)})"
+    )
+
+
 def _find_reasons_of_visit(context: Context, facts: UrlFacts) -> Sequence[Reason]:
-    """The results of the last visit that keep the page out of the index, as far as they still hold; may be empty."""
+    """The results of the last visit that keep the page out of the index, with what may help; may be empty."""
+    reasons = _find_results(context, facts)
+    hint = find_hint(context, facts) if reasons and reasons[0].proposal is None else ""
+    return [replace(reasons[0], hint=hint), *reasons[1:]] if hint else reasons
+
+
+def _find_results(context: Context, facts: UrlFacts) -> Sequence[Reason]:
+    """The same without advice."""
     listed = facts.listed
     if listed.code == 200:
         return [Reason(step="index", rule=listed.index_error)] if listed.index_error is not None else []

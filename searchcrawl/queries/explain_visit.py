@@ -11,6 +11,7 @@ from searchcrawl.rules import recrawl, unread
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
 from searchcrawl.rules.recrawl import Word
 from searchcrawl.sources.config import Lifecycle
+from searchcrawl.sources.fingerprint import describe_keys
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.wording import counted
@@ -30,7 +31,7 @@ def describe_next_visit(context: Context, facts: UrlFacts) -> Visit:
     if listed.fetch_state in {FetchState.FETCHING, FetchState.ALONE} and context.running:
         return Visit("now", "a running process visits it")
     if context.changed:
-        return Visit("due", f"the next run looks at everything again: changed: {', '.join(context.changed)}")
+        return Visit("due", f"the next run looks at everything again: changed: {describe_keys(context.changed)}")
     if listed.fetch_state == FetchState.SUSPECT:
         return Visit("due", "with the next run, after all others: a run stopped turning while it visited the URL")
     if listed.fetch_state == FetchState.TODO:

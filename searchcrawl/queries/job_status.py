@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from searchcrawl import clock
-from searchcrawl.scheduling.planner import Plan, find_next, list_plans
+from searchcrawl.scheduling.planner import Plan, find_next, find_overdue, find_unstarted, list_plans
 from searchcrawl.sources.project import Project
+from searchcrawl.sources.schedule import Schedule
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import job_table
 from searchcrawl.store.runs.job_table import Job, JobState
@@ -26,8 +27,7 @@ def describe_job(
     jobs = job_table.load(transaction, []) if source_id is None else job_table.load(transaction, [source_id])
     job = jobs.get(source_id or 0)
     suspended = source_id in job_table.find_suspended(transaction)
-    # The one that it is in.
-    found = {key: each for key, each in (project.schedules if project else {}).items() if name in each.sources}
+    found = _find_schedules(project, name)
     plan = list_plans(found).get(name, Plan(name=name))
     next_ms = None if suspended else find_next(job, plan, clock.now_ms())
     disabled = any(not each.enabled for each in found.values())
@@ -39,9 +39,19 @@ def describe_job(
     }
 
 
-def warn_of_job(transaction: Transaction, source_id: int | None) -> Iterator[tuple[str, str]]:
-    """The code and the text of each warning about the job of a source."""
+def _find_schedules(project: Project | None, name: str) -> dict[str, Schedule]:
+    """The one that a source is in."""
+    return {key: each for key, each in (project.schedules if project else {}).items() if name in each.sources}
+
+
+def warn_of_job(
+    transaction: Transaction, project: Project | None, name: str, source_id: int | None, state: str
+) -> Iterator[tuple[str, str]]:
+    """The code and the text of each warning about the job of a source; ``state`` is that of its runs."""
     job = job_table.load(transaction, [source_id]).get(source_id) if source_id is not None else None
+    if state != "executing" and source_id not in job_table.find_suspended(transaction):
+        plan = list_plans(_find_schedules(project, name)).get(name, Plan(name=name))
+        yield from _warn_of_start(job, plan)
     if job is not None and job.overruns:
         yield (
             "overrun",
@@ -52,6 +62,28 @@ def warn_of_job(transaction: Transaction, source_id: int | None) -> Iterator[tup
             "missed",
             f'nothing could start it in time: {counted(job.skipped, "run was", "runs were")} passed over (misfire = "skip")',
         )
+
+
+def _warn_of_start(job: Job | None, plan: Plan) -> Iterator[tuple[str, str]]:
+    reason = find_unstarted(job)
+    if reason:
+        yield "not_started", describe_unstarted(reason)
+    since_ms = find_overdue(job, plan, clock.now_ms()) if job is not None else None
+    if since_ms is not None:
+        yield "overdue", describe_overdue(since_ms)
+
+
+def describe_unstarted(reason: str) -> str:
+    """That a crawl could not be started."""
+    return f"its last start failed: {reason}"
+
+
+def describe_overdue(since_ms: int) -> str:
+    """That a run should have begun long ago."""
+    return (
+        f"it is due since {clock.iso(since_ms)} and has not begun: is searchcrawl run up, or tick called each minute, and is "
+        "max_parallel high enough?"
+    )
 
 
 def _find_state(state: str, job: Job | None, *, suspended: bool, disabled: bool) -> str:

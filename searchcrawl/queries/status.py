@@ -30,7 +30,7 @@ from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.job_status import describe_job, warn_of_job
 from searchcrawl.rules.failures import MOST_STOPS
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
+from searchcrawl.sources.fingerprint import compute_fingerprint, describe_keys, find_forcing_keys
 from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import document_table
@@ -76,7 +76,8 @@ def describe_status(
     def read(transaction: Transaction) -> dict[str, Any]:
         found = _read_status(transaction, source=source, versions=versions, preserve=preserve)
         source_id = run_table.find_source(transaction, source.name)
-        found["warnings"] += [_build_warning(*each) for each in warn_of_job(transaction, source_id)]
+        warnings = warn_of_job(transaction, project, source.name, source_id, found["state"])
+        found["warnings"] += [_build_warning(*each) for each in warnings]
         return found | describe_job(transaction, project, source.name, source_id, found["state"])
 
     status = database.read(read)
@@ -171,7 +172,7 @@ def _find_recrawl_reason(
     """Why the next run visits all or some URLs without validators (D9); None if it does not."""
     now = compute_fingerprint(source, versions=versions)
     changed = find_forcing_keys(run_table.find_fingerprint(transaction, source_id) or now, now)
-    edited = f"changed: {', '.join(changed)}" if changed else None
+    edited = f"changed: {describe_keys(changed)}" if changed else None
     return "; ".join(filter(None, (edited, recrawl_table.find_reason(transaction, source_id)))) or None
 
 

@@ -15,8 +15,10 @@ from searchcrawl.render.login_wall import LoginWall
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderTrial
 from searchcrawl.render.verdicts import Verdicts
-from searchcrawl.render.wall import Answer
+from searchcrawl.render.wall import Answer, Wall
 from searchcrawl.run import Run
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.project import Project
 from searchcrawl.sources.render_table import Render
 
 #: By its name: what drives a browser is loaded by a crawl that needs it, and by no other.
@@ -124,6 +126,11 @@ class Renderer:
 
 def open_default_browser(run: Run, wall: CrawlWall) -> PageBrowser:
     """The browser of this machine, not yet started; raises BrowserUnavailable where its driver is not installed."""
+    return build_browser(run.project, run.source, wall)
+
+
+def build_browser(project: Project, source: Source, wall: Wall) -> PageBrowser:
+    """A browser as a run of a source has it, not yet started; raises BrowserUnavailable where its driver is not installed."""
     try:
         module, _, name = _BROWSER.rpartition(".")
         kind = getattr(importlib.import_module(module), name)
@@ -131,13 +138,12 @@ def open_default_browser(run: Run, wall: CrawlWall) -> PageBrowser:
         raise BrowserUnavailable(
             f"the driver of the browser is not installed: pip install 'searchcrawl[playwright]' ({error})"
         ) from error
-    fetch = run.source.fetch
     browser: PageBrowser = kind(
-        build_options(run.source.render),
+        build_options(source.render),
         wall,
-        user_agent=run.project.user_agent_header,
-        timeout_seconds=float(fetch.timeout_seconds),
-        max_bytes=fetch.max_bytes,
+        user_agent=project.user_agent_header,
+        timeout_seconds=float(source.fetch.timeout_seconds),
+        max_bytes=source.fetch.max_bytes,
     )
     return browser
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from searchcrawl import clock
+from searchcrawl.exit_codes import Exit
 from searchcrawl.scheduling.timetable import Timetable, build_timetable
 from searchcrawl.sources.schedule import Schedule
 from searchcrawl.store.runs.job_table import MAX_PAUSE_MS, Job, JobState, find_pause_ms
@@ -15,6 +16,8 @@ from searchcrawl.store.runs.job_table import MAX_PAUSE_MS, Job, JobState, find_p
 GRACE_MS: Final = 300_000
 #: A crawl that was started claims its job in this time.
 LAUNCH_MS: Final = 300_000
+#: A run that is due for longer, and could begin, is overdue: its turn does not come, or nothing looks at the clock.
+OVERDUE_MS: Final = 3_600_000
 #: Moments of a schedule that was just written, which passed before anything read it.
 _NEW_MS: Final = 60_000
 
@@ -97,6 +100,32 @@ def find_next(job: Job | None, plan: Plan, now_ms: int) -> int | None:
         return timetable.find_opening(max(job.not_before_ms, now_ms))
     due = timetable.find_due(job.anchor_ms or 0, now_ms)
     return timetable.find_opening(now_ms) if due is not None else timetable.find_next(job.anchor_ms or 0)
+
+
+def find_overdue(job: Job | None, plan: Plan, now_ms: int) -> int | None:
+    """Since when a run is due that should have begun long ago; None where there is none."""
+    timetable = plan.timetable
+    if timetable is None or (job is not None and job.is_started) or timetable.find_opening(now_ms) > now_ms:
+        return None
+    job = _anchor(job or Job(), plan, now_ms)
+    if job.state is JobState.WAITING:
+        # One that died, or could not be started, may wait for its next try.
+        due_ms = max(job.planned_ms or now_ms, job.not_before_ms)
+    else:
+        # Those that have passed since are one run.
+        due_ms = timetable.find_next(job.anchor_ms or 0)
+    return due_ms if now_ms - due_ms > OVERDUE_MS else None
+
+
+def find_unstarted(job: Job | None) -> str | None:
+    """Why the crawl of a job could not be started, "" where it could; None where that is not known yet."""
+    if job is None or job.state in {JobState.NONE, JobState.RUNNING}:
+        return ""
+    # What was crawled by hand meanwhile, or died in the middle of its run, was started.
+    by_others = job.state is JobState.WAITING and (job.token or job.exit_code == Exit.BUSY)
+    if job.error and not by_others:
+        return job.error
+    return "" if job.state is JobState.ENDED else None
 
 
 def _settle(job: Job, plan: Plan, seen: Seen, now_ms: int) -> Job:

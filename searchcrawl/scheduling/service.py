@@ -71,7 +71,8 @@ class Signals:
 
 
 class Service:
-    """The service of one project. ``tell`` gets what each tick did, ``warn`` each new error, once.
+    """The service of one project. ``tell`` gets what each tick did, ``warn`` each new error, once, and ``say_end`` is called
+    when a signal has come and its crawls are to end.
 
     The files are read anew with each tick: an edit counts at once, and one that is refused leaves all as it was.
     """
@@ -83,11 +84,13 @@ class Service:
         *,
         tell: Callable[[Ticked], None],
         warn: Callable[[Exception], None],
+        say_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._load_project = load_project
         self._database = database
         self._tell = tell
         self._warn = warn
+        self._say_end = say_end
         self._warned: set[str] = set()
         self._children: list[subprocess.Popen[bytes]] = []
 
@@ -105,6 +108,7 @@ class Service:
                 signals.wait(_POLL_SECONDS)
                 # Those that have ended would stay as zombies.
                 self._children = [child for child in self._children if child.poll() is None]
+            self._say_end()
             self._stop(signals)
 
     def _tick(self, project: Project, signals: Signals) -> Project:

@@ -7,7 +7,7 @@ finds what the first one did. Processes are started after it, each for a try tha
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,17 @@ from searchcrawl import clock
 from searchcrawl.exceptions import StoreError
 from searchcrawl.failpoints import reach
 from searchcrawl.scheduling import launching
-from searchcrawl.scheduling.planner import LAUNCH_MS, Plan, Seen, choose, decide, list_plans
+from searchcrawl.scheduling.planner import (
+    LAUNCH_MS,
+    Plan,
+    Seen,
+    choose,
+    decide,
+    find_next,
+    find_overdue,
+    find_unstarted,
+    list_plans,
+)
 from searchcrawl.scheduling.scrapyd_answers import AnswerLost, ScrapydAway, ScrapydRefused, name_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database, Transaction
@@ -36,6 +46,16 @@ class Ticked:
     overrun: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    #: those whose crawl could not be started, and why; "" for those whose crawl could, None where that is not known yet
+    unstarted: dict[str, str | None] = field(default_factory=dict)
+    #: those that should have begun long ago, and since when they are due
+    overdue: dict[str, int] = field(default_factory=dict)
+    #: something could not be started in this tick, said or not
+    missed_starts: bool = False
+    #: the source that is due next, and when; None where nothing will be by itself
+    next_due: tuple[str, int] | None = None
+    #: how many sources a schedule starts
+    scheduled: int = 0
     #: the processes of those that were started here
     children: list[subprocess.Popen[bytes]] = field(default_factory=list)
     #: the store failed when crawls were started already; the others were started as well
@@ -91,6 +111,7 @@ class Ticking:
         except (OSError, ScrapydRefused) as error:
             text = str(error)
             done.started.remove(plan.name)
+            done.unstarted[plan.name], done.missed_starts = text, True
             if text != job.error:
                 # It is said once, not with each try.
                 done.failed[plan.name] = text
@@ -168,11 +189,14 @@ def _decide(
         )
         found[source_id] = (plan, decide(job, plan, seen, now_ms), seen)
     done = _report(before, found)
+    done.scheduled = sum(plan.timetable is not None for plan, _, _ in found.values())
+    done.next_due = _find_next_due(found.values(), now_ms)
     for source_id in choose(found, max_parallel=project.max_parallel, now_ms=now_ms):
         plan, job, seen = found[source_id]
         found[source_id] = (plan, _launch(plan, job, [each for _, each, _ in found.values()], now_ms), seen)
         done.started.append(plan.name)
         done.waiting.remove(plan.name)
+    _judge(done, found.values(), now_ms)
     changed = {
         number: (plan, job) for number, (plan, job, _) in found.items() if before.get(number) != job or number < 0
     }
@@ -180,6 +204,23 @@ def _decide(
         for source_id, (_, job) in changed.items():
             job_table.save(transaction, source_id, job)
     return done, changed
+
+
+def _judge(done: Ticked, found: Iterable[tuple[Plan, Job, Seen]], now_ms: int) -> None:
+    """Notes whose crawls could not be started, and which should have begun long ago."""
+    for plan, job, seen in found:
+        done.unstarted[plan.name] = "" if seen.suspended else find_unstarted(job)
+        since_ms = None if seen.suspended or seen.fence else find_overdue(job, plan, now_ms)
+        if since_ms is not None:
+            done.overdue[plan.name] = since_ms
+
+
+def _find_next_due(found: Iterable[tuple[Plan, Job, Seen]], now_ms: int) -> tuple[str, int] | None:
+    """The first source of those that are idle whose moment comes."""
+    idle = ((plan, job) for plan, job, seen in found if not job.is_active and not seen.suspended)
+    moments = ((next_ms, plan.name) for plan, job in idle if (next_ms := find_next(job, plan, now_ms)) is not None)
+    first = min(moments, default=None)
+    return None if first is None else (first[1], first[0])
 
 
 def _find_ids(transaction: Transaction, plans: Mapping[str, Plan], *, writes: bool) -> dict[str, int]:
@@ -246,6 +287,8 @@ def _report(before: Mapping[int, Job], found: Mapping[int, tuple[Plan, Job, Seen
             done.running.append(plan.name)
         if job.overruns > was.overruns:
             done.overrun.append(plan.name)
+        if was.state is JobState.LAUNCHING and job.state is JobState.WAITING and job.error:
+            done.missed_starts = True
         if job.skipped > was.skipped:
             done.skipped.append(plan.name)
         if job.error and job.error != was.error:

@@ -180,6 +180,16 @@ class TlsFiles(NamedTuple):
             # Without this, OpenSSL asks for the password of an encrypted key at the terminal.
             context.load_cert_chain(self.client_certificate, self.client_key, password=bytes)
 
+    def build_context(self, *, verify: bool) -> ssl.SSLContext:
+        """The context of a client that trusts the machine's authorities and these; raises OSError as ``load_into``."""
+        context = ssl.create_default_context()
+        self.load_into(context)
+        if not verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
     def find_errors(self) -> Iterator[tuple[str, str]]:
         """The key of ``[fetch]`` and what is wrong, for each file that cannot be used; all of them exist."""
         if self.ca_file is not None and TlsFiles(ca_file=self.ca_file)._try() is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from searchcrawl.sources.config import Source, Tables
@@ -52,6 +52,14 @@ VERSIONS: Final[Mapping[str, int]] = {
     "language": 4,
     # Rises when other documents would be copies of each other.
     "copies": 1,
+}
+#: What a rise of a version is called where people read it.
+_IN_WORDS: Final[Mapping[str, str]] = {
+    "version.html": "how this release reads pages",
+    "version.convert": "how this release reads files",
+    "version.checksum": "how this release compares texts",
+    "version.language": "how this release finds languages",
+    "version.copies": "how this release finds copies",
 }
 #: Beginnings of the keys that decide which answer a request gets: after an edit of one the cache says nothing.
 _OF_ANSWERS: Final = ("fetch.headers", "login.", "robots.", "render.", "settings.DOWNLOADER_MIDDLEWARES")
@@ -187,3 +195,8 @@ def _unordered(value: Any) -> Any:
     if isinstance(value, list):
         return sorted((_unordered(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
     return value
+
+
+def describe_keys(keys: Iterable[str]) -> str:
+    """Keys of fingerprints that differ, for people."""
+    return ", ".join(_IN_WORDS.get(key, key) for key in keys)

@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field, model_validator
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import LIST, Check, PublicText, Table, Text, WebUrl, refuse, require_form
 
-Event = Literal["failed", "quarantine", "verify", "unreachable"]
-EVENTS: Final[tuple[Event, ...]] = ("failed", "quarantine", "verify", "unreachable")
+Event = Literal["failed", "quarantine", "verify", "unreachable", "overdue", "not_started"]
+EVENTS: Final[tuple[Event, ...]] = ("failed", "quarantine", "verify", "unreachable", "overdue", "not_started")
 _ADDRESS: Final = re.compile(r"[^\s@<>()\[\],;:\\\"]+@[^\s@<>()\[\],;:\\\"]+")
 _SERVER: Final = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
@@ -34,7 +34,7 @@ def _check_events(events: tuple[Event, ...]) -> tuple[Event, ...]:
 
 
 class Notify(Table):
-    """Who is told when a run fails, deletions wait, the index differs or cannot be reached; each time once."""
+    """Who is told when a run fails or does not begin, deletions wait, the index differs or cannot be reached; each time once."""
 
     command: Annotated[Text, Check(_check_command, "command")] | None = Field(
         None, description="A program with its arguments; it gets the event as JSON on standard input."

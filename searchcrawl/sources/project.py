@@ -246,6 +246,11 @@ class Project(ProjectFile):
         return None if path == self.store.url else self.path(path)
 
     @property
+    def store_file(self) -> Path | None:
+        """The file of the store; None where it is on a server."""
+        return self._database_file
+
+    @property
     def cache_dir(self) -> Path:
         return self.path(self.cache.dir)
 

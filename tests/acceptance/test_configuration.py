@@ -47,7 +47,8 @@ def test_init_when_the_folder_is_new_then_a_project_that_checks_and_lists(tmp_pa
 
     checked, listed = run(tmp_path / "new", "sources", "check"), run(tmp_path / "new", "list")
     assert (made.returncode, made.stderr) == (0, "")
-    assert (checked.returncode, checked.stdout) == (0, "1 source, no errors\n")
+    assert (checked.returncode, checked.stdout.splitlines()[0]) == (0, "1 source, no errors")
+    assert checked.stdout.endswith(": searchcrawl doctor\n")
     assert (listed.returncode, listed.stdout, listed.stderr) == (0, "example\n", "")
 
 

@@ -122,7 +122,7 @@ def test_wheel_when_it_is_all_there_is_then_a_project_is_made_crawled_searched_a
         check=True,
     ).stdout.split()
 
-    assert checked == "1 source, no errors\n"
+    assert checked.startswith("1 source, no errors\n")
     files = {path.relative_to(tmp_path / "conf").as_posix(): path for path in (tmp_path / "conf").rglob("*.*")}
     assert {name: path.read_bytes() for name, path in files.items()} == {
         name: (ROOT / "solr" / "configset" / name).read_bytes()

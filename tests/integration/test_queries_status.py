@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from searchcrawl.queries.status import count_cache, describe_status
+from searchcrawl.sources.fingerprint import VERSIONS, describe_keys
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.runs import lease
 from searchcrawl.store.schema import documents
@@ -81,6 +82,20 @@ def test_status_when_the_source_file_changed_then_force_recrawl_names_the_key(fi
 
     assert status(filled)["force_recrawl"] is None
     assert describe_status(edited, filled.database, {})["force_recrawl"] == "changed: scope.depth"
+
+
+def test_status_when_a_release_reads_pages_otherwise_then_force_recrawl_says_so_in_words(filled: FilledStore) -> None:
+    filled.end()
+
+    found = describe_status(filled.source, filled.database, {"convert": 99, "html": 99})["force_recrawl"]
+
+    assert found == "changed: how this release reads files, how this release reads pages"
+
+
+def test_fingerprint_when_it_has_versions_then_each_has_words() -> None:
+    keys = [f"version.{name}" for name in VERSIONS]
+
+    assert "version." not in describe_keys(keys)
 
 
 def test_status_when_something_needs_attention_then_it_is_warned_about(filled: FilledStore) -> None:

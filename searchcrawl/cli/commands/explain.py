@@ -78,6 +78,8 @@ def _format_lines(found: Explanation, others: Sequence[Explanation]) -> Iterator
         yield f"  {'also' if number else 'decided by':<10}  {reason.step}: {reason.text}", 14
         if reason.advice:
             yield f"  {'to admit it':<10} {reason.advice}", 14
+        if reason.hint:
+            yield f"  {'perhaps':<10}  {reason.hint}", 14
     yield "", 0
     for step in found.steps:
         yield f"  {step.step:<10}  {step.outcome:<12}  {step.detail}", 28

@@ -18,7 +18,7 @@ from searchcrawl.failpoints import reach
 from searchcrawl.operations.plan_file import Plan, save_plan
 from searchcrawl.operations.planning import describe_trial, open_trial
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import VERSIONS
+from searchcrawl.sources.fingerprint import VERSIONS, describe_keys
 from searchcrawl.sources.loading import load_source
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
@@ -65,7 +65,7 @@ def _try(process: AsyncCrawlerProcess, project: Project, source: Source, databas
 
 
 def _show(plan: Mapping[str, Any], path: str) -> None:
-    edited = ", ".join(plan["edited"]) or "nothing that documents depend on"
+    edited = describe_keys(plan["edited"]) or "nothing that documents depend on"
     print_line(f"{plan['source']}: edited: {edited}")
     names = {
         "enter": "URLs or documents that enter",

@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
@@ -22,6 +22,9 @@ from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
 from searchcrawl.store.engine.database import Database
 
+#: What a run needs beside the files.
+_UNSEEN: Final = "folders, store, index, host names, certificates, browser, clock, scrapyds"
+
 
 class Command(BaseCommand):
     arguments = (1, 2)
@@ -32,7 +35,8 @@ class Command(BaseCommand):
         return (
             "check: every error of searchcrawl.toml and of the source files, a line each, and what cannot be meant: start "
             "URLs outside the scope or at addresses that may not be reached, MIME types that are none; as warnings a "
-            "contact that is a placeholder, and sources whose files are gone. "
+            "contact that is a placeholder, and sources whose files are gone. Whether a run finds its folders, index, "
+            "hosts and browser is for doctor to say. "
             "show NAME: every key of a source with its value and where that was written: the source file, "
             '"searchcrawl.toml [parameters.SET]", "searchcrawl.toml [defaults]", "searchcrawl.toml" (user_agent), or '
             '"built-in"; the first in this order that has the key counts. Values from the environment or a file are '
@@ -69,7 +73,7 @@ def _as_text(value: Any) -> str:
 
 
 def _run_check(*, as_json: bool) -> int:
-    count, errors, doubts = _check()
+    count, errors, doubts = check_files()
     if as_json:
         shown = [{"file": error.file, "key": error.key, "message": redact(error.message)} for error in errors]
         warnings = [{"file": each.file, "key": each.key, "message": redact(each.message)} for each in doubts]
@@ -79,7 +83,7 @@ def _run_check(*, as_json: bool) -> int:
     return Exit.CONFIGURATION if errors else Exit.DONE
 
 
-def _check() -> tuple[int, Sequence[ConfigurationError], Sequence[ConfigurationError]]:
+def check_files() -> tuple[int, Sequence[ConfigurationError], Sequence[ConfigurationError]]:
     """How many sources are good, every error of the project, and what is no error: sources whose files are gone, say."""
     root = find_project()
     try:
@@ -135,3 +139,4 @@ def _print(count: int, errors: Sequence[ConfigurationError], doubts: Sequence[Co
             print_note(line)
     if not errors:
         print_line(f"{count} source{'' if count == 1 else 's'}, no errors")
+        print_line(f"not looked at: {_UNSEEN}: searchcrawl doctor")

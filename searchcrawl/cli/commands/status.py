@@ -110,7 +110,7 @@ def _show_one(status: Mapping[str, Any]) -> None:
 
 def _show_error(status: Mapping[str, Any]) -> None:
     """Says why the last try to start a source by itself failed."""
-    if status["error"]:
+    if status["error"] and all(warning["code"] != "not_started" for warning in status["warnings"]):
         print_line(f"{status['source']}: its last start failed: {status['error']}")
 
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, Final
 
+from searchcrawl.cli.after_tick import find_events, follow_tick
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_line, print_note, print_object
+from searchcrawl.exit_codes import Exit
 from searchcrawl.scheduling.ticking import Ticked, Ticking
 from searchcrawl.store.engine.database import Database
 
@@ -29,19 +31,22 @@ class Command(BaseCommand):
     def long_desc(self) -> str:
         return (
             "Starts what the schedules of searchcrawl.toml say is due, as processes that go on by themselves, and what died in "
-            "the middle of its run. Several at once start nothing twice. Prints nothing where there was nothing to do."
+            "the middle of its run. Several at once start nothing twice. Prints nothing where there was nothing to do. "
+            "Exit code 7 where a crawl could not be started; status says why."
         )
 
-    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()
         with closing(Database(project.database_url, project.root, patience_seconds=STORE_PATIENCE_SECONDS)) as database:
             done = Ticking(project, database).tick()
-        if opts.json:
-            print_object(describe_tick(done))
-        else:
-            show_tick(done)
+            if opts.json:
+                print_object(describe_tick(done))
+            else:
+                show_tick(done)
+            follow_tick(project, database, find_events(done))
         if done.error is not None:
             raise done.error
+        return Exit.STORE_FAILED if done.missed_starts else Exit.DONE
 
 
 def describe_tick(done: Ticked) -> dict[str, Any]:
@@ -51,10 +56,10 @@ def describe_tick(done: Ticked) -> dict[str, Any]:
     return {**{name: getattr(done, name) for name in names}, "failed": errors}
 
 
-def show_tick(done: Ticked) -> None:
-    """Prints a line for each source with which something happened."""
+def show_tick(done: Ticked, *, at: str = "") -> None:
+    """Prints a line for each source with which something happened; ``at`` is what they begin with."""
     for key, text in _TEXTS.items():
         for name in getattr(done, key):
-            print_line(f"{name}: {text}")
+            print_line(f"{at}{name}: {text}")
     for name, text in done.failed.items():
-        print_note(f"{name}: {text}")
+        print_note(f"{at}{name}: {text}")

@@ -157,6 +157,12 @@ class LocalReceiver:
         if self._open_existing() is None:
             _refuse_foreign(self._path)
 
+    def wait_for_writer(self) -> None:
+        """Returns once a delivery could begin; IndexUnavailable where another process writes for too long (LockedIndex)."""
+        if (self._path / _LOCK_NAME).exists():
+            with self._lock():
+                pass
+
     def close(self) -> None:
         """Forgets the open index; the next call opens it again."""
         self._index = None

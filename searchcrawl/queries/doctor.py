@@ -1,0 +1,267 @@
+"""Looks at all that a run needs before it is needed, as a run itself finds it: nothing is requested of a site, nothing sent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from searchcrawl import clock
+from searchcrawl.cache.disk_space import list_folders, refuse_low
+from searchcrawl.comparison.look import IndexLook
+from searchcrawl.exceptions import (
+    ConfigurationError,
+    DeliveryError,
+    DiskFull,
+    SearchcrawlError,
+    StoreError,
+    StoreLocked,
+)
+from searchcrawl.index.opening import use_index
+from searchcrawl.index.receiver import LockedIndex, Receiver, SearchIndex
+from searchcrawl.queries.checks import Check, find_doubtful, find_ok, find_skipped, find_wrong
+from searchcrawl.queries.doctor_hosts import examine_certificates, examine_names
+from searchcrawl.render.rendered_page import BrowserUnavailable
+from searchcrawl.render.renderer import build_browser
+from searchcrawl.render.wall import Answer, Refused
+from searchcrawl.scheduling.scrapyd_answers import AnswerLost, ScrapydRefused, name_of
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.project import FILE, Project
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.runs import job_table, lease, run_table
+from searchcrawl.wording import counted
+
+#: So long the store may be locked by others.
+_STORE_SECONDS: Final = 5.0
+_BROWSER_SECONDS: Final = 60.0
+#: A job that no scrapyd has.
+_NO_JOB: Final = "searchcrawl-doctor"
+#: Of a folder so many entries are looked at.
+_MOST_ENTRIES: Final = 10_000
+
+
+def examine(project: Project, sources: Mapping[str, Source], *, min_free_bytes: int) -> Iterator[Check]:
+    """A check for each thing that runs of these sources need, beside the configuration files."""
+    yield from _examine_folders(project, min_free_bytes)
+    yield from _examine_store(project, sources)
+    for source in sources.values():
+        yield from examine_names(project, source)
+        yield from examine_certificates(project, source)
+    yield from _examine_browser(project, sources)
+    yield from _examine_scrapyds(project)
+    yield from _examine_notify(project)
+
+
+def _examine_folders(project: Project, min_free_bytes: int) -> Iterator[Check]:
+    faults = {path: fault for path in project.stored_paths if (fault := _find_fault(project, path)) is not None}
+    for path, fault in faults.items():
+        remedy = "have it belong to the user of the crawls, who must be able to write it"
+        yield find_wrong("folders", f"{path}: {fault}", remedy)
+    if not faults:
+        yield find_ok("folders", f"those of {project.root} can be written")
+    store = project.store_file
+    try:
+        refuse_low(list_folders(project, store.parent if store else None), min_free_bytes=min_free_bytes)
+    except (DiskFull, OSError) as error:
+        yield find_wrong("space", error, "make room on that disk, or have the folder on another one")
+    else:
+        yield find_ok("space", f"more than {min_free_bytes >> 20} MB are left on each disk")
+
+
+def _find_fault(project: Project, path: Path) -> str | None:
+    """Why a file or folder of a project cannot be written, or cannot be made; None if it can."""
+    if project.store_file is not None and str(path).startswith(str(project.store_file)):
+        if path.exists():
+            return None if os.access(path, os.R_OK | os.W_OK) else "cannot be written"
+        path = path.parent
+    folder = path
+    while not os.path.lexists(folder):
+        folder = folder.parent
+    if not folder.is_dir():
+        return f"{folder} is no folder"
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return f"{folder} cannot be written"
+    entries = islice(os.scandir(path), _MOST_ENTRIES) if folder == path else ()
+    foreign = next((each.name for each in entries if not os.access(each.path, os.R_OK | os.W_OK)), None)
+    return None if foreign is None else f"{foreign} in it cannot be written"
+
+
+def _examine_store(project: Project, sources: Mapping[str, Source]) -> Iterator[Check]:
+    if not project.has_store:
+        yield find_ok("store", "there is none yet: the first crawl makes it")
+        yield from _examine_index(project, sources, None)
+        return
+    with ExitStack() as stack:
+        database: Database | None = None
+        try:
+            database = stack.enter_context(
+                closing(Database(project.database_url, project.root, patience_seconds=_STORE_SECONDS))
+            )
+            # As a run does, which has to wait for whoever has it locked.
+            database.write(lambda opened: None)
+            yield find_ok("store", f"{database.name} can be read and written")
+            yield from _examine_sources(database, sources)
+        except StoreLocked as error:
+            yield find_wrong("store", error, "end the process that holds it, or wait for it")
+            database = None
+        except (StoreError, ConfigurationError) as error:
+            yield find_wrong("store", error, f"see to the database that store.url of {FILE} names")
+            database = None
+        yield from _examine_index(project, sources, database)
+
+
+def _examine_sources(database: Database, sources: Mapping[str, Source]) -> Iterator[Check]:
+    """Locks of sources, and times that are still to come: a clock that was wrong then, or is now."""
+
+    def read(opened: Transaction) -> list[Check]:
+        found = []
+        holders, suspended, now_ms = lease.find_holders(opened), job_table.find_suspended(opened), clock.now_ms()
+        late = []
+        for name in sources:
+            source_id = run_table.find_source(opened, name)
+            if source_id is None:
+                continue
+            if source_id in holders:
+                found.append(find_ok("locks", f"is held by {holders[source_id][1]}", source=name))
+            if source_id in suspended:
+                found.append(find_doubtful("locks", "is suspended", f"searchcrawl resume {name}", source=name))
+            run = run_table.find_last(opened, source_id)
+            if run is not None and run.is_later_than(now_ms):
+                late.append(name)
+        if late:
+            message = f"it is {clock.iso(now_ms)}, and runs of {', '.join(late)} were later"
+            found.append(find_doubtful("clock", message, "set the clock of this machine, if it is wrong (timedatectl)"))
+        else:
+            found.append(find_ok("clock", f"it is {clock.iso(now_ms)}, later than all runs"))
+        return found
+
+    yield from database.read(read)
+
+
+def _examine_index(project: Project, sources: Mapping[str, Source], database: Database | None) -> Iterator[Check]:
+    at = project.index.url or str(project.index_dir)
+    try:
+        with use_index(project) as index:
+            if isinstance(index, SearchIndex):
+                index.ping()
+            if isinstance(index, LockedIndex):
+                index.wait_for_writer()
+            yield find_ok("index", f"{at} answers, and has our fields")
+            if database is not None:
+                yield from _compare(index, database, sources)
+    except StoreError as error:
+        yield find_wrong("store", error, f"see to the database that store.url of {FILE} names")
+    except (DeliveryError, DiskFull) as error:
+        remedy = (
+            f"start Solr, see to index.url of {FILE}, or make the core anew (searchcrawl solr configset DIR)"
+            if project.index.type == "solr"
+            else f"move {project.index_dir} away, and searchcrawl resend each source"
+        )
+        yield find_wrong("index", error, remedy)
+
+
+def _compare(index: Receiver, database: Database, sources: Mapping[str, Source]) -> Iterator[Check]:
+    """What ``status`` finds as well: an index that lost what it acknowledged."""
+    look = IndexLook(index)
+    for name in sources:
+        finding = look.find(database, name)
+        if finding is not None:
+            # The command that mends it stands at its end.
+            yield find_wrong("index", finding.message, finding.message.rpartition(": ")[2], source=name)
+
+
+class _NoWall:
+    """For a browser that opens no page."""
+
+    def check_navigation(self, url: str) -> str | None:
+        return "nothing is opened"
+
+    def check_resource(self, url: str, kind: str) -> str | None:
+        return "nothing is opened"
+
+    async def fetch(self, url: str, kind: str, headers: Mapping[str, str]) -> Answer:
+        raise Refused("nothing is opened")
+
+
+def _examine_browser(project: Project, sources: Mapping[str, Source]) -> Iterator[Check]:
+    """Starts the browser once, where a source needs it."""
+    needing = [each for each in sources.values() if each.render.in_use or each.login.type == "browser"]
+    if not needing:
+        yield find_ok("browser", "no source needs one")
+        return
+
+    async def start() -> None:
+        browser = build_browser(project, needing[0], _NoWall())
+        try:
+            async with asyncio.timeout(_BROWSER_SECONDS):
+                await browser.start()
+        finally:
+            await browser.close()
+
+    try:
+        asyncio.run(start())
+    except (BrowserUnavailable, TimeoutError) as error:
+        names = ", ".join(each.name for each in needing)
+        remedy = "install it, or do without: docs/how-to/javascript.md"
+        yield find_wrong("browser", f"{str(error) or 'it does not start in time'} (for {names})", remedy)
+    else:
+        yield find_ok("browser", f"it starts, for {counted(len(needing), 'source', 'sources')}")
+
+
+def _examine_scrapyds(project: Project) -> Iterator[Check]:
+    urls = {name_of(url): url for each in project.schedules.values() if each.enabled for url in each.scrapyd}
+    if not urls:
+        return
+    from searchcrawl.scheduling.scrapyd_client import ScrapydClient  # noqa: PLC0415  # heavy
+
+    for name, url in urls.items():
+        with closing(ScrapydClient(url)) as client:
+            try:
+                client.find_state(_NO_JOB)
+            except (ScrapydRefused, AnswerLost) as error:
+                yield find_wrong("scrapyd", error, f"start it, or take it out of the schedules of {FILE}")
+            else:
+                yield find_ok("scrapyd", f"{name} answers")
+
+
+def _examine_notify(project: Project) -> Iterator[Check]:
+    command = project.notify.command
+    if command is not None:
+        program = shlex.split(command)[0]
+        if shutil.which(program) is None:
+            yield find_wrong("notify", f"{program} is no program", f"see to notify.command of {FILE}")
+        else:
+            yield find_ok("notify", f"{program} can be run")
+
+
+def describe_errors(
+    count: int,
+    errors: Sequence[ConfigurationError],
+    doubts: Sequence[ConfigurationError],
+    project: Project | None = None,
+) -> Iterator[Check]:
+    """What ``sources check`` found, as checks."""
+    for error in errors:
+        what = "converters" if error.key.startswith("converters") else "files"
+        yield find_wrong(what, error, f"mend it in {error.file}" if error.file else "mend it")
+    for doubt in doubts:
+        what = "contact" if doubt.key == "contact" else "files"
+        yield find_doubtful(what, doubt, f"see to {doubt.file}")
+    if not errors:
+        yield find_ok("files", f"{counted(count, 'source', 'sources')}, no errors")
+        if project is not None:
+            own = counted(len(project.converters), "converter of your own", "converters of your own")
+            yield find_ok("converters", f"{own}, no errors")
+    if project is not None and not any(each.key == "contact" for each in doubts):
+        yield find_ok("contact", project.contact)
+
+
+def skip_rest(error: SearchcrawlError) -> Check:
+    """Nothing else can be looked at."""
+    return find_skipped("all else", f"not before {error} is mended")

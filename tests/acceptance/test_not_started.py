@@ -1,0 +1,151 @@
+"""What should have begun and has not: `tick` ends with another code, people are told once, `status` and metrics say it (H2, J1)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject
+from tests.crawl_forks import CLOCK, COMMANDS, PAUSE, Forks, started
+from tests.site.client import SiteProcess, configure, write_project
+from tests.stored_rows import query
+
+HOST: Final = "gen.acme.test"
+HOUR: Final = 3600
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+@pytest.fixture
+def make(site: SiteProcess, tmp_path: Path) -> Callable[..., CrawlProject]:
+    """A project whose sources are due, with pages that take so many seconds, and somebody who is told."""
+
+    def make(*names: str, seconds: float = 0.0, **keys: Any) -> CrawlProject:
+        folder = tmp_path / "project"
+        script = tmp_path / "tell"
+        script.write_text(f'#!/bin/sh\ncat >> "{tmp_path}/told"\n')
+        script.chmod(0o755)
+        for name in names:
+            start = {"urls": [site.url(HOST, f"/n/8,delay={seconds}/")]}
+            write_project(folder, site, name, start=start, fetch={"host_concurrency": 1})
+        schedule = {"sources": [*names], "every_minutes": 600}
+        configure(folder, schedules={"s": schedule}, notify={"command": str(script)}, **keys)
+        return CrawlProject(folder=folder, site=site, name=names[0])
+
+    return make
+
+
+def told(project: CrawlProject) -> list[tuple[str, str]]:
+    path = project.folder.parent / "told"
+    found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [(each["event"], each["source"]) for each in found]
+
+
+def codes(project: CrawlProject, name: str, **variables: str) -> set[str]:
+    """The warnings of ``status``; its metrics have the same."""
+    done = COMMANDS.run(project.folder, "status", name, "--json", **variables)
+    found = {warning["code"] for warning in json.loads(done.stdout)["warnings"]}
+    metrics = COMMANDS.run(project.folder, "status", name, "--prometheus", **variables).stdout
+    for code in found:
+        assert f'searchcrawl_warnings{{code="{code}",source="{name}"}} 1.0' in metrics
+    return found
+
+
+def wait_until(come: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not come():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def has_ended(project: CrawlProject) -> bool:
+    return query(project.folder, "SELECT count(*) FROM jobs WHERE state = 'ended'") == [(1,)]
+
+
+def test_tick_when_a_crawl_cannot_be_started_then_exit_7_and_told_once_until_it_could(
+    make: Callable[..., CrawlProject],
+) -> None:
+    project = make("demo")
+    # What it prints has no place.
+    obstacle = project.folder / "var" / "log" / "demo.out"
+    obstacle.mkdir(parents=True)
+
+    ticks = []
+    for _ in range(3):
+        ticks.append(COMMANDS.run(project.folder, "tick", **{PAUSE: "0.01"}))
+        time.sleep(0.1)
+    warned = codes(project, "demo")
+    shown = project.command("status").stdout
+    metrics = (project.folder / "var" / "metrics" / "demo.prom").read_text("utf-8")
+    obstacle.rmdir()
+    good = project.command("tick")
+    wait_until(lambda: has_ended(project))
+    after = project.command("tick")
+
+    assert [each.returncode for each in ticks] == [7, 7, 7]
+    assert [bool(each.stderr) for each in ticks] == [True, False, False]
+    assert (told(project), warned) == ([("not_started", "demo")], {"not_started"})
+    assert shown.count("its last start failed") == 1
+    assert 'code="not_started"' in metrics
+    assert (good.returncode, after.returncode, codes(project, "demo")) == (0, 0, set())
+    assert json.loads((project.folder / "var" / "told" / "demo.json").read_text()) == []
+
+
+def test_tick_when_a_source_is_refused_then_told_that_it_does_not_begin(make: Callable[..., CrawlProject]) -> None:
+    project = make("demo")
+    file = project.folder / "sources" / "demo.toml"
+    file.write_text(file.read_text("utf-8").replace("[scope]", "[scope]\ndepth = -1"), "utf-8")
+
+    project.command("tick")
+    wait_until(lambda: has_ended(project))
+    project.command("tick")
+    project.command("tick")
+
+    assert told(project) == [("not_started", "demo")]
+
+
+def test_tick_when_a_source_waits_for_long_then_it_is_overdue_and_told_once(make: Callable[..., CrawlProject]) -> None:
+    project = make("one", "two", seconds=2.0, max_parallel=1)
+    later = {CLOCK: str(2 * HOUR)}
+
+    first = project.command("tick")
+    wait_until(lambda: query(project.folder, "SELECT state FROM jobs WHERE state = 'running'") != [])
+    before = codes(project, "two")
+    again = [COMMANDS.run(project.folder, "tick", **later).returncode for _ in range(2)]
+    warned = codes(project, "two", **later)
+    project.command("stop", "two")
+    project.command("stop", "one")
+
+    assert (first.returncode, again, before, warned) == (0, [0, 0], set(), {"overdue"})
+    assert told(project) == [("overdue", "two")]
+
+
+def test_status_when_nothing_looks_at_the_clock_then_overdue(make: Callable[..., CrawlProject]) -> None:
+    project = make("demo")
+    project.command("tick")
+    wait_until(lambda: has_ended(project))
+
+    found = [codes(project, "demo", **{CLOCK: str(round(hours * HOUR))}) for hours in (9, 10.5, 12)]
+
+    assert found == [set(), set(), {"overdue"}]
+
+
+def test_run_when_a_crawl_cannot_be_started_then_told_once(make: Callable[..., CrawlProject]) -> None:
+    project = make("demo")
+    (project.folder / "var" / "log" / "demo.out").mkdir(parents=True)
+
+    with Forks(1) as forks, started(forks.start(project.folder, "run", **{PAUSE: "0.01"})) as service:
+        service.until(lambda: told(project) != [])
+        # Some ticks, of two seconds each.
+        time.sleep(5)
+
+    assert told(project) == [("not_started", "demo")]
