@@ -28,7 +28,7 @@ _CONTEXT: Final = ConversionContext(
     url=URL,
     headers=((b"Content-Type", b"text/html"),),
     user_agent="searchcrawl",
-    attribute_origins=frozenset({"meta:keywords", "jsonld:name", "jsonld:author"}),
+    attribute_origins=frozenset({"meta:keywords", "jsonld:name", "jsonld:author", "jsonld:a.a.a.a.b"}),
     text_rules=TextRules(main=True, keep=("[x]",), drop=("b, i", "[hidden]")),
 )
 #: What pages are made of, of all kinds that a parser treats in its own way.
@@ -69,7 +69,17 @@ MARKUP: Final = (
         "<script>",
         "</script>",
     ),
-    *("<script type='application/ld+json'>", '{"name":', '[{"author":"x"},', "<style>", "<template>", "<noscript>"),
+    *(
+        "<script type='application/ld+json'>",
+        '{"name":',
+        '[{"author":"x"},',
+        '{"a":[',
+        '{"a.a":',
+        '"@graph":[',
+        "<style>",
+        "<template>",
+        "<noscript>",
+    ),
     *(
         "<svg>",
         "<math>",
