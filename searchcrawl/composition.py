@@ -25,6 +25,7 @@ from searchcrawl.convert.own_converter import list_own_converters
 from searchcrawl.convert.registry import Registry
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
 from searchcrawl.delivery.feeds import write_files
+from searchcrawl.exceptions import LogError
 from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.run_end_extension import RunEndExtension
 from searchcrawl.extensions.stall_extension import StallExtension
@@ -44,6 +45,7 @@ from searchcrawl.http.visit_log import VisitLog
 from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
 from searchcrawl.operations.dry_run import DryRun
 from searchcrawl.operations.handing_over import hand_over
+from searchcrawl.parse_mark import ParseMark
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
 from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
 from searchcrawl.politeness.host_registry import HostRegistry
@@ -175,6 +177,7 @@ def compose_member(crawler: Crawler, run: Run) -> Stages:
     stacks = StackFile(run.project.logs_dir, run.source.name, member=link.setup.number)
     seconds = crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS")
     stages.add(StallExtension(run, seconds=seconds, stacks=stacks))
+    stages.add(ParseMark(run.project.logs_dir, run.source.name, member=link.setup.number))
     return stages
 
 
@@ -321,17 +324,26 @@ def _add_delivery(
     heartbeat = stages.add(HeartbeatExtension(run, min_free_bytes=min_free_bytes, admit=admit))
     stall = stages.add(StallExtension(run, seconds=get("SEARCHCRAWL_STALL_SECONDS")))
     progress = stages.add(ProgressExtension(run))
+    mark = stages.add(ParseMark(run.project.logs_dir, run.source.name))
     at_end = [
         # Under the lease, which the heartbeat renews.
         lambda reason: write_files(run),
         heartbeat.stop,
         stall.stop,
+        lambda reason: _remove_mark(run, mark),
         progress.stop,
         stages.add(RunEndExtension(run)).write,
     ]
     retry_seconds = get("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
     others = partial(hand_over, run.project, run.database, retry_seconds=retry_seconds, without=run.source_id)
     return stages.add(DeliveryExtension(run, at_end=at_end, retry_seconds=retry_seconds, hand_over=others))
+
+
+def _remove_mark(run: Run, mark: ParseMark) -> None:
+    try:
+        mark.remove()
+    except OSError as error:
+        run.shutdown.fail(LogError(f"log {mark.path}: {error.strerror or error}"))
 
 
 def reads_sitemaps(source: Source) -> bool:

@@ -19,6 +19,7 @@ from searchcrawl.exit_codes import Exit
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Files
 from searchcrawl.memory import return_large_blocks
+from searchcrawl.parse_mark import ParseMark
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
@@ -290,7 +291,8 @@ def begin(
     current = compute_fingerprint(source, versions=versions)
     source_id, lease = database.write(lambda transaction: _take(transaction, source, job, requests=requests))
     _hasten(database, lease, current, longest_ms=source.lifecycle.intervals.longest_ms)
-    row, forced = _recover(database, lease, current, StackFile(project.logs_dir, source.name), requests=requests)
+    left = StackFile(project.logs_dir, source.name), ParseMark(project.logs_dir, source.name)
+    row, forced = _recover(database, lease, current, *left, requests=requests)
     run = Run(
         project=project,
         source=source,
@@ -353,29 +355,32 @@ def _is_unanswered(transaction: Transaction, *, before: RunRow, lease: Lease) ->
 
 
 def _recover(
-    database: Database, lease: Lease, current: str, stacks: StackFile, *, requests: bool
+    database: Database, lease: Lease, current: str, stacks: StackFile, mark: ParseMark, *, requests: bool
 ) -> tuple[RunRow, tuple[str, ...]]:
     """Begins or resumes the run, after a process that died, or stopped turning; see ``_begin_or_resume``."""
     try:
         stalled = stacks.is_written()
         by_visit = stalled and stacks.is_of_visit()
+        recover = partial(suspect_table.recover, stalled=stalled, by_visit=by_visit, parsed=mark.read())
         row, forced, recovered = database.write(
-            lambda transaction: _begin_or_resume(
-                transaction, lease, current, stalled=stalled, by_visit=by_visit, requests=requests
-            )
+            lambda transaction: _begin_or_resume(transaction, lease, current, recover=recover, requests=requests)
         )
-        if stalled:
-            _report_stall(recovered)
-            # Not before the rows are written: after a crash it is read once more.
-            stacks.remove()
+        _report_death(recovered, stalled=stalled)
+        # Not before the rows are written: after a crash they are read once more.
+        stacks.remove()
+        mark.remove()
     except OSError as error:
-        raise LogError(f"{stacks.path}: {error.strerror or error}") from error
+        raise LogError(f"{error.filename or stacks.path}: {error.strerror or error}") from error
     return row, forced
 
 
-def _report_stall(recovered: Recovered) -> None:
+def _report_death(recovered: Recovered, *, stalled: bool) -> None:
     for url in recovered.set_aside:
         logger.warning("%d: %s is set aside: it stopped the crawler again and again", Code.SET_ASIDE, url)
+    if not stalled:
+        for url in recovered.suspects:
+            logger.warning("the run before ended while it parsed %s, which is visited last now, alone", url)
+        return
     logger.warning(
         "the run before stopped turning (its stacks are in the log); URLs that it was visiting, which are visited last now, "
         "one by one: %d (%s)",
@@ -385,7 +390,7 @@ def _report_stall(recovered: Recovered) -> None:
 
 
 def _begin_or_resume(
-    transaction: Transaction, lease: Lease, current: str, *, stalled: bool, by_visit: bool, requests: bool
+    transaction: Transaction, lease: Lease, current: str, *, recover: Callable[..., Recovered], requests: bool
 ) -> tuple[RunRow, tuple[str, ...], Recovered]:
     """Begins or resumes the run; returns its row, the keys that have changed since the last run, and what it recovers."""
     source_id = lease.source_id
@@ -406,6 +411,6 @@ def _begin_or_resume(
         refused_table.clear(transaction, source_id)
     row = run_table.start(transaction, source_id, fingerprint=current, now_ms=now_ms(), is_hastened=True)
     row = replace(row, after_run=run_table.find_last_completed(transaction, source_id))
-    recovered = suspect_table.recover(transaction, source_id, stalled=stalled, by_visit=by_visit, run_id=row.id)
+    recovered = recover(transaction, source_id, run_id=row.id)
     is_new = before is None or before.id != row.id
     return run_counts.begin(transaction, source_id, row, recovered, is_new=is_new), forced, recovered

@@ -16,6 +16,7 @@ from searchcrawl.rules import lifecycle, recrawl, unread
 from searchcrawl.rules.failures import Failures, is_confirmed
 from searchcrawl.rules.forgotten import KEY
 from searchcrawl.sources.config import Source
+from searchcrawl.sources.secrets import redact
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls.url_table import Settled
@@ -214,7 +215,8 @@ def _build_settled(
         fetch_state=FetchState.TODO if again else FetchState.SETTLED,
         code=outcome.code,
         rule=outcome.rule,
-        error=outcome.error,
+        # Whoever wrote it: it may quote what a server sent back.
+        error=redact(outcome.error) if outcome.error else None,
         attempts=claim.attempt + 1 if again else 0,
         failed_runs=claim.failed_runs if again else failed_runs,
         failures=claim.failures if again else failures,

@@ -14,6 +14,7 @@ from searchcrawl.duplicates import resolution
 from searchcrawl.duplicates.resolution import Changes
 from searchcrawl.items import Document, Fallback, Page
 from searchcrawl.rules import lifecycle
+from searchcrawl.sources.secrets import redact
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import document_table, duplicate_key_table, former_table, shared_copy_table
 from searchcrawl.store.documents.document_table import StoredDocument
@@ -181,10 +182,10 @@ def build_record(document: Document) -> StoredPage:
     return StoredPage(
         url=document.claim.url,
         status=200,
-        headers=document.headers,
+        headers=tuple((name, redact(value.decode("latin-1")).encode("latin-1")) for name, value in document.headers),
         body=document.body,
         fetched_at=document.fetched_at,
-        base_url=document.base_url if document.base_url != document.claim.url else None,
+        base_url=redact(document.base_url) if document.base_url != document.claim.url else None,
         record=b"" if cached is None else cached.record,
         record_id="" if cached is None else cached.record_id,
         fields={

@@ -16,6 +16,7 @@ from searchcrawl.commit.next_visit import NextVisit
 from searchcrawl.items import Claim, Document, Hop
 from searchcrawl.rules.recrawl import Proof
 from searchcrawl.sources.config import Source
+from searchcrawl.sources.secrets import redact
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.documents.former_table import Restored
 from searchcrawl.store.urls.url_table import Settled
@@ -73,7 +74,7 @@ class Group:
 
 def encode_redirects(hops: Sequence[Hop]) -> str | None:
     """The redirects of a visit, as rows keep them; None without any."""
-    return orjson.dumps([{"url": hop.url, "code": hop.code} for hop in hops]).decode() if hops else None
+    return orjson.dumps([{"url": redact(hop.url), "code": hop.code} for hop in hops]).decode() if hops else None
 
 
 def plan_next(

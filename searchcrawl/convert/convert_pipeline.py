@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
@@ -18,12 +19,13 @@ from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.own_converter import list_own_converters, refuse_wrong_converters
 from searchcrawl.convert.registry import Registry
 from searchcrawl.counters import SHELLS
-from searchcrawl.exceptions import DocumentError, NoConverter, WorkerLost, WorkersUnavailable
+from searchcrawl.exceptions import DocumentError, LogError, NoConverter, WorkerLost, WorkersUnavailable
 from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.html.shell import has_scripts, read_shell
 from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, Document, Outcome, Page, Unread
+from searchcrawl.parse_mark import ParseMark
 from searchcrawl.rules import unread
 from searchcrawl.rules.rendering import NEXT_TO_NOTHING, Need, judge
 from searchcrawl.run import Run, Shutdown
@@ -31,6 +33,9 @@ from searchcrawl.sources.content_table import Content
 from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: So much of a page is looked at for what says that it needs its scripts.
 _SHELL_BYTES: Final = 256 * 1024
@@ -41,7 +46,8 @@ class ConvertPipeline:
 
     A document with the same bytes as at the last visit passes unread. A document that the index filter refuses gets an
     empty page without being read, if its format has no links to follow. ``count_shell`` is called for each page that is
-    next to empty without its scripts; None where a browser renders such pages.
+    next to empty without its scripts; None where a browser renders such pages. What this process parses itself has its
+    ``mark`` meanwhile.
     """
 
     def __init__(
@@ -55,6 +61,7 @@ class ConvertPipeline:
         shutdown: Shutdown | None = None,
         registry: Registry | None = None,
         count_shell: Callable[[], None] | None = None,
+        mark: ParseMark | None = None,
     ) -> None:
         self._stats = stats
         self._registry = registry or Registry()
@@ -65,6 +72,8 @@ class ConvertPipeline:
         self._shutdown = shutdown or Shutdown()
         self._pool = ConversionPool()
         self._count_shell = count_shell
+        self._mark = mark
+        self._opening = threading.Lock()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ConvertPipeline:
@@ -79,6 +88,7 @@ class ConvertPipeline:
             shutdown=run.shutdown,
             registry=Registry(list_own_converters(run.project)),
             count_shell=None if run.source.render.in_use else lambda: run.count(**{SHELLS: 1}),
+            mark=stages_of(crawler).find(ParseMark),
         )
 
     def process_item(self, item: object) -> object:
@@ -95,7 +105,8 @@ class ConvertPipeline:
             place = converter.choose_place(item.body)
             if place is not RunsIn.REACTOR:
                 return self._convert_elsewhere(item, converter, place)
-            return self._add_page(item, converter, converter.convert(item.body, self._build_context(item)))
+            page = self._parse(item, converter.convert, item.body, self._build_context(item))
+            return self._add_page(item, converter, page)
         except Exception as error:  # noqa: BLE001 - one document that cannot be read never ends a crawl
             return self._end_visit(item, error)
 
@@ -111,7 +122,8 @@ class ConvertPipeline:
         cached = document.same_answer
         if cached is None or converter.convert_again is None:
             return None
-        page = converter.convert_again(document.body, self._build_context(document), cached.text)
+        context = self._build_context(document)
+        page = self._parse(document, converter.convert_again, document.body, context, cached.text)
         if page is None:
             return None
         return copy_with(
@@ -129,7 +141,7 @@ class ConvertPipeline:
         context = self._build_context(document)
         try:
             if place is RunsIn.THREAD:
-                page = await asyncio.to_thread(converter.convert, document.body, context)
+                page = await asyncio.to_thread(self._parse, document, converter.convert, document.body, context)
             else:
                 page = await asyncio.wrap_future(self._pool.submit(converter, document.body, context))
         except WorkerLost as error:
@@ -137,6 +149,25 @@ class ConvertPipeline:
         except Exception as error:  # noqa: BLE001 - one document that cannot be read never ends a crawl
             return self._end_visit(document, error)
         return self._add_page(document, converter, page)
+
+    def _parse(self, document: Document, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Calls ``function`` in this process, which a fault of a native library may end."""
+        mark = self._mark
+        if mark is None:
+            return function(*args, **kwargs)
+        if not mark.is_open:
+            self._open(mark)
+        return mark.call(document.claim.url_id, function, *args, **kwargs)
+
+    def _open(self, mark: ParseMark) -> None:
+        with self._opening:
+            if mark.is_open:
+                return
+            try:
+                mark.open()
+            except OSError as error:
+                self._mark = None
+                self._shutdown.fail(LogError(f"log {mark.path}: {error.strerror or error}"))
 
     def _build_context(self, document: Document) -> ConversionContext:
         return ConversionContext(

@@ -21,6 +21,7 @@ from searchcrawl.html.content_type import join_content_type, parse_content_type
 from searchcrawl.html.encoding import find_encoding
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.items import Headers
+from searchcrawl.sources.secrets import redact
 
 #: Every format that can be read; the first one that recognises a body of unknown type reads it.
 CONVERTERS: Final = (PDF, HTML, XML, DOCUMENTS, MARKUP, JSON, CSV, TEXT, ARCHIVE)
@@ -53,6 +54,9 @@ class Registry:
         file.
         """
         essence = parse_content_type(join_content_type(headers)).essence
+        if essence not in self._by_type and essence not in BY_TYPE:
+            # A server may send back what it was sent.
+            essence = redact(essence)
         if essence in self._own_types:
             return essence
         found = detect(body)

@@ -27,6 +27,9 @@ _GROUP_CHARACTERS: Final = 16_000_000
 _GROUP_ROWS: Final = 10_000
 #: What XML 1.0 has no way to write.
 _NOT_OF_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+#: What spreadsheets begin a formula with, in the widths of East Asian texts as well, and what they pass over before it.
+_BEGINS_FORMULA: Final = frozenset("=+-@＝＋－＠")  # the same
+_PASSED_OVER: Final = "' \t\r\n\v\f\0\xa0\u3000\ufeff"
 _WHOLE_NUMBERS: Final = frozenset(field.name for field in FIELDS if field.kind is Kind.NUMBER)
 
 
@@ -139,6 +142,12 @@ class _Text:
         return self._file.write(text.encode())
 
 
+def _guard(text: str) -> str:
+    """A text that a spreadsheet takes for one: a formula of a page is data, and must not be run by who opens the file."""
+    # Also where it has quotes already: so a reader that takes one away has the text as it was.
+    return f"'{text}" if text.lstrip(_PASSED_OVER)[:1] in _BEGINS_FORMULA else text
+
+
 class _Rows:
     """CSV with a line of names; lists are JSON, and so is what is true or false."""
 
@@ -148,10 +157,13 @@ class _Rows:
         self._rows.writerow(self._names)
 
     def write(self, fields: Mapping[str, Any]) -> None:
-        values = (_show(fields.get(name, "")) for name in self._names)
-        self._rows.writerow(
-            [orjson.dumps(value).decode() if isinstance(value, list | bool) else value for value in values]
-        )
+        self._rows.writerow([self._write_cell(_show(fields.get(name, ""))) for name in self._names])
+
+    @staticmethod
+    def _write_cell(value: Any) -> Any:
+        if isinstance(value, list | bool):
+            return orjson.dumps(value).decode()
+        return _guard(value) if isinstance(value, str) else value
 
     def close(self) -> None:
         """Nothing is left."""

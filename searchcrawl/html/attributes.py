@@ -12,6 +12,8 @@ from searchcrawl.html.page_text import collapse
 
 _MAX_SCRIPT_CHARS: Final = 1_000_000
 _MAX_LISTED: Final = 1_000
+_JSON_LD: Final = "jsonld:"
+_GRAPH: Final = "@graph"
 
 #: Texts by origin (``meta:NAME``, ``jsonld:NAME``), in document order.
 FoundTexts = tuple[tuple[str, tuple[str, ...]], ...]
@@ -30,12 +32,12 @@ def read_attributes(
         for origin in _list_origins(attributes):
             if origin in attribute_origins and (text := collapse(attributes.get("content") or "")):
                 found.setdefault(origin, []).append(text)
-    if any(origin.startswith("jsonld:") for origin in attribute_origins):
+    paths = [origin.removeprefix(_JSON_LD) for origin in attribute_origins if origin.startswith(_JSON_LD)]
+    if paths:
         for node in scripts:
-            for key, value in _read_script(node):
-                origin = f"jsonld:{key.strip().lower()}"
-                if origin in attribute_origins:
-                    found.setdefault(origin, []).extend(filter(None, map(collapse, _list_texts(value))))
+            for entry in _read_script(node):
+                for path, value in _find_values(entry, paths):
+                    found.setdefault(_JSON_LD + path, []).extend(filter(None, map(collapse, _list_texts(value))))
     return tuple((origin, tuple(texts)) for origin, texts in found.items())
 
 
@@ -46,8 +48,8 @@ def _list_origins(attributes: Mapping[str, str | None]) -> list[str]:
     return [f"meta:{name}" for name in dict.fromkeys(names)]
 
 
-def _read_script(node: LexborNode) -> Iterator[tuple[str, Any]]:
-    """Keys and values of the object in a JSON-LD script, or of each object of the list in it."""
+def _read_script(node: LexborNode) -> Iterator[dict[str, Any]]:
+    """The object in a JSON-LD script, or each object of the list in it, and those of their graphs."""
     if node.tag != "script" or (node.attributes.get("type") or "").strip().lower() != "application/ld+json":
         return
     text = node.text()
@@ -58,9 +60,26 @@ def _read_script(node: LexborNode) -> Iterator[tuple[str, Any]]:
     except ValueError:
         # Browsers ignore text that is not JSON, too.
         return
-    for entry in content[:_MAX_LISTED] if isinstance(content, list) else [content]:
-        if isinstance(entry, dict):
-            yield from entry.items()
+    for entry in _list_objects(content):
+        yield entry
+        yield from _list_objects(entry.get(_GRAPH))
+
+
+def _list_objects(value: Any) -> list[dict[str, Any]]:
+    values = value[:_MAX_LISTED] if isinstance(value, list) else [value]
+    return [entry for entry in values if isinstance(entry, dict)]
+
+
+def _find_values(entry: Mapping[str, Any], paths: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """The values at each of ``paths`` (``a`` or ``a.b``), in the order of the keys; a key may have dots itself."""
+    for key, value in entry.items():
+        name = key.strip().lower()
+        for path in paths:
+            if path == name:
+                yield path, value
+            elif path.startswith(f"{name}."):
+                rest = path[len(name) + 1 :]
+                yield from ((path, found) for inner in _list_objects(value) for _, found in _find_values(inner, [rest]))
 
 
 def _list_texts(value: Any) -> Iterator[str]:

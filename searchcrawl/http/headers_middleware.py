@@ -24,6 +24,7 @@ from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.index_filter import HEADER_RULE, IndexFilter, find_canonical_link, read_last_modified
 from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.run import Run
+from searchcrawl.sources.secrets import redact
 from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
@@ -187,4 +188,4 @@ def _set(request: Request, name: bytes, value: str) -> None:
 
 
 def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode("latin-1")
+    return None if value is None else redact(value.decode("latin-1"))

@@ -172,7 +172,8 @@ def _values(node: LexborNode, kind: str, charset: str) -> list[str]:
 def _selected(select: LexborNode) -> list[str]:
     """The values of the options that are selected and not disabled."""
     attributes = select.attributes
-    options: list[tuple[LexborNode, bool]] = [(one, _is_disabled(one)) for one in select.css("option")]
+    groups: dict[int, bool] = {}
+    options: list[tuple[LexborNode, bool]] = [(one, _is_disabled(one, groups)) for one in select.css("option")]
     chosen = [(one, disabled) for one, disabled in options if "selected" in one.attributes]
     if "multiple" not in attributes:
         shown = read_value(attributes.get("size")).strip()
@@ -182,10 +183,15 @@ def _selected(select: LexborNode) -> list[str]:
     return [_option_value(one) for one, disabled in chosen if not disabled]
 
 
-def _is_disabled(option: LexborNode) -> bool:
+def _is_disabled(option: LexborNode, groups: dict[int, bool]) -> bool:
+    """Whether an option is disabled, by itself or in its group; ``groups`` are those of which it is known."""
     group = option.parent
-    in_disabled = group is not None and group.tag == "optgroup" and "disabled" in group.attributes
-    return in_disabled or "disabled" in option.attributes
+    if group is not None and group.tag == "optgroup":
+        if group.mem_id not in groups:
+            groups[group.mem_id] = "disabled" in group.attributes
+        if groups[group.mem_id]:
+            return True
+    return "disabled" in option.attributes
 
 
 def _option_value(option: LexborNode) -> str:

@@ -97,6 +97,7 @@ class _Surroundings:
     def __init__(self) -> None:
         self._known: dict[int, _Surrounding] = {}
         self._legends: dict[int, int | None] = {}
+        self._disabled: dict[int, bool] = {}
 
     def look(self, node: LexborNode) -> _Surrounding:
         """What is around an element."""
@@ -117,9 +118,16 @@ class _Surroundings:
 
     def _bars(self, parent: LexborNode, child: LexborNode) -> bool:
         """Whether a parent bars what is in a child: a disabled fieldset all but that in its first legend."""
-        if parent.tag == "fieldset" and "disabled" in parent.attributes:
+        if parent.tag == "fieldset" and self._is_disabled(parent):
             if parent.mem_id not in self._legends:
                 legend = next((one for one in parent.iter() if one.tag == "legend"), None)
                 self._legends[parent.mem_id] = None if legend is None else legend.mem_id
             return self._legends[parent.mem_id] != child.mem_id
         return parent.tag == "datalist"
+
+    def _is_disabled(self, fieldset: LexborNode) -> bool:
+        """It is looked up once: a list of attributes is made of all of them, and there may be many children."""
+        known = self._disabled.get(fieldset.mem_id)
+        if known is None:
+            known = self._disabled[fieldset.mem_id] = "disabled" in fieldset.attributes
+        return known

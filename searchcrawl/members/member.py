@@ -18,6 +18,7 @@ from searchcrawl.members.channel import Channel
 from searchcrawl.members.messages import Call, Finish, Ping, Pong, Reply, Setup, Tell
 from searchcrawl.members.services import Services
 from searchcrawl.members.shared_probes import SharedProbes
+from searchcrawl.parse_mark import ParseMark
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.run import Run
@@ -32,11 +33,15 @@ _CLOSE_SECONDS: Final = 60.0
 
 
 class Death(NamedTuple):
-    """How a process ended; ``stalled``: it did not turn any more, ``by_visit``: because of a page."""
+    """How a process ended; ``stalled``: it did not turn any more, ``by_visit``: because of a page.
+
+    ``parsed`` are the rows whose pages it was parsing.
+    """
 
     how: str
     stalled: bool
     by_visit: bool
+    parsed: frozenset[int] = frozenset()
 
 
 def start_member(
@@ -65,9 +70,11 @@ def start_member(
         hidden=list_hidden(),
     )
     stacks = StackFile(run.project.logs_dir, run.source.name, member=number)
+    mark = ParseMark(run.project.logs_dir, run.source.name, member=number)
     _require_portable(settings)
     process, connection = spawn(serve, setup, is_leaf=False)
-    return Member(number, process, connection, stacks, partial(Services, rate_limiter, robots, probes, plugin_errors))
+    services = partial(Services, rate_limiter, robots, probes, plugin_errors)
+    return Member(number, process, connection, stacks, mark, services)
 
 
 def _require_portable(settings: Mapping[str, tuple[Any, int]]) -> None:
@@ -89,6 +96,7 @@ class Member:
         process: BaseProcess,
         connection: socket,
         stacks: StackFile,
+        mark: ParseMark,
         build_services: Callable[[Callable[[Reply], None]], Services],
     ) -> None:
         self.number = number
@@ -98,6 +106,7 @@ class Member:
         self._process = process
         self._connection = connection
         self._stacks = stacks
+        self._mark = mark
         self._build_services = build_services
         self._ended = asyncio.Event()
         self._channel: Channel | None = None
@@ -193,6 +202,8 @@ class Member:
             stalled = self._stacks.is_written()
             by_visit = stalled and self._stacks.is_of_visit()
             self._stacks.remove()
+            parsed = self._mark.read()
+            self._mark.remove()
         except OSError as error:
-            raise LogError(f"log {self._stacks.path}: {error.strerror or error}") from error
-        return Death("it stopped turning" if stalled else how, stalled, by_visit)
+            raise LogError(f"log {error.filename or self._stacks.path}: {error.strerror or error}") from error
+        return Death("it stopped turning" if stalled else how, stalled, by_visit, parsed)

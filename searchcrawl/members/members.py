@@ -71,6 +71,8 @@ class Members:
         self._watching: asyncio.Task[None] | None = None
         self._members = [self._make_first(number) for number in range(1, count + 1)]
         self._deaths: Counter[int] = Counter()
+        #: rows whose pages a member was parsing when it died
+        self._parsed: set[int] = set()
         self._lost_in_row = self._unbegun = 0
         self._finishing = self._waits_for_writer = False
         self._begun = asyncio.Event()
@@ -287,20 +289,27 @@ class Members:
         """Decides about the visits that a member had under way when it ended."""
         visits = list(member.under_way.values())
         if death.by_visit and len(visits) == 1:
-            member.under_way.clear()
-            error = f"the process that read it stopped turning: {visits[0].url}"
-            await self._take_item(
-                Outcome(claim=visits[0], code=Code.CONVERSION_LIMIT, error=error, stopped_worker=True)
-            )
+            await self._blame(member, visits[0], f"the process that read it stopped turning: {visits[0].url}")
             return
+        parsed = [claim for claim in visits if claim.url_id in death.parsed and not death.stalled]
+        if len(parsed) == 1 and parsed[0].url_id in self._parsed:
+            # Twice in a run: it was not killed by chance while it parsed this page.
+            await self._blame(member, parsed[0], f"the process that parsed it ended ({death.how}): {parsed[0].url}")
+            visits, parsed = list(member.under_way.values()), []
+        self._parsed.update(claim.url_id for claim in parsed)
         self._deaths.update(claim.url_id for claim in visits)
-        last = [claim for claim in visits if death.stalled or self._deaths[claim.url_id] >= _MOST_DEATHS]
+        counts = self._deaths
+        last = [each for each in visits if death.stalled or each in parsed or counts[each.url_id] >= _MOST_DEATHS]
         if last:
             await self._visit_last(last)
             for claim in last:
                 del member.under_way[claim.url_id]
         self._put_back_all(member)
         self.wake()
+
+    async def _blame(self, member: Member, claim: Claim, error: str) -> None:
+        del member.under_way[claim.url_id]
+        await self._take_item(Outcome(claim=claim, code=Code.CONVERSION_LIMIT, error=error, stopped_worker=True))
 
     async def _visit_last(self, claims: list[Claim]) -> None:
         rows = [claim.url_id for claim in claims]

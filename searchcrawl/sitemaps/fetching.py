@@ -23,6 +23,7 @@ from searchcrawl.items import ListedUrl, SitemapEnd, SitemapPart
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.sitemaps.formats import MAX_BYTES, NotASitemap, SitemapKind, SitemapParser
 from searchcrawl.sitemaps.queue import WantedSitemap
+from searchcrawl.sources.secrets import redact
 
 # One byte more shows that the file is longer.
 _POLICY: Final = SidePolicy(kind="sitemap", max_bytes=MAX_BYTES + 1, limits=Limits.HOST_CONCURRENCY)
@@ -112,8 +113,8 @@ def _build_failure(answer: SideAnswer) -> SideRequestFailed:
 
 def _read_validators(answer: SideAnswer) -> Validators:
     return Validators(
-        etag=answer.header("ETag")[:_MAX_VALIDATOR_CHARACTERS] or None,
-        last_modified=answer.header("Last-Modified")[:_MAX_VALIDATOR_CHARACTERS] or None,
+        etag=redact(answer.header("ETag"))[:_MAX_VALIDATOR_CHARACTERS] or None,
+        last_modified=redact(answer.header("Last-Modified"))[:_MAX_VALIDATOR_CHARACTERS] or None,
     )
 
 
@@ -177,14 +178,14 @@ def parse(wanted: WantedSitemap, sitemap: SitemapBody, send: Callable[[SitemapPa
         validators = sitemap.validators if is_kept else Validators()
         end = SitemapEnd(
             code=200,
-            error=parser.note or None,
+            error=redact(parser.note) or None,
             etag=validators.etag,
             last_modified=validators.last_modified,
             whole=parser.whole,
         )
     except (NotASitemap, BrokenCoding) as error:
         code = Code.CONVERSION_FAILED if isinstance(error, NotASitemap) else Code.READ_ERROR
-        end = SitemapEnd(code=code, error=str(error))
+        end = SitemapEnd(code=code, error=redact(str(error)))
     send(build_last_part(wanted, end))
     return Parsed(end=end, urls=count, skipped=parser.skipped, children=tuple(children))
 

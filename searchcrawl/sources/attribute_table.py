@@ -1,8 +1,8 @@
 """The ``[attributes]`` of a source: which values of its pages become which search attribute (A5, A6, A8).
 
 A key with a colon names a place in the page: ``meta:NAME`` (a meta element by its name, property or http-equiv),
-``header:NAME`` (a header of the answer), ``jsonld:NAME`` (a key at the top level of a JSON-LD object). Upper and lower
-case are equal. All other keys are fields of the model.
+``header:NAME`` (a header of the answer), ``jsonld:NAME`` (a key of a JSON-LD object, ``jsonld:NAME.NAME`` of one in it).
+Upper and lower case are equal. All other keys are fields of the model.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ OWN: Final = frozenset({"score", *(field.name for field in FIELDS if not field.i
 
 _KINDS: Final = ("meta", "header", "jsonld")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MAX_SOURCE_CHARS: Final = 200
 _TRANSLATION: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 
@@ -147,7 +148,15 @@ def _parse_origin(key: str) -> Origin:
     kind, name = kind.strip().lower(), name.strip().lower()
     if kind not in _KINDS or not name or not name.isprintable() or len(name) > _MAX_SOURCE_CHARS:
         refuse('must be "meta:NAME", "header:NAME" or "jsonld:NAME"', key=key)
-    return Origin(kind, name)
+    # What no page can have would be looked for in vain.
+    if kind == "header" and not _HEADER.fullmatch(name):
+        refuse("is no name of a header", key=key)
+    if kind == "jsonld":
+        steps = [step.strip() for step in name.split(".")]
+        if not all(steps):
+            refuse('a name is missing beside a dot: "jsonld:NAME.NAME"', key=key)
+        name = ".".join(steps)
+    return Origin(kind, " ".join(name.split()) if kind == "meta" else name)
 
 
 def find_clashes(tables: Mapping[str, Attributes]) -> list[ConfigurationError]:

@@ -306,7 +306,7 @@ class Tables(Table):
     attributes: Attributes = Field(
         default_factory=Attributes,
         description='Further keys map a value of the page to an attribute: `"meta:NAME"`, `"header:NAME"` or '
-        '`"jsonld:NAME"` `= "ATTRIBUTE"`.',
+        '`"jsonld:NAME"` (of a value within it `"jsonld:NAME.NAME"`) `= "ATTRIBUTE"`.',
     )
     display: Annotated[tuple[Display, ...], LIST, AfterValidator(_check_displays)] = Field(
         (), description="URLs that are shown differently from how they are fetched."

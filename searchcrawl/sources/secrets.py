@@ -147,6 +147,8 @@ class _Hidden:
         self.values.add(value)
         forms = {value, repr(value)[1:-1], json.dumps(value)[1:-1], quote(value), quote(value, safe="")}
         forms |= {line for line in value.splitlines() if len(line) > 2 * LEAST_CHARACTERS}
+        # So a host and a media type are written.
+        forms |= {form.lower() for form in forms}
         new = {form for form in forms if len(form) >= LEAST_CHARACTERS} - self._forms
         if new:
             self._forms |= new

@@ -14,6 +14,7 @@ from searchcrawl.convert.registry import Registry
 from searchcrawl.http.header_canonical import read_canonical
 from searchcrawl.http.visit_end import find_redirects
 from searchcrawl.items import CANONICAL_ETAG, Answer, Document
+from searchcrawl.sources.secrets import redact
 from searchcrawl.spiders.base_spider import SourceSpider
 
 
@@ -102,4 +103,4 @@ def _read_etag(answer: Answer, last: Mapping[bytes, bytes]) -> str | None:
 
 
 def _decode(value: bytes | None) -> str | None:
-    return value.decode("latin-1")[:1000] if value else None
+    return redact(value.decode("latin-1"))[:1000] if value else None

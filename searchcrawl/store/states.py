@@ -48,7 +48,7 @@ class FetchState(_State):
     SUSPECT = StateFacts(
         3,
         "to do, after all others and alone",
-        "The URL was being visited when a run stopped turning: it may be the reason.",
+        "The URL was being visited when a run stopped turning, or ended while it parsed the page: it may be the reason.",
     )
     ALONE = StateFacts(
         4, "fetching, alone", "The running process has claimed the URL, and no other: if it stops turning, this is why."
@@ -146,7 +146,7 @@ FETCH_TRANSITIONS: Final = (
         (_F.FETCHING,), _F.TODO, "too many wait for the host to which it was redirected: it begins anew", "commit"
     ),
     Transition((_F.FETCHING,), _F.TODO, "a process died: the next run of the source releases its claims", "run"),
-    Transition((_F.FETCHING,), _F.SUSPECT, "the same, and the process had stopped turning", "run"),
+    Transition((_F.FETCHING,), _F.SUSPECT, "the same, and it had stopped turning, or was parsing the page", "run"),
     Transition(
         (_F.FETCHING, _F.ALONE),
         _F.SUSPECT,
@@ -154,7 +154,12 @@ FETCH_TRANSITIONS: Final = (
         "members",
     ),
     Transition((_F.ALONE,), _F.SUSPECT, "a process died, or stopped turning, or the run ends", "run and frontier"),
-    Transition((_F.ALONE,), _F.SETTLED, "the process stopped turning, for the third time: the URL is set aside", "run"),
+    Transition(
+        (_F.FETCHING, _F.ALONE),
+        _F.SETTLED,
+        "the process stopped turning, or ended while it parsed the page, for the third time: the URL is set aside",
+        "run",
+    ),
     Transition((_F.SETTLED,), _F.SUSPECT, "the URL was set aside, and the source file is edited", "run"),
     Transition(
         (_F.SETTLED,),

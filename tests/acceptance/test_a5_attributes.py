@@ -24,6 +24,7 @@ MAPPED_A = {
     "meta:version": "version",
     "meta:size": "size",
     "jsonld:datePublished": "issued",
+    "jsonld:publisher.name": "publisher",
     "meta:og:section": "section",
     "meta:language": "language",
     "types": {"size": "number", "issued": "date"},
@@ -52,7 +53,8 @@ def names(project: CrawlProject, words: str = "*", **asked: Any) -> list[str]:
 
 def _set_pages(site: SiteProcess) -> None:
     section = '<meta property="og:section" content="News"><meta property="og:section" content="Sport">'
-    linked = '<script type="application/ld+json">{"@type": "Article", "datePublished": "2024-05-06"}</script>'
+    article = '{"@type": "Article", "datePublished": "2024-05-06", "publisher": {"name": "Acme"}}'
+    linked = f'<script type="application/ld+json">{{"@graph": [{{"@type": "WebSite"}}, {article}]}}</script>'
     pages(
         site, A,
         one=page("one", head=meta(DC_Creator="Ann Lee", version="2", size="10") + linked),
@@ -74,6 +76,7 @@ def _mapped(project: CrawlProject) -> list[Run]:
     FOUND["words"] = [sorted(names(project, words)) for words in ("version:2", "section:sport", "author:lee size:10")]
     FOUND["author"] = names(project, filters=[("Author", "Ann Lee")])
     FOUND["size"] = (names(project, filters=[("size", "10.0")]), names(project, sort="-size")[:2])
+    FOUND["publisher"] = names(project, filters=[("publisher", "Acme")])
     FOUND["issued"] = names(project, filters=[("issued", "2024-05-06T00:00:00Z")])
     FOUND["language"] = (names(project, filters=[("language", "pt-br")]), names(project, filters=[("spoken", "Latin")]))
     FOUND["by version"] = names(project, sort="version")[:4]
@@ -127,6 +130,7 @@ def test_a5_attributes_when_two_sources_share_one_then_one_query_finds_both(tell
     assert FOUND["author"] == ["one.html"]
     assert FOUND["language"] == (["two.html"], ["four.html"])
     assert FOUND["issued"] == ["one.html"]
+    assert FOUND["publisher"] == ["one.html"]
     assert FOUND["attributes"]["two.html"] == {
         "version": "1", "size": 2.5, "section": ["News", "Sport"], "language": "pt-br",
         "mimetype": "text/html", "host": A,

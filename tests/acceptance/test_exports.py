@@ -30,7 +30,7 @@ def site() -> Iterator[SiteProcess]:
 @pytest.fixture
 def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
     head = '<meta name="price" content="3"><meta name="price" content="4.5">'
-    pages(site, HOST, a=page("page a", text='some "words", a;b', head=head), b=page("page b"), c=page("page b"))
+    pages(site, HOST, a=page("page a", text='some "words", a;b', head=head), b=page("=page b"), c=page("=page b"))
     attributes = {"meta:price": "price", "types": {"price": "number"}}
     return new_project(tmp_path, site, **source(site, HOST), attributes=attributes)
 
@@ -67,6 +67,8 @@ def test_crawl_when_a_file_is_named_then_it_has_what_the_index_has_after_the_run
     assert {row["title"]: (row["price_l"], row["content"][:17]) for row in rows}["page a"] == (
         "[3,4.5]", 'some "words", a;b',
     )  # fmt: skip
+    # The text of a page is no formula of the one who opens the file.
+    assert (exported["b.html"]["title"], "'=page b" in {row["title"] for row in rows}) == ("=page b", True)
     assert sorted(read_lines(lines)) == ["", "b.html"]
     assert not list(project.folder.glob(".*.part"))
 

@@ -28,7 +28,7 @@ _CONTEXT: Final = ConversionContext(
     url=URL,
     headers=((b"Content-Type", b"text/html"),),
     user_agent="searchcrawl",
-    attribute_origins=frozenset({"meta:keywords", "jsonld:name", "jsonld:author"}),
+    attribute_origins=frozenset({"meta:keywords", "jsonld:name", "jsonld:author", "jsonld:a.a.a.a.b"}),
     text_rules=TextRules(main=True, keep=("[x]",), drop=("b, i", "[hidden]")),
 )
 #: What pages are made of, of all kinds that a parser treats in its own way.
@@ -69,7 +69,17 @@ MARKUP: Final = (
         "<script>",
         "</script>",
     ),
-    *("<script type='application/ld+json'>", '{"name":', '[{"author":"x"},', "<style>", "<template>", "<noscript>"),
+    *(
+        "<script type='application/ld+json'>",
+        '{"name":',
+        '[{"author":"x"},',
+        '{"a":[',
+        '{"a.a":',
+        '"@graph":[',
+        "<style>",
+        "<template>",
+        "<noscript>",
+    ),
     *(
         "<svg>",
         "<math>",
@@ -300,6 +310,20 @@ def raw_refresh(body: bytes) -> None:
     *("<base href=", "http://[", "x>", "<div>", "'", '"', ">", " ", "<label>", "<input type=checkbox checked name=c>"),
     most=BODY,
     raises=(LoginFailed,),
+    # What is around each control, or each option, has many attributes, or long ones.
+    grown=[
+        lambda n: "<form method=post><fieldset a='" + "€" * (100 * n) + "'>" + "<input type=password name=p>" * n,
+        lambda n: (
+            f"<form method=post><input type=password name=p><select name=s><optgroup a='{'€' * (100 * n)}'>"
+            + "<option>" * n
+        ),
+        lambda n: (
+            "<form method=post><fieldset "
+            + "".join(f"a{each} " for each in range(n))
+            + ">"
+            + "<input type=password name=p>" * n
+        ),
+    ],
 )
 def login_form(body: bytes) -> None:
     text, charset = decode(body, content_type="", default_charset="windows-1252")

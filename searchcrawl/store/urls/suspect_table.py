@@ -1,11 +1,11 @@
-"""Part of the URL table: URLs that a process had claimed when it died, and those that may be why it stopped turning.
+"""Part of the URL table: URLs that a process had claimed when it died, and those that may be the reason.
 
 Such a suspect is visited after all other URLs, alone: if the run stops turning again, it was this one (966).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from sqlalchemy import Select, select, update
@@ -32,21 +32,32 @@ class Recovered(NamedTuple):
 
 
 def recover(
-    transaction: Transaction, source_id: int, *, stalled: bool, by_visit: bool = True, run_id: int | None = None
+    transaction: Transaction,
+    source_id: int,
+    *,
+    stalled: bool,
+    by_visit: bool = True,
+    parsed: Collection[int] = (),
+    run_id: int | None = None,
 ) -> Recovered:
     """Releases the rows that a dead process had claimed (D7), for the run that begins or goes on.
 
     ``stalled``: it ended because its reactor did not turn. Then they are suspects; a row that was alone has stopped it,
-    if a visit did (``by_visit``).
+    if a visit did (``by_visit``). Else those that it was parsing (``parsed``) are, and where it was one, this has ended it.
     """
     claimed = select(urls.c.id, urls.c.url, urls.c.fetch_state, urls.c.failures)
     rows = list(transaction.execute(claimed.where(_CLAIMED, urls.c.source_id == source_id)))
     _move(transaction, source_id, FetchState.ALONE, FetchState.SUSPECT)
     _move(transaction, source_id, FetchState.FETCHING, FetchState.SUSPECT if stalled else FetchState.TODO)
     found = Recovered(len(rows), [], [])
-    for row in rows if stalled else ():
+    if not stalled:
+        # Those that are suspects already were counted before this process was killed, too.
+        rows = [row for row in rows if row.id in parsed and row.fetch_state != FetchState.SUSPECT]
+        suspect(transaction, [row.id for row in rows])
+    for row in rows:
         failures = Failures.parse(row.failures)
-        if row.fetch_state == FetchState.ALONE and by_visit:
+        is_reason = row.fetch_state == FetchState.ALONE and by_visit if stalled else len(parsed) == 1
+        if is_reason:
             failures = failures.add_stop()
             _note_stop(transaction, row.id, failures, run_id)
         if row.fetch_state != FetchState.SUSPECT:
@@ -66,7 +77,7 @@ def _note_stop(transaction: Transaction, url_id: int, failures: Failures, run_id
     transaction.execute(row.values(failures=failures.dump()))
     if failures.is_set_aside:
         values = {"fetch_state": int(FetchState.SETTLED), "code": int(Code.SET_ASIDE), "rule": None, "due_ms": None}
-        error = f"the crawler stopped turning {MOST_STOPS} times while it read the page"
+        error = f"the crawler ended or stopped turning {MOST_STOPS} times while it read the page"
         transaction.execute(row.values(**values, error=error, run_id=run_id))
 
 

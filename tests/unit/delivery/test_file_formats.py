@@ -58,6 +58,31 @@ def test_rows_when_written_then_each_has_all_columns_and_lists_are_json() -> Non
     assert (second["deleted"], set(second.values())) == ("true", {"demo:2", "true", ""})
 
 
+@pytest.mark.parametrize(
+    ("title", "cell"),
+    [
+        ("=1+1", "'=1+1"),
+        ("+49 30", "'+49 30"),
+        ("-", "'-"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"),
+        (" \r\n=1", "' \r\n=1"),
+        ("＝1+1", "'＝1+1"),
+        # One quote is taken away by who wants the text as it was.
+        ("'=1", "''=1"),
+        ("'tis", "'tis"),
+        ("a=1", "a=1"),
+        ("", ""),
+    ],
+)
+def test_rows_when_a_text_begins_like_a_formula_then_it_is_text_to_a_spreadsheet(title: str, cell: str) -> None:
+    text = write("csv", [{"id": "demo:1", "title": title, "depth": -2}]).decode()
+
+    (row,) = csv.DictReader(io.StringIO(text, newline=""))
+
+    assert (row["title"], row["depth"], row["author"]) == (cell, "-2", "")
+
+
 def test_table_when_written_then_values_have_the_types_of_their_columns() -> None:
     table = pyarrow.parquet.read_table(io.BytesIO(write("parquet", [{**DOCUMENT, "deleted": False}, GONE], delta=True)))
 

@@ -51,7 +51,8 @@ def test_metas_when_their_names_are_wanted_then_each_text_in_order(
         (script({"author": [{"name": "Ann"}, "Bob", {"@value": 3}, {"@id": "x"}, ["deep"], None, True]}),
          ("Ann", "Bob", "3", "true")),
         (script([{"author": "Ann"}, 3, {"author": "Bob"}]), ("Ann", "Bob")),
-        (script({"@graph": [{"author": "inner"}], "publisher": {"author": "inner"}}), ()),
+        (script({"@graph": [{"author": "inner"}, 3, [{"author": "deep"}]], "publisher": {"author": "other"}}), ("inner",)),
+        (script([{"@graph": {"author": "Ann"}}, {"author": "Bob"}]), ("Ann", "Bob")),
         (script({"author": "Ann"}, "APPLICATION/LD+JSON "), ("Ann",)),
         (script({"author": "Ann"}, "application/json"), ()),
         (script("{broken"), ()),
@@ -62,6 +63,30 @@ def test_metas_when_their_names_are_wanted_then_each_text_in_order(
 )  # fmt: skip
 def test_json_ld_when_a_key_at_the_top_is_wanted_then_its_texts(html: str, expected: tuple[str, ...]) -> None:
     assert found(html, "jsonld:author").get("jsonld:author", ()) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"author": {"name": "Ann"}}, ("Ann",)),
+        ({"Author": {" Name": "Ann", "url": "x"}}, ("Ann",)),
+        ({"author": [{"name": "Ann"}, "Bob", {"name": ["Eve", {"@value": "Max"}]}]}, ("Ann", "Eve", "Max")),
+        ({"@graph": [{"@type": "WebSite"}, {"author": {"name": "Ann"}}]}, ("Ann",)),
+        ({"author.name": "Ann"}, ("Ann",)),
+        ({"author": {"name": {"name": "Ann"}}}, ("Ann",)),
+        ({"author": "Ann", "name": "x", "authors": {"name": "y"}, "author.": {"name": "z"}}, ()),
+        ({"author": {"name": {"first": "Ann"}}}, ()),
+    ],
+)
+def test_json_ld_when_a_key_of_a_value_is_wanted_then_its_texts(content: Any, expected: tuple[str, ...]) -> None:
+    assert found(script(content), "jsonld:author.name").get("jsonld:author.name", ()) == expected
+
+
+@pytest.mark.parametrize(("origin", "expected"), [("jsonld:a.b.c", ("1", "2")), ("jsonld:@graph.a.b.c", ("2",))])
+def test_json_ld_when_the_path_is_long_then_each_value_is_found_once(origin: str, expected: tuple[str, ...]) -> None:
+    content = {"a": {"b.c": 1}, "@graph": {"a.b": {"c": 2}}}
+
+    assert found(script(content), origin)[origin] == expected
 
 
 def test_page_when_nothing_is_wanted_then_nothing_is_found() -> None:

@@ -186,6 +186,25 @@ def test_death_when_a_page_is_under_way_each_time_then_it_is_visited_last(filled
     play(filled, work, count=1)
 
 
+def test_death_when_it_was_parsing_a_page_then_it_is_visited_last_and_blamed_the_second_time(
+    filled: FilledStore,
+) -> None:
+    async def work(scene: Scene) -> None:
+        (claim, *others) = await scene.visit(3)
+        death = KILLED._replace(parsed=frozenset({claim.url_id}))
+        await scene.lose(scene.made[-1], death)
+        assert count_state(filled, FetchState.SUSPECT) == 1
+        assert not scene.taken
+        assert {each.url_id for each in await scene.visit(2)} == {each.url_id for each in others}
+        scene.made[-1].under_way[claim.url_id] = claim
+        await scene.lose(scene.made[-1], death)
+        (outcome,) = scene.taken
+        assert isinstance(outcome, Outcome)
+        assert (outcome.claim, outcome.code, outcome.stopped_worker) == (claim, Code.CONVERSION_LIMIT, True)
+
+    play(filled, work, count=1)
+
+
 def test_death_when_no_visit_ends_in_between_then_the_run_does(filled: FilledStore) -> None:
     async def work(scene: Scene) -> None:
         for _ in range(5):
@@ -258,7 +277,7 @@ def test_member_when_it_does_not_end_after_its_last_visit_then_it_is_ended(monke
     async def run() -> None:
         process: Any = FakeMember(1, None)
         unused: Any = None
-        member = Member(1, process, unused, unused, unused)
+        member = Member(1, process, unused, unused, unused, unused)
         member.note_closed()
         assert not process.killed.is_set()
         async with asyncio.timeout(20):
