@@ -156,7 +156,7 @@ def test_scrapyd_when_a_secret_is_given_as_an_argument_then_the_job_fails_and_re
 
     written = scrapyd.log.read_text("utf-8")
     log = job_log(scrapyd, "demo", job)
-    assert "ERROR searchcrawl.extensions.run_log [SC158]: no run, exit 2: unknown spider argument: -a password" in log
+    assert "ERROR searchcrawl.extensions.run_log [SC149]: no run, exit 2: unknown spider argument: -a password" in log
     assert "hidden" not in log
     assert "unknown spider argument: -a password" in written
     assert "exitstatus=2" in written
