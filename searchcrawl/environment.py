@@ -26,6 +26,8 @@ class Variable(StrEnum):
     EDITOR = "EDITOR"
     #: folders from which modules are loaded; processes that searchcrawl starts get it as well
     PYTHON_PATH = "PYTHONPATH"
+    #: the file to which a command writes the error that it ended with, for the Python API that started it
+    ERROR_FILE = "SEARCHCRAWL_ERROR_FILE"
     #: for tests: ends, fails or delays the process at a step
     FAILPOINT = "SEARCHCRAWL_FAILPOINT"
     #: for tests: the file that gets how often each step was reached

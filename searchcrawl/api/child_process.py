@@ -13,14 +13,13 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from searchcrawl import exceptions
+from searchcrawl.environment import Variable
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, SearchcrawlError
 from searchcrawl.exit_codes import Exit
 from searchcrawl.sources.loading import PROJECT_VARIABLE
 from searchcrawl.sources.secrets import redact
 
 _SETTINGS_VARIABLE: Final = "SCRAPY_SETTINGS_MODULE"
-#: As ``cli.command`` names it, which imports this.
-_ERROR_VARIABLE: Final = "SEARCHCRAWL_ERROR_FILE"
 #: What a command that wrote no error down failed with, by its exit code; StoreError for all others.
 _FAILURES: Final[Mapping[int, type[SearchcrawlError]]] = {
     Exit.BUSY: exceptions.SourceBusy,
@@ -43,7 +42,7 @@ def run_command(root: Path, command: str, *arguments: str) -> Ended:
     kept = {name: value for name, value in os.environ.items() if name != _SETTINGS_VARIABLE}
     with TemporaryDirectory(prefix="searchcrawl-") as folder:
         error_file = Path(folder) / "error"
-        ours = {PROJECT_VARIABLE: str(root), "PYTHONPATH": os.pathsep.join(paths), _ERROR_VARIABLE: str(error_file)}
+        ours = {PROJECT_VARIABLE: str(root), "PYTHONPATH": os.pathsep.join(paths), Variable.ERROR_FILE: str(error_file)}
         ended = subprocess.run(  # noqa: S603  # our own command
             [sys.executable, "-m", "searchcrawl", command, "--json", *arguments],
             cwd=root,

@@ -20,6 +20,7 @@ from searchcrawl.cli.output import (
     print_warnings,
     try_output,
 )
+from searchcrawl.environment import Variable
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.sources.config import Source
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 #: Of numbers and codes, in each store.
 _MOST: Final = 2**31 - 1
-#: Names the file in which the Python API looks for the error.
-ERROR_FILE: Final = "SEARCHCRAWL_ERROR_FILE"
 #: Where it is there, all of our own settings are.
 _OF_OURS: Final = "SEARCHCRAWL_STALL_SECONDS"
 
@@ -237,10 +236,10 @@ class Command:
 
 def tell_caller(error: Exception) -> None:
     """Writes an error down where the Python API has asked for it, with what a line of text has no place for."""
-    if ERROR_FILE in os.environ:
+    if Variable.ERROR_FILE in os.environ:
         from searchcrawl.api.child_process import write_error  # noqa: PLC0415  # where a program waits for it
 
-        write_error(Path(os.environ[ERROR_FILE]), error)
+        write_error(Path(os.environ[Variable.ERROR_FILE]), error)
 
 
 if (loaded := sys.modules.get("scrapy.commands")) is not None:
