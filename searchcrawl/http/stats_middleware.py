@@ -60,4 +60,8 @@ class StatsMiddleware:
 
 def _measure(headers: Headers) -> int:
     """The bytes of headers with what is around them."""
-    return sum(len(name) + len(value) + 4 for name, values in dict.items(headers) for value in values)
+    size = 0
+    for name, values in dict.items(headers):
+        for value in values:
+            size += len(name) + len(value) + 4
+    return size
