@@ -131,5 +131,5 @@ def _digest_fields(page: Page, *, of_copies: bool = False) -> bytes:
 
 
 #: How digests of fields are made, by version. A new way (as one that normalises the text more) is added, and none is
-#: taken out: documents keep the digest of their version until they change.
+#: taken out: documents keep the digest of their version until they change. With ``of_copies`` it is that of ``compute_copy_digest``.
 _WAYS: Final[dict[int, Callable[..., bytes]]] = {1: _digest_fields}

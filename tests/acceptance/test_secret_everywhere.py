@@ -34,6 +34,7 @@ WORDS: Final[Mapping[str, tuple[str, ...] | None]] = {
     "crawl": ("demo",),
     # It would take away what the others are asked about.
     "delete": None,
+    "doctor": (),
     "explain": ("{url}one.html", "--live"),
     "flush": ("demo",),
     "forget": None,
