@@ -20,6 +20,20 @@ class FailedPart(NamedTuple):
     code: int
 
 
+class Part(NamedTuple):
+    """Something that a page asked for, and how that ended.
+
+    ``kind`` is ``script`` (modules and workers too), ``style``, ``frame`` or ``data`` (fetch, XHR). ``code`` is the status of the
+    answer, or as for a page what kept it from coming. ``type`` is the media type of the answer, in lower case, empty where it named
+    none. What a rule refused is no part: ``RenderedPage.refused`` counts it.
+    """
+
+    url: str
+    kind: str
+    code: int
+    type: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class RenderedPage:
     """A page once its scripts have run.
@@ -29,7 +43,8 @@ class RenderedPage:
     absolute URLs that scripts gave to the history. ``redirects`` has the URL and the code of each redirect that was
     followed. ``refused`` counts the requests that the wall refused, by reason. ``lost_login``:
     something that the page asked for was answered as if nobody was logged in. ``body`` is that of the answer, as it was
-    sent; ``failed`` is a part that the page lacks, one of its own origin first.
+    sent; ``failed`` is a part that the page lacks, one of its own origin first. ``parts`` are the first 200 that the page
+    asked for. ``gave_up`` says in words what it was not waited for any longer; None where the page was done.
     """
 
     url: str
@@ -44,6 +59,8 @@ class RenderedPage:
     lost_login: bool = False
     body: bytes = field(default=b"", repr=False)
     failed: FailedPart | None = None
+    parts: Sequence[Part] = ()
+    gave_up: str | None = None
 
 
 @dataclass(slots=True)
