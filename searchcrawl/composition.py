@@ -63,6 +63,7 @@ from searchcrawl.stages import Stages
 
 if TYPE_CHECKING:
     from searchcrawl.members.members import Members
+    from searchcrawl.render.credentials import Credentials
 
 logger = logging.getLogger(__name__)
 
@@ -309,10 +310,22 @@ def _add_browser(stages: Stages, run: Run, targets: TargetRules) -> None:
         side_requests=stages.get(SideRequests),
         robots=stages.find(RobotsFiles),
         max_bytes=run.source.fetch.max_bytes,
+        credentials=_build_credentials(stages, run),
         file=run.source.file,
     )
     stages.add(wall)
     stages.add(Renderer(run, wall, trial=run.trial if isinstance(run, DryRun) else None))
+
+
+def _build_credentials(stages: Stages, run: Run) -> Credentials:
+    """What the pages of the browser may have of the crawl's own: headers, certificates, passwords, and cookies of a login."""
+    from searchcrawl.login.cookie_jar import CookieJar  # noqa: PLC0415  # as above
+    from searchcrawl.login.login_middleware import list_password_origins  # noqa: PLC0415  # the same
+    from searchcrawl.render.credentials import Credentials  # noqa: PLC0415  # the same
+
+    fetch = run.source.fetch
+    own = stages.get(OwnOrigins).origins if fetch.headers or fetch.client_certificate else frozenset()
+    return Credentials(own | list_password_origins(run), lambda: stages.find(CookieJar))
 
 
 def _add_delivery(

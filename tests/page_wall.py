@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Any, Final, Self
@@ -16,6 +16,9 @@ import pytest
 
 from searchcrawl.codes import Code
 from searchcrawl.render.browser import Browser
+from searchcrawl.render.browser_request import BrowserRequest
+from searchcrawl.render.budget import PageBudget
+from searchcrawl.render.login_steps import BrowserCookie
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import RenderedPage
 from searchcrawl.render.wall import Answer, FetchFailed, Refused
@@ -25,6 +28,8 @@ SITE: Final = "http://site.test"
 SCRIPTS: Final = "http://scripts.test"
 #: As a page: whether it may be asked for is not known now.
 UNKNOWN_ROBOTS: Final = "robots.txt fails"
+#: As a page: it cannot be fetched.
+NO_ANSWER: Final = "no answer"
 _SECONDS: Final = 60
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
 
@@ -38,50 +43,59 @@ class PageWall:
         #: how many answers are under way
         self.waiting = 0
         self.headers: dict[str, Mapping[str, str]] = {}
+        self.cookies: list[BrowserCookie] = []
 
-    def check_navigation(self, url: str) -> str | None:
-        return None if url.startswith(f"{SITE}/") and "/private/" not in url else "outside"
-
-    def check_resource(self, url: str, kind: str) -> str | None:
-        if url.startswith(f"{SCRIPTS}/") and kind == "script":
-            return None
-        return self.check_navigation(url)
-
-    async def fetch(self, url: str, kind: str, headers: Mapping[str, str]) -> Answer:
-        self.asked.append((kind, url))
-        self.headers[url] = headers
-        page = self.pages.get(url)
-        if page is None:
-            return Answer(url, 404, (("content-type", "text/plain"),), b"not here")
-        if isinstance(page, tuple):
-            self.waiting += 1
-            try:
-                await asyncio.sleep(page[0])
-            finally:
-                self.waiting -= 1
-            page = page[1]
-        if page == UNKNOWN_ROBOTS:
-            raise Refused("robots.txt of its host: 503", code=Code.ROBOTS)
-        if isinstance(page, Answer):
-            return await self._follow(page, kind)
-        suffix = PurePosixPath(urlsplit(url).path).suffix
-        kind_of_body = _TYPES.get(suffix, "text/html; charset=utf-8")
-        return Answer(url, 200, (("content-type", kind_of_body),), page.encode())
-
-    async def _follow(self, answer: Answer, kind: str) -> Answer:
-        location = dict(answer.headers).get("location")
-        if kind == "document" or location is None:
-            return answer
-        refusal = self.check_resource(location, kind)
-        if refusal is not None:
-            raise Refused(refusal)
-        if location not in self.pages:
-            raise FetchFailed("not here", code=Code.IO_ERROR)
-        return await self.fetch(location, kind, {})
+    def admit(self, url: str) -> PageOfWall:
+        return PageOfWall(self, url)
 
     def paths(self) -> set[str]:
         """The paths of the site that were asked for."""
         return {url.removeprefix(SITE) for _, url in self.asked if url.startswith(SITE)}
+
+
+class PageOfWall:
+    """The rules for one page."""
+
+    def __init__(self, wall: PageWall, url: str) -> None:
+        self.url = url
+        self._wall = wall
+
+    def list_cookies(self) -> Sequence[BrowserCookie]:
+        return self._wall.cookies
+
+    def check_navigation(self, url: str) -> str | None:
+        return None if url.startswith(f"{SITE}/") and "/private/" not in url else "outside"
+
+    def check(self, request: BrowserRequest) -> str | None:
+        if request.method not in {"GET", "OPTIONS"}:
+            return f"method {request.method}"
+        if request.url.startswith(f"{SCRIPTS}/") and request.kind in {"script", "unknown"}:
+            return None
+        return self.check_navigation(request.url)
+
+    async def fetch(self, request: BrowserRequest, budget: PageBudget) -> Answer:
+        wall, url = self._wall, request.url.partition("#")[0]
+        wall.asked.append((request.kind, url))
+        wall.headers[url] = request.fields
+        page = wall.pages.get(url)
+        if page is None:
+            return Answer(url, 404, (("content-type", "text/plain"),), b"not here")
+        if isinstance(page, tuple):
+            wall.waiting += 1
+            try:
+                await asyncio.sleep(page[0])
+            finally:
+                wall.waiting -= 1
+            page = page[1]
+        if page == UNKNOWN_ROBOTS:
+            raise Refused("robots.txt of its host: 503", code=Code.ROBOTS)
+        if page == NO_ANSWER:
+            raise FetchFailed("not here", code=Code.IO_ERROR)
+        if not isinstance(page, Answer):
+            kind = _TYPES.get(PurePosixPath(urlsplit(url).path).suffix, "text/html; charset=utf-8")
+            page = Answer(url, 200, (("content-type", kind),), page.encode())
+        budget.take(len(page.body))
+        return page
 
 
 class RunningBrowser:

@@ -35,6 +35,7 @@ from searchcrawl.http.connector import AddressForbidden, GuardedConnector
 from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decode_body, parse_codings
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.proxy_middleware import ProxyRoute
+from searchcrawl.http.side_requests import ANONYMOUS, COUNT_BYTES
 from searchcrawl.http.unread_bodies import BEGINNING_BYTES, HARMLESS_BYTES, UnreadBodies
 from searchcrawl.http.visit_end import (
     PAGES,
@@ -164,7 +165,7 @@ class GuardedHandler(BaseDownloadHandler):
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=seconds),
                 allow_redirects=False,
-                ssl=self._choose_tls_context(request.url) if is_tls else True,
+                ssl=self._choose_tls_context(request.url, anonymous=meta.get(ANONYMOUS, False)) if is_tls else True,
                 proxy=proxy,
                 proxy_headers={FOR_PROXY: authorization} if authorization is not None and is_tls else None,
             ) as answer:
@@ -207,10 +208,10 @@ class GuardedHandler(BaseDownloadHandler):
             max_headers=MAX_HEADERS,
         )
 
-    def _choose_tls_context(self, url: str) -> ssl.SSLContext:
+    def _choose_tls_context(self, url: str, *, anonymous: bool) -> ssl.SSLContext:
         """The context for an https URL; only the origins that get our headers see our certificate."""
         files = self._tls_files
-        if files.client_certificate is not None and not self._own_origins.has(url):
+        if files.client_certificate is not None and (anonymous or not self._own_origins.has(url)):
             files = files.without_certificate()
         # Built when it is needed: reading all certificate authorities takes time.
         context = self._tls.get(files)
@@ -259,12 +260,15 @@ class GuardedHandler(BaseDownloadHandler):
             raise BodyTooLarge(f"{announced} bytes announced, more than {limit}")
         # Only visits of rows end early, of pages that came.
         unread = self._unread if find_claim(request) is not None and answer.status in PAGES else None
+        count_bytes = request.meta.get(COUNT_BYTES)
         pieces: list[bytes] = []
         size = 0
         try:
             async for piece in answer.content.iter_any():
                 pieces.append(piece)
                 size += len(piece)
+                if count_bytes is not None:
+                    count_bytes(len(piece))
                 if unread is not None and size > HARMLESS_BYTES:
                     beginning = b"".join(pieces)[:BEGINNING_BYTES]
                     if unread.has(request.url, answer.raw_headers, beginning):

@@ -17,7 +17,7 @@ from searchcrawl.codes import Code
 from searchcrawl.html.metas import read_robots_directives
 from searchcrawl.http.header_canonical import read_canonical
 from searchcrawl.http.redirect_middleware import repeat_request
-from searchcrawl.http.side_requests import META_KEY
+from searchcrawl.http.side_requests import ANONYMOUS, META_KEY
 from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim, find_redirects
 from searchcrawl.items import Claim, Outcome
 from searchcrawl.rules.decision import Decision
@@ -66,7 +66,8 @@ class HeadersMiddleware:
         meta = request.meta
         if find_claim(request) is None:
             from_https = meta.get("from_https", False)
-            return META_KEY in meta and self._own_origins.has(request.url, from_https=from_https)
+            is_ours = META_KEY in meta and not meta.get(ANONYMOUS, False)
+            return is_ours and self._own_origins.has(request.url, from_https=from_https)
         from_https = any(hop.url.startswith("https:") for hop in find_redirects(request))
         return self._own_origins.has(request.url, from_https=from_https)
 

@@ -36,6 +36,10 @@ _KEEP_METHOD: Final = frozenset({307, 308})
 META_KEY: Final = "side_request"
 #: The key of ``Request.meta`` for the URL whose redirects led to a side request.
 ASKED_FOR: Final = "asked_for"
+#: The key of ``Request.meta`` of a request that has no credentials: no password, no header of the source, no client certificate.
+ANONYMOUS: Final = "anonymous"
+#: The key of ``Request.meta`` for what counts the bytes of a body as they come, and raises BodyTooLarge.
+COUNT_BYTES: Final = "count_bytes"
 #: A flag of a response: nobody was logged in.
 LOST_LOGIN: Final = "lost_login"
 
@@ -125,6 +129,16 @@ class SideAnswer:
         return decode_prefix(self.body, self.codings, max_bytes=max_bytes)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What a browser sends, as it sends it."""
+
+    method: str = "GET"
+    body: bytes = field(default=b"", repr=False)
+    anonymous: bool = False
+    count_bytes: Callable[[int], None] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """What is sent by POST, and the page that it is sent from."""
@@ -175,6 +189,7 @@ class SideRequests:
         policy: SidePolicy,
         *,
         form: Form | None = None,
+        sent: Sent | None = None,
         headers: Mapping[str, str] | None = None,
         check: Callable[[str], Awaitable[None]] | None = None,
         inside: bool = False,
@@ -182,7 +197,7 @@ class SideRequests:
     ) -> SideAnswer:
         """The answer to ``first_url`` (an identity) at the end of all redirects; raises SideRequestFailed.
 
-        ``headers`` go with the first request only. ``check`` is called with each URL before it is requested,
+        ``headers`` go with the first request only, as does what ``sent`` says of it. ``check`` is called with each URL before it is requested,
         and raises what this method then raises. A ``form`` is sent to its own origin only. ``inside`` tells that a
         page of that origin is inside the boundary. ``is_public_only`` tells instead of the rules whether a URL must have
         a public address.
@@ -195,6 +210,8 @@ class SideRequests:
                     if check is not None:
                         await check(url)
                     request = _build_request(url, policy, first_url, headers, form)
+                    if sent is not None:
+                        request = _build_sent(request, sent)
                     from_https = from_https or url.startswith("https:")
                     request.meta["from_https"] = from_https
                     request.meta[PUBLIC_ONLY] = not inside and must_be_public(url)
@@ -203,7 +220,7 @@ class SideRequests:
                     if target is None:
                         return _build_answer(response, redirected=url != first_url)
                     form = None if form is None else _form_after(response.status, form, url, target)
-                    headers, url, inside = None, target, False
+                    headers, sent, url, inside = None, None, target, False
         except HostBlocked as error:
             raise SideRequestFailed(str(error), code=error.code) from error
         raise SideRequestFailed(
@@ -281,6 +298,11 @@ def _build_request(
         **{name.title(): value for name, value in (headers or {}).items()},
     }
     return Request(url, method="POST", headers=sent, body=form.body, meta=meta, dont_filter=True)
+
+
+def _build_sent(request: Request, sent: Sent) -> Request:
+    more = {ANONYMOUS: sent.anonymous, COUNT_BYTES: sent.count_bytes}
+    return request.replace(method=sent.method, body=sent.body, meta={**request.meta, **more})
 
 
 def _build_answer(response: Response, *, redirected: bool) -> SideAnswer:

@@ -28,6 +28,7 @@ MAX_HEADER_BYTES: Final = 8000
 #: The most new cookies that are taken of one answer, but for those of the login.
 _MAX_ADDED_AT_ONCE: Final = 50
 _FOR_EVER: Final = datetime.max.replace(tzinfo=UTC)
+_SAME_SITE: Final = {"strict": "Strict", "lax": "Lax", "none": "None"}
 _MAX_AGE_SECONDS: Final = 400 * 86_400
 
 
@@ -49,6 +50,7 @@ class Cookie:
     https: bool
     expires: datetime = _FOR_EVER
     http_only: bool = False
+    same_site: str = ""
     of_login: bool = False
     number: int = 0
 
@@ -61,11 +63,17 @@ class Cookie:
         """Whether a request for ``url`` gets the cookie."""
         if self.https and url.scheme != "https":
             return False
-        if not (_is_below(url.host, self.domain) if self.below else url.host == self.domain):
+        if not self.names_host(url.host):
             return False
-        # Stricter than browsers: another port of a host may be another server (X-N7).
-        plain = {self.port, url.port} <= set(DEFAULT_PORTS.values())
-        return (plain or self.port == url.port) and _covers(self.path, url.path)
+        return self.is_for_port(url.port) and _covers(self.path, url.path)
+
+    def names_host(self, host: str) -> bool:
+        """Whether it is a cookie of ``host``."""
+        return _is_below(host, self.domain) if self.below else host == self.domain
+
+    def is_for_port(self, port: int) -> bool:
+        """Whether it goes to a port. Stricter than browsers: another port of a host may be another server (X-N7)."""
+        return self.port == port or {self.port, port} <= set(DEFAULT_PORTS.values())
 
 
 class CookieJar:
@@ -134,6 +142,32 @@ class CookieJar:
         sent.sort(key=lambda one: (-len(one.path), one.number))
         return "; ".join(f"{cookie.name}={cookie.value}" for cookie in sent)
 
+    def list_for_page(self, page_url: str) -> list[BrowserCookie]:
+        """The cookies for a browser that opens a page: it decides itself which of its requests get one.
+
+        Browsers know no ports of a cookie, so a page at another port of a host has none of it.
+        """
+        page = urls.parse(page_url)
+        now = clock.now()
+        # The last one that a browser would take for the same stays.
+        found = {
+            cookie.key: cookie
+            for of_origin in self._of_origin.values()
+            for cookie in sorted(of_origin.values(), key=lambda one: (one.of_login, one.number))
+            if cookie.expires > now and (cookie.is_for_port(page.port) or not cookie.names_host(page.host))
+        }
+        return [_build_browser_cookie(cookie) for cookie in found.values()]
+
+    def list_withheld(self, url: str) -> frozenset[str]:
+        """The cookies, as ``name=value``, that a browser would send to ``url``, and that are of another port of its host."""
+        asked = urls.parse(url)
+        return frozenset(
+            f"{cookie.name}={cookie.value}"
+            for of_origin in self._of_origin.values()
+            for cookie in of_origin.values()
+            if cookie.names_host(asked.host) and not cookie.is_for_port(asked.port)
+        )
+
     def _store(self, cookie: Cookie | None, *, of_login: bool) -> None:
         if cookie is None:
             return
@@ -190,7 +224,22 @@ def _write_cookie(cookie: BrowserCookie) -> str:
         parts.append(f"Domain={cookie.domain[1:]}")
     if cookie.expires is not None:
         parts.append(f"Max-Age={round(cookie.expires - clock.now().timestamp())}")
+    if cookie.same_site:
+        parts.append(f"SameSite={cookie.same_site}")
     return "; ".join([*parts, *["Secure"] * cookie.https, *["HttpOnly"] * cookie.http_only])
+
+
+def _build_browser_cookie(cookie: Cookie) -> BrowserCookie:
+    return BrowserCookie(
+        name=cookie.name,
+        value=cookie.value,
+        domain=f".{cookie.domain}" if cookie.below else cookie.domain,
+        path=cookie.path,
+        expires=None if cookie.expires == _FOR_EVER else cookie.expires.timestamp(),
+        https=cookie.https,
+        http_only=cookie.http_only,
+        same_site=cookie.same_site,
+    )
 
 
 def _parse_cookie(url: Url, header: str) -> Cookie | None:
@@ -220,6 +269,7 @@ def _parse_cookie(url: Url, header: str) -> Cookie | None:
         https=https,
         expires=_parse_expiry(given),
         http_only="httponly" in given,
+        same_site=_SAME_SITE.get(given.get("samesite", "").lower(), ""),
     )
 
 

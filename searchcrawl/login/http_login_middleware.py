@@ -13,6 +13,7 @@ from scrapy.http import Response
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.http.redirect_middleware import repeat_request
+from searchcrawl.http.side_requests import ANONYMOUS
 from searchcrawl.http.visit_end import build_visit_end, describe_status, find_claim, join_lines
 from searchcrawl.login import http_auth
 from searchcrawl.login.http_auth import Challenge
@@ -140,7 +141,7 @@ class DigestLogin(HttpLogin):
 def _is_for(request: Request, origins: frozenset[str]) -> bool:
     """Whether a request goes to one of ``origins``, and was not redirected there from another one."""
     origin = urls.origin_of(request.url)
-    if origin not in origins:
+    if origin not in origins or request.meta.get(ANONYMOUS, False):
         return False
     claim = find_claim(request)
     asked_for = claim.url if claim is not None else request.meta.get("asked_for", request.url)

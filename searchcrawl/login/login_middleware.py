@@ -46,10 +46,18 @@ class LoginMiddleware:
         if login.type is None:
             raise NotConfigured
         if login.type in {"basic", "digest"}:
-            at_start = [urls.origin_of(url) for url in list_start_urls(run)]
-            origins = frozenset([urls.parse(login.url).origin] if login.url else at_start)
+            origins = list_password_origins(run)
             return cls(BasicLogin(origins, login) if login.type == "basic" else DigestLogin(origins, login))
         return cls(find_session_login(stages, login))
+
+
+def list_password_origins(run: Run) -> frozenset[str]:
+    """The origins that get the password of a login of type basic or digest; none of other types."""
+    login = run.source.login
+    if login.type not in {"basic", "digest"}:
+        return frozenset()
+    at_start = [urls.origin_of(url) for url in list_start_urls(run)]
+    return frozenset([urls.parse(login.url).origin] if login.url else at_start)
 
 
 class RenderedLoginMiddleware:
@@ -77,7 +85,7 @@ def find_session_login(stages: Stages, login: Login) -> SessionLogin:
     at_start = [urls.origin_of(url) for url in starts]
     at_login = [urls.parse(login.url).origin] if login.url else at_start
     origins = frozenset([*at_login, *at_start])
-    jar = CookieJar(origins)
+    jar = stages.add(CookieJar(origins))
     start = starts[0] if starts else None
     plan = replace(
         _build_plan(login, start),

@@ -27,8 +27,8 @@ from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import LoginFailed
 from searchcrawl.login.session import LoginSession
 from searchcrawl.login.under_way import NEXT_SECONDS, UnderWay
-from searchcrawl.render.crawl_wall import OF_PAGE
 from searchcrawl.render.login_wall import BROWSER_LOGIN
+from searchcrawl.render.page_rules import OF_PAGE
 
 _PERMANENT: Final = frozenset({301, 308})
 #: A page that was refused waits for no more requests than these.
@@ -62,6 +62,9 @@ class SessionLogin:
     def process_request(self, request: Request) -> Awaitable[None] | None:
         if urls.origin_of(request.url) not in self._origins or _is_of_browser(request):
             return None
+        if _is_of_page(request):
+            self._note_generations(request)
+            return None
         if not _is_of_login(request) and not self._session.generation:
             return self._add_cookies_once_logged_in(request)
         self._add_cookies(request)
@@ -70,16 +73,20 @@ class SessionLogin:
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response | Request]:
         if urls.origin_of(request.url) not in self._origins or _is_of_browser(request):
             return response
-        lost = not _is_of_login(request) and self._shows_lost_login(request, response)
+        of_page = _is_of_page(request)
+        # What a page asks for without cookies says nothing of the login.
+        is_told = not of_page or b"Cookie" in request.headers
+        lost = is_told and not _is_of_login(request) and self._shows_lost_login(request, response)
         if b"Set-Cookie" in response.headers:
             # A server that no longer knows a session gives each of its requests a new one, where nobody is logged in:
             # that one must not take the place of the session which was renewed meanwhile.
             if not lost and request.meta.get("cookie_generation") == self._jar.generation:
                 cookies = [value.decode("latin-1") for value in response.headers.getlist(b"Set-Cookie")]
                 self._jar.store(response.url, cookies, of_login=_is_of_login(request))
-            # Cookies are credentials: the cache and later stages must not see them.
-            del response.headers[b"Set-Cookie"]
-        if lost and request.meta.get(META_KEY) == OF_PAGE:
+            # Cookies are credentials: the cache and later stages must not see them. Those of a browser's request are its own.
+            if not of_page:
+                del response.headers[b"Set-Cookie"]
+        if lost and of_page:
             # Sent again, it would lack what the script of its page said: the page asks once more.
             response.flags.append(LOST_LOGIN)
             return response
@@ -128,9 +135,13 @@ class SessionLogin:
             retry_after_seconds=pause,
         )
 
-    def _add_cookies(self, request: Request) -> None:
+    def _note_generations(self, request: Request) -> int:
         request.meta["login_generation"] = generation = self._session.generation
         request.meta["cookie_generation"] = self._jar.generation
+        return generation
+
+    def _add_cookies(self, request: Request) -> None:
+        generation = self._note_generations(request)
         if find_claim(request) is not None:
             self._under_way.begin(id(request), generation)
         cookies = self._jar.header(request.url)
@@ -230,6 +241,11 @@ class SessionLogin:
 
 def _is_of_login(request: Request) -> bool:
     return request.meta.get(META_KEY) == "login"
+
+
+def _is_of_page(request: Request) -> bool:
+    """Whether a page asks that a browser renders, which has the cookies of the login itself."""
+    return request.meta.get(META_KEY) == OF_PAGE
 
 
 def _is_of_browser(request: Request) -> bool:

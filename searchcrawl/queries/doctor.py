@@ -29,7 +29,7 @@ from searchcrawl.queries.checks import Check, find_doubtful, find_ok, find_skipp
 from searchcrawl.queries.doctor_hosts import examine_certificates, examine_names
 from searchcrawl.render.rendered_page import BrowserUnavailable
 from searchcrawl.render.renderer import build_browser
-from searchcrawl.render.wall import Answer, Refused
+from searchcrawl.render.wall import PageWall
 from searchcrawl.scheduling.scrapyd_answers import AnswerLost, ScrapydRefused, name_of
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import FILE, Project
@@ -177,16 +177,10 @@ def _compare(index: Receiver, database: Database, sources: Mapping[str, Source])
 
 
 class _NoWall:
-    """For a browser that opens no page."""
+    """The rules of a browser that opens no page."""
 
-    def check_navigation(self, url: str) -> str | None:
-        return "nothing is opened"
-
-    def check_resource(self, url: str, kind: str) -> str | None:
-        return "nothing is opened"
-
-    async def fetch(self, url: str, kind: str, headers: Mapping[str, str]) -> Answer:
-        raise Refused("nothing is opened")
+    def admit(self, url: str) -> PageWall:
+        raise ValueError(f"{url} is not opened")
 
 
 def _examine_browser(project: Project, sources: Mapping[str, Source]) -> Iterator[Check]:

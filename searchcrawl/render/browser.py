@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from playwright.async_api import Browser as Chromium
-from playwright.async_api import (
-    BrowserContext,
-    Error,
-    Page,
-    Playwright,
-    Request,
-    Route,
-    StorageState,
-    async_playwright,
-)
+from playwright.async_api import BrowserContext, Error, Page, Playwright, StorageState, async_playwright
 
 from searchcrawl.codes import Code
-from searchcrawl.render import page_scripts
+from searchcrawl.render.budget import PageBudget, SharedBudget
 from searchcrawl.render.chromium import ChromiumFiles, RefusingProxy, explain_failure, list_flags
-from searchcrawl.render.instance import (
-    CLOSE_SECONDS,
-    Instance,
-    answer_request,
-    close_stranger,
-    end_instance,
-    kill_browser,
-)
-from searchcrawl.render.login_steps import LoginEnd, LoginSteps
+from searchcrawl.render.instance import CLOSE_SECONDS, Instance, PlaceOfPage, end_instance, kill_browser
+from searchcrawl.render.login_steps import BrowserCookie, LoginEnd, LoginSteps
 from searchcrawl.render.login_visit import LoginVisit
 from searchcrawl.render.login_wall import LoginWall
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.page_visit import PageVisit
+from searchcrawl.render.proxy.authority import Authority
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
-from searchcrawl.render.wall import Answer, Wall
+from searchcrawl.render.traces import clean_trace
+from searchcrawl.render.wall import Answer, PageWall, Wall
 
 #: What a browser may have rendered, or hold of memory, before it is renewed.
 _MAX_PAGES: Final = 500
@@ -59,8 +44,8 @@ class _Lost(Exception):
 class Browser:
     """Renders pages in Chromium, ``options.pages`` at once; for the event loop.
 
-    Each request of a page goes through ``wall`` and is sent by the crawl; the browser itself reaches a proxy that refuses
-    everything. ``max_bytes`` bounds the document; ``timeout_seconds`` is that of one answer.
+    Each page sends its requests to a port of its own of a proxy, which asks ``wall`` and has the crawl send them; all else
+    reaches a proxy that refuses everything. ``max_bytes`` bounds the document; ``timeout_seconds`` is that of one answer.
     """
 
     def __init__(
@@ -84,7 +69,9 @@ class Browser:
         self._second_tries = asyncio.Lock()
         self._proxy = RefusingProxy()
         self._proxy_port: int | None = None
-        #: what the last login left: cookies that scripts see, and local storage
+        self._authority = Authority()
+        self._budget = SharedBudget(options.max_page_bytes)
+        #: what the last login left beside the cookies of its origins
         self._state: StorageState | None = None
         self._playwright: Playwright | None = None
         self._instance: Instance | None = None
@@ -122,10 +109,10 @@ class Browser:
                     raise lost.failure from lost
 
     async def _render_once(self, url: str, answer: Answer | None, trace: Path | None) -> RenderedPage:
+        wall = self._wall.admit(url)
         async with self._places, self._take() as instance:
             try:
-                async with self._open_page(instance) as page:
-                    return await self._visit(instance, page, url, answer, trace)
+                return await self._visit(instance, wall, answer, trace)
             except RenderFailed as error:
                 if instance.browser.is_connected() and await self._driver_answers():
                     raise
@@ -133,55 +120,43 @@ class Browser:
                 raise _Lost(error) from error
 
     async def _visit(
-        self, instance: Instance, page: Page, url: str, answer: Answer | None, trace: Path | None
+        self, instance: Instance, wall: PageWall, answer: Answer | None, trace: Path | None
     ) -> RenderedPage:
-        visit = PageVisit(
-            page,
-            url,
-            wall=self._wall,
-            options=self._options,
-            max_bytes=self._max_bytes,
-            seconds=self._seconds,
-            answer=answer,
-        )
-        instance.visits[page] = visit
-        if trace is None:
-            return await visit.render()
-        await instance.context.tracing.start(screenshots=True, snapshots=True)
-        try:
-            return await visit.render()
-        finally:
-            await instance.context.tracing.stop(path=trace)
+        cookies = wall.list_cookies()
+        # Who has no cookies here has nothing of a login.
+        state = self._state if cookies else None
+        async with self._open_page(instance, cookies, state) as (place, page, budget):
+            place.visit = visit = PageVisit(
+                page,
+                wall=wall,
+                options=self._options,
+                budget=budget,
+                max_bytes=self._max_bytes,
+                seconds=self._seconds,
+                answer=answer,
+            )
+            if trace is None:
+                return await visit.render()
+            await place.context.tracing.start(screenshots=True, snapshots=True)
+            try:
+                return await visit.render()
+            finally:
+                await place.context.tracing.stop(path=trace)
+                await asyncio.to_thread(clean_trace, trace)
 
     async def log_in(self, login: LoginSteps, wall: LoginWall) -> LoginEnd:
-        """Carries out a login in a browser that has seen no page; all later pages have what it left.
+        """Carries out a login in a page that has no cookies; all later pages have what it left.
 
         Raises StepFailed, RenderFailed and BrowserUnavailable.
         """
-        async with self._starting:
-            instance = await self._take_unused()
-            try:
-                async with self._open_page(instance) as page:
-                    seconds = self._seconds * (1 + len(login.steps))
-                    visit = LoginVisit(page, login, wall=wall, options=self._options, seconds=seconds)
-                    instance.visits[page] = visit
-                    end = await visit.carry_out()
-                self._state = await _hide_session(instance.context)
-            except BaseException:
-                self._retire(instance)
-                raise
-            self._instance = instance
-            return end
-
-    async def _take_unused(self) -> Instance:
-        """A browser without anything of a login before; the one of today is retired unless it is that."""
-        instance, self._instance = self._instance, None
-        if instance is not None:
-            if self._state is None and not instance.rendered and instance.browser.is_connected():
-                return instance
-            self._retire(instance)
         self._state = None
-        return await self._launch()
+        async with self._take() as instance, self._open_page(instance, (), None) as (place, page, budget):
+            seconds = self._seconds * (1 + len(login.steps))
+            visit = LoginVisit(page, login, wall=wall, options=self._options, budget=budget, seconds=seconds)
+            place.visit = visit
+            end = await visit.carry_out()
+            self._state = await _read_state(place.context, wall)
+        return end
 
     @asynccontextmanager
     async def _take(self) -> AsyncIterator[Instance]:
@@ -215,23 +190,27 @@ class Browser:
         return await asyncio.to_thread(instance.files.measure_memory) <= _MAX_MEMORY_BYTES
 
     @asynccontextmanager
-    async def _open_page(self, instance: Instance) -> AsyncIterator[Page]:
+    async def _open_page(
+        self, instance: Instance, cookies: Sequence[BrowserCookie], state: StorageState | None
+    ) -> AsyncIterator[tuple[PlaceOfPage, Page, PageBudget]]:
+        place = PlaceOfPage(self._authority)
+        budget = self._budget.open()
         try:
-            async with asyncio.timeout(_START_SECONDS):
-                page = await instance.context.new_page()
-        except (Error, TimeoutError) as error:
-            self._give_up(instance)
-            raise RenderFailed(Code.IO_ERROR, "the browser opens no page") from error
-        try:
-            yield page
+            try:
+                async with asyncio.timeout(_START_SECONDS):
+                    page = await place.open(instance.browser, self._user_agent, cookies, state)
+            except (Error, TimeoutError, OSError) as error:
+                self._give_up(instance)
+                raise RenderFailed(Code.IO_ERROR, "the browser opens no page") from error
+            yield place, page, budget
         finally:
-            instance.visits.pop(page, None)
-            await self._close_page(instance, page)
+            budget.close()
+            await self._close_page(instance, place)
 
-    async def _close_page(self, instance: Instance, page: Page) -> None:
+    async def _close_page(self, instance: Instance, place: PlaceOfPage) -> None:
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
-                await page.close()
+                await place.close()
         except (Error, TimeoutError):
             # It does not end what it runs: its process is ended with the browser.
             self._give_up(instance)
@@ -262,36 +241,18 @@ class Browser:
             async with asyncio.timeout(_START_SECONDS):
                 browser = await playwright.chromium.launch(
                     executable_path=files.script,
-                    args=list_flags(self._proxy_port, self._user_agent),
+                    args=list_flags(self._proxy_port, self._user_agent, self._authority.key_digest),
                     chromium_sandbox=True,
                     handle_sigint=False,
                     handle_sigterm=False,
                     handle_sighup=False,
                     timeout=_START_SECONDS * 1000,
                 )
-                return await self._prepare(files, browser)
+                return Instance(files, browser)
         except (Error, TimeoutError, OSError) as error:
             await asyncio.to_thread(kill_browser, files)
             await self._stop_driver()
             raise BrowserUnavailable(explain_failure(str(error) or type(error).__name__)) from error
-
-    async def _prepare(self, files: ChromiumFiles, browser: Chromium) -> Instance:
-        context = await browser.new_context(
-            accept_downloads=False,
-            service_workers="block",
-            user_agent=self._user_agent,
-            bypass_csp=False,
-            storage_state=self._state,
-        )
-        instance = Instance(files, browser, context)
-
-        async def handle(route: Route, request: Request) -> None:
-            await answer_request(instance, route, request)
-
-        await context.route("**/*", handle)
-        await context.add_init_script(page_scripts.HIDE)
-        context.on("page", lambda page: asyncio.ensure_future(close_stranger(instance, page)))
-        return instance
 
     async def _get_driver(self) -> Playwright:
         if self._playwright is not None and not await self._driver_answers():
@@ -320,14 +281,12 @@ class Browser:
                     await driver.stop()
 
 
-async def _hide_session(context: BrowserContext) -> StorageState:
-    """What later pages have of a login: cookies that no script sees stay with the crawl, and out of each trace."""
+async def _read_state(context: BrowserContext, wall: LoginWall) -> StorageState:
+    """What later pages have of a login beside the cookies of its origins, which the crawl keeps and gives to each page."""
     try:
         async with asyncio.timeout(_START_SECONDS):
             state = await context.storage_state()
-            for cookie in [one for one in state["cookies"] if one["httpOnly"]]:
-                await context.clear_cookies(name=cookie["name"], domain=cookie["domain"], path=cookie["path"])
     except (Error, TimeoutError) as error:
         raise RenderFailed(Code.IO_ERROR, "the browser does not say what the login left") from error
-    state["cookies"] = [cookie for cookie in state["cookies"] if not cookie["httpOnly"]]
+    state["cookies"] = [cookie for cookie in state["cookies"] if not wall.has_host(cookie["domain"])]
     return state

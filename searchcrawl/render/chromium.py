@@ -1,7 +1,7 @@
 """The process of a browser: who it runs as, what it may do by itself, and how much memory it takes (L7, X-O8).
 
 It is Debian's ``chromium-headless-shell``, in its own sandbox, without the environment of the crawler. Its only way to a
-network is a proxy that refuses everything: what a page needs is fetched by the crawler and given to it.
+network are proxies on loopback: one for each page, and one that refuses everything for all else.
 """
 
 from __future__ import annotations
@@ -124,9 +124,17 @@ class ChromiumFiles:
         self.script.chmod(0o700)
 
 
-def list_flags(proxy_port: int, user_agent: str) -> list[str]:
-    """The arguments of a browser whose requests all go to a proxy on this port of loopback."""
-    return [*_FLAGS, f"--proxy-server=http://127.0.0.1:{proxy_port}", f"--user-agent={user_agent}"]
+def list_flags(proxy_port: int, user_agent: str, trusted_key: str) -> list[str]:
+    """The arguments of a browser whose requests go to a proxy on this port of loopback, but for those of pages.
+
+    ``trusted_key`` is the digest of the key of an authority whose certificates it takes, besides those of the machine.
+    """
+    return [
+        *_FLAGS,
+        f"--proxy-server=http://127.0.0.1:{proxy_port}",
+        f"--user-agent={user_agent}",
+        f"--ignore-certificate-errors-spki-list={trusted_key}",
+    ]
 
 
 def explain_failure(message: str) -> str:

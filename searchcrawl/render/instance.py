@@ -1,90 +1,122 @@
-"""One process of the browser: its pages, what becomes of their requests, and its end (L7, X-O7)."""
+"""One process of the browser, the pages that are open in it, and its end (L7, X-O7)."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import BrowserContext, Error, Page, Request, Route
+from playwright.async_api import BrowserContext, Error, Page, StorageState
 
+from searchcrawl.render import page_scripts
+from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.chromium import ChromiumFiles
+from searchcrawl.render.login_steps import BrowserCookie
 from searchcrawl.render.open_page import OpenPage
-
-logger = logging.getLogger(__name__)
+from searchcrawl.render.proxy.authority import Authority
+from searchcrawl.render.proxy.page_port import PagePort
+from searchcrawl.render.wall import Answer
 
 CLOSE_SECONDS: Final = 3.0
 
 
 @dataclass(eq=False, slots=True)
 class Instance:
-    """One process of the browser and its only context."""
+    """One process of the browser."""
 
     files: ChromiumFiles
     browser: Chromium
-    context: BrowserContext
     rendered: int = 0
     under_way: int = 0
     is_retired: bool = False
-    visits: dict[Page, OpenPage] = field(default_factory=dict)
-    #: refusals under way
-    refusing: set[asyncio.Task[None] | None] = field(default_factory=set)
 
 
-async def answer_request(instance: Instance, route: Route, request: Request) -> None:
-    """Answers a request of any page of the browser; what belongs to no page of ours is refused."""
-    try:
-        visit = _find_visit(instance, request)
-        if visit is None:
-            await _refuse(instance, route)
-        else:
-            await visit.handle(route, request)
-    except Error as error:
-        # The page is closed, or went elsewhere, while its answer was on its way.
-        logger.debug("a request of a page has no more page: %s", error.message)
-        # Playwright would wait for an answer for ever if this just returned.
-        raise asyncio.CancelledError from error
+class PlaceOfPage:
+    """A page with a context and a port of the proxy of its own, so each request that comes there is of it alone.
+
+    ``visit`` answers them; before it is set, and after ``close``, there is no answer.
+    """
+
+    def __init__(self, authority: Authority) -> None:
+        self.visit: OpenPage | None = None
+        self._port = PagePort(authority, self._answer, self._note_refused)
+        self._context: BrowserContext | None = None
+
+    @property
+    def context(self) -> BrowserContext:
+        """The context, once ``open`` has returned."""
+        if self._context is None:
+            raise RuntimeError("the page is not open")
+        return self._context
+
+    async def open(
+        self, browser: Chromium, user_agent: str, cookies: Sequence[BrowserCookie], state: StorageState | None
+    ) -> Page:
+        """An empty page that has ``cookies``, and what a login left besides; raises Playwright's Error and OSError."""
+        port = await self._port.open()
+        self._context = context = await browser.new_context(
+            accept_downloads=False,
+            service_workers="block",
+            user_agent=user_agent,
+            bypass_csp=False,
+            storage_state=state,
+            proxy={"server": f"http://127.0.0.1:{port}", "bypass": "<-loopback>"},
+        )
+        context.on("page", lambda page: asyncio.ensure_future(_close_stranger(page)))
+        if cookies:
+            given: list[Any] = [_describe_cookie(cookie) for cookie in cookies]
+            await context.add_cookies(given)
+        await context.add_init_script(page_scripts.HIDE)
+        return await context.new_page()
+
+    async def close(self) -> None:
+        """Ends the page and its connections; raises Playwright's Error where the browser does not."""
+        self.visit = None
+        try:
+            if self._context is not None:
+                await self._context.close()
+        finally:
+            await self._port.close()
+
+    async def _answer(self, request: BrowserRequest) -> Answer | None:
+        return None if self.visit is None else await self.visit.answer(request)
+
+    def _note_refused(self, reason: str) -> None:
+        if self.visit is not None:
+            self.visit.note_refused(reason)
 
 
-def _find_visit(instance: Instance, request: Request) -> OpenPage | None:
-    """The page of ours that a request belongs to; a page that is just being opened has no frame yet."""
-    try:
-        return instance.visits.get(request.frame.page)
-    except Error:
-        return None
+def _describe_cookie(cookie: BrowserCookie) -> dict[str, Any]:
+    """A cookie in the words of Playwright."""
+    described: dict[str, Any] = {
+        "name": cookie.name,
+        "value": cookie.value,
+        "domain": cookie.domain,
+        "path": cookie.path,
+        "secure": cookie.https,
+        "httpOnly": cookie.http_only,
+    }
+    if cookie.expires is not None:
+        described["expires"] = cookie.expires
+    if cookie.same_site:
+        described["sameSite"] = cookie.same_site
+    return described
 
 
-async def _refuse(instance: Instance, route: Route) -> None:
-    """Refuses a request of a page that is being closed: nobody may be left to be told."""
-    task = asyncio.current_task()
-    instance.refusing.add(task)
-    try:
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await route.abort("blockedbyclient")
-    except TimeoutError as error:
-        # Playwright would wait for an answer for ever if this just returned.
-        raise asyncio.CancelledError from error
-    finally:
-        instance.refusing.discard(task)
-
-
-async def close_stranger(instance: Instance, page: Page) -> None:
+async def _close_stranger(page: Page) -> None:
     """Closes a page that a page has opened."""
-    if await page.opener() is not None:
-        with suppress(Error):
+    with suppress(Error):
+        if await page.opener() is not None:
             await page.close()
 
 
 async def end_instance(instance: Instance) -> None:
     """Ends the process of a browser, and all that it started."""
-    for task in instance.refusing:
-        if task is not None:
-            task.cancel()
     with suppress(Error, TimeoutError):
         async with asyncio.timeout(CLOSE_SECONDS):
             await instance.browser.close()

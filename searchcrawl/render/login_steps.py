@@ -37,7 +37,10 @@ class LoginSteps:
 
 @dataclass(frozen=True, slots=True)
 class BrowserCookie:
-    """A cookie that a browser has; ``domain`` with a dot in front is that of all hosts below; ``expires`` in Unix seconds."""
+    """A cookie that a browser has; ``domain`` with a dot in front is that of all hosts below; ``expires`` in Unix seconds.
+
+    ``same_site`` is ``Strict``, ``Lax``, ``None``, or empty where its server named none.
+    """
 
     name: str
     value: str = field(repr=False)
@@ -46,6 +49,7 @@ class BrowserCookie:
     expires: float | None
     https: bool
     http_only: bool
+    same_site: str = ""
 
 
 @dataclass(frozen=True, slots=True)

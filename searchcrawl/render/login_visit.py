@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any, Final
-from urllib.parse import urljoin
 
-from playwright.async_api import Error, Locator, Page, Request, Route
+from playwright.async_api import Error, Locator, Page
 
 from searchcrawl import urls
-from searchcrawl.codes import REDIRECT_STATUSES, Code
+from searchcrawl.codes import Code
 from searchcrawl.render import page_scripts
+from searchcrawl.render.browser_request import BrowserRequest
+from searchcrawl.render.budget import PageBudget
 from searchcrawl.render.login_steps import BrowserCookie, LoginEnd, LoginStep, LoginSteps, StepFailed
 from searchcrawl.render.login_wall import LoginWall
-from searchcrawl.render.open_page import OpenPage, Patience, choose_headers, first_line
+from searchcrawl.render.open_page import STAY, OpenPage, Patience, first_line
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import RenderFailed
 from searchcrawl.render.wall import Answer, FetchFailed, Refused, resolve
 
 _LOOK_SECONDS: Final = 0.05
-#: The browser does not ask about the target of a redirect, and would request it itself: so a page leads there.
-_LEADING_PAGE: Final = "<!DOCTYPE html><meta charset=utf-8><script>location.replace(%s)</script>"
 #: Redirects and moves of one login.
 _MAX_PAGES: Final = 30
 _MAX_NAME_CHARACTERS: Final = 200
@@ -30,14 +28,21 @@ _MAX_NAME_CHARACTERS: Final = 200
 class LoginVisit(OpenPage):
     """Carries out the steps of a login; used once, on the event loop.
 
-    Unlike a page that is rendered it follows redirects and moves, sends forms, and has cookies of its own: its browser
-    keeps them, and each request gets those that the browser would send. ``seconds`` is how long all of it may take.
+    Unlike a page that is rendered it follows redirects and moves, sends forms, and begins without a cookie.
+    ``seconds`` is how long all of it may take.
     """
 
     def __init__(
-        self, page: Page, login: LoginSteps, *, wall: LoginWall, options: RenderOptions, seconds: float
+        self,
+        page: Page,
+        login: LoginSteps,
+        *,
+        wall: LoginWall,
+        options: RenderOptions,
+        budget: PageBudget,
+        seconds: float,
     ) -> None:
-        super().__init__(page, options=options)
+        super().__init__(page, options=options, budget=budget)
         self._login = login
         self._wall = wall
         self._seconds = seconds
@@ -176,104 +181,49 @@ class LoginVisit(OpenPage):
                 expires=None if cookie["expires"] < 0 else cookie["expires"],
                 https=cookie["secure"] or self._wall.is_https,
                 http_only=cookie["httpOnly"],
+                same_site=cookie["sameSite"],
             )
             for cookie in await self._page.context.cookies()
         ]
 
-    def _find_refusal(self, request: Request) -> str | None:
-        is_page = self._is_page_itself(request)
-        is_frame = request.is_navigation_request() and not is_page
-        refusal = self._wall.check(request.url, request.resource_type, request.method, is_frame=is_frame)
+    def _find_refusal(self, request: BrowserRequest, *, is_page: bool) -> str | None:
+        is_frame = request.is_navigation and not is_page
+        refusal = self._wall.check(request, is_frame=is_frame)
         if refusal is not None:
             # Whether it was needed shows only by what fails later.
             origin = urls.origin_of(urls.resolve(request.url))
             what = "it led to" if is_page else "it asked for a part of"
             text = self._login.hide(f"; {what} {origin}, refused: {refusal}")
             self._told_refusal = text if is_page else self._told_refusal or text
+            if is_page and request.method == "GET":
+                self._fail(self._login.hide(refusal), Code.OUTSIDE_BOUNDARY)
         return refusal
 
-    async def _navigate(self, route: Route, request: Request) -> None:
+    def _note_move(self, url: str) -> None:
+        """A login goes wherever the wall lets it."""
+
+    async def _answer_page(self, request: BrowserRequest) -> Answer:
         self._pages_under_way += 1
         self._pages += 1
         try:
             if self._pages > _MAX_PAGES:
                 raise Refused(f"more than {_MAX_PAGES} pages of one login")
-            answer = await self._fetch(request)
+            answer = await self._wall.fetch(request, self._budget)
         except Refused as error:
             self._fail(self._login.hide(str(error)), Code.OUTSIDE_BOUNDARY)
-            await route.abort("blockedbyclient")
+            return STAY
         except FetchFailed as error:
             self._fail(self._login.hide(str(error)), error.code)
-            await route.abort("failed")
-        else:
-            self._status = answer.status
-            await self._show(route, request, answer)
+            return STAY
         finally:
             self._pages_under_way -= 1
+        self._status = answer.status
+        return answer
 
-    async def _show(self, route: Route, request: Request, answer: Answer) -> None:
-        headers = dict(answer.headers)
-        location = headers.get("location")
-        if answer.status in REDIRECT_STATUSES and location is not None:
-            target = _join(answer.url, location)
-            if target is None:
-                self._fail("the login redirects to what is no URL", Code.NO_LOCATION)
-                await route.abort("failed")
-                return
-            leading = _LEADING_PAGE % json.dumps(target).replace("<", "\\u003c")
-            answer = Answer(answer.url, 200, (_HTML, *_list_set_cookies(answer)), leading.encode())
-        await self._fulfil(route, answer, self._find_cookies(request, answer))
-
-    async def _load(self, route: Route, request: Request) -> None:
-        try:
-            answer = await self._fetch(request)
-        except Refused as error:
-            await self._refuse(route, str(error))
-        except FetchFailed:
-            await route.abort("failed")
-        else:
-            await self._fulfil(route, answer, self._find_cookies(request, answer))
-
-    def _find_cookies(self, request: Request, answer: Answer) -> dict[str, str]:
-        """The cookies that an answer sets: others than the hosts of the login set none, nor does one for another."""
-        origin = urls.origin_of(answer.url)
-        is_own = self._wall.is_own(answer.url) and origin == urls.origin_of(urls.resolve(request.url))
-        return _join_set_cookies(answer) if is_own else {}
-
-    async def _fetch(self, request: Request) -> Answer:
-        url = urls.resolve(request.url)
-        headers = choose_headers(request, all_of_them=self._wall.is_own(url))
-        # A cookie may be for all hosts of a domain, and is for all ports of a host.
-        found = await self._page.context.cookies([request.url]) if self._wall.is_own(url) else []
-        if found:
-            headers["cookie"] = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in found)
-        body = None if request.method == "GET" else request.post_data_buffer or b""
-        return await self._wall.fetch(url, request.resource_type, headers, body=body)
-
-
-_HTML: Final = ("content-type", "text/html; charset=utf-8")
+    async def _fetch(self, request: BrowserRequest) -> Answer:
+        return await self._wall.fetch(request, self._budget)
 
 
 def _describe(error: Error) -> str:
     """What the browser says of an error, without URLs: a page may have put into one what was typed."""
     return " ".join("…" if "/" in word else word for word in first_line(error).split(" "))
-
-
-def _join(base: str, location: str) -> str | None:
-    """The target of a redirect, with its fragment; None where it is no URL."""
-    text = location.encode("latin-1", "replace").decode("utf-8", "replace")
-    try:
-        target = urljoin(base, text)
-    except ValueError:
-        return None
-    return None if resolve(target) is None else target
-
-
-def _list_set_cookies(answer: Answer) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in answer.headers if name == "set-cookie"]
-
-
-def _join_set_cookies(answer: Answer) -> dict[str, str]:
-    """The cookies that an answer sets, in the words of Playwright."""
-    values = [value for _, value in _list_set_cookies(answer)]
-    return {"set-cookie": "\n".join(values)} if values else {}

@@ -1,38 +1,34 @@
-"""One page in the browser as the crawl sees it: its requests are answered by the crawl, and its scripts are asked (L7)."""
+"""One page in the browser as the crawl sees it: its requests come to a proxy of the crawl, and its scripts are asked (L7, L13)."""
 
 from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from playwright.async_api import Error, Page, Request, Route
+from playwright.async_api import Error, Page, Request
 
 from searchcrawl import clock
-from searchcrawl.codes import Code
+from searchcrawl.codes import REDIRECT_STATUSES, Code
+from searchcrawl.render.browser_request import BrowserRequest
+from searchcrawl.render.budget import MAX_IN_FLIGHT, BudgetSpent, PageBudget
 from searchcrawl.render.options import RenderOptions
-from searchcrawl.render.rendered_page import RenderFailed
-from searchcrawl.render.wall import Answer, resolve
+from searchcrawl.render.rendered_page import Part, RenderFailed
+from searchcrawl.render.resource_cache import SHARED_TYPES
+from searchcrawl.render.wall import Answer, FetchFailed, Refused, resolve
 
-#: The kinds of resource without which a page has no text; all others are refused.
-_NEEDED: Final = frozenset({"document", "script", "stylesheet", "xhr", "fetch"})
-#: They describe the bytes that were sent, set what the crawler keeps itself, or have the browser ask for more.
-_NOT_PASSED_ON: Final = frozenset({
-    "clear-site-data", "connection", "content-disposition", "content-encoding", "content-length",
-    "content-security-policy-report-only", "keep-alive", "link", "nel", "refresh", "report-to", "reporting-endpoints",
-    "set-cookie", "strict-transport-security", "transfer-encoding",
-})  # fmt: skip
-#: What a script may say with a request to any host; to the host of its page also other headers, but for those below.
-_PASSED_TO_ALL: Final = frozenset({"accept", "accept-language", "origin"})
-_KEPT_BACK: Final = frozenset({
-    "accept-encoding", "connection", "content-length", "cookie", "host", "if-match", "if-modified-since", "if-none-match",
-    "if-range", "if-unmodified-since", "range", "te", "trailer", "transfer-encoding", "upgrade", "user-agent",
-})  # fmt: skip
-_MAX_REQUESTS: Final = 500
+#: The kinds without which a page has no text; all others are refused. ``unknown`` is a script or data.
+_NEEDED: Final = frozenset({"document", "frame", "script", "stylesheet", "data", "unknown"})
+_PART_KINDS: Final = {"document": "frame", "frame": "frame", "script": "script", "stylesheet": "style", "data": "data"}
+_MAX_PARTS: Final = 200
 #: How long the browser may take for what it does at once, unless a script holds it.
 _ANSWER_SECONDS: Final = 5.0
+#: How long a request waits for word of what frame it is of; one of a window that the page opened gets none.
+_TOLD_SECONDS: Final = 2.0
+_MAX_NAVIGATIONS: Final = 1000
+#: What a frame or a page that stays as it is is answered: Chromium goes nowhere then.
+STAY: Final = Answer("", 204, (), b"")
 
 
 class Patience:
@@ -54,83 +50,149 @@ class Patience:
 class OpenPage(ABC):
     """One page of the browser, whose requests are answered one by one; used once, on the event loop."""
 
-    def __init__(self, page: Page, *, options: RenderOptions) -> None:
+    def __init__(self, page: Page, *, options: RenderOptions, budget: PageBudget) -> None:
         self._page = page
         self._options = options
+        self._budget = budget
         self._failure: RenderFailed | None = None
         self._ended = asyncio.Event()
         self._is_over = False
-        self._answering: set[asyncio.Task[Any]] = set()
-        self._requests = 0
-        self._in_flight = 0
+        self._has_begun = False
+        self._places = asyncio.Semaphore(MAX_IN_FLIGHT)
+        self._in_flight: dict[int, BrowserRequest] = {}
         #: when the last answer was given
         self._answered = clock.monotonic()
-        self._received = 0
         self._refused: Counter[str] = Counter()
+        self._parts: list[Part] = []
+        #: by URL, whether a navigation is that of the page itself, and not of a frame; the browser tells it beside the request
+        self._navigations: dict[str, bool] = {}
+        self._told = asyncio.Event()
+        page.on("request", self._note_told)
         page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.dismiss()))
         page.on("crash", lambda _: self._fail("the page crashed", Code.CONVERSION_LIMIT))
         page.on("close", lambda _: self._fail("the page was closed", Code.CONVERSION_LIMIT))
 
-    async def handle(self, route: Route, request: Request) -> None:
-        """Answers a request of the page, or refuses it."""
-        task = asyncio.current_task()
-        if self._is_over or task is None:
-            # Playwright would wait for an answer for ever if this just returned.
-            raise asyncio.CancelledError
-        self._answering.add(task)
+    async def answer(self, request: BrowserRequest) -> Answer | None:
+        """What becomes of a request of the page; None is a network error to it."""
+        if self._is_over:
+            return None
+        number = id(request)
+        self._in_flight[number] = request
         try:
-            await self._answer_or_refuse(route, request)
+            self._budget.check()
+            return await self._answer_or_refuse(request)
+        except BudgetSpent as error:
+            self._fail(str(error), Code.CONVERSION_LIMIT)
+            return None
         finally:
-            self._answering.discard(task)
+            del self._in_flight[number]
+            self._answered = clock.monotonic()
+
+    def note_refused(self, reason: str) -> None:
+        """Counts what was refused before it was a request."""
+        self._refused[reason] += 1
 
     @abstractmethod
-    def _find_refusal(self, request: Request) -> str | None:
+    def _find_refusal(self, request: BrowserRequest, *, is_page: bool) -> str | None:
         """Why the page may not have it; None if it may."""
 
     @abstractmethod
-    async def _navigate(self, route: Route, request: Request) -> None:
-        """Answers a request for the page itself."""
+    async def _answer_page(self, request: BrowserRequest) -> Answer:
+        """Answers a request for the page itself; raises Refused and FetchFailed."""
 
     @abstractmethod
-    async def _load(self, route: Route, request: Request) -> None:
-        """Answers a request for what the page loads."""
+    async def _fetch(self, request: BrowserRequest) -> Answer:
+        """Answers a request for what the page loads; raises Refused and FetchFailed."""
 
-    async def _answer_or_refuse(self, route: Route, request: Request) -> None:
-        self._requests += 1
-        refusal = self._find_refusal_of_kind(request) or self._find_refusal(request)
+    async def _answer_or_refuse(self, request: BrowserRequest) -> Answer | None:
+        is_page = await self._is_page_itself(request)
+        if is_page is None:
+            self._refuse("a window of its own")
+            return STAY
+        refusal = self._find_refusal_of_kind(request) or self._find_refusal(request, is_page=is_page)
         if refusal is not None:
-            await self._refuse(route, refusal)
-            return
-        self._in_flight += 1
-        try:
-            if self._is_page_itself(request):
-                await self._navigate(route, request)
-            else:
-                await self._load(route, request)
-        finally:
-            self._in_flight -= 1
-            self._answered = clock.monotonic()
+            self._refuse(refusal)
+            return STAY if is_page else None
+        self._budget.count_request()
+        if is_page:
+            return await self._answer_page(request)
+        async with self._places:
+            return await self._load(request)
 
-    def _find_refusal_of_kind(self, request: Request) -> str | None:
-        kind = request.resource_type
+    async def _load(self, request: BrowserRequest) -> Answer | None:
+        try:
+            answer = await self._fetch(request)
+        except Refused as error:
+            if error.code is not None:
+                self._note_part(request, error.code)
+            self._refuse(str(error))
+            return None
+        except FetchFailed as error:
+            self._budget.check()
+            self._note_part(request, error.code)
+            return None
+        if answer.status not in REDIRECT_STATUSES or "location" not in dict(answer.headers):
+            content_type = dict(answer.headers).get("content-type", "")
+            self._note_part(request, answer.status, content_type.partition(";")[0].strip().lower()[:100])
+        return answer
+
+    def _note_part(self, request: BrowserRequest, code: int, media_type: str = "") -> None:
+        if len(self._parts) >= _MAX_PARTS or request.is_preflight:
+            return
+        # On plain http a type alone tells scripts from data.
+        kind = _PART_KINDS.get(request.kind) or ("script" if media_type in SHARED_TYPES else "data")
+        self._parts.append(Part(request.url.partition("#")[0], kind, int(code), media_type))
+
+    def _find_refusal_of_kind(self, request: BrowserRequest) -> str | None:
         if resolve(request.url) is None:
             return "not an http or https URL"
-        if self._requests > _MAX_REQUESTS:
-            return f"more than {_MAX_REQUESTS} requests of one page"
+        kind = request.kind
         return f"kind {kind}" if kind not in _NEEDED or kind in self._options.block else None
 
-    def _is_page_itself(self, request: Request) -> bool:
-        return request.is_navigation_request() and request.frame == self._page.main_frame
+    def _refuse(self, reason: str) -> None:
+        self._refused[reason] += 1
+        self._budget.count_refused()
 
-    async def _refuse(self, route: Route, refusal: str) -> None:
-        self._refused[refusal] += 1
-        await route.abort("blockedbyclient")
+    async def _is_page_itself(self, request: BrowserRequest) -> bool | None:
+        """Whether a request is for the page itself; None where it is for a window that the page has opened."""
+        if request.kind != "document":
+            return False
+        if not self._has_begun:
+            self._has_begun = True
+            return True
+        url = resolve(request.url)
+        try:
+            async with asyncio.timeout(_TOLD_SECONDS):
+                while url not in self._navigations:
+                    await self._told.wait()
+        except TimeoutError:
+            return None
+        return self._navigations[url]
+
+    def _note_told(self, request: Request) -> None:
+        try:
+            if not request.is_navigation_request():
+                return
+            is_page = request.frame == self._page.main_frame
+        except Error:
+            # Its frame is not there yet, or not any more.
+            return
+        url = resolve(request.url)
+        if url is None or (len(self._navigations) >= _MAX_NAVIGATIONS and url not in self._navigations):
+            return
+        self._navigations[url] = is_page
+        self._told.set()
+        self._told = asyncio.Event()
+        if is_page:
+            self._note_move(url)
+
+    @abstractmethod
+    def _note_move(self, url: str) -> None:
+        """Is called with each identity that the page itself goes to, the first one too."""
 
     def _give_up_requests(self) -> None:
         """Waits for no answer any more: the page is closed next, and nobody reads it."""
         self._is_over = True
-        for task in self._answering:
-            task.cancel()
 
     def _fail(self, message: str, code: int) -> None:
         if self._failure is None:
@@ -144,11 +206,6 @@ class OpenPage(ABC):
         # A page that waited for an answer was quiet all the time: it needs a moment to make something of it.
         return min(quiet_ms, 1000 * (clock.monotonic() - self._answered)) >= self._options.quiet_ms
 
-    async def _fulfil(self, route: Route, answer: Answer, more: Mapping[str, str] | None = None) -> None:
-        self._received += len(answer.body)
-        headers = {**_join_headers(answer.headers), **(more or {})}
-        await route.fulfill(status=answer.status, headers=headers, body=answer.body)
-
     async def _ask(self, script: str, argument: Any = None) -> Any:
         """What a script in the page answers; an endless one of its own lets it answer never."""
         seconds = max(_ANSWER_SECONDS, self._options.max_seconds)
@@ -157,25 +214,6 @@ class OpenPage(ABC):
                 return await self._page.evaluate(script, argument)
         except TimeoutError as error:
             raise RenderFailed(Code.TIMEOUT, f"its scripts held the browser for {seconds:g} s") from error
-
-
-def choose_headers(request: Request, *, all_of_them: bool) -> dict[str, str]:
-    """The headers of a request that are sent; ``all_of_them`` to hosts that may know what scripts say to their own."""
-    return {
-        name: value
-        for name, value in request.headers.items()
-        if name in _PASSED_TO_ALL
-        or (all_of_them and name not in _KEPT_BACK and not name.startswith(("sec-", "proxy-")))
-    }
-
-
-def _join_headers(headers: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The headers that a page may see, each once."""
-    joined: dict[str, list[str]] = {}
-    for name, value in headers:
-        if name.lower() not in _NOT_PASSED_ON:
-            joined.setdefault(name.lower(), []).append(value)
-    return {name: ", ".join(values) for name, values in joined.items()}
 
 
 def first_line(error: Error) -> str:

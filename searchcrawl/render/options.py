@@ -20,3 +20,4 @@ class RenderOptions:
     pages: int = 2
     block: tuple[str, ...] = ()
     scroll: int = 0
+    max_page_bytes: int = 64 << 20

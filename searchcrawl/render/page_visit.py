@@ -3,48 +3,53 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Final
 
-from playwright.async_api import Error, Page, Request, Route
+from playwright.async_api import Error, Page
 
 from searchcrawl import clock, urls
-from searchcrawl.codes import REDIRECT_STATUSES, Code, facts_of, is_retried
+from searchcrawl.codes import REDIRECT_STATUSES, Code, facts_of
 from searchcrawl.render import page_scripts
-from searchcrawl.render.open_page import OpenPage, Patience, choose_headers, first_line
+from searchcrawl.render.browser_request import BrowserRequest
+from searchcrawl.render.budget import PageBudget
+from searchcrawl.render.open_page import STAY, OpenPage, Patience, first_line
 from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import FailedPart, RenderedPage, RenderFailed
-from searchcrawl.render.wall import Answer, FetchFailed, Refused, Wall, resolve
+from searchcrawl.render.wall import Answer, FetchFailed, PageWall, Refused, resolve
 
 _MAX_ROUTES: Final = 1000
 _MAX_RELOADS: Final = 2
 _LOOK_SECONDS: Final = 0.05
-#: The kinds of resource that write the text of a page.
-_WRITING: Final = frozenset({"script", "xhr", "fetch"})
 #: The status of a move by a script.
 _MOVED: Final = 302
+#: The crawl has decided about these of the page itself.
+_NOT_OF_PAGE: Final = frozenset({"content-disposition", "refresh"})
+#: The kinds of parts that write the text of a page.
+_WRITING: Final = frozenset({"script", "data"})
 
 
 class PageVisit(OpenPage):
     """Renders one URL in one page of the browser; used once, on the event loop.
 
     A page that goes elsewhere is not followed: its redirect is what was seen, and the crawl decides about it as about
-    any other. ``answer`` is the one of ``url``, where it is known already; ``seconds`` is how long all of it may take,
+    any other. ``answer`` is the one of ``wall.url``, where it is known already; ``seconds`` is how long all of it may take,
     with the turns that its requests wait for.
     """
 
     def __init__(
         self,
         page: Page,
-        url: str,
         *,
-        wall: Wall,
+        wall: PageWall,
         options: RenderOptions,
+        budget: PageBudget,
         max_bytes: int,
         seconds: float,
         answer: Answer | None = None,
     ) -> None:
-        super().__init__(page, options=options)
-        self._url = url
+        super().__init__(page, options=options, budget=budget)
+        self._url = wall.url
         self._wall = wall
         self._max_bytes = max_bytes or (1 << 31)
         self._seconds = seconds
@@ -52,7 +57,7 @@ class PageVisit(OpenPage):
         self._target: tuple[str, int] | None = None
         self._loads = 0
         self._lost_login = False
-        self._failed: FailedPart | None = None
+        self._gave_up: str | None = None
         self._routes: dict[str, None] = {}
         page.on("framenavigated", lambda frame: self._note_route(frame.url) if frame == page.main_frame else None)
 
@@ -81,84 +86,56 @@ class PageVisit(OpenPage):
         if len(self._routes) < _MAX_ROUTES and urls.origin_of(route) == urls.origin_of(self._url):
             self._routes[route] = None
 
-    def _find_refusal(self, request: Request) -> str | None:
-        if request.method != "GET":
-            return f"method {request.method[:20]}"
-        if not request.is_navigation_request():
-            return self._wall.check_resource(request.url, request.resource_type)
-        if self._is_page_itself(request):
-            return None
-        if urls.origin_of(urls.resolve(request.url)) != urls.origin_of(self._url):
-            return "a frame of another origin"
-        return self._wall.check_navigation(request.url)
+    def _note_move(self, url: str) -> None:
+        if url != self._url:
+            self._leave(url, _MOVED)
 
-    async def _navigate(self, route: Route, request: Request) -> None:
+    def _find_refusal(self, request: BrowserRequest, *, is_page: bool) -> str | None:
+        if not is_page:
+            return self._wall.check(request)
+        return None if request.method == "GET" else f"method {request.method[:20]}"
+
+    async def _answer_page(self, request: BrowserRequest) -> Answer:
         """Answers the page itself; notes where it leads, by a redirect or by a script."""
-        known = urls.resolve(request.url)
-        if known != self._url:
-            await self._leave(route, known, _MOVED)
-            return
+        if resolve(request.url) != self._url:
+            # Where it goes is told by ``_note_move``.
+            return STAY
         self._loads += 1
         if self._loads > 1 + _MAX_RELOADS:
-            self._refused["loads itself again"] += 1
-            await route.abort("aborted")
-            return
+            self._refuse("loads itself again")
+            return STAY
         try:
             if self._answer is None:
-                self._answer = await self._wall.fetch(self._url, "document", {})
+                self._answer = await self._wall.fetch(request, self._budget)
+            else:
+                self._budget.take(len(self._answer.body))
         except Refused as error:
             self._fail(str(error), Code.OUTSIDE_BOUNDARY)
-            await route.abort("blockedbyclient")
-            return
+            return STAY
         except FetchFailed as error:
+            self._budget.check()
             self._fail(str(error), error.code)
-            await route.abort("failed")
-            return
-        location = dict(self._answer.headers).get("location")
-        if self._answer.status in REDIRECT_STATUSES and location:
-            await self._leave(route, location, self._answer.status)
-            return
-        await self._fulfil(route, self._answer)
+            return STAY
+        answer = self._answer
+        location = dict(answer.headers).get("location")
+        if answer.status in REDIRECT_STATUSES and location:
+            self._leave(location, answer.status)
+            return STAY
+        kept = tuple(pair for pair in answer.headers if pair[0].lower() not in _NOT_OF_PAGE)
+        return replace(answer, headers=kept)
 
-    async def _leave(self, route: Route, url: str, status: int) -> None:
+    def _leave(self, url: str, status: int) -> None:
         target = resolve(url, self._url)
         if target is None:
             self._fail("it redirects to what is no URL", Code.NO_LOCATION)
         elif self._target is None:
             self._target = (target, status)
         self._ended.set()
-        await route.abort("aborted")
 
-    async def _load(self, route: Route, request: Request) -> None:
-        kind = request.resource_type
-        try:
-            answer = await self._wall.fetch(
-                request.url, kind, choose_headers(request, all_of_them=self._is_to_itself(request))
-            )
-        except Refused as error:
-            if error.code is not None:
-                self._note_failed(request, error.code)
-            await self._refuse(route, str(error))
-            return
-        except FetchFailed as error:
-            if facts_of(error.code).retried:
-                self._note_failed(request, error.code)
-            await route.abort("failed")
-            return
-        if is_retried(answer.status):
-            self._note_failed(request, answer.status)
+    async def _fetch(self, request: BrowserRequest) -> Answer:
+        answer = await self._wall.fetch(request, self._budget)
         self._lost_login = self._lost_login or answer.lost_login
-        if kind == "document" and urls.origin_of(answer.url) != urls.origin_of(self._url):
-            await self._refuse(route, "a frame of another origin")
-            return
-        await self._fulfil(route, answer)
-
-    def _note_failed(self, request: Request, code: int) -> None:
-        if request.resource_type in _WRITING and (self._failed is None or self._is_to_itself(request)):
-            self._failed = FailedPart(request.url, code)
-
-    def _is_to_itself(self, request: Request) -> bool:
-        return urls.origin_of(urls.resolve(request.url)) == urls.origin_of(self._url)
+        return answer
 
     async def _open(self) -> None:
         opening = asyncio.ensure_future(self._page.goto(self._url, wait_until="commit", timeout=0))
@@ -193,12 +170,21 @@ class PageVisit(OpenPage):
         while not self._ended.is_set():
             is_idle = not self._in_flight
             if patience.is_over(is_idle=is_idle):
+                self._gave_up = self._describe_missing()
                 return
             if await self._looks_done(is_idle):
                 if scrolled >= self._options.scroll or not await self._ask(page_scripts.SCROLL):
                     return
                 scrolled += 1
             await asyncio.sleep(_LOOK_SECONDS)
+
+    def _describe_missing(self) -> str | None:
+        """What the page still waits for once its time is over; None where it only goes on changing."""
+        seconds = f"{self._options.max_seconds:g} s (render.max_seconds)"
+        if self._options.wait_for is not None:
+            return f"no element of render.wait_for ({self._options.wait_for}) within {seconds}"
+        waiting = next(iter(self._in_flight.values()), None)
+        return None if waiting is None else f"no answer of {urls.without_query(waiting.url)[:300]} within {seconds}"
 
     async def _looks_done(self, is_idle: bool) -> bool:
         quiet = await self._ask(page_scripts.QUIET_MS)
@@ -219,9 +205,23 @@ class PageVisit(OpenPage):
             routes=tuple(self._routes),
             redirects=() if self._target is None else ((self._url, self._target[1]),),
             seconds=seconds,
-            received_bytes=self._received,
+            received_bytes=self._budget.received,
             refused=dict(self._refused),
             lost_login=self._lost_login,
             body=b"" if answer is None else answer.body,
-            failed=self._failed,
+            failed=self._find_failed(),
+            parts=tuple(self._parts),
+            gave_up=self._gave_up,
         )
+
+    def _find_failed(self) -> FailedPart | None:
+        """A part that may be had later, one of the page's own origin first."""
+        own = urls.origin_of(self._url)
+        failed = [part for part in self._parts if part.kind in _WRITING and _may_come(part.code)]
+        failed.sort(key=lambda part: urls.origin_of(urls.resolve(part.url)) != own)
+        return FailedPart(failed[0].url, failed[0].code) if failed else None
+
+
+def _may_come(code: int) -> bool:
+    """Whether what failed with a code may be had later."""
+    return facts_of(code).retried or code == Code.ROBOTS

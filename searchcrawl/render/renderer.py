@@ -113,8 +113,7 @@ class Renderer:
             raise BrowserUnavailable("the browser is not open")
         trace = None if self.trial is None else self.trial.trace
         try:
-            with self._wall.open_for(url):
-                page = await self._browser.render(url, answer=answer, trace=trace)
+            page = await self._browser.render(url, answer=answer, trace=trace)
         except BrowserUnavailable as error:
             self._run.shutdown.fail(self._build_error(error))
             raise

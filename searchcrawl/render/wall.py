@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.render.browser_request import BrowserRequest
+from searchcrawl.render.budget import PageBudget
+from searchcrawl.render.login_steps import BrowserCookie
 
 
 class Refused(Exception):
@@ -31,7 +34,7 @@ class FetchFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer without content codings; ``url`` is where its redirects ended."""
+    """An answer without content codings."""
 
     url: str
     status: int
@@ -41,21 +44,34 @@ class Answer:
     lost_login: bool = False
 
 
-class Wall(Protocol):
-    """The rules about the requests of a browser, and their only way out. For the event loop."""
+class PageWall(Protocol):
+    """The rules about the requests of one page, and their only way out. For the event loop."""
+
+    #: an identity
+    url: str
+
+    def list_cookies(self) -> Sequence[BrowserCookie]:
+        """The cookies that the browser has before it opens the page."""
 
     def check_navigation(self, url: str) -> str | None:
-        """The rule that forbids a page or a frame to go to ``url``; None if none does."""
+        """The rule that forbids the page or a frame to go to ``url``; None if none does."""
 
-    def check_resource(self, url: str, kind: str) -> str | None:
-        """The rule that forbids a page to load ``url``, a resource of this kind; None if none does."""
+    def check(self, request: BrowserRequest) -> str | None:
+        """The rule that forbids a request of the page, but for the page itself; None if none does."""
 
-    async def fetch(self, url: str, kind: str, headers: Mapping[str, str]) -> Answer:
-        """The answer to a GET, in the turn of its host; ``kind`` is Playwright's type of the resource.
+    async def fetch(self, request: BrowserRequest, budget: PageBudget) -> Answer:
+        """The answer, in the turn of its host; a redirect is an answer, which the browser follows.
 
-        Redirects of a document are answers, those of all else are followed, each asked for as if it were the first.
-        ``headers`` go with the first request only. Raises Refused and FetchFailed.
+        Credentials of the crawl go along where the browser itself would send some. What is read counts towards ``budget``.
+        Raises Refused and FetchFailed.
         """
+
+
+class Wall(Protocol):
+    """The rules about the pages of a browser."""
+
+    def admit(self, url: str) -> PageWall:
+        """The rules for one page, which the crawl itself has decided to visit."""
 
 
 def resolve(text: str, base: str | None = None) -> str | None:

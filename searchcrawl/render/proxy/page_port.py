@@ -1,0 +1,168 @@
+"""The port of one page: each request of the page comes here, plain or in a tunnel whose TLS ends here (L7, L13)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Final
+
+from searchcrawl.render.browser_request import BadRequest, BrowserRequest, parse_head
+from searchcrawl.render.proxy.authority import Authority
+from searchcrawl.render.wall import Answer
+
+logger = logging.getLogger(__name__)
+
+#: Chromium sends no longer heads: URLs have 2 MB at most, and these are cut by the rules.
+_MAX_HEAD_BYTES: Final = 256 * 1024
+_MAX_BODY_BYTES: Final = 2 << 20
+_HEAD_SECONDS: Final = 60.0
+_CONNECT: Final = re.compile(r"CONNECT (\[[0-9A-Fa-f:.]{2,45}\]|[^\s:/@\[\]]{1,253}):([0-9]{1,5}) HTTP/1\.[01]")
+_OPENED: Final = b"HTTP/1.1 200 OK\r\n\r\n"
+_CLOSED: Final = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+#: To Chromium a network error, as where no answer comes; it does not ask again, as it would after a connection that just ended.
+_NETWORK_ERROR: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"
+#: They are about one connection, or describe the bytes as a server sent them.
+_NOT_PASSED_ON: Final = frozenset({
+    "alt-svc", "connection", "content-encoding", "content-length", "keep-alive", "proxy-authenticate", "te", "trailer",
+    "transfer-encoding", "upgrade",
+})  # fmt: skip
+#: A page that was left stays as it is.
+NOTHING: Final = Answer("", 204, (), b"")
+
+#: What becomes of a request: an answer, or None for a network error.
+Answering = Callable[[BrowserRequest], Awaitable[Answer | None]]
+
+
+class PagePort:
+    """Listens on loopback for the browser, for one page; each request gets what ``answer`` returns, which raises nothing.
+
+    ``note_refused`` is told in words of a tunnel that was not opened.
+    """
+
+    def __init__(self, authority: Authority, answer: Answering, note_refused: Callable[[str], None]) -> None:
+        self._authority = authority
+        self._answer = answer
+        self._note_refused = note_refused
+        self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> int:
+        """Begins to listen; returns the port."""
+        self._server = await asyncio.start_server(self._begin, "127.0.0.1", 0, limit=_MAX_HEAD_BYTES)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    async def close(self) -> None:
+        """Ends all connections, whatever is under way."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._serving:
+            task.cancel()
+        if self._serving:
+            await asyncio.wait(self._serving)
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self._serve_requests(reader, writer)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, BadRequest) as error:
+            # The page is gone, or its connection is: whoever waits for it is the browser.
+            logger.debug("a connection of a page ended: %s", error)
+        finally:
+            with suppress(OSError, RuntimeError):
+                writer.close()
+
+    async def _serve_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await _read_head(reader)
+        origin = None
+        if head.startswith(b"CONNECT "):
+            origin = await self._open_tunnel(head, writer)
+            if origin is None:
+                return
+            head = await _read_head(reader)
+        while True:
+            method, url, headers = parse_head(head, origin)
+            body = await _read_body(reader, dict(headers))
+            answer = await self._answer(BrowserRequest(method, url, headers, body))
+            if answer is None:
+                writer.write(_NETWORK_ERROR)
+                await writer.drain()
+                return
+            writer.write(_build_head(answer, method))
+            if method != "HEAD" and _has_body(answer.status):
+                writer.write(answer.body)
+            await writer.drain()
+            head = await _read_head(reader)
+
+    async def _open_tunnel(self, head: bytes, writer: asyncio.StreamWriter) -> str | None:
+        """The origin that a tunnel leads to, once its TLS has begun; None where it is refused."""
+        found = _CONNECT.match(head.decode("latin-1"))
+        host, port = (found[1], int(found[2])) if found is not None else ("", 0)
+        try:
+            context = self._authority.build_context(host.strip("[]")) if 0 < port < 65536 else None
+        except ValueError:
+            context = None
+        if context is None:
+            self._note_refused("a tunnel to no host")
+            writer.write(_CLOSED)
+            await writer.drain()
+            return None
+        writer.write(_OPENED)
+        await writer.drain()
+        try:
+            await writer.start_tls(context)
+        except OSError as error:
+            if "HTTP_REQUEST" in str(error).upper().replace(" ", "_"):
+                # Nothing else uses a tunnel without TLS.
+                self._note_refused("kind websocket")
+            raise
+        return f"https://{host}" if port == 443 else f"https://{host}:{port}"
+
+
+async def _read_head(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(_HEAD_SECONDS):
+        return (await reader.readuntil(b"\r\n\r\n"))[:-4]
+
+
+async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
+    if "transfer-encoding" in headers:
+        raise BadRequest("a body in chunks")
+    length = headers.get("content-length", "0")
+    if not length.isdecimal() or int(length[:10]) > _MAX_BODY_BYTES:
+        raise BadRequest("a body that is too large")
+    return await reader.readexactly(int(length)) if length != "0" else b""
+
+
+def _has_body(status: int) -> bool:
+    return status not in {204, 205, 304}
+
+
+def _build_head(answer: Answer, method: str) -> bytes:
+    lines = [f"HTTP/1.1 {answer.status} {_find_phrase(answer.status)}"]
+    lines += [f"{name}: {value}" for name, value in _list_passed_on(answer.headers)]
+    if _has_body(answer.status) and method != "HEAD":
+        lines.append(f"Content-Length: {len(answer.body)}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+
+
+def _find_phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"
+
+
+def _list_passed_on(headers: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [
+        (name, value)
+        for name, value in headers
+        if name.lower() not in _NOT_PASSED_ON and "\r" not in value and "\n" not in value
+    ]
