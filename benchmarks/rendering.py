@@ -142,7 +142,7 @@ async def loop(urls: list[str]) -> tuple[float, str]:
     with MemoryWatch() as watch:
         async with async_playwright() as playwright:
             # Without the proxy that refuses everything.
-            flags = [flag for flag in list_flags(0, "bench") if not flag.startswith(("--proxy", "--host-resolver"))]
+            flags = [flag for flag in list_flags(0, "bench", "") if not flag.startswith(("--proxy", "--host-resolver"))]
             browser = await playwright.chromium.launch(executable_path=files.script, args=flags, chromium_sandbox=True)
             context = await browser.new_context()
             started = time.monotonic()

@@ -8,7 +8,7 @@ from typing import Any, Final
 from playwright.async_api import Error, Locator, Page
 
 from searchcrawl import urls
-from searchcrawl.codes import Code
+from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.render import page_scripts
 from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.budget import PageBudget
@@ -75,8 +75,10 @@ class LoginVisit(OpenPage):
     async def _go_to(self, url: str) -> None:
         try:
             await self._page.goto(url, wait_until="commit", timeout=0)
-        except Error:
+        except Error as error:
             self._check_failure()
+            if self._told_refusal:
+                raise StepFailed("no page is shown", self._status, self._told_refusal) from error
             raise
 
     def _check_failure(self) -> None:
@@ -195,8 +197,6 @@ class LoginVisit(OpenPage):
             what = "it led to" if is_page else "it asked for a part of"
             text = self._login.hide(f"; {what} {origin}, refused: {refusal}")
             self._told_refusal = text if is_page else self._told_refusal or text
-            if is_page and request.method == "GET":
-                self._fail(self._login.hide(refusal), Code.OUTSIDE_BOUNDARY)
         return refusal
 
     def _note_move(self, url: str) -> None:
@@ -218,6 +218,9 @@ class LoginVisit(OpenPage):
         finally:
             self._pages_under_way -= 1
         self._status = answer.status
+        location = dict(answer.headers).get("location")
+        if answer.status in REDIRECT_STATUSES and location is not None and resolve(location, answer.url) is None:
+            self._fail("the login redirects to what is no URL", Code.NO_LOCATION)
         return answer
 
     async def _fetch(self, request: BrowserRequest) -> Answer:

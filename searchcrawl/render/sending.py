@@ -50,13 +50,17 @@ async def send(
     ``kind`` names the requests to other stages; ``max_bytes`` is the limit on a body. An ``anonymous`` request has none of the
     crawl's credentials.
     """
-    policy = SidePolicy(kind=kind, max_bytes=min(max_bytes, budget.left) + 1, followed=frozenset())
+    limit = min(max_bytes, budget.left)
+    # One byte more tells a body that is too large from one that is as large as it may be.
+    policy = SidePolicy(kind=kind, max_bytes=limit + 1, followed=frozenset())
     sent = Sent(method=request.method, body=request.body, anonymous=anonymous, count_bytes=_build_counter(budget))
     try:
         found = await side_requests.fetch(
             url, policy, sent=sent, headers=dict(headers), check=check, is_public_only=is_public_only
         )
         answer = await _decode(found, policy.max_bytes, budget)
+        if limit < len(answer.body) <= max_bytes:
+            budget.take(budget.left + 1)
     except SideRequestFailed as error:
         raise FetchFailed(str(error), code=error.code) from error
     except BrokenCoding as error:

@@ -87,22 +87,25 @@ def test_c10_login_when_a_script_sends_what_was_typed_then_no_other_host_gets_it
     assert SECRET not in read_written(tmp_path)
 
 
-def test_n7_login_when_a_cookie_is_for_a_whole_domain_then_scripts_of_others_come_without_it(
+def test_l13_login_when_a_cookie_is_for_a_whole_domain_then_it_goes_where_a_browser_sends_it(
     tmp_path: Path, site: HostileLoginSite
 ) -> None:
-    load = f"<script src=http://{NEAR}:{site.port}/x.js></script>"
+    load = "".join(f"<script src=http://{host}:{site.port}/x.js></script>" for host in (NEAR, EVIL))
     site.put("/login", Page(FORM % load, headers=[("Set-Cookie", "all=of-acme; Domain=acme.test; Path=/")]))
-    site.put("/x.js", Page("", headers=[("Set-Cookie", "other=from-near; Domain=acme.test; Path=/")]), NEAR)
+    for host in (NEAR, EVIL):
+        site.put(
+            "/x.js", Page("", headers=[("Set-Cookie", "other=of-theirs; Path=/"), ("Cache-Control", "no-store")]), host
+        )
 
-    # Its address is a public one, as it is of the scope.
-    exit_code = crawl(tmp_path, site, include=("acme.test",))
+    # Their addresses are public ones, as they are of the scope.
+    exit_code = crawl(tmp_path, site, include=("acme.test", EVIL))
 
     assert exit_code == 0, read_written(tmp_path)[-3000:]
-    assert "/x.js" in [one.path for one in site.seen(NEAR)]
-    assert not site.told(NEAR)
-    cookies = " ".join(one.headers.get("cookie", "") for one in site.seen(APP))
-    assert "all=of-acme" in cookies
-    assert "other=from-near" not in cookies
+    sent = {host: {one.headers.get("cookie", "") for one in site.seen(host)} for host in (APP, NEAR, EVIL)}
+    assert any("all=of-acme" in cookies for cookies in sent[NEAR])
+    assert not any("session=" in cookies for cookies in sent[NEAR] | sent[EVIL])
+    assert not any("of-acme" in cookies for cookies in sent[EVIL])
+    assert not any("of-theirs" in cookies for cookies in sent[APP])
 
 
 def test_c10_login_when_it_redirects_to_no_url_then_it_fails_at_once(tmp_path: Path, site: HostileLoginSite) -> None:

@@ -20,7 +20,7 @@ from searchcrawl.items import Claim, Document, Page
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.http_auth import build_digest_header, find_challenge, find_next_nonce, list_schemes
 from searchcrawl.politeness.backoff import parse_retry_after
-from searchcrawl.render.resource_cache import ResourceCache
+from searchcrawl.render.resource_cache import ResourceCache, build_key
 from searchcrawl.render.wall import Answer
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import Boundary
@@ -313,4 +313,5 @@ def shown_headers(value: bytes) -> None:
 def caching(value: bytes) -> None:
     text = value.decode("latin-1")
     for headers in ([("cache-control", text)], [("vary", text)]):
-        ResourceCache().keep(URL, "script", {}, Answer(URL, 200, headers, b""))
+        key = build_key(URL, URL, (), has_credentials=False)
+        ResourceCache().keep(key, "script", Answer(URL, 200, headers, b""))
