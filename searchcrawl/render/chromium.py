@@ -90,6 +90,11 @@ class ChromiumFiles:
         """What is executed in place of the browser."""
         return self.folder / "start"
 
+    @property
+    def user_id(self) -> int:
+        """As whom it runs."""
+        return os.geteuid() if self._user is None else self._user.pw_uid
+
     def find_pid(self) -> int | None:
         """The process of the browser; None before it was started."""
         return _read_pid(self.folder)
