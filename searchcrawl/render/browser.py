@@ -61,7 +61,7 @@ class Browser:
         self._options = options
         self._wall = wall
         self._user_agent = user_agent
-        self._seconds = _PATIENCE * timeout_seconds + options.max_seconds
+        self._seconds = _PATIENCE * timeout_seconds + options.max_seconds * (1 + len(options.actions))
         self._max_bytes = max_bytes
         self._executable = executable
         self._places = asyncio.Semaphore(options.pages)
