@@ -68,8 +68,12 @@ class PageVisit(OpenPage):
             async with asyncio.timeout(self._seconds):
                 await self._open()
                 text = "" if self._target is not None else await self._read_when_done()
+        except RenderFailed as error:
+            # What went wrong first is why the rest did.
+            raise self._failure or error from error
         except TimeoutError as error:
-            raise RenderFailed(Code.TIMEOUT, f"not done within {self._seconds:g} s") from error
+            failure = self._failure or RenderFailed(Code.TIMEOUT, f"not done within {self._seconds:g} s")
+            raise failure from error
         except Error as error:
             failure = self._failure or RenderFailed(Code.CONVERSION_LIMIT, first_line(error))
             raise failure from error

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +16,10 @@ import pytest
 
 from searchcrawl.render.chromium import ChromiumFiles
 from searchcrawl.render.options import PageAction, RenderOptions
-from searchcrawl.render.rendered_page import RenderedPage, RenderFailed
+from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer
 from tests.page_wall import NO_ANSWER, SCRIPTS, SITE, UNKNOWN_ROBOTS, RunningBrowser, need_browser
+from tests.site.client import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -426,11 +430,30 @@ def test_browser_leaves_no_process_and_no_file() -> None:
 
 def test_files_of_a_browser_whose_crawler_was_killed_are_deleted_by_the_next_one() -> None:
     need_browser()
-    left = ChromiumFiles()
-    (left.folder / "pid").write_text("4194305", encoding="ascii")
+    script = (
+        "import sys; from searchcrawl.render.chromium import ChromiumFiles;"
+        "files = ChromiumFiles(); print(files.folder, flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as crawler:
+        assert crawler.stdout is not None
+        left = Path(crawler.stdout.readline().strip())
+        crawler.kill()
+    assert (left / "start").exists()
+
     starting = ChromiumFiles()
     try:
-        assert not left.folder.exists()
+        assert not left.exists()
         assert starting.script.exists()
     finally:
         starting.remove()
+
+
+def test_files_of_a_browser_when_they_cannot_be_written_then_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_browser()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+
+    with pytest.raises(BrowserUnavailable, match=r"the files of the browser cannot be written: .*No such file"):
+        ChromiumFiles()
