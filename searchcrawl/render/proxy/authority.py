@@ -46,6 +46,11 @@ class Authority:
         public = self._key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         return base64.b64encode(hashlib.sha256(public).digest()).decode("ascii")
 
+    @property
+    def certificate_pem(self) -> str:
+        """Its certificate, for others than Chromium."""
+        return self._certificate.public_bytes(Encoding.PEM).decode("ascii")
+
     def build_context(self, host: str) -> ssl.SSLContext:
         """What a server of ``host``, a name or an address without brackets, needs for TLS; raises ValueError for what is none."""
         known = self._contexts.get(host)
@@ -94,4 +99,6 @@ def _name_host(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
+        if ":" in host:
+            raise
         return x509.DNSName(host)
