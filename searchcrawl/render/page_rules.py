@@ -121,7 +121,7 @@ class PageRules:
         answer = await self._request(url, request, headers, budget, is_credited=is_credited)
         if is_kept:
             self._wall.cache.keep(key, request.kind, answer)
-        if request.is_navigation and urls.origin_of(url) != urls.origin_of(self.url):
+        if urls.origin_of(url) != urls.origin_of(self.url) and (request.is_navigation or _may_be_frame(answer)):
             self._has_other_frames = True
         return answer
 
@@ -168,3 +168,9 @@ class PageRules:
 
     def _is_public_only(self, url: str) -> bool:
         return self._is_guest or (url != self.url and self._wall.is_public_only(url))
+
+
+def _may_be_frame(answer: Answer) -> bool:
+    """Whether an answer is a document, whatever it was asked for as."""
+    content_type = dict(answer.headers).get("content-type", "").lower()
+    return "html" in content_type or "xml" in content_type
