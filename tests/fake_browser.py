@@ -17,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 
 from searchcrawl.render import renderer
 from searchcrawl.render.options import RenderOptions
-from searchcrawl.render.rendered_page import BrowserUnavailable, FailedPart, RenderedPage, RenderFailed
+from searchcrawl.render.rendered_page import BrowserUnavailable, Part, RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer, Wall
 
 _FOLDER: Final = "FAKE_BROWSER_FOLDER"
@@ -73,7 +73,8 @@ class FakeBrowser:
             received_bytes=1000,
             refused=page.get("refused", {}),
             body=page.get("body", "").encode(),
-            failed=FailedPart(urljoin(url, page["failed"][0]), page["failed"][1]) if "failed" in page else None,
+            parts=tuple(Part(urljoin(url, part), *end) for part, *end in page.get("parts", ())),
+            gave_up=page.get("gave_up"),
         )
 
 
