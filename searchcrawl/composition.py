@@ -311,6 +311,7 @@ def _add_browser(stages: Stages, run: Run, targets: TargetRules) -> None:
         robots=stages.find(RobotsFiles),
         max_bytes=run.source.fetch.max_bytes,
         credentials=_build_credentials(stages, run),
+        posts=run.source.render.post,
         file=run.source.file,
     )
     stages.add(wall)

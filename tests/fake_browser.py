@@ -50,7 +50,7 @@ class FakeBrowser:
         note(url)
         if trace is not None:
             trace.write_text(f"trace of {url}", encoding="utf-8")
-        refusal = self._wall.check_navigation(url)
+        refusal = self._wall.admit(url).check_navigation(url)
         if refusal is not None:
             raise RenderFailed(955, refusal)
         path = urlsplit(url).path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import shutil
 import tempfile
@@ -13,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
-from typing import IO, Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from searchcrawl.codes import Code, is_retried
 from searchcrawl.convert.archive_converter import ARCHIVE
@@ -23,6 +22,7 @@ from searchcrawl.convert.registry import Registry
 from searchcrawl.exceptions import ConversionFailed, DiskFull
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.items import ARCHIVE_ETAG, Headers
+from searchcrawl.private_folder import PrivateFolder
 from searchcrawl.worker_pool import WorkerPool
 
 #: So many bytes are kept of archives that were seen, and of those that were unpacked; and so many answers are known.
@@ -32,8 +32,7 @@ _MAX_KNOWN: Final = 10_000
 _LEAST_BYTES: Final = 16 << 10
 #: What the smallest file takes on a disk.
 _BLOCK_BYTES: Final = 4096
-_PREFIX: Final = "searchcrawl-archives-"
-_LOCK: Final = "lock"
+_KIND: Final = "archives"
 _DIGEST_CHARACTERS: Final = 32
 _ROBOTS: Final = b"x-robots-tag"
 
@@ -128,9 +127,7 @@ class ArchiveShelf:
         self._pool = WorkerPool(max_memory_bytes=MAX_FILE_MEMORY_BYTES)
         # One thread: what is deleted was written before. The event loop waits for no disk.
         self._files = ThreadPoolExecutor(1, thread_name_prefix="archives")
-        self._folder: Path | None = None
-        #: the file that is locked as long as this process lives
-        self._lock: IO[bytes] | None = None
+        self._folder: PrivateFolder | None = None
         self._count = 0
         self._closed = False
 
@@ -165,9 +162,7 @@ class ArchiveShelf:
         await asyncio.to_thread(self._pool.close)
         await asyncio.to_thread(self._files.shutdown)
         if self._folder is not None:
-            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
-        if self._lock is not None:
-            self._lock.close()
+            await asyncio.to_thread(self._folder.remove)
 
     async def _open(self, url: str, outermost: str | None) -> Unpacked | Fetched:
         fetched = await self._get(url, outermost)
@@ -223,9 +218,9 @@ class ArchiveShelf:
     def _make_folder(self) -> Path:
         """A new folder; for the thread of the files."""
         if self._folder is None:
-            self._folder, self._lock = make_locked_folder()
+            self._folder = PrivateFolder(_KIND)
         self._count += 1
-        folder = self._folder / str(self._count)
+        folder = self._folder.path / str(self._count)
         folder.mkdir()
         return folder
 
@@ -269,19 +264,6 @@ class ArchiveShelf:
         # At the end the folder of all goes.
         if not self._closed:
             self._files.submit(delete, what)
-
-
-def make_locked_folder() -> tuple[Path, IO[bytes]]:
-    """A new temporary folder, and its locked file; deletes those of processes that were killed."""
-    for stale in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError), (stale / _LOCK).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(stale, ignore_errors=True)
-    # It gets its name once it is locked, so that no other process takes it for stale.
-    made = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}"))
-    lock = (made / _LOCK).open("wb")
-    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return made.rename(made.with_name(made.name.removeprefix("new-"))), lock
 
 
 def _find_files(opened: asyncio.Future[Unpacked | Fetched]) -> Unpacked | None:

@@ -9,6 +9,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +31,9 @@ logger = logging.getLogger(__name__)
 _STATUS: Final = Path("/proc/self/status")
 #: Submitted URLs that are taken at once.
 _MOST_SUBMITTED: Final = 1000
-_PEAK: Final = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
+_NOW: Final = "VmRSS"
+_PEAK: Final = "VmHWM"
+_AMOUNT: Final = re.compile(r"^(Vm\w+):\s+(\d+) kB$", re.MULTILINE)
 
 
 class HeartbeatExtension:
@@ -112,12 +115,34 @@ class HeartbeatExtension:
 
 
 class MemoryExtension(MemoryUsage):
-    """Ends a crawl whose process takes more memory than MEMUSAGE_LIMIT_MB.
+    """Ends a crawl whose process takes more memory than MEMUSAGE_LIMIT_MB: what it gave back does not count.
 
-    Scrapy's own extension reads ``getrusage``, which also counts the peak of the process before ``exec``.
+    Scrapy's own extension reads ``getrusage``: the peak, which also counts that of the process before ``exec``.
     """
 
     def get_virtual_size(self) -> int:
-        """The peak of resident memory in bytes."""
-        peak = _PEAK.search(_STATUS.read_text(encoding="ascii", errors="replace")) if _STATUS.exists() else None
-        return int(peak[1]) * 1024 if peak else super().get_virtual_size()
+        """The resident memory of this moment in bytes; the peak where the system does not say."""
+        return _read_memory(_NOW) or super().get_virtual_size()
+
+    def update(self) -> None:
+        """Keeps the peak in the statistics: memory may come and go between two looks."""
+        self._stats.max_value("memusage/max", self._read_peak())
+
+    def _check_limit(self) -> None:
+        present = self.get_virtual_size()
+        if present > self.limit:
+            super()._check_limit()
+        else:
+            # Scrapy's own line calls the present the peak.
+            logger.info("memory: %d MiB, %d MiB at most so far", present >> 20, self._read_peak() >> 20)
+
+    def _read_peak(self) -> int:
+        return _read_memory(_PEAK) or super().get_virtual_size()
+
+
+def _read_memory(name: str) -> int:
+    """An amount of memory of this process in bytes; 0 where the system does not say."""
+    with suppress(OSError):
+        amounts = dict(_AMOUNT.findall(_STATUS.read_text(encoding="ascii", errors="replace")))
+        return int(amounts.get(name, 0)) * 1024
+    return 0

@@ -61,7 +61,7 @@ class Browser:
         self._options = options
         self._wall = wall
         self._user_agent = user_agent
-        self._seconds = _PATIENCE * timeout_seconds + options.max_seconds
+        self._seconds = _PATIENCE * timeout_seconds + options.max_seconds * (1 + len(options.actions))
         self._max_bytes = max_bytes
         self._executable = executable
         self._places = asyncio.Semaphore(options.pages)
@@ -193,12 +193,12 @@ class Browser:
     async def _open_page(
         self, instance: Instance, cookies: Sequence[BrowserCookie], state: StorageState | None
     ) -> AsyncIterator[tuple[PlaceOfPage, Page, PageBudget]]:
-        place = PlaceOfPage(self._authority)
+        place = PlaceOfPage(instance, self._authority)
         budget = self._budget.open()
         try:
             try:
                 async with asyncio.timeout(_START_SECONDS):
-                    page = await place.open(instance.browser, self._user_agent, cookies, state)
+                    page = await place.open(self._user_agent, cookies, state)
             except (Error, TimeoutError, OSError) as error:
                 self._give_up(instance)
                 raise RenderFailed(Code.IO_ERROR, "the browser opens no page") from error

@@ -11,15 +11,17 @@ import os
 import pwd
 import shlex
 import shutil
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from searchcrawl.private_folder import PrivateFolder
 from searchcrawl.render.rendered_page import BrowserUnavailable
 
 _PROGRAM: Final = "chromium-headless-shell"
-_PREFIX: Final = "searchcrawl-browser-"
+_KIND: Final = "browser"
+#: More than the number of a process has.
+_PID_BYTES: Final = 20
 #: As whom it runs where the crawler is root: the first of them that the machine has.
 _USERS: Final = ("searchcrawl-browser", "nobody")
 _HEAD_BYTES: Final = 8 * 1024
@@ -81,18 +83,37 @@ class ChromiumFiles:
         self._user = _find_user() if os.geteuid() == 0 else None
         if shutil.which("setpriv") is None:
             raise BrowserUnavailable("setpriv is not installed; on Debian: apt-get install util-linux")
-        _sweep()
-        self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self._write(found)
+        try:
+            # Browsers of crawlers that were killed ended with them: their folders go.
+            self._private = PrivateFolder(_KIND)
+        except OSError as error:
+            raise _build_unwritten(error) from error
+        try:
+            self._write(found)
+        except OSError as error:
+            self.remove()
+            raise _build_unwritten(error) from error
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are."""
+        return self._private.path
 
     @property
     def script(self) -> Path:
         """What is executed in place of the browser."""
         return self.folder / "start"
 
+    @property
+    def user_id(self) -> int:
+        """As whom it runs."""
+        return os.geteuid() if self._user is None else self._user.pw_uid
+
     def find_pid(self) -> int | None:
         """The process of the browser; None before it was started."""
-        return _read_pid(self.folder)
+        with suppress(OSError, ValueError):
+            return int(self._private.read("pid", most=_PID_BYTES))
+        return None
 
     def measure_memory(self) -> int:
         """The bytes of memory of all processes of the browser, as far as they are its alone."""
@@ -101,7 +122,7 @@ class ChromiumFiles:
 
     def remove(self) -> None:
         """Deletes the folder; a file that the browser still writes does not matter."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._private.remove()
 
     def _write(self, program: str) -> None:
         profile = self.folder / "profile"
@@ -148,18 +169,8 @@ def explain_failure(message: str) -> str:
     return f"the browser does not start: {' '.join(lines)[:400]}"
 
 
-def _read_pid(folder: Path) -> int | None:
-    with suppress(OSError, ValueError):
-        return int((folder / "pid").read_text(encoding="ascii"))
-    return None
-
-
-def _sweep() -> None:
-    """Deletes the folders of browsers whose crawler was killed: they ended with it."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        pid = _read_pid(folder)
-        if pid is not None and not Path("/proc", str(pid)).exists() and folder.stat().st_uid == os.geteuid():
-            shutil.rmtree(folder, ignore_errors=True)
+def _build_unwritten(error: OSError) -> BrowserUnavailable:
+    return BrowserUnavailable(f"the files of the browser cannot be written: {error}")
 
 
 def _find_user() -> pwd.struct_passwd:

@@ -42,9 +42,11 @@ class PlaceOfPage:
     ``visit`` answers them; before it is set, and after ``close``, there is no answer.
     """
 
-    def __init__(self, authority: Authority) -> None:
+    def __init__(self, instance: Instance, authority: Authority) -> None:
         self.visit: OpenPage | None = None
-        self._port = PagePort(authority, self._answer, self._note_refused)
+        self._browser = instance.browser
+        users = {os.geteuid(), instance.files.user_id}
+        self._port = PagePort(authority, self._answer, users=users, note_refused=self._note_refused)
         self._context: BrowserContext | None = None
 
     @property
@@ -54,12 +56,10 @@ class PlaceOfPage:
             raise RuntimeError("the page is not open")
         return self._context
 
-    async def open(
-        self, browser: Chromium, user_agent: str, cookies: Sequence[BrowserCookie], state: StorageState | None
-    ) -> Page:
+    async def open(self, user_agent: str, cookies: Sequence[BrowserCookie], state: StorageState | None) -> Page:
         """An empty page that has ``cookies``, and what a login left besides; raises Playwright's Error and OSError."""
         port = await self._port.open()
-        self._context = context = await browser.new_context(
+        self._context = context = await self._browser.new_context(
             accept_downloads=False,
             service_workers="block",
             user_agent=user_agent,

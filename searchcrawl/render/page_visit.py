@@ -14,7 +14,7 @@ from searchcrawl.render import page_scripts
 from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.budget import PageBudget
 from searchcrawl.render.open_page import STAY, OpenPage, Patience, first_line
-from searchcrawl.render.options import RenderOptions
+from searchcrawl.render.options import PageAction, RenderOptions
 from searchcrawl.render.rendered_page import FailedPart, RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer, FetchFailed, PageWall, Refused, resolve
 
@@ -68,8 +68,12 @@ class PageVisit(OpenPage):
             async with asyncio.timeout(self._seconds):
                 await self._open()
                 text = "" if self._target is not None else await self._read_when_done()
+        except RenderFailed as error:
+            # What went wrong first is why the rest did.
+            raise self._failure or error from error
         except TimeoutError as error:
-            raise RenderFailed(Code.TIMEOUT, f"not done within {self._seconds:g} s") from error
+            failure = self._failure or RenderFailed(Code.TIMEOUT, f"not done within {self._seconds:g} s")
+            raise failure from error
         except Error as error:
             failure = self._failure or RenderFailed(Code.CONVERSION_LIMIT, first_line(error))
             raise failure from error
@@ -161,38 +165,72 @@ class PageVisit(OpenPage):
         return text
 
     async def _wait_until_done(self) -> None:
-        """Waits for ``wait_for``, or until the tree is quiet after the last answer; no longer than ``max_seconds``.
+        """Waits for ``wait_for``, or until the tree is quiet after the last answer; then for what actions and scrolling bring.
 
-        They count from when the first requests of the page were answered: before that it waits for turns.
+        Each wait takes no longer than ``max_seconds``. They count from when the first requests of the page were answered:
+        before that it waits for turns.
         """
+        if not await self._wait_for_quiet(self._options.wait_for):
+            return
+        for number, action in enumerate(self._options.actions):
+            if action.matches(self._url) and not await self._act(action, f"render.actions[{number}]"):
+                return
+        await self._scroll(self._options.scroll)
+
+    async def _act(self, action: PageAction, key: str) -> bool:
+        """Carries out an action, and waits until the page is done with it; False where the page gave up."""
+        if action.kind == "scroll":
+            return await self._scroll(action.times)
+        element = self._page.locator(f"css={action.selector}").first
+        milliseconds = self._options.max_seconds * 1000
+        try:
+            if action.kind == "wait":
+                await element.wait_for(state="visible", timeout=milliseconds)
+            else:
+                await element.click(timeout=milliseconds)
+        except Error as error:
+            if self._ended.is_set():
+                return False
+            self._gave_up = f"{key}: {action.kind} {action.selector}: {first_line(error)}"
+            return False
+        return await self._wait_for_quiet(None)
+
+    async def _scroll(self, times: int) -> bool:
+        for _ in range(times):
+            if not await self._ask(page_scripts.SCROLL):
+                break
+            if not await self._wait_for_quiet(None):
+                return False
+        return True
+
+    async def _wait_for_quiet(self, wait_for: str | None) -> bool:
+        """Waits until the page looks done; False where its time was over or it went elsewhere."""
         patience = Patience(self._options.max_seconds)
-        scrolled = 0
         while not self._ended.is_set():
             is_idle = not self._in_flight
             if patience.is_over(is_idle=is_idle):
-                self._gave_up = self._describe_missing()
-                return
-            if await self._looks_done(is_idle):
-                if scrolled >= self._options.scroll or not await self._ask(page_scripts.SCROLL):
-                    return
-                scrolled += 1
+                self._gave_up = self._describe_missing(wait_for)
+                return self._gave_up is None
+            if await self._looks_done(is_idle, wait_for):
+                return True
             await asyncio.sleep(_LOOK_SECONDS)
+        return False
 
-    def _describe_missing(self) -> str | None:
+    def _describe_missing(self, wait_for: str | None) -> str | None:
         """What the page still waits for once its time is over; None where it only goes on changing."""
         seconds = f"{self._options.max_seconds:g} s (render.max_seconds)"
-        if self._options.wait_for is not None:
-            return f"no element of render.wait_for ({self._options.wait_for}) within {seconds}"
+        if wait_for is not None:
+            return f"no element of render.wait_for ({wait_for}) within {seconds}"
         waiting = next(iter(self._in_flight.values()), None)
         return None if waiting is None else f"no answer of {urls.without_query(waiting.url)[:300]} within {seconds}"
 
-    async def _looks_done(self, is_idle: bool) -> bool:
+    async def _looks_done(self, is_idle: bool, wait_for: str | None) -> bool:
         quiet = await self._ask(page_scripts.QUIET_MS)
         if quiet is None:
             await self._ask(page_scripts.WATCH)
             return False
-        if self._options.wait_for is not None:
-            return await self._page.query_selector(self._options.wait_for) is not None
+        if wait_for is not None:
+            return await self._page.query_selector(wait_for) is not None
         return is_idle and self._has_been_quiet(quiet)
 
     def _build(self, text: str, seconds: float) -> RenderedPage:

@@ -13,14 +13,15 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.render.crawl_wall import CrawlWall
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps
 from searchcrawl.render.login_wall import LoginWall
-from searchcrawl.render.options import RenderOptions
+from searchcrawl.render.options import PageAction, RenderOptions
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderTrial
 from searchcrawl.render.verdicts import Verdicts
 from searchcrawl.render.wall import Answer, Wall
+from searchcrawl.rules.url_rules import build_match
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
-from searchcrawl.sources.render_table import Render
+from searchcrawl.sources.render_table import Action, Render
 from searchcrawl.sources.secrets import redact
 
 #: By its name: what drives a browser is loaded by a crawl that needs it, and by no other.
@@ -173,4 +174,17 @@ def build_options(table: Render) -> RenderOptions:
         pages=table.pages,
         block=table.block,
         scroll=table.scroll,
+        max_page_bytes=table.max_page_mb << 20,
+        actions=tuple(_build_action(action) for action in table.actions),
     )
+
+
+def _build_action(action: Action) -> PageAction:
+    matches = build_match(action.match) if action.match is not None else _matches_all
+    if action.scroll is not None:
+        return PageAction("scroll", times=action.scroll, matches=matches)
+    return PageAction(action.kind, selector=action.value, matches=matches)
+
+
+def _matches_all(url: str) -> bool:
+    return True

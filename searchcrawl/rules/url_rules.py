@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import ada_url
@@ -85,6 +85,16 @@ def _expression(rule: str, file: str, key: str) -> str:
     expression = rule.removeprefix(REGULAR) if rule.startswith(REGULAR) else glob_expression(rule)
     compile_rule(rule, expression, file, key)
     return expression
+
+
+def build_match(rule: str, *, file: str = "", key: str = "") -> Callable[[str], bool]:
+    """Whether one rule matches a URL, an identity; raises ConfigurationError."""
+    search = re2.compile(_expression(rule, file, key), _options()).search
+
+    def matches(url: str) -> bool:
+        return search(urls.unescape_unreserved(url)) is not None
+
+    return matches
 
 
 def compile_rule(rule: str, expression: str, file: str, key: str) -> Any:

@@ -6,6 +6,7 @@ is compared with a record that is kept with the document; a page that ends the s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -24,6 +25,8 @@ NO_TEXT: Final = "next to no text"
 #: The kinds of parts that write the text of a page, those first without which nothing else runs.
 _WRITING: Final = ("script", "data", "frame")
 _FIRST_OF_OURS: Final = 900
+#: What ends the kind of what a page was not waited for.
+_KIND: Final = re.compile(" of |: ")
 _NO_CONTENT: Final = frozenset({204, 205})
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 #: The most of what was refused that is kept, and the longest reason.
@@ -143,8 +146,8 @@ def look(known: Record | None, found: Found, *, run: int) -> Look:
     before = known or Record()
     ends = [*_find_failing(before, found.parts)]
     if found.gave_up is not None:
-        # What follows names one of several requests, or a number.
-        key = _digest(found.gave_up.partition(" of ")[0])
+        # What follows names one of several requests, or quotes an error.
+        key = _digest(_KIND.split(found.gave_up, maxsplit=1)[0])
         ends.append(Missing(key, found.gave_up, key not in before.accepted))
     opened = [end for end in ends if end.is_new or end.key not in before.accepted]
     if not opened and (frame := _find_frame(before, found)) is not None:

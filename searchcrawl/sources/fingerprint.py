@@ -28,7 +28,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     # Another user may see other pages.
     "login": ("type", "url", "username"),
     # How many pages are rendered at once changes none of them.
-    "render": ("mode", "wait_for", "quiet_ms", "max_seconds", "block", "scroll", "allow_hosts"),
+    "render": ("mode", "wait_for", "quiet_ms", "max_seconds", "block", "scroll", "allow_hosts", "actions", "post"),
     "content": (),
     "attributes": (),
     "copies": ("scope",),

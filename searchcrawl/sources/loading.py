@@ -22,6 +22,7 @@ from searchcrawl.rules.host_rules import HostBlock
 from searchcrawl.rules.identity import Identity
 from searchcrawl.rules.index_filter import IndexFilter
 from searchcrawl.rules.rewriting import Rewriting
+from searchcrawl.rules.url_rules import build_match
 from searchcrawl.sources import config, project
 from searchcrawl.sources.attribute_table import find_clashes
 from searchcrawl.sources.checking import (
@@ -366,6 +367,7 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
         ]
     found = [(f"login.{key}", message) for key, message in find_login_errors(source.login)]
     errors += [ConfigurationError(*source.locate(key), message) for key, message in found]
+    errors += _find_action_errors(source)
     errors += [*_find_unmapped(source), *find_plugin_errors(project, source), *find_feed_errors(project, source)]
     scope = source.scope
     if not scope.allow_all and not scope.include_hosts and not scope.include_urls:
@@ -374,6 +376,17 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
     for compiled in (build_boundary, build_index_filter, lambda one: build_rewriting(project, one)):
         errors += find_rule_errors(source, compiled)
     return errors
+
+
+def _find_action_errors(source: Source) -> Iterator[ConfigurationError]:
+    """Errors of the URL rules in ``render.actions``."""
+    for number, action in enumerate(source.render.actions):
+        if action.match is not None:
+            file, key = source.locate(f"render.actions[{number}].match")
+            try:
+                build_match(action.match, file=file, key=key)
+            except ConfigurationError as error:
+                yield error
 
 
 def _find_unmapped(source: Source) -> list[ConfigurationError]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import (
@@ -15,6 +15,7 @@ from searchcrawl.sources.values import (
     HostRules,
     PositiveAmount,
     PositiveCount,
+    PublicText,
     Table,
     check_no_repeats,
     refuse,
@@ -25,6 +26,10 @@ from searchcrawl.sources.values import (
 KINDS: Final = ("eventsource", "font", "image", "manifest", "media", "other", "stylesheet", "texttrack", "websocket")
 
 
+#: What an action of a page does.
+_ACTIONS: Final = ("click", "wait", "scroll")
+
+
 def _check_kind(text: str) -> str:
     if text not in KINDS:
         refuse(f"must be one of {', '.join(KINDS)}")
@@ -33,6 +38,41 @@ def _check_kind(text: str) -> str:
 
 def _check_kinds(kinds: tuple[str, ...]) -> tuple[str, ...]:
     return check_no_repeats(kinds) if kinds else kinds
+
+
+class Action(Table):
+    """What is done on a page before it is read: one of `click`, `wait` and `scroll`."""
+
+    match: PublicText | None = Field(
+        None, description="A URL rule, as in `[scope]`: the pages on which it is done; without it all."
+    )
+    click: CssSelector | None = Field(None, description="The first such element that is seen is clicked.")
+    wait: CssSelector | None = Field(None, description="Such an element has to be seen before the page goes on.")
+    scroll: PositiveCount | None = Field(
+        None, json_schema_extra={"unit": "times"}, description="How often, at most, the page is scrolled to its end."
+    )
+
+    @model_validator(mode="after")
+    def _check_action(self) -> Action:
+        given = self._list_given()
+        if not given:
+            refuse("is required, or wait or scroll", key="click")
+        if len(given) > 1:
+            refuse(f"not together with {given[0]}", key=given[1])
+        return self
+
+    def _list_given(self) -> list[str]:
+        return [name for name in _ACTIONS if getattr(self, name) is not None]
+
+    @property
+    def kind(self) -> str:
+        """``click``, ``wait`` or ``scroll``."""
+        return self._list_given()[0]
+
+    @property
+    def value(self) -> Any:
+        """The selector, or the number of times."""
+        return getattr(self, self.kind)
 
 
 class Render(Table):
@@ -73,6 +113,18 @@ class Render(Table):
         (),
         description="Host rules: the hosts outside the boundary from which a page may load something; without it any "
         "public host, for scripts and styles only.",
+    )
+    max_page_mb: PositiveCount = Field(
+        64,
+        json_schema_extra={"unit": "MB"},
+        description="How much all that a page loads may have, decoded; a page that loads more is not rendered (904).",
+    )
+    actions: Annotated[tuple[Action, ...], LIST] = Field(
+        (), description="What is done on a page before it is read, one after the other."
+    )
+    post: bool = Field(
+        False,
+        description="Scripts may send data by POST, to the origin of their page and to `allow_hosts`; forms are never sent.",
     )
 
     @property

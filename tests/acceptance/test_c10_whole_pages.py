@@ -278,7 +278,7 @@ def test_j4_log_when_urls_are_logged_then_says_what_a_page_was_refused(tmp_path:
     visit(here, {**WHOLE, "refused": {"kind image": 3, "method POST": 1}})
 
     log = "".join(path.read_text() for path in here.project.folder.rglob("demo.log"))
-    assert "SC151" in log
+    assert "SC154" in log
     assert "/begin.html was refused: kind image (3), method POST (1)" in log
 
 

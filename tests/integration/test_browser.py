@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from searchcrawl.render.chromium import ChromiumFiles
-from searchcrawl.render.options import RenderOptions
-from searchcrawl.render.rendered_page import RenderedPage, RenderFailed
+from searchcrawl.render.options import PageAction, RenderOptions
+from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer
 from tests.page_wall import NO_ANSWER, SCRIPTS, SITE, UNKNOWN_ROBOTS, RunningBrowser, need_browser
+from tests.site.client import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +220,93 @@ def test_selector_that_is_waited_for_ends_the_wait() -> None:
     assert 1.4 < page.seconds < 7
 
 
+def test_actions_are_done_one_after_the_other_on_the_pages_that_they_match() -> None:
+    need_browser()
+    code = (
+        "app.innerHTML = '<button id=more>more</button>'; more.onclick = () => fetch('/more.json').then(r => r.json())"
+        ".then(d => { app.insertAdjacentHTML('beforeend', `<p id=got>${d.text}</p>`) })"
+    )
+    actions = (
+        PageAction("click", "#more"),
+        PageAction("wait", "#got"),
+        PageAction("click", "#nowhere", matches=lambda url: "/other" in url),
+    )
+    with RunningBrowser(RenderOptions(quiet_ms=150, max_seconds=2, actions=actions)) as running:
+        running.wall.pages[f"{SITE}/more.json"] = (0.3, '{"text": "after the click"}')
+        page = running.render("/clicked", _script(code))
+        other = running.render("/other", _script(code))
+
+    assert "after the click" in page.html
+    assert page.gave_up is None
+    assert "after the click" in other.html
+    assert (other.gave_up or "").startswith("render.actions[2]: click #nowhere: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "gave_up"),
+    [
+        ({}, "app.textContent = 'x'", None),
+        ({}, "setInterval(() => app.textContent = Date.now(), 20)", None),
+        ({}, "setTimeout(() => fetch('/never.json'), 50)", "no answer of http://site.test/never.json within 1 s"),
+        ({"wait_for": "#never"}, "app.textContent = 'x'", "no element of render.wait_for (#never) within 1 s"),
+    ],
+)
+def test_page_that_is_not_waited_for_any_longer_says_what_it_waited_for(
+    options: dict[str, Any], code: str, gave_up: str | None
+) -> None:
+    need_browser()
+    with RunningBrowser(RenderOptions(quiet_ms=150, max_seconds=1, **options)) as running:
+        running.wall.pages[f"{SITE}/never.json"] = (60.0, "{}")
+        page = running.render("/given-up", _script(code))
+
+    assert (page.gave_up or "").startswith(gave_up or "")
+    assert (page.gave_up is None) is (gave_up is None)
+
+
+def test_parts_of_a_page_are_told_with_how_they_ended(running: RunningBrowser) -> None:
+    running.wall.pages |= {
+        f"{SITE}/parts.js": "fetch('/parts.json'); fetch('/gone.json'); fetch('/lost.json').catch(() => 0)",
+        f"{SITE}/parts.json": "{}",
+        f"{SITE}/lost.json": NO_ANSWER,
+        f"{SITE}/parts.css": "a {}",
+        f"{SITE}/inner.html": "<p>frame",
+    }
+    body = "<script src=/parts.js></script><link rel=stylesheet href=/parts.css><iframe src=/inner.html></iframe><img src=/i.png>"
+
+    page = running.render("/told", _script("") + body)
+
+    assert {(part.url.removeprefix(SITE), part.kind, part.code, part.type) for part in page.parts} == {
+        ("/parts.js", "script", 200, "text/javascript"),
+        ("/parts.json", "data", 200, "application/json"),
+        ("/gone.json", "data", 404, "text/plain"),
+        ("/lost.json", "data", 905, ""),
+        ("/parts.css", "style", 200, "text/css"),
+        ("/inner.html", "frame", 200, "text/html"),
+    }
+    assert page.refused == {"kind image": 1}
+
+
+def test_page_that_loads_more_than_its_budget_fails_and_the_others_do_not() -> None:
+    need_browser()
+    with RunningBrowser(RenderOptions(quiet_ms=150, max_seconds=2, max_page_bytes=1_000_000, pages=2)) as running:
+        for number in range(60):
+            running.wall.pages[f"{SITE}/big{number}.js"] = "x = 1;" + " " * 300_000
+        scripts = "".join(f"<script async src=/big{number}.js></script>" for number in range(60))
+        with pytest.raises(RenderFailed) as failed:
+            running.render("/large", _script("") + scripts)
+        page = running.render("/small", _script("app.textContent = 'small'"))
+
+    assert (int(failed.value.code), "more than 1000000 bytes of one page" in str(failed.value)) == (904, True)
+    assert "small" in page.html
+
+
+def test_page_that_asks_for_thousands_of_things_fails(running: RunningBrowser) -> None:
+    with pytest.raises(RenderFailed) as failed:
+        running.render("/many", _script("for (let i = 0; i < 2000; i++) fetch('/many' + i).catch(() => 0)"))
+
+    assert (int(failed.value.code), "more than 500 requests" in str(failed.value)) == (904, True)
+
+
 _MISBEHAVING = [
     ("endless script", _script("for (;;) {}"), {902}),
     ("endless script later", _script("setTimeout(() => { for (;;) {} }, 50)"), {902}),
@@ -338,11 +430,30 @@ def test_browser_leaves_no_process_and_no_file() -> None:
 
 def test_files_of_a_browser_whose_crawler_was_killed_are_deleted_by_the_next_one() -> None:
     need_browser()
-    left = ChromiumFiles()
-    (left.folder / "pid").write_text("4194305", encoding="ascii")
+    script = (
+        "import sys; from searchcrawl.render.chromium import ChromiumFiles;"
+        "files = ChromiumFiles(); print(files.folder, flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as crawler:
+        assert crawler.stdout is not None
+        left = Path(crawler.stdout.readline().strip())
+        crawler.kill()
+    assert (left / "start").exists()
+
     starting = ChromiumFiles()
     try:
-        assert not left.folder.exists()
+        assert not left.exists()
         assert starting.script.exists()
     finally:
         starting.remove()
+
+
+def test_files_of_a_browser_when_they_cannot_be_written_then_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_browser()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+
+    with pytest.raises(BrowserUnavailable, match=r"the files of the browser cannot be written: .*No such file"):
+        ChromiumFiles()

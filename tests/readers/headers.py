@@ -20,7 +20,11 @@ from searchcrawl.items import Claim, Document, Page
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.http_auth import build_digest_header, find_challenge, find_next_nonce, list_schemes
 from searchcrawl.politeness.backoff import parse_retry_after
+from searchcrawl.render.browser_request import BadRequest, BrowserRequest, parse_head
+from searchcrawl.render.credentials import Credentials
+from searchcrawl.render.proxy.page_port import find_tunnel
 from searchcrawl.render.resource_cache import ResourceCache, build_key
+from searchcrawl.render.sending import choose_headers
 from searchcrawl.render.wall import Answer
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import Boundary
@@ -307,6 +311,46 @@ def robots_tags(value: bytes) -> None:
 )
 def shown_headers(value: bytes) -> None:
     describe_headers(Headers({b"X-Mine": value, b"Set-Cookie": value, value[:100] or b"X": [value] * 3}))
+
+
+@declare(
+    *(
+        "GET ",
+        "POST ",
+        "CONNECT ",
+        "http://a.test/",
+        "/x",
+        " HTTP/1.1",
+        "\r\n",
+        ":",
+        "cookie",
+        "a=b",
+        ";",
+        "upgrade",
+        "host",
+        "é",
+    ),
+    most=256 * 1024,
+    raises=(BadRequest,),
+    grown=[
+        lambda n: "GET / HTTP/1.1" + "\r\na:b" * n,
+        lambda n: "GET http://a.test/ HTTP/1.1\r\ncookie: " + "a=b;" * n,
+    ],
+)
+def request_of_browser(value: bytes) -> None:
+    for head in (value, b"GET /x HTTP/1.1\r\n" + value):
+        method, url, headers = parse_head(head, "https://a.test")
+        request = BrowserRequest(method, url, headers)
+        assert request.kind or request.is_preflight or choose_headers(request)
+        credentials = Credentials(["https://a.test"], lambda: CookieJar(["https://a.test"]))
+        credentials.belong_to(request, URL, has_other_frames=False)
+        credentials.choose_cookies(request)
+
+
+@declare(*("CONNECT ", "a.test", ":", "443", " HTTP/1.1", "[", "]", "::1", ".", "@", "/"), most=256 * 1024)
+def tunnel_of_browser(value: bytes) -> None:
+    find_tunnel(value)
+    find_tunnel(b"CONNECT " + value)
 
 
 @declare(*("max-age=", '"', "9", "no-store", "no-cache", ",", "=", " ", "accept", "origin", "*", "x", "s-maxage"))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
 from searchcrawl.render.browser_request import BadRequest, BrowserRequest, parse_head
 from searchcrawl.render.proxy.authority import Authority
+from searchcrawl.render.proxy.peers import find_owner
 from searchcrawl.render.wall import Answer
 
 logger = logging.getLogger(__name__)
@@ -30,8 +31,6 @@ _NOT_PASSED_ON: Final = frozenset({
     "alt-svc", "connection", "content-encoding", "content-length", "keep-alive", "proxy-authenticate", "te", "trailer",
     "transfer-encoding", "upgrade",
 })  # fmt: skip
-#: A page that was left stays as it is.
-NOTHING: Final = Answer("", 204, (), b"")
 
 #: What becomes of a request: an answer, or None for a network error.
 Answering = Callable[[BrowserRequest], Awaitable[Answer | None]]
@@ -40,12 +39,20 @@ Answering = Callable[[BrowserRequest], Awaitable[Answer | None]]
 class PagePort:
     """Listens on loopback for the browser, for one page; each request gets what ``answer`` returns, which raises nothing.
 
-    ``note_refused`` is told in words of a tunnel that was not opened.
+    Connections of other users than ``users`` are closed. ``note_refused`` is told in words of a tunnel that was not opened.
     """
 
-    def __init__(self, authority: Authority, answer: Answering, note_refused: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        authority: Authority,
+        answer: Answering,
+        *,
+        users: Collection[int],
+        note_refused: Callable[[str], None],
+    ) -> None:
         self._authority = authority
         self._answer = answer
+        self._users = frozenset(users)
         self._note_refused = note_refused
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
@@ -66,6 +73,11 @@ class PagePort:
             await asyncio.wait(self._serving)
 
     def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        owner = find_owner(writer.get_extra_info("peername"), writer.get_extra_info("sockname"))
+        if owner not in self._users:
+            logger.warning("a connection of user %s to the port of a page was closed", owner)
+            writer.close()
+            return
         task = asyncio.ensure_future(self._serve(reader, writer))
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
@@ -104,10 +116,9 @@ class PagePort:
 
     async def _open_tunnel(self, head: bytes, writer: asyncio.StreamWriter) -> str | None:
         """The origin that a tunnel leads to, once its TLS has begun; None where it is refused."""
-        found = _CONNECT.match(head.decode("latin-1"))
-        host, port = (found[1], int(found[2])) if found is not None else ("", 0)
+        host, port = find_tunnel(head) or ("", 0)
         try:
-            context = self._authority.build_context(host.strip("[]")) if 0 < port < 65536 else None
+            context = self._authority.build_context(host.strip("[]")) if port else None
         except ValueError:
             context = None
         if context is None:
@@ -125,6 +136,14 @@ class PagePort:
                 self._note_refused("kind websocket")
             raise
         return f"https://{host}" if port == 443 else f"https://{host}:{port}"
+
+
+def find_tunnel(head: bytes) -> tuple[str, int] | None:
+    """The host and the port that a tunnel is to lead to; None where the head names none."""
+    found = _CONNECT.match(head.decode("latin-1"))
+    if found is None or not 0 < int(found[2]) < 65536:
+        return None
+    return found[1], int(found[2])
 
 
 async def _read_head(reader: asyncio.StreamReader) -> bytes:

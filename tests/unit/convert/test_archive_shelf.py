@@ -12,7 +12,7 @@ import pytest
 
 from searchcrawl.codes import Code
 from searchcrawl.convert import archive_shelf
-from searchcrawl.convert.archive_shelf import ArchiveShelf, Fetched, Unpacked, make_locked_folder
+from searchcrawl.convert.archive_shelf import ArchiveShelf, Fetched, Unpacked
 from searchcrawl.exceptions import ConversionFailed, DiskFull
 from searchcrawl.http.side_requests import SideRequestFailed
 from tests.growth import assert_linear
@@ -25,19 +25,6 @@ ZIP = make_zip({"a.txt": b"words"})
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
-
-
-def test_folders_when_their_process_is_gone_then_are_deleted_and_others_stay(folder: Path) -> None:
-    first, lock = make_locked_folder()
-    second, other = make_locked_folder()
-    assert {path.name for path in folder.iterdir()} == {first.name, second.name}
-
-    lock.close()
-    third, last = make_locked_folder()
-
-    assert {path.name for path in folder.iterdir()} == {second.name, third.name}
-    other.close()
-    last.close()
 
 
 def test_archives_when_too_much_is_kept_then_those_not_used_for_longest_are_fetched_again(
