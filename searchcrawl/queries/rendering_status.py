@@ -34,7 +34,10 @@ def _describe_empty(source: Source, empty: Lacking) -> str:
 
 def _describe_incomplete(total: Lacking, most: Lacking) -> str:
     pages = counted(total.pages, "rendered page is incomplete", "rendered pages are incomplete")
-    which = most.lacks if most.pages == total.pages else f"most often, for {most.pages} of them, {most.lacks}"
+    if most.pages == total.pages:
+        which = most.lacks
+    else:
+        which = f"for example, {most.lacks}" if most.pages == 1 else f"for {most.pages} of them, {most.lacks}"
     return (
         f"{pages}: {which}; a known text stays until its page is whole again, or has ended the same way in {RUNS} runs: "
         f"searchcrawl explain {shlex.quote(most.url)}"

@@ -231,14 +231,14 @@ def _describe(part: Part, now: PartEnd, before: PartEnd | None) -> str:
 
 
 def _find_frame(before: Record, found: Found) -> Missing | None:
-    """That a page shows no more than its plain answer, where its known text had much more."""
-    if before.text is None or before.plain is None or found.text >= before.text:
+    """That a page shows no more than its plain answer, or next to nothing, where its known text had much more."""
+    key, now = _digest("frame"), found.text
+    if before.text is None or before.plain is None or now >= before.text or key in before.accepted:
         return None
-    key = _digest("frame")
-    if key in before.accepted or has_gained(found.plain, found.text) or not has_gained(before.plain, before.text):
+    is_frame = not has_gained(found.plain, now) or (is_next_to_empty(now) and has_gained(now, before.text))
+    if not is_frame or not has_gained(before.plain, before.text):
         return None
-    words = f"it shows no more than its plain answer, {found.text} bytes of text, where it had {before.text}"
-    return Missing(key, words, True)
+    return Missing(key, f"it shows {now} bytes of text, and no more than its frame, where it had {before.text}", True)
 
 
 def _count_runs(before: Record, end: str | None, run: int) -> int:

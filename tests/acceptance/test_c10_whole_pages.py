@@ -28,18 +28,18 @@ def less(*parts: list[Any], **more: Any) -> dict[str, Any]:
 
 
 LESS = {
-    "data late": less(gave_up=LATE),
-    "wait_for never came": less(gave_up=ABSENT),
-    "data 403": less(["/api/1", "data", 403, "application/json"]),
-    "data 404": less(["/api/1", "data", 404, "application/json"]),
-    "data 204": less(["/api/1", "data", 204, ""]),
-    "data in HTML": less(["/api/1", "data", 200, "text/html"]),
-    "data {}": less(),
-    "data cut": less(["/api/1", "data", 958, ""]),
-    "script 404": less(["/app.js", "script", 404, "text/html"]),
-    "script in HTML": less(["/app.js", "script", 200, "text/html"]),
-    "script of another name": less(["/app.2.js", "script", 404, "text/html"]),
-    "frame 404": less(["/frame", "frame", 404, "text/html"]),
+    "data-late": less(gave_up=LATE),
+    "wait-for": less(gave_up=ABSENT),
+    "data-403": less(["/api/1", "data", 403, "application/json"]),
+    "data-404": less(["/api/1", "data", 404, "application/json"]),
+    "data-204": less(["/api/1", "data", 204, ""]),
+    "data-in-html": less(["/api/1", "data", 200, "text/html"]),
+    "data-of-nothing": less(),
+    "data-cut": less(["/api/1", "data", 958, ""]),
+    "script-404": less(["/app.js", "script", 404, "text/html"]),
+    "script-in-html": less(["/app.js", "script", 200, "text/html"]),
+    "script-renamed": less(["/app.2.js", "script", 404, "text/html"]),
+    "frame-404": less(["/frame", "frame", 404, "text/html"]),
 }
 
 
@@ -58,90 +58,108 @@ def visit(here: Rendering, page: Any) -> dict[str, Any]:
     return {**row, **json.loads(ended.stdout)["counts"]}
 
 
+def many(tmp_path: Path, site: SiteProcess, **overrides: Any) -> Rendering:
+    """A project with a page for each way to be incomplete."""
+    for path in LESS:
+        site.set_page(HOST, f"/{path}", SHELL)
+    return rendering(tmp_path, site, *(f"/{path}" for path in LESS), **overrides)
+
+
+def crawl(here: Rendering, pages: dict[str, Any]) -> dict[str, int]:
+    here.pages(**pages)
+    counts: dict[str, int] = json.loads(here.run("crawl", "demo", "--json").stdout)["counts"]
+    return counts
+
+
+def loading(path: str) -> str:
+    """What a page shows that waits, with more than a few words of its own."""
+    return SHELL.replace("id=root>", f"id=root>Loading: {' '.join(f'{path}word{number}' for number in range(9))}")
+
+
 def warned(here: Rendering) -> dict[str, str]:
     return {
         each["code"]: each["message"] for each in json.loads(here.run("status", "demo", "--json").stdout)["warnings"]
     }
 
 
-def explained(here: Rendering, site: SiteProcess) -> str:
-    steps = json.loads(here.run("explain", site.url(HOST, "/begin.html"), "--json").stdout)["steps"]
+def explained(here: Rendering, site: SiteProcess, path: str = "/begin.html") -> str:
+    steps = json.loads(here.run("explain", site.url(HOST, path), "--json").stdout)["steps"]
     return next(step["detail"] for step in steps if step["step"] == "render")
 
 
 @pytest.mark.parametrize("mode", ["auto", "always"])
-@pytest.mark.parametrize("name", LESS)
-def test_c10_known_document_when_its_page_is_incomplete_then_it_stays_and_the_row_says_why(
-    tmp_path: Path, site: SiteProcess, name: str, mode: str
+def test_c10_known_documents_when_their_pages_are_incomplete_then_they_stay_until_three_runs_ended_so(
+    tmp_path: Path, site: SiteProcess, mode: str
 ) -> None:
-    here = rendering(tmp_path, site, render={"mode": mode}, fetch={"retries": 0})
-    assert visit(here, WHOLE)["code"] == 200
+    here = many(tmp_path, site, render={"mode": mode}, fetch={"retries": 0})
+    here.pages(**{path: {**WHOLE, "html": app(f"own{path}")} for path in LESS})
+    here.crawl()
 
-    row = visit(here, LESS[name])
+    held = crawl(here, {path: {**page, "html": loading(path)} for path, page in LESS.items()})
+    rows, warning = here.project.rows(), warned(here)["incomplete"]
 
-    assert (row["code"], row["incomplete"], row["changed"], row["deleted"]) == (958, 1, 0, 0)
-    assert len(here.project.found("ridge")) == 1
-    assert row["error"].startswith("not rendered: ")
-    assert warned(here)["incomplete"].startswith("1 rendered page is incomplete: ")
-    back = visit(here, WHOLE)
-    assert (back["code"], back["incomplete"], "incomplete" in warned(here)) == (200, 0, False)
+    assert {row["code"] for row in rows.values()} == {958}
+    assert all(row["error"].startswith("not rendered: ") for row in rows.values())
+    assert (held["incomplete"], held["changed"], held["deleted"]) == (len(LESS), 0, 0)
+    assert warning.startswith(f"{len(LESS)} rendered pages are incomplete: for example, http://")
+    assert len(here.project.found("ridge")) == len(LESS)
 
+    back = crawl(here, {path: {**WHOLE, "html": app(f"own{path}")} for path in LESS})
+    assert (back["incomplete"], back["unchanged"], "incomplete" in warned(here)) == (0, len(LESS), False)
 
-@pytest.mark.parametrize("name", [name for name in LESS if name != "data {}"])
-def test_c10_new_document_when_its_page_is_incomplete_then_it_is_indexed_with_what_it_has_and_counted(
-    tmp_path: Path, site: SiteProcess, name: str
-) -> None:
-    here = rendering(tmp_path, site, fetch={"retries": 0})
-    page = {**LESS[name], "html": f"<p>{text_of('some', 3)}</p>"}
+    codes = []
+    for _ in range(3):
+        crawl(here, {path: {**page, "html": loading(path)} for path, page in LESS.items()})
+        codes.append({row["code"] for row in here.project.rows().values()})
 
-    row = visit(here, page)
-
-    assert (row["code"], row["incomplete"], row["new"]) == (200, 1, 1)
-    assert len(here.project.found("ridge")) == 1
-    assert "; incomplete: " in explained(here, site)
-    assert "(1 run; after 3 it is taken as it is)" in explained(here, site)
-
-
-@pytest.mark.parametrize(
-    ("name", "code"), [("data cut", 958), ("data late", 911), ("wait_for never came", 911), ("data 404", 911)]
-)
-def test_c10_new_document_when_nothing_but_its_frame_is_there_then_what_may_come_is_waited_for(
-    tmp_path: Path, site: SiteProcess, name: str, code: int
-) -> None:
-    row = visit(rendering(tmp_path, site, fetch={"retries": 0}), LESS[name])
-
-    assert (row["code"], row["incomplete"]) == (code, 1)
-
-
-@pytest.mark.parametrize("name", LESS)
-def test_c10_page_when_it_ends_incomplete_the_same_way_in_three_runs_then_it_is_taken(
-    tmp_path: Path, site: SiteProcess, name: str
-) -> None:
-    here = rendering(tmp_path, site, fetch={"retries": 0})
-    visit(here, WHOLE)
-    page = {**LESS[name], "html": SHELL.replace("id=root>", f"id=root>Loading: {text_of('words', 1)}")}
-    page["body"] = page["html"]
-
-    codes = [visit(here, page)["code"] for _ in range(3)]
-
-    assert codes == [958, 958, 200]
-    assert len(here.project.found("loading")) == 1
+    assert codes == [{958}, {958}, {200}]
+    assert len(here.project.found("loading")) == len(LESS)
     assert "incomplete" not in warned(here)
-    assert visit(here, page)["incomplete"] == 0
+    assert crawl(here, {path: {**page, "html": loading(path)} for path, page in LESS.items()})["incomplete"] == 0
+
+
+def test_c10_new_documents_when_their_pages_are_incomplete_then_they_are_indexed_with_what_they_have_and_counted(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    here = many(tmp_path, site, fetch={"retries": 0})
+    # Of the others only a known text tells.
+    incomplete = {
+        path: page for path, page in LESS.items() if path not in {"data-of-nothing", "data-204", "data-in-html"}
+    }
+
+    counts = crawl(here, {path: {**page, "html": f"<p>{text_of(path, 3)}</p>"} for path, page in incomplete.items()})
+
+    assert (counts["incomplete"], counts["new"]) == (len(incomplete), len(incomplete))
+    assert len(here.project.found("ridge")) == len(incomplete)
+    assert "; incomplete: " in explained(here, site, "/data-403")
+    assert "(1 run; after 3 it is taken as it is)" in explained(here, site, "/data-403")
+
+
+def test_c10_new_documents_when_nothing_but_their_frames_is_there_then_what_may_come_is_waited_for(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    here = many(tmp_path, site, fetch={"retries": 0})
+
+    counts = crawl(here, LESS)
+
+    codes = {url.rpartition("/")[2]: row["code"] for url, row in here.project.rows().items()}
+    assert {path for path, code in codes.items() if code == 958} == {"data-cut"}
+    assert {code for path, code in codes.items() if path != "data-cut"} == {200, 909}
+    assert counts["incomplete"] == len(LESS) - 3
 
 
 def test_c10_page_when_it_is_back_in_between_or_ends_another_way_then_the_runs_are_counted_anew(
     tmp_path: Path, site: SiteProcess
 ) -> None:
     here = rendering(tmp_path, site, fetch={"retries": 0})
-    pages = [LESS["data 404"], LESS["data 404"], WHOLE, LESS["data 404"], LESS["script 404"], LESS["data 404"]]
+    pages = [LESS["data-404"], LESS["data-404"], WHOLE, LESS["data-404"], LESS["script-404"], LESS["data-404"]]
     visit(here, WHOLE)
 
     codes = [visit(here, page)["code"] for page in pages]
 
     assert codes == [958, 958, 200, 958, 958, 958]
     assert "(1 run; after 3 it is taken as it is)" in explained(here, site)
-    assert visit(here, LESS["data 404"])["code"] == 958
+    assert visit(here, LESS["data-404"])["code"] == 958
     assert "(2 runs in a row; after 3 it is taken as it is)" in explained(here, site)
 
 
@@ -149,7 +167,7 @@ def test_c10_page_when_it_is_tried_again_within_a_run_then_that_is_one_run(tmp_p
     here = rendering(tmp_path, site, fetch={"retries": 2})
     visit(here, WHOLE)
 
-    assert visit(here, LESS["data 404"])["code"] == 958
+    assert visit(here, LESS["data-404"])["code"] == 958
     assert len(here.asked()) == 3
     assert "(1 run; after 3 it is taken as it is)" in explained(here, site)
 
@@ -160,7 +178,7 @@ def test_c10_incomplete_page_when_it_has_at_least_as_much_text_then_it_is_taken(
     here = rendering(tmp_path, site, fetch={"retries": 0})
     visit(here, WHOLE)
 
-    row = visit(here, {**LESS["data 404"], "html": app("other"), "gave_up": LATE})
+    row = visit(here, {**LESS["data-404"], "html": app("other"), "gave_up": LATE})
 
     assert (row["code"], row["changed"], row["incomplete"]) == (200, 1, 1)
     assert len(here.project.found("other")) == 1
@@ -199,7 +217,7 @@ def test_c10_incomplete_documents_when_too_many_runs_failed_or_they_say_noindex_
     visit(here, WHOLE)
     noindex = f"<meta name=robots content=noindex>{app('begin')}"
 
-    rows = [visit(here, LESS["data 404"]), visit(here, {**LESS["script 404"], "html": noindex})]
+    rows = [visit(here, LESS["data-404"]), visit(here, {**LESS["script-404"], "html": noindex})]
 
     assert [(row["deleted"], row["incomplete"]) for row in rows] == [(0, 1), (0, 1)]
     assert len(here.project.found("ridge")) == 1
@@ -215,7 +233,7 @@ def test_c10_many_documents_when_all_shrink_to_one_frame_then_the_limit_on_turne
     here.pages(**{path[1:]: {"html": app(f"own{path[-1]}"), "body": SHELL, "parts": [JS, DATA]} for path in paths})
     here.crawl()
     frame = SHELL.replace("id=root>", "id=root>Please wait while we load what you asked for")
-    here.pages(**{path[1:]: {**LESS["data 404"], "html": frame, "body": frame} for path in paths})
+    here.pages(**{path[1:]: {**LESS["data-404"], "html": frame, "body": frame} for path in paths})
 
     here.run("crawl", "demo")
     assert warned(here)["incomplete"].startswith("14 rendered pages are incomplete: http://")
@@ -234,8 +252,8 @@ def test_c10_rendered_document_when_an_earlier_release_made_it_then_only_a_whole
     visit(here, {"html": app("begin"), "body": SHELL})
     execute(here.project.folder, "UPDATE documents SET parts = NULL")
 
-    assert visit(here, LESS["data 404"])["code"] == 958
-    assert visit(here, {**LESS["data 404"], "html": app("begin")})["code"] == 958
+    assert visit(here, LESS["data-404"])["code"] == 958
+    assert visit(here, {**LESS["data-404"], "html": app("begin")})["code"] == 958
     assert visit(here, {**WHOLE, "html": app("after")})["code"] == 200
 
 
@@ -257,7 +275,7 @@ def test_c10_resend_and_apply_when_a_page_was_incomplete_then_what_is_noted_of_i
     tmp_path: Path, site: SiteProcess
 ) -> None:
     here = rendering(tmp_path, site, fetch={"retries": 0})
-    visit(here, {**LESS["data 404"], "html": app("begin")})
+    visit(here, {**LESS["data-404"], "html": app("begin")})
     before = explained(here, site)
 
     assert here.run("resend", "demo").returncode == 0
@@ -285,7 +303,7 @@ def test_j4_log_when_urls_are_logged_then_says_what_a_page_was_refused(tmp_path:
 def test_j2_test_when_a_page_lacks_something_then_shows_it(tmp_path: Path, site: SiteProcess) -> None:
     site.set_page(HOST, "/begin.html", plain("before"))
     here = rendering(tmp_path, site)
-    here.pages(**{"begin.html": {**LESS["data 404"], "html": app("begin"), "gave_up": LATE}})
+    here.pages(**{"begin.html": {**LESS["data-404"], "html": app("begin"), "gave_up": LATE}})
     command = ("test", site.url(HOST, "/begin.html"), "--source", "demo", "--render")
 
     view, printed = json.loads(here.run(*command, "--json").stdout), here.run(*command).stdout
