@@ -175,7 +175,8 @@ class RenderMiddleware:
     def _look(self, claim: Claim, response: Response, page: RenderedPage) -> _Seen:
         """Compares a page with its plain answer, and with how its known text was made; for a thread."""
         plain, text = self._read_plain(response, page), read_shell(page.html.encode("utf-8", "replace")).text_bytes
-        found = wholeness.Found(text, plain.text_bytes, page.parts, page.gave_up, page.refused)
+        refused = {join_lines(rule): count for rule, count in page.refused.items()}
+        found = wholeness.Found(text, plain.text_bytes, page.parts, page.gave_up, refused)
         look = wholeness.look(wholeness.parse(claim.parts), found, run=self._after_run)
         return _Seen(has_gained(plain.text_bytes, text), judge(plain).need, text, look)
 
