@@ -15,6 +15,7 @@ DISCOVERED: Final = "discovered"
 RENDERED: Final = "rendered"
 RENDERED_MS: Final = "rendered_ms"
 RENDERED_BYTES: Final = "rendered_bytes"
+INCOMPLETE: Final = "incomplete"
 #: In the order in which they are shown, each with its meaning.
 COUNTS: Final[Mapping[str, str]] = {
     "to_fetch": "URLs that the run still has to visit: new, due, under way, to be tried again.",
@@ -34,6 +35,7 @@ COUNTS: Final[Mapping[str, str]] = {
     "rendered": "Pages that a browser rendered, those included that were only looked at to see what it brings.",
     "rendered_ms": "Milliseconds that this took; several pages at once count several times.",
     "rendered_bytes": "Bytes that the browser received for it, without what it had from before.",
+    "incomplete": "Rendered pages that lacked a script, data or a frame, or were not done in time.",
 }
 
 #: Kept with the counters of a run and not shown as such: pages that ended with 959, pages that were not asked for as
@@ -41,6 +43,7 @@ COUNTS: Final[Mapping[str, str]] = {
 #: program), and whether every start URL failed. Of a run that delivers nothing: the removals that wait, and whether they
 #: pass a limit on deleting. Documents of the index that were looked at when the run ended, and how many of them differed.
 #: Pages of a source that renders none that are next to empty without their scripts.
+#: Rendered pages that were refused something, by the rule: the names of these counters begin so, and are few.
 LOGIN_FAILURES: Final = "login_failures"
 HELD_BACK: Final = "held_back"
 MISCOUNTED: Final = "miscounted"
@@ -50,6 +53,7 @@ PAST_LIMITS: Final = "past_limits"
 LOOKED_AT: Final = "looked_at"
 DIFFERING: Final = "differing"
 SHELLS: Final = "shells"
+REFUSED_PARTS: Final = "refused_parts "
 _HIDDEN: Final = (
     *(LOGIN_FAILURES, HELD_BACK, MISCOUNTED, NO_START, UNSENT_REMOVALS, PAST_LIMITS, LOOKED_AT, DIFFERING, SHELLS),
 )
@@ -65,7 +69,11 @@ def sum_up(*counts: Mapping[str, int]) -> Counter[str]:
 
 def select_kept(counts: Mapping[str, int]) -> dict[str, int]:
     """What is written down of the counters of a run: all that are shown, and the others where they say something."""
-    hidden = {name: counts[name] for name in _HIDDEN if counts.get(name)}
+    hidden = {
+        name: counts[name]
+        for name in (*_HIDDEN, *(each for each in counts if each.startswith(REFUSED_PARTS)))
+        if counts.get(name)
+    }
     return {name: counts.get(name, 0) for name in COUNTS} | hidden
 
 

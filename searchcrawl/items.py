@@ -71,6 +71,7 @@ class Claim:
     ``interval_ms`` how long it waits between two, ``sitemap_id`` the sitemap that lists it, ``lastmod_ms`` its date there.
     ``unread`` is the body of the last visit, where nothing reads its type: its validators are those of ``etag`` and ``last_modified``.
     ``in_archive``: the last good body was that of a file in an archive. ``rendered``: why a browser rendered it.
+    ``parts`` is how it did then, ``lacks`` what the last visit's page lacked (``rules.wholeness``).
     """
 
     url_id: int
@@ -100,6 +101,8 @@ class Claim:
     unread: Unread | None = None
     in_archive: bool = False
     rendered: str | None = None
+    parts: str | None = None
+    lacks: str | None = None
 
 
 class Guess(StrEnum):
@@ -228,6 +231,8 @@ class Answer(NamedTuple):
     redirects: tuple[Hop, ...] = ()
     cached: CachedAnswer | None = None
     rendered: str | None = None
+    parts: str | None = None
+    lacks: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +242,8 @@ class Document:
     By the spider: ``base_url`` is the URL that gave the body: the claim's, or where redirects led. ``body`` has its
     content codings undone. ``mimetype`` is the type that the header says, or that the first bytes look like.
     ``answered_url`` is the identity of that URL, None: the claim's. ``canonical`` is what a Link header names. ``cached`` is the answer where it comes from the cache, and the same text
-    would be read from it as before. ``rendered`` is why a browser rendered the page: then ``body`` is what it made of it.
+    would be read from it as before. ``rendered`` is why a browser rendered the page: then ``body`` is what it made of it,
+    and ``parts`` and ``lacks`` are as in a claim.
 
     By the index filter, before the body is read: ``refusal`` is the rule of ``[keep]`` that refuses the document by
     its type, size, age, URL or name. ``body_digest`` (sha256) is that of the body and of what decides about it.
@@ -278,6 +284,8 @@ class Document:
     etag: str | None = None
     last_modified: str | None = None
     rendered: str | None = None
+    parts: str | None = None
+    lacks: str | None = None
     body_digest: bytes = b""
     fields_digest: bytes = b""
     copy_digest: bytes | None = None
@@ -316,6 +324,7 @@ class Outcome:
     or died. ``unasked``: no request was sent for the row in this run, because its host is blocked. ``again_ms``: the visit
     begins anew at this moment, as if it had not begun: too many wait for the host to which it was redirected. ``whole``: it
     begins anew without validators, for what a 304 says of the page is new. ``unread`` is the body, where nothing reads its type.
+    ``lacks`` is what a rendered page lacked, ``parts`` what is noted of that with its document.
     """
 
     claim: Claim
@@ -334,6 +343,8 @@ class Outcome:
     again_ms: int | None = None
     whole: bool = False
     unread: Unread | None = None
+    parts: str | None = None
+    lacks: str | None = None
 
 
 class VisitEnds(NamedTuple):

@@ -17,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 
 from searchcrawl.render import renderer
 from searchcrawl.render.options import RenderOptions
-from searchcrawl.render.rendered_page import BrowserUnavailable, FailedPart, RenderedPage, RenderFailed
+from searchcrawl.render.rendered_page import BrowserUnavailable, Part, RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer, Wall
 
 _FOLDER: Final = "FAKE_BROWSER_FOLDER"
@@ -50,7 +50,7 @@ class FakeBrowser:
         note(url)
         if trace is not None:
             trace.write_text(f"trace of {url}", encoding="utf-8")
-        refusal = self._wall.check_navigation(url)
+        refusal = self._wall.admit(url).check_navigation(url)
         if refusal is not None:
             raise RenderFailed(955, refusal)
         path = urlsplit(url).path
@@ -73,7 +73,8 @@ class FakeBrowser:
             received_bytes=1000,
             refused=page.get("refused", {}),
             body=page.get("body", "").encode(),
-            failed=FailedPart(urljoin(url, page["failed"][0]), page["failed"][1]) if "failed" in page else None,
+            parts=tuple(Part(urljoin(url, part), *end) for part, *end in page.get("parts", ())),
+            gave_up=page.get("gave_up"),
         )
 
 

@@ -10,9 +10,11 @@ from searchcrawl.codes import Code
 from searchcrawl.commit import next_visit
 from searchcrawl.commit.decide_outcome import count_stop, decide_outcome
 from searchcrawl.commit.group import Group, came_back, encode_redirects, plan_next
+from searchcrawl.counters import INCOMPLETE
 from searchcrawl.items import Document, Link, Outcome, Page
 from searchcrawl.rules import lifecycle
 from searchcrawl.rules.lifecycle import PageVersion
+from searchcrawl.rules.wholeness import NO_TEXT
 from searchcrawl.sources.config import Source
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.urls.unfollowed_table import Nofollow
@@ -56,11 +58,16 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
         interval_ms=following.interval_ms,
         fetched_ms=fetched_ms,
         redirects=encode_redirects(document.redirects),
+        lacks=document.lacks,
     )
+    if _is_incomplete(document) and document.cached is None:
+        group.counts[INCOMPLETE] += 1
     if claim.has_document and (document.page is None or (document.code == 200 and not differs)):
         _confirm(document, settled, source, group)
-    elif (claim.has_document or claim.is_known) and document.code == Code.EMPTY:
-        # A page without text does not replace an earlier good one.
+    elif (claim.has_document or claim.is_known) and (
+        document.code == Code.EMPTY or (document.code != 200 and document.page is not None and _is_incomplete(document))
+    ):
+        # A page without text does not replace an earlier good one; nor is one that lacks something evidence.
         group.settled.append(settled)
         group.unread.append(claim.url_id)
         group.counts["non_indexable"] += 1
@@ -79,6 +86,10 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
         group.counts["non_indexable" if document.code != 200 else _compare(document)] += 1
     if document.page is not None and not group.same_links and _has_links_to_note(document, source):
         group.found.append(_collect_links(document, document.page, source))
+
+
+def _is_incomplete(document: Document) -> bool:
+    return document.lacks not in {None, NO_TEXT}
 
 
 def _has_links_to_note(document: Document, source: Source) -> bool:
@@ -176,6 +187,7 @@ def _confirm(document: Document, settled: Settled, source: Source, group: Group)
             copy_digest=document.copy_digest,
             url_fit=document.url_fit,
             rendered=document.rendered,
+            parts=document.parts,
         )
     )
     if document.page is not None and same_fields and document.body_digest != claim.body_digest:

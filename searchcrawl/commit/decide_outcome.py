@@ -9,7 +9,7 @@ from searchcrawl.admission.admit import FoundLinks
 from searchcrawl.codes import REDIRECTS, REFUSED, Code, CodeClass, facts_of, find_failure_kind, is_failure, is_refusal
 from searchcrawl.commit import next_visit
 from searchcrawl.commit.group import Group, came_back, encode_redirects, plan_next
-from searchcrawl.counters import LOGIN_FAILURES
+from searchcrawl.counters import INCOMPLETE, LOGIN_FAILURES
 from searchcrawl.items import Claim, Outcome, Unread
 from searchcrawl.politeness import backoff
 from searchcrawl.rules import lifecycle, recrawl, unread
@@ -78,6 +78,9 @@ def _settle(outcome: Outcome, source: Source, group: Group, now_ms: int) -> None
         # A code may be a failure only here, as 951 for a robots.txt that cannot be read.
         group.counts.update(facts_of(outcome.code).counters)
     group.counts[LOGIN_FAILURES] += outcome.code == Code.LOGIN_FAILED
+    if outcome.lacks is not None:
+        group.counts[INCOMPLETE] += 1
+        group.incomplete[claim.url_id] = outcome.parts
 
 
 def _wait_unread(body: Unread, now_ms: int, horizon_ms: int) -> int:
@@ -113,6 +116,7 @@ def _confirm_unread(outcome: Outcome, settled: Settled, group: Group) -> None:
             etag=outcome.etag,
             last_modified=outcome.last_modified,
             rendered=claim.rendered,
+            parts=claim.parts,
         )
     )
     if came_back(claim):
@@ -179,7 +183,7 @@ def _judge_document(settled: Settled, outcome: Outcome, source: Source, group: G
     )
     if confirmed and lifecycle.is_evidence(settled.code, settled.rule, keys.remove_on):
         group.with_evidence.append(claim.url_id)
-    elif claim.is_known and 0 < keys.error_runs_before_hidden <= settled.failed_runs:
+    elif claim.is_known and outcome.lacks is None and 0 < keys.error_runs_before_hidden <= settled.failed_runs:
         group.hidden[claim.url_id] = lifecycle.describe_failures(keys.error_runs_before_hidden)
 
 
@@ -196,6 +200,7 @@ def _build_put_off(claim: Claim, again_ms: int) -> Settled:
         due_ms=again_ms,
         fetched_ms=None,
         unread=unread.dump(claim.unread),
+        lacks=claim.lacks,
     )
 
 
@@ -225,4 +230,5 @@ def _build_settled(
         fetched_ms=None if is_refusal(outcome.code, outcome.rule) and not outcome.redirects else clock.now_ms(),
         redirects=encode_redirects(outcome.redirects),
         unread=kept,
+        lacks=outcome.lacks,
     )

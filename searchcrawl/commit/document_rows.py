@@ -40,6 +40,7 @@ def write_documents(
     duplicate_key_table.set_keys(transaction, "display_key", group.displays)
     duplicate_key_table.set_keys(transaction, "answered_key", group.answered)
     document_table.confirm(transaction, group.confirmed)
+    document_table.note_parts(transaction, group.incomplete)
     _mark_evidence(transaction, group)
     codes = document_table.find_codes(transaction, [visit.url_id for visit in group.unchanged])
     group.settled.extend(
@@ -234,6 +235,7 @@ def _build_row(document: Document, places: Mapping[int, Place], bare: Container[
         answered_key=build_answered_key(document),
         unavailable_ms=None if document.page is None else document.page.unavailable_ms,
         rendered=document.rendered,
+        parts=document.parts,
         bare=1 if document.claim.url_id in bare else None,
         # Most pages that may not be indexed never were.
         evidence=None

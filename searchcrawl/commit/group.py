@@ -37,7 +37,8 @@ class Group:
     ``submitted`` are URLs that were submitted, as they were given.
     ``back`` are rows whose documents are put back as they were before this run, ``readable`` those of them whose old
     record is there, and ``restored`` what became of them. ``proofs`` are what visits showed of the dates of sitemaps.
-    ``bare`` are new rows whose pages have no text of their own.
+    ``bare`` are new rows whose pages have no text of their own. ``incomplete`` are rows whose rendered page lacked something and was
+    not taken, with what is noted of that.
     """
 
     settled: list[Settled] = field(default_factory=list)
@@ -61,6 +62,7 @@ class Group:
     submitted: list[str] = field(default_factory=list)
     proofs: list[Proof] = field(default_factory=list)
     bare: set[int] = field(default_factory=set)
+    incomplete: dict[int, str | None] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     horizon_ms: int = 0
     after_run: int = 0

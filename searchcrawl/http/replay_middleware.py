@@ -152,7 +152,11 @@ class ReplayMiddleware:
         cached = self._build_cached(page)
         # The cache has a page as it was rendered.
         return Answer(
-            claim, claim.url, page.headers, page.body, page.fetched_at, cached=cached, rendered=claim.rendered
+            *(claim, claim.url, page.headers, page.body, page.fetched_at),
+            cached=cached,
+            rendered=claim.rendered,
+            parts=claim.parts,
+            lacks=claim.lacks,
         )
 
     def _give_up(self, claim: Claim, error: DamagedRecord) -> Outcome:
@@ -172,7 +176,9 @@ class ReplayMiddleware:
         self._note_read(request.meta["claim"], page)
         request.meta["fetched_at"] = page.fetched_at
         request.meta["cached"] = self._build_cached(page)
-        request.meta["rendered"] = request.meta["claim"].rendered
+        claim = request.meta["claim"]
+        request.meta["rendered"] = claim.rendered
+        request.meta["wholeness"] = claim.parts, claim.lacks
         headers = Headers()
         for name, value in page.headers:
             headers.appendlist(name, value)

@@ -16,10 +16,13 @@ from searchcrawl.convert.html_converter import convert_html
 from searchcrawl.delivery.documents import build_indexed_document
 from searchcrawl.delivery.telling_titles import load_titles, tell_title
 from searchcrawl.delivery.usual_languages import choose_languages, load_languages
+from searchcrawl.http.visit_end import join_lines
 from searchcrawl.index_fields import LANGUAGE_PREFIXES
 from searchcrawl.items import Document, Headers, Outcome, Page
 from searchcrawl.operations.dry_run import DryRun
+from searchcrawl.render.rendered_page import RenderedPage
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY
+from searchcrawl.rules.wholeness import find_failing
 from searchcrawl.run import Run
 from searchcrawl.store.batches.batch_table import BatchDocument
 from searchcrawl.store.urls.unfollowed_table import Nofollow
@@ -34,7 +37,8 @@ def describe_page(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any
 
     ``rendered`` is why a browser rendered it, null if none did. Where it was asked to, ``text_before`` is the text of what
     the server sent, and ``refused_requests`` the reasons why the browser was refused what the page asked for, with their
-    numbers. ``fields`` are those of the index, without those that only a delivery sets; empty where nothing would be stored.
+    numbers; ``failing_parts`` are scripts, data and frames that failed, ``gave_up`` what it was not waited for any longer, null if it
+    was done. ``fields`` are those of the index, without those that only a delivery sets; empty where nothing would be stored.
     """
     found: dict[str, Any] = {
         "url": url,
@@ -50,9 +54,7 @@ def describe_page(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any
     trial = run.trial if isinstance(run, DryRun) else None
     if trial is not None and trial.plain is not None:
         found["text_before"] = _read_plain(trial.plain, run)
-        found["refused_requests"] = [
-            {"reason": reason, "requests": count} for reason, count in Counter(trial.refused).most_common(_MOST_REASONS)
-        ]
+        found |= _describe_rendering(trial.page)
     if isinstance(seen, Outcome) or seen.page is None:
         return found
     if seen.code == 200:
@@ -60,6 +62,17 @@ def describe_page(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any
     found["text"] = seen.page.text
     found["links"] = list(_decide_links(seen, seen.page, run))
     return found
+
+
+def _describe_rendering(page: RenderedPage | None) -> dict[str, Any]:
+    """What a page was refused, and what it lacked."""
+    refused = Counter({} if page is None else page.refused).most_common(_MOST_REASONS)
+    failing = [] if page is None else find_failing(page.parts)
+    return {
+        "refused_requests": [{"reason": reason, "requests": count} for reason, count in refused],
+        "failing_parts": [join_lines(part.words) for part in failing[:_MOST_REASONS]],
+        "gave_up": None if page is None or page.gave_up is None else join_lines(page.gave_up),
+    }
 
 
 def _read_plain(plain: tuple[str, Headers, bytes], run: Run) -> str:

@@ -28,7 +28,9 @@ from searchcrawl.counters import (
 )
 from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.job_status import describe_job, warn_of_job
+from searchcrawl.queries.rendering_status import warn_of_rendering
 from searchcrawl.rules.failures import MOST_STOPS
+from searchcrawl.rules.wholeness import NO_TEXT
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, describe_keys, find_forcing_keys
 from searchcrawl.sources.project import Project
@@ -103,6 +105,7 @@ def _read_status(
     unread = sitemap_table.find_failures(transaction, source_id, [urls.resolve(url) for url in named])
     warned = url_queries.count_warned_urls(transaction, source_id)
     aside = url_queries.find_set_aside(transaction, source_id, limit=_MOST_SHOWN) if Code.SET_ASIDE in warned else []
+    lacking = url_queries.find_lacking(transaction, source_id, apart=NO_TEXT)
     resending = resend_table.find_version(transaction, source_id) is not None
     return {
         "source": source.name,
@@ -117,6 +120,7 @@ def _read_status(
         ],
         "warnings": [
             *_warn_of_source(source, run),
+            *(_build_warning(*each) for each in warn_of_rendering(source, run.counts, lacking)),
             *_warn_of_counters(run),
             *_warn_of_end_look(source.name, run),
             *_warn_of_no_delivery(source, run, totals["waiting"], executing=executing),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import html
 import logging
+from collections import Counter
 from collections.abc import Awaitable
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -15,24 +16,26 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import Headers, HtmlResponse, Response
 
 from searchcrawl import urls
-from searchcrawl.codes import Code, facts_of
+from searchcrawl.codes import Code, facts_of, is_retried
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.shell import has_scripts, read_shell
 from searchcrawl.http.side_requests import LOST_LOGIN
-from searchcrawl.http.visit_end import PAGES, VisitEnded, build_visit_end, find_claim, find_redirects
+from searchcrawl.http.visit_end import PAGES, VisitEnded, build_visit_end, find_claim, find_redirects, join_lines
 from searchcrawl.items import Claim, Hop, Outcome
+from searchcrawl.politeness.backoff import may_retry
 from searchcrawl.render.rendered_page import (
     RENDERED_TYPE,
     BrowserUnavailable,
-    FailedPart,
     RenderedPage,
     RenderFailed,
 )
 from searchcrawl.render.renderer import Renderer
 from searchcrawl.render.verdicts import Plan
 from searchcrawl.render.wall import Answer
+from searchcrawl.rules import wholeness
 from searchcrawl.rules.rendering import ENOUGH_BYTES, Need, Shell, has_gained, judge
+from searchcrawl.rules.wholeness import Look, Missing
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 
@@ -40,6 +43,10 @@ logger = logging.getLogger(__name__)
 
 #: The key of ``Request.meta`` for the reason why a page was rendered.
 RENDERED: Final = "rendered"
+#: That for how it was (``rules.wholeness``), and for what it lacked.
+WHOLENESS: Final = "wholeness"
+#: Rules that one line of the log names.
+_MOST_SHOWN: Final = 10
 #: Why all pages of a source are.
 _ALWAYS: Final = Plan(Need.CERTAIN, "render.mode: always", True)
 _VALIDATORS: Final = (b"If-None-Match", b"If-Modified-Since")
@@ -54,6 +61,15 @@ _THREAD_FROM_BYTES: Final = 256 * 1024
 _MOVED: Final = 302
 
 
+class _Seen(NamedTuple):
+    """A rendered page: whether it has more text than its plain answer, what that needs, its bytes of text, and how whole it is."""
+
+    gain: bool
+    need: Need
+    text: int
+    look: Look
+
+
 class RenderMiddleware:
     """Replaces the plain answer of a page that needs a browser by what the browser makes of it.
 
@@ -62,24 +78,24 @@ class RenderMiddleware:
     answer, which is asked for first the next time as well.
     """
 
-    def __init__(self, renderer: Renderer, *, always: bool, max_bytes: int, default_charset: str) -> None:
+    def __init__(self, renderer: Renderer, run: Run) -> None:
+        source = run.source
         self._renderer = renderer
-        self._always = always
-        self._max_bytes = max_bytes
-        self._default_charset = default_charset
+        self._verdicts = renderer.verdicts
+        self._always = source.render.mode == "always"
+        self._max_bytes = source.fetch.max_bytes
+        self._default_charset = source.fetch.default_charset
+        self._retries = source.fetch.retries
+        self._after_run = run.row.after_run
+        self._logs_urls = run.project.logs.urls
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RenderMiddleware:
         stages = stages_of(crawler)
-        renderer, source = stages.find(Renderer), stages.get(Run).source
-        if renderer is None or not source.render.in_use:
+        renderer, run = stages.find(Renderer), stages.get(Run)
+        if renderer is None or not run.source.render.in_use:
             raise NotConfigured
-        return cls(
-            renderer,
-            always=source.render.mode == "always",
-            max_bytes=source.fetch.max_bytes,
-            default_charset=source.fetch.default_charset,
-        )
+        return cls(renderer, run)
 
     def process_request(self, request: Request) -> None:
         """Asks for the whole page where it is not known whether it needs a browser now; it comes after the validators."""
@@ -88,7 +104,7 @@ class RenderMiddleware:
             raise _release(claim, "no page can be rendered")
         if claim is None or self._always:
             return
-        verdicts = self._renderer.verdicts
+        verdicts = self._verdicts
         if verdicts.is_sampled(claim.url) or (claim.rendered is None and verdicts.may_render(claim.url)):
             for name in _VALIDATORS:
                 request.headers.pop(name, None)
@@ -116,7 +132,7 @@ class RenderMiddleware:
     def _decide(self, claim: Claim, response: Response) -> Plan | None:
         if not has_scripts(response.body):
             return None
-        return self._renderer.verdicts.decide(claim.url, read_shell(self._decode(response), enough=ENOUGH_BYTES))
+        return self._verdicts.decide(claim.url, read_shell(self._decode(response), enough=ENOUGH_BYTES))
 
     def _decode(self, response: Response) -> bytes:
         content_type = (response.headers.get(b"Content-Type") or b"").decode("latin-1")
@@ -130,36 +146,54 @@ class RenderMiddleware:
         try:
             page = await self._renderer.render(request.url, _read_answer(response))
         except RenderFailed as error:
-            if plan.need is Need.NONE and not plan.is_known:
+            if plan.need is Need.NONE and not plan.is_known and claim.rendered is None:
                 logger.info("%s is taken as it was sent: it cannot be rendered: %s", request.url, error)
                 return response
             raise _build_end(request, claim, error) from error
         except BrowserUnavailable as error:
             raise _release(claim, str(error)) from error
-        gain = True
-        if (plan.need is not Need.CERTAIN or page.failed is not None) and _find_target(request, page) is None:
-            gain = await asyncio.to_thread(self._has_gained, response, page)
-        if page.failed is not None and not gain:
-            if plan.is_known and await asyncio.to_thread(self._is_lacking, claim, response, page, page.failed):
-                raise _build_incomplete_end(request, claim, page.failed)
-        elif plan.need is not Need.CERTAIN:
-            await self._renderer.verdicts.note(claim.url, plan.need, gain=gain)
-        if not gain and not plan.is_known:
+        self._log_refused(claim, page)
+        if _find_target(request, page) is not None:
+            if plan.need is not Need.CERTAIN:
+                await self._verdicts.note(claim.url, plan.need, gain=True)
+            return self._build_response(request, response, claim, page, plan.reason)
+        seen = await asyncio.to_thread(self._look, claim, response, page)
+        if self._is_held(claim, plan, seen):
+            raise _build_incomplete_end(request, claim, seen)
+        if plan.need is not Need.CERTAIN and (seen.gain or not seen.look.missing):
+            await self._verdicts.note(claim.url, plan.need, gain=seen.gain)
+        if not seen.gain and not plan.is_known:
             return response
+        request.meta[WHOLENESS] = wholeness.dump(seen.look.taken), _describe_lacks(seen)
         return self._build_response(request, response, claim, page, plan.reason)
 
-    def _has_gained(self, response: Response, page: RenderedPage) -> bool:
-        before, after = self._read_plain(response, page), read_shell(page.html.encode("utf-8", "replace"))
-        return has_gained(before.text_bytes, after.text_bytes)
+    def _log_refused(self, claim: Claim, page: RenderedPage) -> None:
+        if self._logs_urls and page.refused:
+            most = Counter(page.refused).most_common(_MOST_SHOWN)
+            logger.info("%s was refused: %s", claim.url, join_lines(", ".join(f"{rule} ({n})" for rule, n in most)))
 
-    def _is_lacking(self, claim: Claim, response: Response, page: RenderedPage, failed: FailedPart) -> bool:
-        """Whether a page without any gain has its text from what failed, and not from its server.
+    def _look(self, claim: Claim, response: Response, page: RenderedPage) -> _Seen:
+        """Compares a page with its plain answer, and with how its known text was made; for a thread."""
+        plain, text = self._read_plain(response, page), read_shell(page.html.encode("utf-8", "replace")).text_bytes
+        refused = {join_lines(rule): count for rule, count in page.refused.items()}
+        found = wholeness.Found(text, plain.text_bytes, page.parts, page.gave_up, refused)
+        look = wholeness.look(wholeness.parse(claim.parts), found, run=self._after_run)
+        return _Seen(has_gained(plain.text_bytes, text), judge(plain).need, text, look)
 
-        A part of another site may be gone for good: it costs no page that never had a document.
-        """
-        if not claim.has_document and urls.origin_of(urls.resolve(failed.url)) != urls.origin_of(claim.url):
+    def _is_held(self, claim: Claim, plan: Plan, seen: _Seen) -> bool:
+        """Whether what is known of a page stays, because what it is now may be for a while."""
+        look = seen.look
+        if not look.missing:
             return False
-        return not self._always or judge(self._read_plain(response, page)).need is Need.CERTAIN
+        if claim.has_document and look.is_as_it_is and not may_retry(claim.attempt + 1, retries=self._retries):
+            return False
+        if claim.has_document and claim.rendered is not None:
+            return look.is_less
+        # Nothing is known of its text as a browser shows it: only a page that is no more than its frame has it from what failed.
+        if seen.gain or not plan.is_known or (self._always and seen.need is not Need.CERTAIN):
+            return False
+        # A part of another site may be gone for good: it costs no page that never had a document.
+        return claim.has_document or any(_may_come(part, claim.url) for part in look.missing)
 
     def _read_plain(self, response: Response, page: RenderedPage) -> Shell:
         """What the page was before a browser had it."""
@@ -233,10 +267,28 @@ def _release(claim: Claim, error: str) -> VisitEnded:
     return VisitEnded(Outcome(claim=claim, code=Code.NOT_FETCHED, error=error, released=True))
 
 
-def _build_incomplete_end(request: Request, claim: Claim, failed: FailedPart) -> VisitEnded:
-    """The end of a visit to a page that has nothing without what failed: what is known of it stays."""
-    error = f"not rendered: {failed.url} failed with {failed.code}, and the page has no more text without it"
-    return build_visit_end(request, claim, Code.READ_ERROR, error=error, transient=True)
+def _may_come(part: Missing, url: str) -> bool:
+    """Whether a part of the page's own origin failed in a way that may pass."""
+    if part.url is None or urls.origin_of(urls.resolve(part.url)) != urls.origin_of(url):
+        return False
+    return is_retried(part.code) or facts_of(part.code).retried or part.code == Code.ROBOTS
+
+
+def _describe_lacks(seen: _Seen) -> str | None:
+    """What the row of a page that is taken says that it lacks."""
+    if seen.look.lacks is not None:
+        return join_lines(seen.look.lacks)
+    is_empty = wholeness.is_next_to_empty(seen.text) and seen.need is not Need.NONE
+    return wholeness.NO_TEXT if is_empty else None
+
+
+def _build_incomplete_end(request: Request, claim: Claim, seen: _Seen) -> VisitEnded:
+    """The end of a visit to a page that lacks something: what is known of it stays."""
+    words = seen.look.missing[0].words
+    error = f"not rendered: {words}, and the page has less text than it may have"
+    end = build_visit_end(request, claim, Code.READ_ERROR, error=error, transient=True)
+    kept = wholeness.dump(seen.look.kept)
+    return VisitEnded(replace(end.outcome, parts=kept, lacks=join_lines(words)))
 
 
 def _build_end(request: Request, claim: Claim, error: RenderFailed) -> VisitEnded:

@@ -67,12 +67,12 @@ class RenderedPage:
 class RenderTrial:
     """What ``test --render`` asks for, and what it shows beside the rendered page.
 
-    ``plain`` is the plain answer: URL, headers, body. ``refused`` counts the requests that the wall refused, by reason.
+    ``plain`` is the plain answer: URL, headers, body. ``page`` is what the browser made of it.
     """
 
     trace: Path | None = None
     plain: tuple[str, Headers, bytes] | None = None
-    refused: Mapping[str, int] = field(default_factory=dict)
+    page: RenderedPage | None = None
 
 
 class RenderFailed(Exception):

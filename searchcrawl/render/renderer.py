@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
-from searchcrawl.counters import RENDERED, RENDERED_BYTES, RENDERED_MS
+from searchcrawl.counters import REFUSED_PARTS, RENDERED, RENDERED_BYTES, RENDERED_MS
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.render.crawl_wall import CrawlWall
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps
@@ -21,9 +22,14 @@ from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.render_table import Action, Render
+from searchcrawl.sources.secrets import redact
 
 #: By its name: what drives a browser is loaded by a crawl that needs it, and by no other.
 _BROWSER: Final = "searchcrawl.render.browser.Browser"
+#: Of each page so many rules count that refused it something, and so many in all; a rule has no more characters then.
+_RULES_OF_PAGE: Final = 10
+_MOST_RULES: Final = 50
+_MOST_CHARACTERS: Final = 200
 
 
 class PageBrowser(Protocol):
@@ -60,6 +66,7 @@ class Renderer:
         self._renders = run.source.render.in_use
         self.trial = trial
         self.verdicts = Verdicts(run)
+        self._refused: set[str] = set()
 
     @property
     def is_open(self) -> bool:
@@ -119,9 +126,19 @@ class Renderer:
             self._run.shutdown.fail(self._build_error(error))
             raise
         if self.trial is not None:
-            self.trial.refused = page.refused
+            self.trial.page = page
+        self._count_refused(page.refused)
         self._run.count(**{RENDERED: 1, RENDERED_MS: round(page.seconds * 1000), RENDERED_BYTES: page.received_bytes})
         return page
+
+    def _count_refused(self, refused: Mapping[str, int]) -> None:
+        """Counts a page for each of the rules that refused it most; what most pages lack is among the first rules that are seen."""
+        by_host = {rule: count for rule, count in refused.items() if not rule.startswith("kind ")}
+        for rule, _ in Counter(by_host).most_common(_RULES_OF_PAGE):
+            name = f"{REFUSED_PARTS}{redact(rule)[:_MOST_CHARACTERS]}"
+            if name in self._refused or len(self._refused) < _MOST_RULES:
+                self._refused.add(name)
+                self._run.count(**{name: 1})
 
 
 def open_default_browser(run: Run, wall: CrawlWall) -> PageBrowser:

@@ -56,6 +56,7 @@ class WebSpider(SourceSpider):
     def handle_response(self, response: Response) -> list[Document]:
         """The response as the one document that the item pipelines take."""
         self.answers += 1
+        parts, lacks = response.meta.get("wholeness", (None, None))
         headers = tuple((name, value) for name, values in response.headers.items() for value in values)
         answer = Answer(
             claim=response.meta["claim"],
@@ -67,6 +68,8 @@ class WebSpider(SourceSpider):
             redirects=find_redirects(response.request) if response.request else (),
             cached=response.meta.get("cached"),
             rendered=response.meta.get("rendered"),
+            parts=parts,
+            lacks=lacks,
         )
         return [self.build_document(answer)]
 
@@ -87,6 +90,8 @@ class WebSpider(SourceSpider):
             answered_url=self.run.rewriting.identity.strip(answer.url) if answer.redirects else None,
             cached=answer.cached,
             rendered=answer.rendered,
+            parts=answer.parts,
+            lacks=answer.lacks,
             canonical=canonical,
             etag=CANONICAL_ETAG if canonical not in {None, answer.claim.url} else _read_etag(answer, last),
             last_modified=_decode(last.get(b"last-modified")),

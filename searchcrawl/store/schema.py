@@ -87,6 +87,8 @@ urls = Table(
     Column("redirects", Text),
     # The body of the last visit, where nothing reads its type (908), as JSON (rules.unread).
     Column("unread", Text),
+    # What the rendered page of the last visit lacked, in words; rules.wholeness.NO_TEXT: only text. Null: nothing, or none was.
+    Column("lacks", Text),
     # Set by a rewriter (K1): the URL as it was found, where it is another one, and the display URL.
     Column("found_as", Text),
     Column("display_url", Text),
@@ -127,6 +129,7 @@ urls = Table(
     # Those that a process has claimed, or one before it that stopped turning; then those that `status` warns of.
     Index("ix_urls_claimed", "source_id", "fetch_state", sqlite_where=is_one_of("fetch_state", CLAIMED)),
     Index("ix_urls_warned", "source_id", "code", sqlite_where=is_one_of("code", WARNED)),
+    Index("ix_urls_lacks", "source_id", "lacks", sqlite_where=text("lacks IS NOT NULL")),
     Index("ix_urls_sitemap_id", "sitemap_id", sqlite_where=text("sitemap_id IS NOT NULL")),
 )
 
@@ -246,6 +249,8 @@ documents = Table(
     Column("unavailable_ms", BigInteger),
     # Why a browser rendered its page; null: it is as the server sends it.
     Column("rendered", Text),
+    # How it did when the known text was made, and how often in a row its page ended incomplete (rules.wholeness.Record).
+    Column("parts", Text),
     # Why the index refused it.
     Column("index_error", Text),
     # What is or was held against it: the code, and the rule that decided (rules.lifecycle.describe_evidence); null: no
@@ -353,6 +358,7 @@ former_documents = Table(
     Column("answered_key", BigInteger),
     Column("unavailable_ms", BigInteger),
     Column("rendered", Text),
+    Column("parts", Text),
     Column("copy_digest", LargeBinary),
     Column("near_digest", LargeBinary),
     Column("url_fit", SmallInteger),

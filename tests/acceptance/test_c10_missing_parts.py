@@ -23,7 +23,7 @@ def site() -> Iterator[SiteProcess]:
 
 def _lacks(part: str, html: str = SHELL) -> dict[str, Any]:
     """A page as it was sent, because a part of it failed."""
-    return {"html": html, "body": html, "failed": [part, 503]}
+    return {"html": html, "body": html, "parts": [[part, "script", 503]]}
 
 
 def _visit(here: Rendering, page: Any) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def test_c10_document_when_a_part_of_its_page_fails_then_it_stays_and_the_next_r
     row = _visit(here, _lacks(part))
 
     assert (row["code"], len(here.asked())) == (958, 2)
-    assert "app.js failed with 503, and the page has no more text without it" in row["error"]
+    assert "app.js failed with 503, and the page has less text than it may have" in row["error"]
     assert len(here.project.found("ridge")) == 1
     assert _visit(here, app("begin"))["code"] == 200
 

@@ -36,7 +36,9 @@ def test_l1_explain_when_pages_were_rendered_or_not_then_it_says_so_and_why(tmp_
     }
 
     assert said["/begin.html"] == [("plain", "taken as the server sends it (render.mode: auto)")]
-    assert said["/app"] == [("rendered", "by a browser: an empty element #root, 0 bytes of text and 1 script")]
+    assert said["/app"] == [
+        ("rendered", "by a browser: an empty element #root, 0 bytes of text and 1 script; complete")
+    ]
     assert said["/late"][0][0] == "failed"
 
 

@@ -98,6 +98,10 @@ def _lines(view: Mapping[str, Any]) -> Iterator[str]:
         yield f"  rendered by a browser: {view['rendered']}"
     for refused in view.get("refused_requests", ()):
         yield f"  refused to the page: {refused['requests']} × {refused['reason']}"
+    for failing in view.get("failing_parts", ()):
+        yield f"  lacking: {failing}"
+    if view.get("gave_up") is not None:
+        yield f"  not waited for any longer: {view['gave_up']}"
     if view.get("text_before") is not None:
         yield from ("", "  as it was sent:", *(_list_text(view["text_before"]) or ["  (no text)"]))
         yield from ("", "  as it was rendered:")

@@ -114,6 +114,7 @@ class StoredDocument:
     answered_key: int | None = None
     unavailable_ms: int | None = None
     rendered: str | None = None
+    parts: str | None = None
     evidence: str | None = None
     #: 1: its page had no text of its own when it was fetched first
     bare: int | None = None
@@ -200,6 +201,7 @@ _CONFIRM: Final = (
             (bindparam("read") == 1, bindparam("new_unavailable", type_=BigInteger)), else_=documents.c.unavailable_ms
         ),
         rendered=bindparam("new_rendered"),
+        parts=bindparam("new_parts"),
         state=case(
             # The page is back, and has another value than the index.
             (and_(bindparam("send_again") == 1, HELD_AS_IT_IS, _IS_GOOD), int(DocumentState.CACHED)),
@@ -249,6 +251,7 @@ class Confirmed:
     copy_digest: bytes | None = None
     url_fit: int | None = None
     rendered: str | None = None
+    parts: str | None = None
 
 
 def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
@@ -268,10 +271,19 @@ def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
                 "new_copy": entry.copy_digest,
                 "new_fit": entry.url_fit,
                 "new_rendered": entry.rendered,
+                "new_parts": entry.parts,
             }
             for entry in confirmed
         ]
         transaction.execute(_CONFIRM, parameters)
+
+
+def note_parts(transaction: Transaction, noted: Mapping[int, str | None]) -> None:
+    """Notes how pages were rendered that were not taken, by row id."""
+    if noted:
+        statement = update(documents).where(documents.c.url_id == bindparam("row_id"))
+        parameters = [{"row_id": row_id, "new_parts": parts} for row_id, parts in noted.items()]
+        write_rows(transaction, statement.values(parts=bindparam("new_parts")), parameters)
 
 
 def find_lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:

@@ -39,6 +39,7 @@ _VALUES: Final = (
     "answered_key",
     "unavailable_ms",
     "rendered",
+    "parts",
     "copy_digest",
     "near_digest",
     "url_fit",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 #: The newest revision in migrations/versions.
-HEAD: Final = "0035"
+HEAD: Final = "0036"
 _MIGRATIONS: Final = Path(__file__).parent.parent / "migrations"
 #: The table in which Alembic keeps the revision, as Alembic makes it: later releases migrate from there.
 VERSIONS: Final = Table(

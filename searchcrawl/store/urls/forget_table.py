@@ -23,7 +23,7 @@ PAGE_ROWS: Final = 5000
 EMPTY: Final = (
     *("segment", "record_offset", "response_bytes", "fields_bytes", "body_digest", "fields_digest", "mimetype"),
     *("etag", "last_modified", "last_changed_ms", "duplicate_of", "canonical_key", "display_key", "unavailable_ms"),
-    *("answered_key", "rendered", "copy_digest", "near_digest", "near_signature", "url_fit", "bare"),
+    *("answered_key", "rendered", "parts", "copy_digest", "near_digest", "near_signature", "url_fit", "bare"),
     *("index_error", "evidence", "held_state", "quarantine_run", "rejected_run", "removed_run"),
 )
 #: The URL itself stays, with where it was found, as the row of any URL that is refused when it is found.
@@ -32,7 +32,7 @@ REFUSE: Final = (
     .where(urls.c.id == bindparam("row_id"))
     .values(
         **dict.fromkeys(("error", "failures", "due_ms", "last_fetched_ms", "redirects", "found_as", "display_url")),
-        **dict.fromkeys(("lastmod_ms", "interval_ms", "unread")),
+        **dict.fromkeys(("lastmod_ms", "interval_ms", "unread", "lacks")),
         fetch_state=int(FetchState.SETTLED),
         code=int(Code.OUTSIDE_BOUNDARY),
         rule=bindparam("new_rule"),
@@ -46,7 +46,8 @@ _VISIT_AGAIN: Final = (
     update(urls)
     .where(urls.c.id == bindparam("row_id"))
     .values(
-        **dict.fromkeys(("error", "rule", "failures", "last_fetched_ms", "redirects", "interval_ms", "unread")),
+        **dict.fromkeys(("error", "rule", "failures", "last_fetched_ms", "redirects", "interval_ms")),
+        **dict.fromkeys(("unread", "lacks")),
         fetch_state=int(FetchState.TODO),
         due_ms=0,
         code=int(Code.NOT_FETCHED),

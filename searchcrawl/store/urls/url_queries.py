@@ -186,6 +186,32 @@ def find_set_aside(transaction: Transaction, source_id: int, *, limit: int) -> l
     return list(transaction.execute(select(urls.c.url).where(*of_source).order_by(urls.c.id).limit(limit)).scalars())
 
 
+class Lacking(NamedTuple):
+    """Rows whose rendered page lacked the same, and the URL of one of them; ``lacks`` is None for all together."""
+
+    lacks: str | None
+    pages: int
+    url: str
+
+
+def find_lacking(transaction: Transaction, source_id: int, *, apart: str) -> list[Lacking]:
+    """Rows whose rendered pages lacked something: all, those with what most of them lacked, and those that lacked ``apart``.
+
+    The last ones are in none of the others; numbers of 0 are left out.
+    """
+    query = select(urls.c.lacks, func.count().label("pages"), func.min(urls.c.url).label("url"))
+    here = query.where(urls.c.source_id == source_id, urls.c.lacks.is_not(None))
+    others = here.where(urls.c.lacks != apart)
+    total = transaction.execute(others.with_only_columns(func.count(), func.min(urls.c.url))).one()
+    if not total[0]:
+        found = []
+    else:
+        most = others.group_by(urls.c.lacks).order_by(func.count().desc(), urls.c.lacks).limit(1)
+        found = [Lacking(None, total[0], total[1]), *(Lacking._make(row) for row in transaction.execute(most))]
+    alone = here.where(urls.c.lacks == apart).group_by(urls.c.lacks)
+    return found + [Lacking._make(row) for row in transaction.execute(alone)]
+
+
 def count_indexed_without_record(transaction: Transaction, source_id: int) -> int:
     """How many documents of the index have no record in the cache any more."""
     return _count(
@@ -282,6 +308,8 @@ class UrlFacts:
     lastmod_ms: int | None
     mimetype: str | None
     rendered: str | None
+    parts: str | None
+    lacks: str | None
     content_length: int
     place: tuple[int, int, int, int] | None
     canonical: str | None
@@ -333,6 +361,8 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
         lastmod_ms=row.lastmod_ms,
         mimetype=row.mimetype,
         rendered=row.rendered,
+        parts=row.parts,
+        lacks=row.lacks,
         content_length=row.content_length or 0,
         place=_build_place(row),
         canonical=row.canonical,
@@ -380,6 +410,8 @@ _SELECTED: Final = select(
     sitemaps.c.url.label("sitemap"),
     documents.c.mimetype,
     documents.c.rendered,
+    documents.c.parts,
+    urls.c.lacks,
     documents.c.content_length,
     documents.c.segment,
     documents.c.record_offset,

@@ -67,7 +67,7 @@ class Settled:
     """The end of a visit. With ``due_ms`` None the row is not visited again by itself; with TODO it is tried again.
 
     With ``keep_rule`` the row keeps its rule if it keeps its code; without ``interval_ms`` it keeps its interval.
-    ``unread`` is as ``rules.unread`` dumps it.
+    ``unread`` is as ``rules.unread`` dumps it, ``lacks`` what its rendered page lacked.
     """
 
     url_id: int
@@ -84,6 +84,7 @@ class Settled:
     redirects: str | None = None
     interval_ms: int | None = None
     unread: str | None = None
+    lacks: str | None = None
 
 
 def find_known(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[KnownUrl]:
@@ -158,6 +159,7 @@ class _ClaimRow(NamedTuple):
     last_fetched_ms: int | None
     interval_ms: int | None
     unread: str | None
+    lacks: str | None
     sitemap_id: int | None
     lastmod_ms: int | None
     etag: str | None
@@ -171,6 +173,7 @@ class _ClaimRow(NamedTuple):
     answered_key: int | None
     unavailable_ms: int | None
     rendered: str | None
+    parts: str | None
     indexed_version: int | None
     rejected_run: int | None
     evidence: str | None
@@ -289,6 +292,8 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
         sitemap_id=row.sitemap_id,
         lastmod_ms=row.lastmod_ms,
         rendered=row.rendered,
+        parts=row.parts,
+        lacks=row.lacks,
         unread=unread_body,
         in_archive=row.etag is not None and row.etag.startswith(ARCHIVE_ETAG),
     )
@@ -343,6 +348,7 @@ _SETTLE: Final = (
         interval_ms=func.coalesce(bindparam("new_interval", type_=BigInteger), urls.c.interval_ms),
         redirects=bindparam("new_redirects"),
         unread=bindparam("new_unread"),
+        lacks=bindparam("new_lacks"),
         run_id=func.coalesce(bindparam("new_run", type_=Integer), urls.c.run_id),
     )
 )
@@ -369,6 +375,7 @@ def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
             "new_interval": visit.interval_ms,
             "new_redirects": visit.redirects,
             "new_unread": visit.unread,
+            "new_lacks": visit.lacks,
             "new_run": run_id,
         }
         for visit in visits
