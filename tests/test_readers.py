@@ -66,6 +66,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.rules.week_window:*": "reads what the owner wrote",
     "searchcrawl.rules.failures:Failures.parse": "reads what the store has: written by itself",
     "searchcrawl.rules.unread:parse": "reads what the store has: written by itself",
+    "searchcrawl.rules.wholeness:parse": "reads what the store has: written by itself",
     "searchcrawl.queries.explain_verdict:_MORE_THAN": "reads messages of its own, of bounded length",
     "searchcrawl.queries.explain_reasons:_POSITION": "reads keys that the owner wrote",
     "searchcrawl.queries.explain_advice:*": "reads keys and rules that the owner wrote",
