@@ -9,13 +9,13 @@ from typing import Final
 from playwright.async_api import Error, Page
 
 from searchcrawl import clock, urls
-from searchcrawl.codes import REDIRECT_STATUSES, Code, facts_of
+from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.render import page_scripts
 from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.budget import PageBudget
 from searchcrawl.render.open_page import STAY, OpenPage, Patience, first_line
 from searchcrawl.render.options import PageAction, RenderOptions
-from searchcrawl.render.rendered_page import FailedPart, RenderedPage, RenderFailed
+from searchcrawl.render.rendered_page import RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer, FetchFailed, PageWall, Refused, resolve
 
 _MAX_ROUTES: Final = 1000
@@ -25,8 +25,6 @@ _LOOK_SECONDS: Final = 0.05
 _MOVED: Final = 302
 #: The crawl has decided about these of the page itself.
 _NOT_OF_PAGE: Final = frozenset({"content-disposition", "refresh"})
-#: The kinds of parts that write the text of a page.
-_WRITING: Final = frozenset({"script", "data"})
 
 
 class PageVisit(OpenPage):
@@ -247,19 +245,6 @@ class PageVisit(OpenPage):
             refused=dict(self._refused),
             lost_login=self._lost_login,
             body=b"" if answer is None else answer.body,
-            failed=self._find_failed(),
             parts=tuple(self._parts),
             gave_up=self._gave_up,
         )
-
-    def _find_failed(self) -> FailedPart | None:
-        """A part that may be had later, one of the page's own origin first."""
-        own = urls.origin_of(self._url)
-        failed = [part for part in self._parts if part.kind in _WRITING and _may_come(part.code)]
-        failed.sort(key=lambda part: urls.origin_of(urls.resolve(part.url)) != own)
-        return FailedPart(failed[0].url, failed[0].code) if failed else None
-
-
-def _may_come(code: int) -> bool:
-    """Whether what failed with a code may be had later."""
-    return facts_of(code).retried or code == Code.ROBOTS

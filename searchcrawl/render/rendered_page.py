@@ -13,13 +13,6 @@ from searchcrawl.items import Headers
 RENDERED_TYPE: Final = "text/html; charset=utf-8"
 
 
-class FailedPart(NamedTuple):
-    """A script, or data that one asked for, which could not be had now and may be had later; ``code`` is as for a page."""
-
-    url: str
-    code: int
-
-
 class Part(NamedTuple):
     """Something that a page asked for, and how that ended.
 
@@ -43,7 +36,7 @@ class RenderedPage:
     absolute URLs that scripts gave to the history. ``redirects`` has the URL and the code of each redirect that was
     followed. ``refused`` counts the requests that the wall refused, by reason. ``lost_login``:
     something that the page asked for was answered as if nobody was logged in. ``body`` is that of the answer, as it was
-    sent; ``failed`` is a part that the page lacks, one of its own origin first. ``parts`` are the first 200 that the page
+    sent. ``parts`` are the first 200 that the page
     asked for. ``gave_up`` says in words what it was not waited for any longer; None where the page was done.
     """
 
@@ -58,7 +51,6 @@ class RenderedPage:
     refused: Mapping[str, int]
     lost_login: bool = False
     body: bytes = field(default=b"", repr=False)
-    failed: FailedPart | None = None
     parts: Sequence[Part] = ()
     gave_up: str | None = None
 

@@ -18,7 +18,7 @@ from searchcrawl.render.chromium import ChromiumFiles
 from searchcrawl.render.options import PageAction, RenderOptions
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer
-from tests.page_wall import NO_ANSWER, SCRIPTS, SITE, UNKNOWN_ROBOTS, RunningBrowser, need_browser
+from tests.page_wall import NO_ANSWER, SCRIPTS, SITE, RunningBrowser, need_browser
 from tests.site.client import ROOT
 
 
@@ -99,37 +99,6 @@ def test_page_that_never_says_that_it_is_complete_is_done_when_it_has_been_quiet
 
     assert "never closed" in page.html
     assert page.seconds < 10
-
-
-@pytest.mark.parametrize(
-    ("answers", "failed"),
-    [
-        ({f"{SITE}/a.js": "app.textContent = 'x'"}, None),
-        ({f"{SITE}/a.js": 404}, None),
-        ({f"{SITE}/a.js": 503}, (f"{SITE}/a.js", 503)),
-        ({f"{SITE}/a.js": f"fetch('{SITE}/data')", f"{SITE}/data": 429}, (f"{SITE}/data", 429)),
-        ({f"{SCRIPTS}/b.js": 500}, (f"{SCRIPTS}/b.js", 500)),
-        ({f"{SCRIPTS}/b.js": 500, f"{SITE}/a.js": 502}, (f"{SITE}/a.js", 502)),
-        ({f"{SITE}/a.js": NO_ANSWER}, (f"{SITE}/a.js", 905)),
-        ({f"{SITE}/a.js": 302, f"{SITE}/nowhere": NO_ANSWER}, (f"{SITE}/nowhere", 905)),
-        ({f"{SITE}/a.js": UNKNOWN_ROBOTS}, (f"{SITE}/a.js", 951)),
-        ({f"{SITE}/a.css": 503}, None),
-    ],
-)
-def test_part_that_may_be_had_later_is_told(
-    running: RunningBrowser, answers: dict[str, str | int], failed: tuple[str, int] | None
-) -> None:
-    for url, answer in answers.items():
-        location = (("location", f"{SITE}/nowhere"),) if answer == 302 else ()
-        running.wall.pages[url] = answer if isinstance(answer, str) else Answer(url, answer, location, b"")
-    parts = f"<script src={SCRIPTS}/b.js></script><script src=/a.js></script><link rel=stylesheet href=/a.css>"
-
-    page = running.render("/parts", _script("") + parts)
-
-    for url in answers:
-        del running.wall.pages[url]
-    assert page.failed == failed
-    assert page.body.endswith(parts.encode())
 
 
 def test_page_is_given_time_to_make_something_of_an_answer_that_it_waited_for() -> None:
@@ -265,7 +234,8 @@ def test_page_that_is_not_waited_for_any_longer_says_what_it_waited_for(
 
 def test_parts_of_a_page_are_told_with_how_they_ended(running: RunningBrowser) -> None:
     running.wall.pages |= {
-        f"{SITE}/parts.js": "fetch('/parts.json'); fetch('/gone.json'); fetch('/lost.json').catch(() => 0)",
+        f"{SITE}/parts.js": "fetch('/parts.json'); fetch('/gone.json'); fetch('/lost.json').catch(() => 0); fetch('/robots.json').catch(() => 0)",
+        f"{SITE}/robots.json": UNKNOWN_ROBOTS,
         f"{SITE}/parts.json": "{}",
         f"{SITE}/lost.json": NO_ANSWER,
         f"{SITE}/parts.css": "a {}",
@@ -280,10 +250,11 @@ def test_parts_of_a_page_are_told_with_how_they_ended(running: RunningBrowser) -
         ("/parts.json", "data", 200, "application/json"),
         ("/gone.json", "data", 404, "text/plain"),
         ("/lost.json", "data", 905, ""),
+        ("/robots.json", "data", 951, ""),
         ("/parts.css", "style", 200, "text/css"),
         ("/inner.html", "frame", 200, "text/html"),
     }
-    assert page.refused == {"kind image": 1}
+    assert page.refused == {"kind image": 1, "robots.txt of its host: 503": 1}
 
 
 def test_page_that_loads_more_than_its_budget_fails_and_the_others_do_not() -> None:
