@@ -18,7 +18,7 @@ from searchcrawl.render.chromium import ChromiumFiles
 from searchcrawl.render.options import PageAction, RenderOptions
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer
-from tests.page_wall import NO_ANSWER, SCRIPTS, SITE, RunningBrowser, need_browser
+from tests.page_wall import NO_ANSWER, SCRIPTS, SITE, UNKNOWN_ROBOTS, RunningBrowser, need_browser
 from tests.site.client import ROOT
 
 
