@@ -82,7 +82,8 @@ class Credentials:
             return asker == origin or asker != "null"
         site = request.fields.get("sec-fetch-site")
         if site is not None:
-            return site == "same-origin"
+            # Nobody has asked for the page itself but the crawl.
+            return site == "same-origin" or (site == "none" and request.kind == "document")
         return urls.origin_of(page_url) == origin and not has_other_frames
 
     def choose_cookies(self, request: BrowserRequest) -> str:
