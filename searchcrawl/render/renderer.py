@@ -12,13 +12,14 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.render.crawl_wall import CrawlWall
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps
 from searchcrawl.render.login_wall import LoginWall
-from searchcrawl.render.options import RenderOptions
+from searchcrawl.render.options import Action, RenderOptions
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderTrial
 from searchcrawl.render.verdicts import Verdicts
 from searchcrawl.render.wall import Answer, Wall
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
+from searchcrawl.sources.render_table import Action as ActionTable
 from searchcrawl.sources.render_table import Render
 
 #: By its name: what drives a browser is loaded by a crawl that needs it, and by no other.
@@ -157,4 +158,15 @@ def build_options(table: Render) -> RenderOptions:
         pages=table.pages,
         block=table.block,
         scroll=table.scroll,
+        actions=tuple(map(_build_action, table.actions)),
+        post=table.post,
+        max_page_bytes=table.max_page_bytes,
     )
+
+
+def _build_action(action: ActionTable) -> Action:
+    if action.click is not None:
+        return Action(action.match, "click", action.click)
+    if action.wait is not None:
+        return Action(action.match, "wait", action.wait)
+    return Action(action.match, "scroll", count=action.scroll or 0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import ada_url
@@ -94,6 +95,13 @@ def compile_rule(rule: str, expression: str, file: str, key: str) -> Any:
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
         raise ConfigurationError(file, key, f"not an RE2 expression: {reason} (got {rule!r})") from error
+
+
+@lru_cache(maxsize=1024)
+def build_url_test(rule: str, file: str = "", key: str = "") -> Callable[[str], bool]:
+    """Whether a single rule names a URL, an identity of ``urls.resolve``; raises ConfigurationError."""
+    search = compile_rule(rule, _expression(rule, file, key), file, key).search
+    return lambda url: search(urls.unescape_unreserved(url)) is not None
 
 
 def glob_expression(rule: str) -> str:

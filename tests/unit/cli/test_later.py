@@ -42,7 +42,8 @@ SOURCE: Final = {
     "change": "condition",
     "lifecycle": "remove_on gone_confirmations error_runs_before_hidden orphans max_delete_percent max_delete_documents"
     " recrawl_every_hours recrawl_min_hours recrawl_max_hours trust_sitemap",
-    "render": "mode wait_for quiet_ms max_seconds pages block scroll allow_hosts",
+    "render": "mode wait_for quiet_ms max_seconds pages block scroll allow_hosts max_page_mb post",
+    "render.actions.0": "match click wait scroll",
     "content": "mode keep drop language",
     "attributes": "drop types values use_desc_fallback",
     "rewrite.0": "match replace plugin",
