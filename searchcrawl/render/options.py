@@ -34,6 +34,7 @@ class RenderOptions:
     most. ``block`` are kinds of resource in Playwright's words, besides images, fonts and media. ``scroll`` is how many
     times the page is scrolled to its end. ``actions`` are done in their order. With ``post`` scripts may send POST to the
     origin of the page and to hosts that the wall names. ``max_page_bytes`` bounds all that a page loads, decoded.
+    With ``hash_routes`` a fragment that is a route is part of the URLs that the page gives to the history.
     """
 
     wait_for: str | None = None
@@ -45,6 +46,7 @@ class RenderOptions:
     actions: tuple[Action, ...] = ()
     post: bool = False
     max_page_bytes: int = 64 << 20
+    hash_routes: bool = False
 
     def list_actions(self, url: str) -> Sequence[Action]:
         """What is done in the page of ``url``, an identity, in this order."""

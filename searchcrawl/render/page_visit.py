@@ -75,7 +75,7 @@ class PageVisit(OpenPage):
         return self._build(text, clock.monotonic() - started)
 
     def _note_route(self, url: str) -> None:
-        route = resolve(url)
+        route = resolve(url, routes=self._options.hash_routes)
         if route is None or route == self._url:
             return
         if len(self._routes) < _MAX_ROUTES and urls.origin_of(route) == urls.origin_of(self._url):
@@ -95,7 +95,8 @@ class PageVisit(OpenPage):
     async def _navigate(self, route: Route, request: Request) -> None:
         """Answers the page itself; notes where it leads, by a redirect or by a script."""
         known = urls.resolve(request.url)
-        if known != self._url:
+        # The browser sends no fragment, and a page that changes its own stays where it is.
+        if known != urls.without_route(self._url):
             await self._leave(route, known, _MOVED)
             return
         self._loads += 1

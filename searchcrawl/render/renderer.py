@@ -140,7 +140,7 @@ def build_browser(project: Project, source: Source, wall: Wall) -> PageBrowser:
             f"the driver of the browser is not installed: pip install 'searchcrawl[playwright]' ({error})"
         ) from error
     browser: PageBrowser = kind(
-        build_options(source.render),
+        build_options(source.render, hash_routes=source.scope.hash_routes),
         wall,
         user_agent=project.user_agent_header,
         timeout_seconds=float(source.fetch.timeout_seconds),
@@ -149,8 +149,8 @@ def build_browser(project: Project, source: Source, wall: Wall) -> PageBrowser:
     return browser
 
 
-def build_options(table: Render) -> RenderOptions:
-    """The options of a ``[render]``."""
+def build_options(table: Render, *, hash_routes: bool = False) -> RenderOptions:
+    """The options of a ``[render]``; ``hash_routes`` is the key of ``[scope]``."""
     return RenderOptions(
         wait_for=table.wait_for,
         quiet_ms=table.quiet_ms,
@@ -161,6 +161,7 @@ def build_options(table: Render) -> RenderOptions:
         actions=tuple(map(_build_action, table.actions)),
         post=table.post,
         max_page_bytes=table.max_page_bytes,
+        hash_routes=hash_routes,
     )
 
 

@@ -27,7 +27,7 @@ SOURCE: Final = {
     " tests settings feeds",
     "cache": "preserve location",
     "start": "urls files sitemaps",
-    "scope": "allow_all include_hosts exclude_hosts include_urls exclude_urls include_ports exclude_ports depth"
+    "scope": "hash_routes allow_all include_hosts exclude_hosts include_urls exclude_urls include_ports exclude_ports depth"
     " follow_links dynamic_pages max_url_length max_path_segments max_query_parameters max_repeated_segments max_urls"
     " max_urls_per_pattern trap_after strip_parameters",
     "scope.host.0": "host include_paths exclude_paths include_ports exclude_ports",
