@@ -73,7 +73,7 @@ def test_c10_routes_when_they_are_crawled_again_then_they_are_rendered_and_nothi
     counts = here.crawl()
 
     assert sorted(here.asked()) == first
-    assert (counts["new"], counts["changed"], counts["indexed"], counts["removed"]) == (0, 0, 0, 0)
+    assert (counts["new"], counts["changed"], counts["indexed"], counts["deleted"]) == (0, 0, 0, 0)
 
 
 def test_c10_routes_when_the_frame_names_a_canonical_url_then_each_stays_a_page(
