@@ -44,10 +44,7 @@ class Identity:
         """
         if self.routes and urls.has_route(url):
             bare, route = urls.split_route(url)
-            return self._strip_whole(bare) + route
-        return self._strip_whole(url)
-
-    def _strip_whole(self, url: str) -> str:
+            return self.strip(bare) + route
         if ("?" in url or ";" in url) and self._suspect is not None and self._suspect.search(url) is not None:
             # The path of a file in an archive is a name: it has no parameters, whatever its characters.
             outermost, path = split_path(url)
