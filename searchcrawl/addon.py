@@ -80,6 +80,7 @@ _LISTENING: Final = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 _LOGIN: Final = "searchcrawl.login.login_middleware.LoginMiddleware"
 _LOGIN_OF_RENDERED: Final = "searchcrawl.login.login_middleware.RenderedLoginMiddleware"
 _RENDER: Final = "searchcrawl.render.render_middleware.RenderMiddleware"
+_FRAMES: Final = "searchcrawl.render.frame_middleware.FrameMiddleware"
 _SITEMAPS: Final = "searchcrawl.sitemaps.sitemap_extension.SitemapExtension"
 _BROWSER: Final = "searchcrawl.render.browser_pipeline.BrowserPipeline"
 
@@ -108,6 +109,8 @@ _MIDDLEWARES: Final[_Ordered] = (
     (ProxyMiddleware, 950),
     # No request is sent for a file in an archive, so it needs no turn.
     (ArchiveMiddleware, 970),
+    # The same for a route of a frame that is there; it keeps the answer as it came.
+    (_FRAMES, 980),
     # After the login, whose own requests take their turns first.
     (TurnMiddleware, 990),
     (LateTurnMiddleware, 992),
@@ -155,7 +158,7 @@ _STORING: Final[AbstractSet[_Component]] = frozenset(
 #: Components of a crawl that a replay does without: nothing is requested, and no answer is judged by the network.
 _REQUESTING: Final[AbstractSet[_Component]] = frozenset({
     RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, _LOGIN, _LOGIN_OF_RENDERED, DecompressionMiddleware,
-    ProxyMiddleware, ArchiveMiddleware, TurnMiddleware, VisitLogMiddleware, StatsMiddleware,
+    ProxyMiddleware, ArchiveMiddleware, _FRAMES, TurnMiddleware, VisitLogMiddleware, StatsMiddleware,
     PlaceholderPagePipeline, _SITEMAPS,
 })  # fmt: skip
 
@@ -274,6 +277,8 @@ def _find_unused(source: Source) -> AbstractSet[_Component]:
         unused |= {_LOGIN, _LOGIN_OF_RENDERED}
     if not reads_sitemaps(source):
         unused.add(_SITEMAPS)
+    if not source.scope.hash_routes or source.login.type is not None:
+        unused.add(_FRAMES)
     if not source.render.in_use:
         unused |= {_RENDER, _BROWSER, _LOGIN_OF_RENDERED}
     return unused

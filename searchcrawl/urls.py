@@ -1,4 +1,4 @@
-"""The identity of a URL: its WHATWG href without fragment and user info.
+"""The identity of a URL: its WHATWG href without fragment and user info, but with a route where a source has such.
 
 All functions are pure. URLs are parsed by ada-url, which agrees with browsers in each case of the web platform tests.
 """
@@ -20,6 +20,8 @@ _ESCAPED: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 _WITHOUT_SCHEME: Final = re.compile(r"\s*(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]|\s*\Z)")
 #: Schemes of which a number may follow the colon, as if they were hosts with a port.
 _WITH_NUMBERS: Final = frozenset({"callto", "javascript", "mailto", "sms", "tel", "urn", "vbscript", "view-source"})
+#: How a fragment begins that is a route: of a source with ``scope.hash_routes`` it is part of the identity.
+_ROUTES: Final = ("#/", "#!")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -45,8 +47,8 @@ class Url:
         return self.host if self.port == DEFAULT_PORTS[self.scheme] else f"{self.host}:{self.port}"
 
 
-def resolve(text: str, base: str | None = None) -> str:
-    """The identity of the URL ``text``, relative to ``base``.
+def resolve(text: str, base: str | None = None, *, routes: bool = False) -> str:
+    """The identity of the URL ``text``, relative to ``base``; with ``routes`` a fragment that is a route is part of it.
 
     Raises InvalidUrl for a text that is no URL, is not http(s), or has no host.
     """
@@ -54,22 +56,22 @@ def resolve(text: str, base: str | None = None) -> str:
         parsed = ada_url.URL(text, base)
     except ValueError as error:
         raise InvalidUrl(f"not a URL: {hide_user_info(text)[:200]!r}") from error
-    return _take_identity(parsed, text)
+    return _take_identity(parsed, text, routes)
 
 
-def resolve_typed(text: str) -> str:
+def resolve_typed(text: str, *, routes: bool = False) -> str:
     """The identity of a URL as people type it: ``host:port/path`` without a scheme is one of http.
 
     Raises InvalidUrl as ``resolve`` does.
     """
     try:
-        return resolve(text)
+        return resolve(text, routes=routes)
     except InvalidUrl:
         # The name of a host before its port looks like a scheme, so a URL of another scheme is looked at, too.
         name, colon, _ = text.strip().partition(":")
         if _WITHOUT_SCHEME.match(text) is None or (colon and name.lower() in _WITH_NUMBERS):
             raise
-    return resolve(f"http://{text.strip()}")
+    return resolve(f"http://{text.strip()}", routes=routes)
 
 
 def hide_user_info(text: str) -> str:
@@ -84,7 +86,7 @@ def hide_user_info(text: str) -> str:
     return f"{scheme}{colon}//{host}{place[end:]}" if has_user else text
 
 
-def _take_identity(parsed: ada_url.URL, text: str) -> str:
+def _take_identity(parsed: ada_url.URL, text: str, routes: bool) -> str:
     if parsed.protocol not in {"http:", "https:"} or not parsed.hostname:
         raise InvalidUrl(f"not an http or https URL: {hide_user_info(text)[:200]!r}")
     if parsed.username or parsed.password:
@@ -92,7 +94,30 @@ def _take_identity(parsed: ada_url.URL, text: str) -> str:
         parsed.password = ""
     href: str = parsed.href
     cut = href.find("#")
-    return href if cut < 0 else href[:cut]
+    return href if cut < 0 or (routes and href.startswith(_ROUTES, cut)) else href[:cut]
+
+
+def keep_route(reference: str) -> str:
+    """A reference without its fragment, unless that is a route."""
+    cut = reference.find("#")
+    return reference if cut < 0 or reference.startswith(_ROUTES, cut) else reference[:cut]
+
+
+def split_route(url: str) -> tuple[str, str]:
+    """An identity without its route, which is what is requested, and the route from ``#`` on; it may be empty."""
+    bare, mark, route = url.partition("#")
+    return bare, mark + route
+
+
+def without_route(url: str) -> str:
+    """An identity as it is requested."""
+    return url.partition("#")[0]
+
+
+def has_route(reference: str) -> bool:
+    """Whether a URL or reference has a fragment that is a route."""
+    cut = reference.find("#")
+    return cut >= 0 and reference.startswith(_ROUTES, cut)
 
 
 def parse(text: str, base: str | None = None) -> Url:

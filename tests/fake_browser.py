@@ -1,7 +1,7 @@
 """A browser for tests: it answers from a file, asks its wall as a real one does, and writes down what it was asked for.
 
 ``python -m tests.fake_browser FOLDER ARGUMENT…`` is the command line of searchcrawl with it in place of the real one.
-FOLDER has ``pages.json``: an object by path, each the HTML of a page or an object with fields of ``RenderedPage``, or
+FOLDER has ``pages.json``: an object by path (with its fragment), each the HTML of a page or an object with fields of ``RenderedPage``, or
 with ``fails`` (a code), or with ``lost`` (the browser is gone); ``quits`` beside them: it cannot start. ``asked.txt``
 gets a line for each page.
 """
@@ -53,8 +53,7 @@ class FakeBrowser:
         refusal = self._wall.admit(url).check_navigation(url)
         if refusal is not None:
             raise RenderFailed(955, refusal)
-        path = urlsplit(url).path
-        pages = read_pages()
+        path, pages = _name(url), read_pages()
         known = pages.get(path, pages.get("/*", "<html><body></body></html>"))
         page = {"html": known} if isinstance(known, str) else dict(known)
         if "lost" in page:
@@ -76,6 +75,12 @@ class FakeBrowser:
             parts=tuple(Part(urljoin(url, part), *end) for part, *end in page.get("parts", ())),
             gave_up=page.get("gave_up"),
         )
+
+
+def _name(url: str) -> str:
+    """How ``pages.json`` names a page: by its path, and its fragment if it has any."""
+    parts = urlsplit(url)
+    return f"{parts.path}#{parts.fragment}" if parts.fragment else parts.path
 
 
 def folder() -> Path:

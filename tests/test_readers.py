@@ -84,7 +84,6 @@ EXCEPTIONS: Final = {
     "searchcrawl.convert.archive_fetching:ArchiveFetching.fetch": "hands bodies and headers on to the shelf",
     "searchcrawl.convert.archive_middleware:ArchiveMiddleware.process_response": "hands bodies on to the shelf",
     "searchcrawl.render.*wall:*": "hands URLs and headers on to readers",
-    "searchcrawl.rules.url_rules:build_match": "reads what the owner wrote",
     "searchcrawl.render.page_rules:*": "hands URLs and headers on to readers",
     "searchcrawl.render.sending:send": "hands bodies and headers on to readers",
     "searchcrawl.render.wall:*": "hands URLs on to readers",

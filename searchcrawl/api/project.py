@@ -310,7 +310,7 @@ class Project:
         """Has the next run visit all known URLs without validators, or one, or those that failed; requests nothing itself."""
         project = self._load()
         source = load_source(project, check_text("name", name))
-        asked = None if url is None else urls.resolve_typed(check_text("url", url))
+        asked = None if url is None else urls.resolve_typed(check_text("url", url), routes=source.scope.hash_routes)
         with self._open_store(project) as database:
             return build(Done, recrawl(project, source, database, url=asked, failed=failed))
 

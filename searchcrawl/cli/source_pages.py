@@ -54,7 +54,7 @@ def require_asyncio(process: CrawlerProcessBase | None) -> AsyncCrawlerProcess:
 
 def find_identity(run: DryRun, typed: str) -> str:
     """The URL that somebody typed, as the source writes it; raises InvalidUrl."""
-    return run.rewriting.normalise(urls.resolve_typed(typed)).url
+    return run.rewriting.normalise(urls.resolve_typed(typed, routes=run.source.scope.hash_routes)).url
 
 
 def fetch_once(process: CrawlerProcessBase | None, name: str, typed: str) -> Response:

@@ -58,6 +58,7 @@ class ConvertPipeline:
         default_charset: str,
         attribute_origins: frozenset[str] = frozenset(),
         text_rules: TextRules = ALL_TEXT,
+        routes: bool = False,
         shutdown: Shutdown | None = None,
         registry: Registry | None = None,
         count_shell: Callable[[], None] | None = None,
@@ -69,6 +70,7 @@ class ConvertPipeline:
         self._default_charset = default_charset
         self._attribute_origins = attribute_origins
         self._text_rules = text_rules
+        self._routes = routes
         self._shutdown = shutdown or Shutdown()
         self._pool = ConversionPool()
         self._count_shell = count_shell
@@ -85,6 +87,7 @@ class ConvertPipeline:
             default_charset=run.source.fetch.default_charset,
             attribute_origins=run.attributes.attribute_origins if run.attributes is not None else frozenset(),
             text_rules=build_text_rules(run.source.content),
+            routes=run.source.scope.hash_routes,
             shutdown=run.shutdown,
             registry=Registry(list_own_converters(run.project)),
             count_shell=None if run.source.render.in_use else lambda: run.count(**{SHELLS: 1}),
@@ -179,6 +182,7 @@ class ConvertPipeline:
             user_agent=self._user_agent,
             attribute_origins=self._attribute_origins,
             text_rules=self._text_rules,
+            routes=self._routes,
         )
 
     def _add_page(self, document: Document, converter: Converter, page: Page) -> Document:

@@ -42,6 +42,7 @@ class ConversionContext:
     found. ``default_charset`` is for texts
     that do not name theirs, ``user_agent`` is the name that robots directives may address. ``attribute_origins`` are
     the places in the page whose values become attributes (``html.attributes``). ``text_rules`` say what of its text is indexed.
+    With ``routes`` links keep a fragment that is a route.
     """
 
     url: str
@@ -52,6 +53,7 @@ class ConversionContext:
     user_agent: str = ""
     attribute_origins: frozenset[str] = frozenset()
     text_rules: TextRules = ALL_TEXT
+    routes: bool = False
 
     @property
     def content_type(self) -> str:

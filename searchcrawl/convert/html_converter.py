@@ -41,6 +41,7 @@ def _build_arguments(context: ConversionContext) -> dict[str, Any]:
         "robots_headers": context.robots_tags,
         "user_agent": context.user_agent,
         "attribute_origins": context.attribute_origins,
+        "routes": context.routes,
     }
 
 

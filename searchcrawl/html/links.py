@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborNode
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.encoding import find_codec
 from searchcrawl.items import Link
-from searchcrawl.urls import resolve
+from searchcrawl.urls import has_route, keep_route, resolve, split_route, without_route
 
 #: No page that is written for people has more links; further ones are left out.
 MAX_LINKS: Final = 300_000
@@ -64,24 +64,27 @@ LOCAL: Final[Reference] = ("#", None)
 class PageLinks(NamedTuple):
     """``malformed`` are the first references that are no URL, or one that is too long, each cut to 200 characters (B12).
 
-    ``targets`` are those of references without their fragments.
+    ``targets`` are those of references without their fragments, but for routes.
     """
 
     links: tuple[Link, ...]
     malformed: tuple[str, ...] = ()
     targets: Mapping[str, str] = MappingProxyType({})
+    routes: bool = False
 
 
 class Resolver:
     """Resolves the references of one page to the same identities as ``urls.resolve`` does, but faster.
 
     ``base`` is an identity: the page's URL or what its base element says. ``charset`` is the encoding of the page, in
-    which a browser writes what is not ASCII in a query.
+    which a browser writes what is not ASCII in a query. With ``routes`` a fragment that is a route is kept.
     """
 
-    def __init__(self, base: str, charset: str = "utf-8") -> None:
+    def __init__(self, base: str, charset: str = "utf-8", *, routes: bool = False) -> None:
+        base = without_route(base)
         self._base = base
         self._charset = charset
+        self.routes = routes
         path_start = base.index("/", base.index("//") + 2)
         self._root = base[: path_start + 1]
         self._folder = base[: base.partition("?")[0].rindex("/") + 1]
@@ -124,19 +127,20 @@ class Resolver:
 
     def _resolve_slowly(self, reference: str) -> str | None:
         if "?" in reference and not reference.isascii() and not self._charset.startswith("utf-"):
-            path, _, query = reference.partition("?")
-            reference = f"{path}?{_NOT_ASCII.sub(partial(_escape, codec=find_codec(self._charset)), query)}"
+            rest, route = split_route(reference)
+            path, mark, query = rest.partition("?")
+            reference = f"{path}{mark}{_NOT_ASCII.sub(partial(_escape, codec=find_codec(self._charset)), query)}{route}"
         try:
             href: str = ada_url.join_url(self._base, reference)
         except ValueError:
             return None
         if not href.startswith(_SCHEMES):
             return None
-        href = href.partition("#")[0]
+        href = keep_route(href) if self.routes else href.partition("#")[0]
         if "@" not in href:
             return href
         try:
-            return resolve(href)
+            return resolve(href, routes=self.routes)
         except InvalidUrl:
             return None
 
@@ -169,6 +173,16 @@ def read_reference(node: LexborNode) -> Reference | None:
     return LOCAL if reference[0] == "#" else (reference, attributes.get("rel"))
 
 
+def read_reference_or_route(node: LexborNode) -> Reference | None:
+    """The same where a route of the page itself is a target."""
+    reference = read_reference(node)
+    if reference is not LOCAL:
+        return reference
+    attributes = node.attributes
+    written = attributes.get("href") or attributes.get("src") or attributes.get("xlink:href") or ""
+    return (written, attributes.get("rel")) if has_route(written) else LOCAL
+
+
 def read_embedded(node: LexborNode) -> Reference | None:
     """The reference of an ``object`` or ``embed`` to a document; None for a picture, a film or a program."""
     attributes = node.attributes
@@ -188,9 +202,10 @@ def extract_links(references: Iterable[Reference], resolver: Resolver) -> PageLi
     targets: dict[str, bool] = {}
     by_reference: dict[str, str] = {}
     malformed: dict[str, None] = {}
+    routes = resolver.routes
     for written, rel in references:
         # Many links of a page differ in their fragment only.
-        reference = written.partition("#")[0]
+        reference = keep_route(written) if routes else written.partition("#")[0]
         target = by_reference.get(reference)
         if target is None:
             target = resolver.resolve(reference)
@@ -209,6 +224,7 @@ def extract_links(references: Iterable[Reference], resolver: Resolver) -> PageLi
         tuple([new(Link, (url, nofollow, None, None, ())) for url, nofollow in targets.items()]),
         tuple(malformed),
         by_reference,
+        routes,
     )
 
 
@@ -222,7 +238,7 @@ def add_texts(
     texts_of: dict[str, list[str]] = {}
     for number, text in texts:
         written, rel = references[number]
-        target = found.targets.get(written.partition("#")[0])
+        target = found.targets.get(keep_route(written) if found.routes else written.partition("#")[0])
         if target is None or target == url or (rel is not None and "nofollow" in rel.lower().split()):
             continue
         known = texts_of.setdefault(target, [])
@@ -266,7 +282,7 @@ def _is_in_head(node: LexborNode) -> bool:
     return parent is not None and parent.tag == "head"
 
 
-def find_header_canonical(values: Iterable[str], *, base_url: str) -> str | None:
+def find_header_canonical(values: Iterable[str], *, base_url: str, routes: bool = False) -> str | None:
     """The one http(s) URL that Link headers name as canonical for ``base_url`` (RFC 6596); None for none, or several.
 
     For files that are not HTML it is the only way to name one.
@@ -277,7 +293,7 @@ def find_header_canonical(values: Iterable[str], *, base_url: str) -> str | None
             # A link with an anchor parameter is about another page.
             if "canonical" in parameters.get("rel", "").lower().split() and "anchor" not in parameters:
                 try:
-                    found.add(resolve(target.strip(), base_url))
+                    found.add(resolve(target.strip(), base_url, routes=routes))
                 except InvalidUrl:
                     continue
     return found.pop() if len(found) == 1 else None

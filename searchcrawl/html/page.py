@@ -28,6 +28,7 @@ from searchcrawl.html.links import (
     find_base,
     read_embedded,
     read_reference,
+    read_reference_or_route,
     read_relations,
 )
 from searchcrawl.html.main_text import PageTexts, choose_text
@@ -68,12 +69,13 @@ def parse_html(
     user_agent: str,
     attribute_origins: frozenset[str] = frozenset(),
     text_rules: TextRules = ALL_TEXT,
+    routes: bool = False,
 ) -> Page:
     """The page of ``body``, which was fetched from ``url`` (an identity); never raises.
 
     ``content_type`` is the header's value, ``robots_headers`` the values of X-Robots-Tag,
     ``user_agent`` the name that meta elements and these headers may address, ``attribute_origins`` the origins
-    of mapped attributes (``html.attributes``).
+    of mapped attributes (``html.attributes``). With ``routes`` links keep a fragment that is a route.
     """
     decoded, charset = decode(body, content_type=content_type, default_charset=default_charset)
     text = expand_empty(decoded) if is_xhtml(content_type) else decoded
@@ -88,6 +90,7 @@ def parse_html(
         user_agent=user_agent,
         attribute_origins=attribute_origins,
         text_rules=text_rules,
+        routes=routes,
     )
 
 
@@ -101,16 +104,17 @@ def parse_page(
     user_agent: str = "",
     attribute_origins: frozenset[str] = frozenset(),
     text_rules: TextRules = ALL_TEXT,
+    routes: bool = False,
 ) -> Page:
     """As ``parse_html``, for a body that was decoded from ``charset``; ``utf8`` is ``text`` in UTF-8, where there is one."""
     trees = parse_trees(text, utf8=utf8)
     chosen = [find_chosen(tree, text_rules) for tree in trees.trees]
-    found = _read_trees(trees.trees, with_regions=text_rules.main)
-    resolver = Resolver(find_base(found.bases, url), charset)
+    found = _read_trees(trees.trees, with_regions=text_rules.main, routes=routes)
+    resolver = Resolver(find_base(found.bases, url), charset, routes=routes)
     marked = len(found.references)  # those in noscript elements have no marks
-    references = found.references + _read_noscripts(found.noscripts)
+    references = found.references + _read_noscripts(found.noscripts, routes=routes)
     page_links = extract_links(references, resolver)
-    reader = _FieldsReader(url, charset, robots_headers, user_agent, attribute_origins)
+    reader = _FieldsReader(url, charset, robots_headers, user_agent, attribute_origins, routes)
     # A tree that has lost its nesting may have lost markup in values, too.
     of_head = reader.read_head(text) if trees.is_flat else None
     page, later = of_head or reader.read(trees.trees[0], found, resolver)
@@ -152,6 +156,7 @@ def parse_head(
     robots_headers: Sequence[str],
     user_agent: str,
     attribute_origins: frozenset[str] = frozenset(),
+    routes: bool = False,
 ) -> Page | None:
     """As ``parse_html`` for a body of which the text is known, in a third of the time; the page has no ``links``.
 
@@ -160,7 +165,8 @@ def parse_head(
     text, charset = decode(body, content_type=content_type, default_charset=default_charset)
     if is_xhtml(content_type):
         text = expand_empty(text)
-    found = _FieldsReader(url, charset, robots_headers, user_agent, attribute_origins).read_head(text, languages=True)
+    reader = _FieldsReader(url, charset, robots_headers, user_agent, attribute_origins, routes)
+    found = reader.read_head(text, languages=True)
     return None if found is None else copy_with(found[0], text=known_text)
 
 
@@ -222,17 +228,18 @@ class _Elements:
             self.silent.append(node)
 
 
-def _read_trees(trees: Iterable[LexborHTMLParser], *, with_regions: bool = False) -> _Elements:
+def _read_trees(trees: Iterable[LexborHTMLParser], *, with_regions: bool = False, routes: bool = False) -> _Elements:
     """Reads everything but the text, and puts marks between the blocks of the text, around its links, and around its regions if asked."""
     found = _Elements()
     for tree in trees:
-        _read_tree(tree, found, with_regions=with_regions)
+        _read_tree(tree, found, with_regions=with_regions, routes=routes)
     return found
 
 
-def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool) -> None:
+def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool, routes: bool) -> None:
     """It is one walk that keeps few nodes, because the walk and each node kept are what takes time."""
     references = found.references
+    read = read_reference_or_route if routes else read_reference
     kind_of = (tags.KIND_WITH_REGIONS if with_regions else tags.KIND_OF_TAG).get
     # Local names, because members of an enum are slow to look up.
     block, item, link, region, heading = Kind.BLOCK, Kind.ITEM, Kind.LINK, Kind.REGION, Kind.HEADING
@@ -242,7 +249,7 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
         if kind is None:
             continue
         if kind is link:
-            reference = read_reference(node)
+            reference = read(node)
             if reference is LOCAL:
                 _insert_before(node, _LOCAL_BEGIN)
                 _insert_after(node, _LOCAL_END)
@@ -278,6 +285,7 @@ class _FieldsReader(NamedTuple):
     robots_headers: Sequence[str]
     user_agent: str
     attribute_origins: frozenset[str]
+    routes: bool
 
     def read_head(self, text: str, *, languages: bool = False) -> tuple[Page, str | None] | None:
         """As ``read``, from the head of a page alone; None where a field may come after it.
@@ -290,11 +298,9 @@ class _FieldsReader(NamedTuple):
         if parser is None or not is_whole_head(parser):
             return None
         found = _read_trees([parser])
-        return (
-            None
-            if found.title is None
-            else self.read(parser, found, Resolver(find_base(found.bases, self.url), self.charset))
-        )
+        if found.title is None:
+            return None
+        return self.read(parser, found, Resolver(find_base(found.bases, self.url), self.charset, routes=self.routes))
 
     def read(self, parser: LexborHTMLParser, found: _Elements, resolver: Resolver) -> tuple[Page, str | None]:
         """The page without text and links, and the target of a refresh that comes too late to be a redirect."""
@@ -326,10 +332,10 @@ class _FieldsReader(NamedTuple):
         return page, later
 
 
-def _read_noscripts(contents: list[str]) -> list[Reference]:
+def _read_noscripts(contents: list[str], *, routes: bool) -> list[Reference]:
     """The references in noscript elements: this parser reads their content as text, a browser without scripts as markup."""
     content = " ".join(text for text in contents if "<" in text)
-    return _read_trees(parse_trees(content).trees).references if content else []
+    return _read_trees(parse_trees(content).trees, routes=routes).references if content else []
 
 
 def _read_metas(

@@ -40,12 +40,11 @@ from searchcrawl.operations.plan_file import drop_plans
 from searchcrawl.operations.source_lease import lease_source
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.forgotten import FILE, KEY, Forgotten, digest
-from searchcrawl.rules.identity import Identity
 from searchcrawl.rules.lifecycle import is_within_limits
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.forgotten_list import add_lines
-from searchcrawl.sources.loading import build_forgotten, load_source, stand_in_for
+from searchcrawl.sources.loading import build_forgotten, build_identity, load_source, stand_in_for
 from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import removal_table
 from searchcrawl.store.documents import document_table, duplicate_key_table
@@ -124,7 +123,7 @@ def survey(project: Project, database: Database, lines: Sequence[str]) -> Survey
 
 def _find_led(project: Project, database: Database, known: Known) -> dict[int, bool]:
     """The rows whose record has the page of a forgotten URL, to which redirects led."""
-    identity, seen = Identity(known.source.scope.strip_parameters), {*known.named, *known.matched}
+    identity, seen = build_identity(known.source), {*known.named, *known.matched}
     found: dict[int, bool] = {}
     after = 0
     with closing(DocumentCache(project.cache_dir / known.source.name)) as cache:
@@ -209,7 +208,7 @@ def is_concerned(project: Project, database: Database, known: Known) -> bool:
 
 def _find_submitted(transaction: Transaction, *, known: Known) -> list[str]:
     """Forgotten URLs that were submitted, and that no run has admitted yet."""
-    identity = Identity(known.source.scope.strip_parameters)
+    identity = build_identity(known.source)
     waiting = submitted_table.load(transaction, known.source_id)
     return [url for url in waiting if _is_meant(known, url) or _is_meant(known, identity.strip(url))]
 

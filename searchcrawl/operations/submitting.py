@@ -42,7 +42,7 @@ class Submitted(NamedTuple):
 def submit(project: Project, source: Source, database: Database, text: str) -> Submitted:
     """Puts a URL into the queue of a source, whether it is being crawled or not; nothing is requested."""
     try:
-        url = urls.resolve_typed(text)
+        url = urls.resolve_typed(text, routes=source.scope.hash_routes)
     except InvalidUrl as error:
         return Submitted(Result.INVALID, text, str(error))
     rewriting = build_rewriting(project, source)

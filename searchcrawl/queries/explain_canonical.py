@@ -61,8 +61,14 @@ def _describe_refused(context: Context, facts: UrlFacts) -> Naming | None:
     if page is None:
         return None
     headers = [value.decode("latin-1") for name, value in page.headers if name.lower() == b"link"]
-    in_header = find_header_canonical(headers, base_url=page.base_url or page.url)
+    routes = context.source.scope.hash_routes
+    in_header = find_header_canonical(headers, base_url=page.base_url or page.url, routes=routes)
+    if urls.has_route(facts.listed.url) and not urls.has_route(in_header or ""):
+        # As a visit takes it: what has no route is said of the frame.
+        in_header = None
     named = in_header or _find_in_markup(page, context.source, facts.mimetype)
+    if named is not None and urls.has_route(facts.listed.url) and not urls.has_route(named):
+        return None
     if named is None or named == facts.listed.url:
         return None
     naming = f"{'its header Link' if in_header else 'it'} names {named}"
@@ -111,6 +117,9 @@ def _find_in_markup(page: StoredPage, source: Source, mimetype: str | None) -> s
     if HTML.choose_place(page.body) is not RunsIn.REACTOR:
         return None
     about = ConversionContext(
-        url=page.base_url or page.url, headers=page.headers, default_charset=source.fetch.default_charset
+        url=page.base_url or page.url,
+        headers=page.headers,
+        default_charset=source.fetch.default_charset,
+        routes=source.scope.hash_routes,
     )
     return HTML.convert(page.body, about).canonical

@@ -51,15 +51,23 @@ def find_in_source(project: Project, source: Source) -> Iterator[ConfigurationEr
 
 
 def _find_in_url_rules(source: Source) -> Iterator[ConfigurationError]:
+    for place, rule in _list_url_rules(source):
+        reason = explain_no_match(rule)
+        if reason is not None:
+            secret = _is_secret(source, place)
+            message = f"{_NO_MATCH if secret else reason} (got {quote_value(HIDDEN if secret else rule)})"
+            yield ConfigurationError(*source.locate(place), message)
+
+
+def _list_url_rules(source: Source) -> Iterator[tuple[str, str]]:
+    """The URL rules of a source, each with its key."""
     for table in ("scope", "keep"):
         for key in (f"{table}.include_urls", f"{table}.exclude_urls"):
             rules: Sequence[str] = getattr(getattr(source, table), key.removeprefix(f"{table}."))
-            for number, rule in enumerate(rules):
-                reason, place = explain_no_match(rule), f"{key}[{number}]"
-                if reason is not None:
-                    secret = _is_secret(source, place)
-                    message = f"{_NO_MATCH if secret else reason} (got {quote_value(HIDDEN if secret else rule)})"
-                    yield ConfigurationError(*source.locate(place), message)
+            yield from ((f"{key}[{number}]", rule) for number, rule in enumerate(rules))
+    for number, action in enumerate(source.render.actions):
+        if action.match is not None:
+            yield f"render.actions[{number}].match", action.match
 
 
 def find_wrong_type(text: str) -> str | None:

@@ -54,7 +54,7 @@ class CrawlWall:
 
     def admit(self, url: str) -> PageRules:
         """The rules for one page, which the crawl has decided to visit."""
-        return PageRules(self, resolve(url) or url)
+        return PageRules(self, resolve(url, routes=True) or url)
 
     def find_refusal(self, url: str) -> str | None:
         """The rule that forbids a page to go to ``url``, an identity; None if none does."""

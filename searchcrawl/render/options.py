@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+from searchcrawl.rules.url_rules import build_url_test
 
 
 @dataclass(frozen=True, slots=True)
-class PageAction:
-    """One action: ``kind`` is ``click`` or ``wait`` with a CSS selector, or ``scroll`` with a number of ``times``.
+class Action:
+    """A step that is done in a page: a click or a wait for an element of ``selector``, or ``count`` scrolls to the end.
 
-    ``matches`` says of the identity of a page whether it is done there.
+    ``match`` is the URL rule that names its pages; None: all.
     """
 
-    kind: str
+    match: str | None
+    kind: Literal["click", "wait", "scroll"]
     selector: str = ""
-    times: int = 0
-    matches: Callable[[str], bool] = lambda url: True
+    count: int = 0
+
+    def is_for(self, url: str) -> bool:
+        """Whether it is done in the page of ``url``, an identity."""
+        return self.match is None or build_url_test(self.match)(url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +32,9 @@ class RenderOptions:
 
     A page is done once its DOM was quiet for ``quiet_ms``, or has an element of ``wait_for``, after ``max_seconds`` at
     most. ``block`` are kinds of resource in Playwright's words, besides images, fonts and media. ``scroll`` is how many
-    times the page is scrolled to its end. ``actions`` are done before that, on the pages that they match. ``max_page_bytes``
-    is how much all that a page loads may have, decoded.
+    times the page is scrolled to its end. ``actions`` are done in their order. With ``post`` scripts may send POST to the
+    origin of the page and to hosts that the wall names. ``max_page_bytes`` bounds all that a page loads, decoded.
+    With ``hash_routes`` a fragment that is a route is part of the URLs that the page gives to the history.
     """
 
     wait_for: str | None = None
@@ -35,5 +43,11 @@ class RenderOptions:
     pages: int = 2
     block: tuple[str, ...] = ()
     scroll: int = 0
+    actions: tuple[Action, ...] = ()
+    post: bool = False
     max_page_bytes: int = 64 << 20
-    actions: tuple[PageAction, ...] = ()
+    hash_routes: bool = False
+
+    def list_actions(self, url: str) -> Sequence[Action]:
+        """What is done in the page of ``url``, an identity, in this order."""
+        return [action for action in self.actions if action.is_for(url)]

@@ -62,6 +62,8 @@ class PageRules:
 
     def __init__(self, wall: SourceRules, url: str) -> None:
         self.url = url
+        # A route in the fragment is not sent.
+        self._sent_url = urls.without_route(url)
         self._wall = wall
         self._is_guest = not wall.is_inside(url)
         self._has_other_frames = False
@@ -75,7 +77,7 @@ class PageRules:
         known = resolve(url)
         if known is None:
             return NO_URL
-        return None if known == self.url else self._wall.find_refusal(known)
+        return None if known == self._sent_url else self._wall.find_refusal(known)
 
     def check(self, request: BrowserRequest) -> str | None:
         """The rule that forbids a request of the page, but for the page itself; None if none does."""
@@ -88,7 +90,7 @@ class PageRules:
         if request.is_navigation:
             # A frame that allow_hosts names is loaded as all else is.
             return None if self._wall.is_named(known) else self.check_navigation(known)
-        if known == self.url:
+        if known == self._sent_url:
             return None
         return self._wall.find_resource_refusal(known, request.kind)
 
@@ -140,7 +142,7 @@ class PageRules:
         is_credited: bool,
     ) -> Answer:
         async def check(target: str) -> None:
-            if target != self.url:
+            if target != self._sent_url:
                 await self._wall.check_robots(target)
 
         answer = await send(
@@ -167,7 +169,7 @@ class PageRules:
             raise Refused(f"{KEY}: {urls.parse(url).host} is outside the boundary")
 
     def _is_public_only(self, url: str) -> bool:
-        return self._is_guest or (url != self.url and self._wall.is_public_only(url))
+        return self._is_guest or (url != self._sent_url and self._wall.is_public_only(url))
 
 
 def _may_be_frame(answer: Answer) -> bool:

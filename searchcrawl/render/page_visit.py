@@ -14,7 +14,7 @@ from searchcrawl.render import page_scripts
 from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.budget import PageBudget
 from searchcrawl.render.open_page import STAY, OpenPage, Patience, first_line
-from searchcrawl.render.options import PageAction, RenderOptions
+from searchcrawl.render.options import Action, RenderOptions
 from searchcrawl.render.rendered_page import RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer, FetchFailed, PageWall, Refused, resolve
 
@@ -82,14 +82,14 @@ class PageVisit(OpenPage):
         return self._build(text, clock.monotonic() - started)
 
     def _note_route(self, url: str) -> None:
-        route = resolve(url)
+        route = resolve(url, routes=self._options.hash_routes)
         if route is None or route == self._url:
             return
         if len(self._routes) < _MAX_ROUTES and urls.origin_of(route) == urls.origin_of(self._url):
             self._routes[route] = None
 
     def _note_move(self, url: str) -> None:
-        if url != self._url:
+        if url != urls.without_route(self._url):
             self._leave(url, _MOVED)
 
     def _find_refusal(self, request: BrowserRequest, *, is_page: bool) -> str | None:
@@ -99,7 +99,7 @@ class PageVisit(OpenPage):
 
     async def _answer_page(self, request: BrowserRequest) -> Answer:
         """Answers the page itself; notes where it leads, by a redirect or by a script."""
-        if resolve(request.url) != self._url:
+        if resolve(request.url) != urls.without_route(self._url):
             # Where it goes is told by ``_note_move``.
             return STAY
         self._loads += 1
@@ -170,15 +170,15 @@ class PageVisit(OpenPage):
         """
         if not await self._wait_for_quiet(self._options.wait_for):
             return
-        for number, action in enumerate(self._options.actions):
-            if action.matches(self._url) and not await self._act(action, f"render.actions[{number}]"):
+        for action in self._options.list_actions(self._url):
+            if not await self._act(action):
                 return
         await self._scroll(self._options.scroll)
 
-    async def _act(self, action: PageAction, key: str) -> bool:
+    async def _act(self, action: Action) -> bool:
         """Carries out an action, and waits until the page is done with it; False where the page gave up."""
         if action.kind == "scroll":
-            return await self._scroll(action.times)
+            return await self._scroll(action.count)
         element = self._page.locator(f"css={action.selector}").first
         milliseconds = self._options.max_seconds * 1000
         try:
@@ -189,7 +189,7 @@ class PageVisit(OpenPage):
         except Error as error:
             if self._ended.is_set():
                 return False
-            self._gave_up = f"{key}: {action.kind} {action.selector}: {first_line(error)}"
+            self._gave_up = f"render.actions: {action.kind} {action.selector}: {first_line(error)}"
             return False
         return await self._wait_for_quiet(None)
 

@@ -49,6 +49,8 @@ WHOLENESS: Final = "wholeness"
 _MOST_SHOWN: Final = 10
 #: Why all pages of a source are.
 _ALWAYS: Final = Plan(Need.CERTAIN, "render.mode: always", True)
+#: Why a page is whose URL has a route, which the server does not see.
+_ROUTE: Final = Plan(Need.CERTAIN, "a route of its own: scope.hash_routes", True)
 _VALIDATORS: Final = (b"If-None-Match", b"If-Modified-Since")
 #: They describe the bytes that were sent, or are credentials.
 _NOT_OF_PAGE: Final = frozenset({
@@ -59,6 +61,7 @@ _NOT_OF_PAGE: Final = frozenset({
 _THREAD_FROM_BYTES: Final = 256 * 1024
 #: The status of a move by a script.
 _MOVED: Final = 302
+_MOVED_FOR_GOOD: Final = 301
 
 
 class _Seen(NamedTuple):
@@ -102,7 +105,7 @@ class RenderMiddleware:
         claim = find_claim(request)
         if claim is not None and not self._renderer.is_open:
             raise _release(claim, "no page can be rendered")
-        if claim is None or self._always:
+        if claim is None or self._always or urls.has_route(claim.url):
             return
         verdicts = self._verdicts
         if verdicts.is_sampled(claim.url) or (claim.rendered is None and verdicts.may_render(claim.url)):
@@ -113,12 +116,19 @@ class RenderMiddleware:
         claim = find_claim(request)
         if claim is None:
             return response
+        of_route = urls.has_route(claim.url)
         if response.status == 304:
+            if of_route:
+                return self._render(request, response, claim, _ROUTE)
             if claim.rendered is None:
                 return response
             return self._render(request, response, claim, Plan(Need.CERTAIN, claim.rendered, True))
-        if response.status not in PAGES or not isinstance(response, HtmlResponse):
+        if response.status not in PAGES:
             return response
+        if not isinstance(response, HtmlResponse):
+            return _leave_route(request) if of_route else response
+        if of_route:
+            return self._render(request, response, claim, _ROUTE)
         if not self._always and len(response.body) >= _THREAD_FROM_BYTES:
             return self._render_if_needed(request, response, claim)
         plan = _ALWAYS if self._always else self._decide(claim, response)
@@ -208,7 +218,7 @@ class RenderMiddleware:
         target = _find_target(request, page)
         if target is not None:
             url, status = target
-            return Response(request.url, status=status, headers={b"Location": url.encode()}, request=request)
+            return _redirect(request, url, status)
         body = build_body(page)
         if self._max_bytes and len(body) > self._max_bytes:
             error = f"{len(body)} bytes rendered, more than {self._max_bytes}"
@@ -231,7 +241,18 @@ def _find_target(request: Request, page: RenderedPage) -> tuple[str, int] | None
         return None
     status = page.redirects[0][1]
     # A page that loads itself once more has not moved.
-    return None if target == request.url else (target, status if 300 < status < 309 else _MOVED)
+    return None if target == urls.without_route(request.url) else (target, status if 300 < status < 309 else _MOVED)
+
+
+def _redirect(request: Request, url: str, status: int) -> Response:
+    # Without a fragment of its own it would get the route of the page that it leaves.
+    location = f"{url}#" if urls.has_route(request.url) else url
+    return Response(request.url, status=status, headers={b"Location": location.encode()}, request=request)
+
+
+def _leave_route(request: Request) -> Response:
+    """A file has no routes: its own URL is where it belongs."""
+    return _redirect(request, urls.without_route(request.url), _MOVED_FOR_GOOD)
 
 
 def build_body(page: RenderedPage) -> bytes:

@@ -13,15 +13,15 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.render.crawl_wall import CrawlWall
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps
 from searchcrawl.render.login_wall import LoginWall
-from searchcrawl.render.options import PageAction, RenderOptions
+from searchcrawl.render.options import Action, RenderOptions
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderTrial
 from searchcrawl.render.verdicts import Verdicts
 from searchcrawl.render.wall import Answer, Wall
-from searchcrawl.rules.url_rules import build_match
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
-from searchcrawl.sources.render_table import Action, Render
+from searchcrawl.sources.render_table import Action as ActionTable
+from searchcrawl.sources.render_table import Render
 from searchcrawl.sources.secrets import redact
 
 #: By its name: what drives a browser is loaded by a crawl that needs it, and by no other.
@@ -156,7 +156,7 @@ def build_browser(project: Project, source: Source, wall: Wall) -> PageBrowser:
             f"the driver of the browser is not installed: pip install 'searchcrawl[playwright]' ({error})"
         ) from error
     browser: PageBrowser = kind(
-        build_options(source.render),
+        build_options(source.render, hash_routes=source.scope.hash_routes),
         wall,
         user_agent=project.user_agent_header,
         timeout_seconds=float(source.fetch.timeout_seconds),
@@ -165,8 +165,8 @@ def build_browser(project: Project, source: Source, wall: Wall) -> PageBrowser:
     return browser
 
 
-def build_options(table: Render) -> RenderOptions:
-    """The options of a ``[render]``."""
+def build_options(table: Render, *, hash_routes: bool = False) -> RenderOptions:
+    """The options of a ``[render]``; ``hash_routes`` is the key of ``[scope]``."""
     return RenderOptions(
         wait_for=table.wait_for,
         quiet_ms=table.quiet_ms,
@@ -174,17 +174,16 @@ def build_options(table: Render) -> RenderOptions:
         pages=table.pages,
         block=table.block,
         scroll=table.scroll,
-        max_page_bytes=table.max_page_mb << 20,
-        actions=tuple(_build_action(action) for action in table.actions),
+        actions=tuple(map(_build_action, table.actions)),
+        post=table.post,
+        max_page_bytes=table.max_page_bytes,
+        hash_routes=hash_routes,
     )
 
 
-def _build_action(action: Action) -> PageAction:
-    matches = build_match(action.match) if action.match is not None else _matches_all
-    if action.scroll is not None:
-        return PageAction("scroll", times=action.scroll, matches=matches)
-    return PageAction(action.kind, selector=action.value, matches=matches)
-
-
-def _matches_all(url: str) -> bool:
-    return True
+def _build_action(action: ActionTable) -> Action:
+    if action.click is not None:
+        return Action(action.match, "click", action.click)
+    if action.wait is not None:
+        return Action(action.match, "wait", action.wait)
+    return Action(action.match, "scroll", count=action.scroll or 0)

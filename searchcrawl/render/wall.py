@@ -74,9 +74,9 @@ class Wall(Protocol):
         """The rules for one page, which the crawl itself has decided to visit."""
 
 
-def resolve(text: str, base: str | None = None) -> str | None:
+def resolve(text: str, base: str | None = None, *, routes: bool = False) -> str | None:
     """The identity of a URL; None where it is none of http or https."""
     try:
-        return urls.resolve(text, base)
+        return urls.resolve(text, base, routes=routes)
     except InvalidUrl:
         return None

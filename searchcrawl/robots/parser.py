@@ -157,10 +157,11 @@ class RobotsFile:
         return self
 
     def decide(self, url: str) -> Decision:
-        """Whether ``url`` may be requested; ``rule`` is the line that decided, as written.
+        """Whether ``url`` may be requested, without its route; ``rule`` is the line that decided, as written.
 
         The longest pattern decides, allow before disallow (RFC 9309 §2.2.2); robots.txt itself is always allowed.
         """
+        url = urls.without_route(url)
         for chunk in self._chunks:
             if not chunk.matcher.can_fetch(url, "*"):
                 rule = next(rule for rule in chunk.rules if not rule.matcher.can_fetch(url, "*"))
@@ -171,6 +172,7 @@ class RobotsFile:
         """All lines that forbid ``url``, the longest pattern first; empty where it is allowed (L1)."""
         if self.decide(url).allowed:
             return []
+        url = urls.without_route(url)
         rules = (rule for chunk in self._chunks if not chunk.matcher.can_fetch(url, "*") for rule in chunk.rules)
         matching = (rule for rule in rules if not rule.allows and not rule.matcher.can_fetch(url, "*"))
         return [Decision(False, rule.line, self.url, ROBOTS_KEY) for rule in matching]

@@ -107,6 +107,7 @@ class Boundary:
         max_path_segments: int = 16,
         max_query_parameters: int = 10,
         max_repeated_segments: int = 3,
+        hash_routes: bool = False,
         forgotten: Forgotten | None = None,
         file: str = "",
     ) -> None:
@@ -116,7 +117,7 @@ class Boundary:
         self._default = self._allow_all or [Decision(True, file=file)]  # without host rules the URL rules decide alone
         self._host_names = HostNameRules(include_hosts, exclude_hosts, file)
         self._blocks = _Blocks(hosts, include_ports, exclude_ports, file)
-        self._url_rules = UrlRules(include=include_urls, exclude=exclude_urls, file=file)
+        self._url_rules = UrlRules(include=include_urls, exclude=exclude_urls, file=file, routes=hash_routes)
         self._has_url_rules = bool(self._url_rules)
         self._limits = Limits(
             file,
@@ -128,6 +129,7 @@ class Boundary:
         )
         self._max_url_length = max_url_length
         self._too_long = [Decision(False, f"max_url_length = {max_url_length}", file, "scope.max_url_length")]
+        self._no_routes = None if hash_routes else Decision(False, "hash_routes = false", file, "scope.hash_routes")
         self._forgotten = forgotten
         self._origins: dict[str, _Origin] = {}
 
@@ -209,6 +211,9 @@ class Boundary:
             yield [gone]
         if 0 < self._max_url_length < len(url):
             yield self._too_long
+        if self._no_routes is not None and urls.has_route(url):
+            # It has a row since the key was true.
+            yield [self._no_routes]
         origin, seen, slash = self._locate(url)
         yield origin.decisions
         # All of them have the origin of the URL.

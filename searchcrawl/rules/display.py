@@ -43,7 +43,8 @@ class DisplayMap:
 
 
 def _check(display: str) -> str:
-    shown = urls.resolve(display)
+    # Only a source with routes has one in its URLs.
+    shown = urls.resolve(display, routes=True)
     if len(shown.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise InvalidUrl(f"display URL of more than {MAX_BYTES} bytes")
     return shown

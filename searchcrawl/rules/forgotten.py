@@ -54,9 +54,13 @@ class Forgotten:
                 patterns.append(pattern)
                 continue
             decision = Decision(False, line, FILE, KEY)
-            for form in (line, identity.strip(line)):
+            # A source without routes has the page itself under that URL.
+            own = line if identity.routes else urls.without_route(line)
+            for form in (own, identity.strip(own)):
                 self._named.setdefault(urls.unescape_unreserved(form), decision)
-        self._patterns = UrlRules(include=(), exclude=patterns, file=FILE, table=KEY) if patterns else None
+        self._patterns = (
+            UrlRules(include=(), exclude=patterns, file=FILE, table=KEY, routes=identity.routes) if patterns else None
+        )
         self._identity = identity
         self._display = display
 

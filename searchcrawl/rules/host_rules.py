@@ -12,11 +12,13 @@ import ada_url
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.rules.decision import Decision, RuleList
-from searchcrawl.urls import unescape_unreserved
+from searchcrawl.urls import has_route, split_route, unescape_unreserved
 
 _MAX_PORT: Final = 65535
 #: Characters that are not escaped in a path and in a query (WHATWG URL, path and query percent-encode sets).
 _KEPT_IN_PATH: Final = "!$%&'()*+,-./:;=@[\\]_|~"
+#: A fragment is escaped less than a path (URL Standard, "fragment percent-encode set").
+_KEPT_IN_ROUTE: Final = "!#$%&'()*+,-./:;=?@[\\]^_{|}~"
 _KEPT_IN_QUERY: Final = "!$%&()*+,-./:;=?@[\\]^_`{|}~"
 #: As other programs name all hosts below one.
 _ANY_BELOW: Final = re.compile(r"\*\.[\w.-]{1,253}")
@@ -159,8 +161,11 @@ def compile_paths(rules: Sequence[str], *, allowed: bool, file: str, key: str) -
     return [(to_comparable_text(rule), Decision(allowed, rule, file, key)) for rule in rules]
 
 
-def to_comparable_text(rule: str) -> str:
-    """A rule as rules see URLs: characters that a URL must escape are escaped, and no others."""
+def to_comparable_text(rule: str, *, routes: bool = False) -> str:
+    """A rule as rules see URLs: characters that a URL must escape are escaped, and no others; ``routes`` as for URLs."""
+    if routes and has_route(rule):
+        rest, route = split_route(rule)
+        return to_comparable_text(rest) + unescape_unreserved(quote(route, safe=_KEPT_IN_ROUTE))
     path, mark, query = rule.partition("?")
     return unescape_unreserved(quote(path, safe=_KEPT_IN_PATH) + mark + quote(query, safe=_KEPT_IN_QUERY))
 

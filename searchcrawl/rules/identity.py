@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from searchcrawl import urls
 from searchcrawl.rules.archives import split_path
 from searchcrawl.urls import unescape_unreserved
 
@@ -18,11 +19,13 @@ _SEPARATED: Final = re.compile("([&;])")
 class Identity:
     """Removes parameters from URLs, in the query and in path segments (``;jsessionid=…``).
 
-    ``names`` match whole names, without regard to case; ``*`` matches any characters.
+    ``names`` match whole names, without regard to case; ``*`` matches any characters. With ``routes`` a fragment that is a
+    route is part of a URL (``scope.hash_routes``).
     """
 
-    def __init__(self, names: Sequence[str] = ()) -> None:
+    def __init__(self, names: Sequence[str] = (), *, routes: bool = False) -> None:
         self._names = tuple(names)
+        self.routes = routes
         alternatives = "|".join(_build_expression(name) for name in names)
         ends = r"(?=[=&;/?]|$)"
         self._name = re.compile(alternatives, re.IGNORECASE)
@@ -30,11 +33,18 @@ class Identity:
         self._suspect = re.compile(f"[?&;](?:(?:{alternatives}){ends}|[^=&;/?]*%)", re.IGNORECASE) if names else None
         self._in_path = re.compile(f";(?:{alternatives})(?:=[^;/]*)?(?=[;/]|$)", re.IGNORECASE)
 
+    def resolve(self, text: str, base: str | None = None) -> str:
+        """As ``urls.resolve``, with the routes of the source; raises InvalidUrl."""
+        return urls.resolve(text, base, routes=self.routes)
+
     def strip(self, url: str) -> str:
         """The URL (an identity of ``urls.resolve``) without those parameters; the same URL where it has none.
 
         The other parameters keep their order; an empty query loses its ``?``.
         """
+        if self.routes and urls.has_route(url):
+            bare, route = urls.split_route(url)
+            return self.strip(bare) + route
         if ("?" in url or ";" in url) and self._suspect is not None and self._suspect.search(url) is not None:
             # The path of a file in an archive is a name: it has no parameters, whatever its characters.
             outermost, path = split_path(url)

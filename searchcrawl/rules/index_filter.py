@@ -74,11 +74,12 @@ class IndexFilter:
         exclude_names: Sequence[str] = (),
         meta_robots: bool = True,
         file: str = "",
+        hash_routes: bool = False,
     ) -> None:
         self.meta_robots = meta_robots
         self._mime_types = _Wildcards(mime_types, exclude_mime_types, file, "mime_types", "exclude_mime_types")
         self._names = _Wildcards(include_names, exclude_names, file, "include_names", "exclude_names")
-        self._urls = UrlRules(include=include_urls, exclude=exclude_urls, file=file, table="keep")
+        self._urls = UrlRules(include=include_urls, exclude=exclude_urls, file=file, table="keep", routes=hash_routes)
         self._min_bytes, self._max_bytes = min_bytes, max_bytes
         self._max_age_ms = max_age_days * clock.DAY_MS
         self._too_small = Decision(False, f"min_bytes = {min_bytes}", file, "keep.min_bytes")
@@ -196,7 +197,7 @@ def decide(
     one of them only reloads it. ``refusal`` is the rule of the IndexFilter that refused it before it was read. A refresh weighs more than
     noindex, noindex more than a filter, a filter more than emptiness.
     """
-    target = _find_refresh_target(page)
+    target = _find_refresh_target(page, rewriting)
     if target is not None and target not in own_urls:
         found = rewriting.normalise(target, next(iter(own_urls), None))
         if found.url not in own_urls:
@@ -212,12 +213,12 @@ def decide(
     return IndexDecision(code=_INDEXED)
 
 
-def _find_refresh_target(page: Page) -> str | None:
+def _find_refresh_target(page: Page, rewriting: Rewriting) -> str | None:
     """The identity that a refresh leads to; None where it is no http(s) URL: the page is content then."""
     if page.refresh is None:
         return None
     try:
-        return urls.resolve(page.refresh)
+        return rewriting.identity.resolve(page.refresh)
     except InvalidUrl:
         return None
 
@@ -228,9 +229,11 @@ def find_canonical_link(
     """The link to another URL that the page at ``own_url`` names as canonical: the first of ``named`` that is not None.
 
     It is rewritten as other links are (K1). None where it is the page itself, or outside the boundary. Whether the
-    other page is good, or names this one in turn, is seen when that one was fetched (L5).
+    other page is good, or names this one in turn, is seen when that one was fetched (L5). Of a route only what has a route
+    counts: the rest stands in the frame that all routes share.
     """
-    canonical = next((url for url in named if url is not None), None)
+    of_route = urls.has_route(own_url)
+    canonical = next((url for url in named if url is not None and (not of_route or urls.has_route(url))), None)
     if canonical is None or canonical == own_url:
         return None
     found = rewriting.normalise(canonical, own_url)

@@ -28,6 +28,6 @@ def words_of(text: str) -> list[str]:
 
 
 def split_url(url: str) -> list[str]:
-    """The words, numbers and tokens of the path and the query of a URL."""
+    """The words, numbers and tokens of the path, the query and the route of a URL."""
     parsed = urlsplit(url)
-    return split_words(unquote(f"{parsed.path} {parsed.query}"))
+    return split_words(unquote(f"{parsed.path} {parsed.query} {parsed.fragment}"))

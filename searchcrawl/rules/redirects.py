@@ -76,7 +76,7 @@ def decide(
     if status not in TEMPORARY_REDIRECTS and status not in PERMANENT_REDIRECTS:
         return Redirect(kind=RedirectKind.NONE, hops=hops)
     try:
-        target = _resolve_target(locations, base_url)
+        target = _resolve_target(locations, base_url, routes=rewriting.identity.routes)
     except InvalidUrl as error:
         return Redirect(kind=RedirectKind.FAIL, hops=hops, code=Code.NO_LOCATION, error=str(error))
     if [base_url, *(hop.url for hop in hops)].count(target) > int(keeps_cookies):
@@ -126,12 +126,16 @@ def _build_loop(target: str, hops: tuple[Hop, ...], *, error: str = "") -> Redir
     return Redirect(kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=error)
 
 
-def _resolve_target(locations: Sequence[bytes], base_url: str) -> str:
-    """The identity on which all Location headers agree; raises InvalidUrl."""
+def _resolve_target(locations: Sequence[bytes], base_url: str, *, routes: bool) -> str:
+    """The identity on which all Location headers agree; raises InvalidUrl.
+
+    With ``routes`` a Location without a fragment keeps that of the URL that was asked for (RFC 9110 §10.2.2).
+    """
     texts = [_decode_location(location) for location in locations if location.strip(_BLANK)]
     if not texts:
         raise InvalidUrl("redirect without a Location" if not locations else "redirect with a blank Location")
-    targets = {urls.resolve(text, base_url) for text in texts}
+    route = urls.split_route(base_url)[1] if routes else ""
+    targets = {urls.resolve(text if "#" in text else f"{text}{route}", base_url, routes=routes) for text in texts}
     if len(targets) > 1:
         raise InvalidUrl(f"redirect with {len(targets)} different Locations")
     return targets.pop()

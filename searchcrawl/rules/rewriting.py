@@ -82,9 +82,10 @@ class PatternRewriter:
 
     by_url_alone = True
 
-    def __init__(self, match: str, replace: str, *, file: str = "", key: str = "rewrite") -> None:
+    def __init__(self, match: str, replace: str, *, file: str = "", key: str = "rewrite", routes: bool = False) -> None:
         self._search = re2.compile(match, re2_options())
         self._pieces = parse_replacement(replace)
+        self._routes = routes
         self._decision = Decision(False, match, file, f"{key}.match")
 
     def rewrite(self, url: str, referrer: str | None) -> Rewritten:
@@ -100,7 +101,7 @@ class PatternRewriter:
         if not text:
             raise Discarded(self._decision)
         try:
-            return Rewritten(urls.resolve(text))
+            return Rewritten(urls.resolve(text, routes=self._routes))
         except InvalidUrl as error:
             raise Discarded(self._decision, code=Code.MALFORMED_URL, error=f"rewritten to {error}") from error
 
@@ -117,9 +118,16 @@ class PluginRewriter:
     by_url_alone = False
 
     def __init__(
-        self, plugin_class: Callable[[], UrlRewriter], name: str, *, file: str = "", key: str = "rewrite"
+        self,
+        plugin_class: Callable[[], UrlRewriter],
+        name: str,
+        *,
+        file: str = "",
+        key: str = "rewrite",
+        routes: bool = False,
     ) -> None:
         self._plugin_class = plugin_class
+        self._routes = routes
         self._name = name
         self._file = file
         self._key = f"{key}.plugin"
@@ -175,7 +183,7 @@ class PluginRewriter:
         access, display = rewritten.access_url, rewritten.display_url
         if not isinstance(access, str) or not isinstance(display, str | None):
             raise TypeError(f"access_url and display_url must be strings (got {access!r}, {display!r})")
-        return Rewritten(urls.resolve(access), None if display == access else display or None)
+        return Rewritten(urls.resolve(access, routes=self._routes), None if display == access else display or None)
 
     def _report_error(self, url: str, error: Exception) -> None:
         self.errors += 1
@@ -274,18 +282,18 @@ class Rewriting:
                 self.identity.strip(url), None, None, discarded.code, discarded.decision, discarded.error
             )
         identity = self.identity.strip(access)
-        return NormalisedUrl(identity, _limit_display(shown, identity), None if access == url else url)
+        return NormalisedUrl(identity, _limit_display(shown, identity, self.identity), None if access == url else url)
 
 
-def _limit_display(shown: str | None, identity: str) -> str | None:
+def _limit_display(shown: str | None, url: str, identity: Identity) -> str | None:
     """The display URL for the row; a text that is no URL is kept as well, within limits (1010)."""
     if shown is None:
         return None
     try:
-        resolved = urls.resolve(shown)
+        resolved = identity.resolve(shown)
     except InvalidUrl:
         return shown.replace("\0", "\ufffd")[:1000].encode("utf-8", "replace").decode()
-    return None if resolved == identity else resolved[: MAX_BYTES + 1]
+    return None if resolved == url else resolved[: MAX_BYTES + 1]
 
 
 def re2_options() -> re2.Options:

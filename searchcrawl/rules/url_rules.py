@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import ada_url
@@ -28,18 +29,26 @@ class UrlRules(RuleList):
     """Exclude and include rules for URLs, all matched in one pass over the URL.
 
     A rule is a glob against the whole URL, where only ``*`` is special and upper and lower case are equal; or ``re:``
-    and an RE2 expression that is searched anywhere. The constructor raises ConfigurationError.
+    and an RE2 expression that is searched anywhere. With ``routes`` URLs may have one, and so may globs. The constructor raises ConfigurationError.
     """
 
     __slots__ = ("_match", "origins")
 
-    def __init__(self, *, include: Sequence[str], exclude: Sequence[str], file: str, table: str = "scope") -> None:
+    def __init__(
+        self,
+        *,
+        include: Sequence[str],
+        exclude: Sequence[str],
+        file: str,
+        table: str = "scope",
+        routes: bool = False,
+    ) -> None:
         include_key, exclude_key = f"{table}.include_urls", f"{table}.exclude_urls"
         excludes = [Decision(False, rule, file, exclude_key) for rule in exclude]
         super().__init__([*excludes, *(Decision(True, rule, file, include_key) for rule in include)], include_key, file)
         patterns = re2.Set.SearchSet(_options())
         for decision in self.decisions:
-            patterns.Add(_expression(decision.rule, file, decision.key))
+            patterns.Add(_expression(decision.rule, file, decision.key, routes=routes))
         # An empty set cannot be searched, and finds nothing.
         try:
             if self.decisions:
@@ -78,23 +87,13 @@ def _options() -> re2.Options:
     return options
 
 
-def _expression(rule: str, file: str, key: str) -> str:
+def _expression(rule: str, file: str, key: str, *, routes: bool) -> str:
     """The rule as an RE2 expression that is searched for anywhere in a URL; raises ConfigurationError."""
     if not rule.removeprefix(REGULAR).strip():
         raise ConfigurationError(file, key, f"must not be empty (got {rule!r})")
-    expression = rule.removeprefix(REGULAR) if rule.startswith(REGULAR) else glob_expression(rule)
+    expression = rule.removeprefix(REGULAR) if rule.startswith(REGULAR) else glob_expression(rule, routes=routes)
     compile_rule(rule, expression, file, key)
     return expression
-
-
-def build_match(rule: str, *, file: str = "", key: str = "") -> Callable[[str], bool]:
-    """Whether one rule matches a URL, an identity; raises ConfigurationError."""
-    search = re2.compile(_expression(rule, file, key), _options()).search
-
-    def matches(url: str) -> bool:
-        return search(urls.unescape_unreserved(url)) is not None
-
-    return matches
 
 
 def compile_rule(rule: str, expression: str, file: str, key: str) -> Any:
@@ -106,13 +105,20 @@ def compile_rule(rule: str, expression: str, file: str, key: str) -> Any:
         raise ConfigurationError(file, key, f"not an RE2 expression: {reason} (got {rule!r})") from error
 
 
-def glob_expression(rule: str) -> str:
+@lru_cache(maxsize=1024)
+def build_url_test(rule: str, file: str = "", key: str = "") -> Callable[[str], bool]:
+    """Whether a single rule names a URL, an identity of ``urls.resolve``; raises ConfigurationError."""
+    search = compile_rule(rule, _expression(rule, file, key, routes=True), file, key).search
+    return lambda url: search(urls.unescape_unreserved(url)) is not None
+
+
+def glob_expression(rule: str, *, routes: bool = False) -> str:
     """An RE2 expression, searched for anywhere in a URL, for a glob where ``*`` alone is special."""
     text = rule.strip()
     with_host = _GLOB_HOST.fullmatch(text)
     if with_host and not with_host[2].isascii():
         text = with_host[1] + (ada_url.idna_to_ascii(with_host[2]).decode("ascii") or with_host[2]) + with_host[3]
-    text = to_comparable_text(text)
+    text = to_comparable_text(text, routes=routes)
     # A star at an end becomes a missing anchor: that is faster, as the search ends at the first match.
     start = "" if text.startswith("*") else "^"
     end = "" if text.endswith("*") else "$"

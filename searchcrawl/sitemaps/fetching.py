@@ -153,10 +153,10 @@ class PartSender:
         self._stopped = True
 
 
-def parse(wanted: WantedSitemap, sitemap: SitemapBody, send: Callable[[SitemapPart], None]) -> Parsed:
-    """Reads a body to its end and sends all that it lists; blocks."""
+def parse(wanted: WantedSitemap, sitemap: SitemapBody, send: Callable[[SitemapPart], None], *, routes: bool) -> Parsed:
+    """Reads a body to its end and sends all that it lists; blocks. With ``routes`` URLs keep theirs."""
     parser = SitemapParser(
-        sitemap.body, url=sitemap.url or wanted.url, codings=sitemap.codings, charset=sitemap.charset
+        sitemap.body, url=sitemap.url or wanted.url, codings=sitemap.codings, charset=sitemap.charset, routes=routes
     )
     children: list[str] = []
     count, left_out = 0, False

@@ -103,8 +103,10 @@ class SitemapParser:
         charset: str | None = None,
         max_urls: int = MAX_URLS,
         max_bytes: int = MAX_BYTES,
+        routes: bool = False,
     ) -> None:
         self._body = body
+        self._routes = routes
         self._url = url
         self._codings = list(codings)
         self._charset = charset
@@ -144,9 +146,11 @@ class SitemapParser:
         other = _unescape(entry.other).strip(_BLANK)
         try:
             if _ABSOLUTE(written):
-                url = urls.resolve(written)
+                url = urls.resolve(written, routes=self._routes)
+            elif _ABSOLUTE(other):
+                url = urls.resolve(other, routes=self._routes)
             else:
-                url = urls.resolve(other) if _ABSOLUTE(other) else self._resolve(written, entry.bases)
+                url = self._resolve(written, entry.bases)
         except InvalidUrl:
             return None
         return ListedUrl(url, parse_date_ms(_unescape(entry.date).strip(_BLANK)) if entry.date else None)
@@ -158,7 +162,7 @@ class SitemapParser:
         start = self._url
         for base in bases:
             start = urls.resolve(_unescape(base).strip(_BLANK), start)
-        return urls.resolve(written, start)
+        return urls.resolve(written, start, routes=self._routes)
 
     def _entries(self) -> Iterator[Entry]:
         texts = self._texts()

@@ -340,7 +340,8 @@ class SitemapReading:
         elif sitemap is not None:
             self._read_here.add(url)
             committed = self._expect_end(url)
-            parsed = await self._in_thread(lambda: parse(wanted, sitemap, self._sender.send))
+            routes = self._run.source.scope.hash_routes
+            parsed = await self._in_thread(lambda: parse(wanted, sitemap, self._sender.send, routes=routes))
             await committed
             self._log_end(wanted, parsed)
             await self._enqueue_children(wanted, parsed.children)

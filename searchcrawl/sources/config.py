@@ -131,6 +131,11 @@ class Scope(Table):
     max_urls: Count = Field(
         0, json_schema_extra={"unit": "URLs"}, description="The most URLs of the source (955); 0 is no limit."
     )
+    hash_routes: bool = Field(
+        False,
+        description="URLs with `#/` or `#!` are pages of their own (`http://host/#/users`), which are always rendered: for "
+        "applications that lead by the fragment. Only with `render.mode` other than `never`.",
+    )
     strip_parameters: ParameterNames = Field(
         DEFAULT_NAMES,
         description="Parameters that are removed from every URL, such as session and tracking ids; `*` is any text.",

@@ -28,11 +28,16 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     # Another user may see other pages.
     "login": ("type", "url", "username"),
     # How many pages are rendered at once changes none of them.
-    "render": ("mode", "wait_for", "quiet_ms", "max_seconds", "block", "scroll", "allow_hosts", "actions", "post"),
+    "render": (
+        *("mode", "wait_for", "quiet_ms", "max_seconds", "block", "scroll", "allow_hosts"),
+        *("max_page_mb", "post", "actions"),
+    ),
     "content": (),
     "attributes": (),
     "copies": ("scope",),
 }
+#: Lists whose order matters, unlike that of rules.
+_IN_ORDER: Final = frozenset({"render.actions"})
 #: What only answers show.
 _SHOWN: Final = frozenset({"attributes.values"})
 #: Scrapy settings that put users' own components where documents pass.
@@ -105,7 +110,8 @@ def compute_fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
                 continue
             # A key at its built-in value is left out, so that a release with a new key changes nothing.
             if dumped[table][key] != built_in[table].get(key):
-                values[f"{table}.{key}"] = _without_secrets(dumped[table][key], table, key, source)
+                value = _without_secrets(dumped[table][key], table, key, source)
+                values[f"{table}.{key}"] = dict(enumerate(value)) if f"{table}.{key}" in _IN_ORDER else value
     if not source.finds_urls:
         # The links of pages that it reads are not stored.
         values[_MODE] = source.mode

@@ -22,7 +22,6 @@ from searchcrawl.rules.host_rules import HostBlock
 from searchcrawl.rules.identity import Identity
 from searchcrawl.rules.index_filter import IndexFilter
 from searchcrawl.rules.rewriting import Rewriting
-from searchcrawl.rules.url_rules import build_match
 from searchcrawl.sources import config, project
 from searchcrawl.sources.attribute_table import find_clashes
 from searchcrawl.sources.checking import (
@@ -268,7 +267,7 @@ def read_start_urls(project: Project, source: Source) -> list[str]:
     ``start.files`` have a URL a line; blank lines and those that start with ``#`` don't count.
     Raises ConfigurationError for a file that cannot be read, and for a line that is no URL.
     """
-    found = dict.fromkeys(urls.resolve(url) for url in source.start.urls)
+    found = dict.fromkeys(urls.resolve(url, routes=source.scope.hash_routes) for url in source.start.urls)
     for file in source.start.files:
         found.update(dict.fromkeys(_read_urls(project.path(file), file, source)))
     return list(found)
@@ -287,7 +286,7 @@ def _read_urls(path: Path, file: str, source: Source) -> list[str]:
         if not text or text.startswith("#"):
             continue
         try:
-            found.append(urls.resolve(text))
+            found.append(urls.resolve(text, routes=source.scope.hash_routes))
         except InvalidUrl as error:
             message = f"not an http or https URL (got {quote_value(text)})"
             raise ConfigurationError(to_one_line(file), f"line {number}", message) from error
@@ -306,12 +305,17 @@ def build_forgotten(source: Source, lines: Sequence[str]) -> Forgotten | None:
     if not lines:
         return None
     display = build_display_map(source) if source.display else None
-    return Forgotten(lines, identity=Identity(source.scope.strip_parameters), display=display)
+    return Forgotten(lines, identity=build_identity(source), display=display)
+
+
+def build_identity(source: Source) -> Identity:
+    """What belongs to the identity of a URL."""
+    return Identity(source.scope.strip_parameters, routes=source.scope.hash_routes)
 
 
 def build_index_filter(source: Source) -> IndexFilter:
     """The filter of ``[keep]``; raises ConfigurationError for a rule that cannot be understood (B8, B9)."""
-    return IndexFilter(**dict(source.keep), file=source.file)
+    return IndexFilter(**dict(source.keep), file=source.file, hash_routes=source.scope.hash_routes)
 
 
 def build_display_map(source: Source) -> DisplayMap | None:
@@ -324,8 +328,9 @@ def build_display_map(source: Source) -> DisplayMap | None:
 
 def build_rewriting(project: Project, source: Source) -> Rewriting:
     """How URLs that are found become those of rows (K1); raises ConfigurationError for a plugin that cannot be had."""
-    rewriters = build_rewriters(source.rewrite, file=source.file, root=project.root)
-    return Rewriting(rewriters, Identity(source.scope.strip_parameters))
+    routes = source.scope.hash_routes
+    rewriters = build_rewriters(source.rewrite, file=source.file, root=project.root, routes=routes)
+    return Rewriting(rewriters, build_identity(source))
 
 
 def build_attribute_map(source: Source) -> AttributeMap | None:
@@ -367,26 +372,17 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
         ]
     found = [(f"login.{key}", message) for key, message in find_login_errors(source.login)]
     errors += [ConfigurationError(*source.locate(key), message) for key, message in found]
-    errors += _find_action_errors(source)
     errors += [*_find_unmapped(source), *find_plugin_errors(project, source), *find_feed_errors(project, source)]
     scope = source.scope
+    if scope.hash_routes and not source.render.in_use:
+        message = 'needs render.mode = "auto" or "always": routes are rendered (got true)'
+        errors.append(ConfigurationError(*source.locate("scope.hash_routes"), message))
     if not scope.allow_all and not scope.include_hosts and not scope.include_urls:
         message = "nothing is included: name hosts or URLs, or set scope.allow_all = true"
         return [*errors, ConfigurationError(source.file, "scope.include_hosts", message)]
     for compiled in (build_boundary, build_index_filter, lambda one: build_rewriting(project, one)):
         errors += find_rule_errors(source, compiled)
     return errors
-
-
-def _find_action_errors(source: Source) -> Iterator[ConfigurationError]:
-    """Errors of the URL rules in ``render.actions``."""
-    for number, action in enumerate(source.render.actions):
-        if action.match is not None:
-            file, key = source.locate(f"render.actions[{number}].match")
-            try:
-                build_match(action.match, file=file, key=key)
-            except ConfigurationError as error:
-                yield error
 
 
 def _find_unmapped(source: Source) -> list[ConfigurationError]:

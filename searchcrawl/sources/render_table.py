@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.rules.url_rules import build_url_test
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import (
     LIST,
@@ -25,8 +27,7 @@ from searchcrawl.sources.values import (
 #: them: a page that is rendered without is not the page.
 KINDS: Final = ("eventsource", "font", "image", "manifest", "media", "other", "stylesheet", "texttrack", "websocket")
 
-
-#: What an action of a page does.
+#: What an action may be: each has exactly one of these keys.
 _ACTIONS: Final = ("click", "wait", "scroll")
 
 
@@ -40,39 +41,38 @@ def _check_kinds(kinds: tuple[str, ...]) -> tuple[str, ...]:
     return check_no_repeats(kinds) if kinds else kinds
 
 
-class Action(Table):
-    """What is done on a page before it is read: one of `click`, `wait` and `scroll`."""
+def _check_url_rule(text: str) -> str:
+    try:
+        build_url_test(text)
+    except ConfigurationError as error:
+        refuse(error.message.partition(" (got ")[0])
+    return text
 
-    match: PublicText | None = Field(
-        None, description="A URL rule, as in `[scope]`: the pages on which it is done; without it all."
+
+class Action(Table):
+    """One ``[[render.actions]]``: a step that is done in each page that its rule names (C10)."""
+
+    match: Annotated[PublicText, Check(_check_url_rule, "URL rule")] | None = Field(
+        None, description="A URL rule: the pages in which it is done; without it all that are rendered."
     )
-    click: CssSelector | None = Field(None, description="The first such element that is seen is clicked.")
-    wait: CssSelector | None = Field(None, description="Such an element has to be seen before the page goes on.")
+    click: CssSelector | None = Field(None, description="A CSS selector: its first element that is seen is clicked.")
+    wait: CssSelector | None = Field(
+        None, description="A CSS selector: the next action waits until the page has such an element."
+    )
     scroll: PositiveCount | None = Field(
-        None, json_schema_extra={"unit": "times"}, description="How often, at most, the page is scrolled to its end."
+        None,
+        json_schema_extra={"unit": "times"},
+        description="How often, at most, the page is scrolled to its end.",
     )
 
     @model_validator(mode="after")
-    def _check_action(self) -> Action:
-        given = self._list_given()
-        if not given:
+    def _check(self) -> Action:
+        said = [name for name in _ACTIONS if getattr(self, name) is not None]
+        if not said:
             refuse("is required, or wait or scroll", key="click")
-        if len(given) > 1:
-            refuse(f"not together with {given[0]}", key=given[1])
+        if len(said) > 1:
+            refuse(f"not together with {said[0]}", key=said[1])
         return self
-
-    def _list_given(self) -> list[str]:
-        return [name for name in _ACTIONS if getattr(self, name) is not None]
-
-    @property
-    def kind(self) -> str:
-        """``click``, ``wait`` or ``scroll``."""
-        return self._list_given()[0]
-
-    @property
-    def value(self) -> Any:
-        """The selector, or the number of times."""
-        return getattr(self, self.kind)
 
 
 class Render(Table):
@@ -114,18 +114,25 @@ class Render(Table):
         description="Host rules: the hosts outside the boundary from which a page may load something; without it any "
         "public host, for scripts and styles only.",
     )
-    max_page_mb: PositiveCount = Field(
-        64,
-        json_schema_extra={"unit": "MB"},
-        description="How much all that a page loads may have, decoded; a page that loads more is not rendered (904).",
-    )
-    actions: Annotated[tuple[Action, ...], LIST] = Field(
-        (), description="What is done on a page before it is read, one after the other."
+
+    max_page_mb: PositiveAmount = Field(
+        64.0,
+        description="What a page may load in all, decoded; one that wants more cannot be rendered (904).",
     )
     post: bool = Field(
         False,
-        description="Scripts may send data by POST, to the origin of their page and to `allow_hosts`; forms are never sent.",
+        description="Let scripts send POST to the origin of their page and to `allow_hosts`, as a GraphQL API wants it; forms "
+        "are never sent.",
     )
+    actions: Annotated[tuple[Action, ...], LIST] = Field(
+        (),
+        description="Steps that are done in a page, in this order, before it is read; each has one of `click`, `wait`, `scroll`.",
+    )
+
+    @property
+    def max_page_bytes(self) -> int:
+        """``max_page_mb`` in bytes, at least one."""
+        return max(1, round(self.max_page_mb * (1 << 20)))
 
     @property
     def in_use(self) -> bool:

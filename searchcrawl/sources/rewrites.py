@@ -76,7 +76,7 @@ def _check_groups(match: str, replace: str) -> None:
 Rewrites = Annotated[tuple[Rewrite, ...], LIST]
 
 
-def build_rewriters(rewrites: tuple[Rewrite, ...], *, file: str, root: Path) -> list[Rewriter]:
+def build_rewriters(rewrites: tuple[Rewrite, ...], *, file: str, root: Path, routes: bool) -> list[Rewriter]:
     """The rewriters in their order; raises ConfigurationError for a plugin that cannot be imported.
 
     Modules of plugins are found as Scrapy finds those of a project: ``root`` is looked into as well.
@@ -86,7 +86,7 @@ def build_rewriters(rewrites: tuple[Rewrite, ...], *, file: str, root: Path) -> 
         key = f"rewrite[{number}]"
         if rewrite.plugin is not None:
             plugin_class = import_class(rewrite.plugin, _METHODS, file=file, key=f"{key}.plugin", root=root)
-            found.append(PluginRewriter(plugin_class, rewrite.plugin, file=file, key=key))
+            found.append(PluginRewriter(plugin_class, rewrite.plugin, file=file, key=key, routes=routes))
         elif rewrite.match is not None and rewrite.replace is not None:
-            found.append(PatternRewriter(rewrite.match, rewrite.replace, file=file, key=key))
+            found.append(PatternRewriter(rewrite.match, rewrite.replace, file=file, key=key, routes=routes))
     return found

@@ -30,10 +30,13 @@ class LinksStep:
 
     for_refused = True
 
-    def __init__(self, name: str, choose_links: Callable[[plugins.Document], Iterable[str]]) -> None:
+    def __init__(
+        self, name: str, choose_links: Callable[[plugins.Document], Iterable[str]], *, routes: bool = False
+    ) -> None:
         self.name = f"spider {name}.choose_links"
         self.rule = f"spider: {name}.choose_links"
         self._choose_links = choose_links
+        self._routes = routes
 
     async def apply(self, document: Document, page: Page) -> Document:
         chosen = list(islice(_list_texts(self._choose_links(show(document, page))), MAX_LINKS + 1))
@@ -42,7 +45,7 @@ class LinksStep:
         known = {link.url: link for link in page.links}
         found: dict[str, Link] = {}
         for text in chosen:
-            link = known.get(text) or Link(urls.resolve(text, document.base_url))
+            link = known.get(text) or Link(urls.resolve(text, document.base_url, routes=self._routes))
             # One that the page has as well keeps what the page says of it.
             found.setdefault(link.url, known.get(link.url, link))
         return copy_with(document, page=copy_with(page, links=tuple(found.values())))
@@ -94,7 +97,7 @@ def build_own_stage(
     source, spider = run.source, crawler.spider
     steps: list[Step] = []
     if source.spider is not None:
-        steps += _list_spider_steps(spider, source.spider)
+        steps += _list_spider_steps(spider, source.spider, routes=source.scope.hash_routes)
     steps += [PipelineStep(name, process_item) for name, process_item in pipelines]
     if source.document_service is not None:
         steps.append(ServiceStep(source.document_service, _make_service(run, source.document_service)))
@@ -123,10 +126,10 @@ def _make_service(run: Run, name: str) -> plugins.DocumentService:
     return service
 
 
-def _list_spider_steps(spider: WebSpider, name: str) -> list[Step]:
+def _list_spider_steps(spider: WebSpider, name: str, *, routes: bool) -> list[Step]:
     """The steps for the methods that the class of ``spider`` overrides."""
     steps: dict[str, Step] = {
-        "choose_links": LinksStep(name, spider.choose_links),
+        "choose_links": LinksStep(name, spider.choose_links, routes=routes),
         "read_fields": FieldsStep(name, spider.read_fields),
         "find_refusal": SkipStep(name, spider.find_refusal),
     }
@@ -144,7 +147,7 @@ def read_starts(find: Callable[[], Iterable[str]], source: Source) -> tuple[str,
             texts = list(islice(_list_texts(find()), MAX_LINKS + 1))
         if len(texts) > MAX_LINKS:
             raise ValueError(f"more than {MAX_LINKS} URLs")
-        return tuple(dict.fromkeys(map(urls.resolve, texts)))
+        return tuple(dict.fromkeys(urls.resolve(text, routes=source.scope.hash_routes) for text in texts))
     except InvalidUrl as error:
         message = f"{source.spider}.list_start_urls: {error}"
     except Exception as error:  # noqa: BLE001 - a method of a user may raise anything

@@ -63,9 +63,10 @@ class Rendering:
         return counts
 
     def asked(self) -> list[str]:
-        """The paths that the browser was asked for since the last command began."""
+        """The paths, with fragments, that the browser was asked for since the last command began."""
         lines = (self.folder / "asked.txt").read_text().splitlines()
-        return [urlsplit(line).path for line in lines if line != "closed"]
+        parts = [urlsplit(line) for line in lines if line != "closed"]
+        return [f"{part.path}#{part.fragment}" if part.fragment else part.path for part in parts]
 
 
 def rendering(tmp_path: Path, site: SiteProcess, *starts: str, **overrides: Any) -> Rendering:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.render.chromium import ChromiumFiles
-from searchcrawl.render.options import PageAction, RenderOptions
+from searchcrawl.render.options import Action, RenderOptions
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer
 from tests.page_wall import NO_ANSWER, SCRIPTS, SITE, UNKNOWN_ROBOTS, RunningBrowser, need_browser
@@ -196,9 +196,9 @@ def test_actions_are_done_one_after_the_other_on_the_pages_that_they_match() -> 
         ".then(d => { app.insertAdjacentHTML('beforeend', `<p id=got>${d.text}</p>`) })"
     )
     actions = (
-        PageAction("click", "#more"),
-        PageAction("wait", "#got"),
-        PageAction("click", "#nowhere", matches=lambda url: "/other" in url),
+        Action(None, "click", "#more"),
+        Action(None, "wait", "#got"),
+        Action("*/other", "click", "#nowhere"),
     )
     with RunningBrowser(RenderOptions(quiet_ms=150, max_seconds=2, actions=actions)) as running:
         running.wall.pages[f"{SITE}/more.json"] = (0.3, '{"text": "after the click"}')
@@ -208,7 +208,7 @@ def test_actions_are_done_one_after_the_other_on_the_pages_that_they_match() -> 
     assert "after the click" in page.html
     assert page.gave_up is None
     assert "after the click" in other.html
-    assert (other.gave_up or "").startswith("render.actions[2]: click #nowhere: ")
+    assert (other.gave_up or "").startswith("render.actions: click #nowhere: ")
 
 
 @pytest.mark.parametrize(

@@ -105,4 +105,5 @@ def codes(*, changed: bool = False) -> dict[str, int]:
 def short(url: str) -> str:
     """The form of ``url`` that this module uses."""
     parts = urlsplit(url)
-    return f"{parts.hostname}{parts.path}" + (f"?{parts.query}" if parts.query else "")
+    rest = (f"?{parts.query}" if parts.query else "") + (f"#{parts.fragment}" if parts.fragment else "")
+    return f"{parts.hostname}{parts.path}{rest}"

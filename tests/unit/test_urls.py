@@ -229,3 +229,25 @@ def test_resolve_when_what_is_no_url_has_a_password_then_the_error_does_not_show
 @pytest.mark.parametrize("text", ["http://a.test/@x", "http://a.test?me:x@y", "a@", "http://a.test#u@h", ""])
 def test_hide_user_info_when_there_is_none_then_the_text_stays(text: str) -> None:
     assert urls.hide_user_info(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "identity"),
+    [
+        ("http://a.test/app#/users", "http://a.test/app#/users"),
+        ("http://a.test/app#!users?page=2", "http://a.test/app#!users?page=2"),
+        ("http://u:p@a.test#/", "http://a.test/#/"),
+        ("http://a.test/?q=1#/a b\u00e9#/c", "http://a.test/?q=1#/a%20b%C3%A9#/c"),
+        ("http://a.test/app#top", "http://a.test/app"),
+        ("http://a.test/app#", "http://a.test/app"),
+        ("http://a.test/app# /users", "http://a.test/app"),
+        ("http://a.test/app%23/users", "http://a.test/app%23/users"),
+    ],
+)
+def test_url_when_its_fragment_is_a_route_then_that_is_kept_where_routes_are_and_nothing_else(
+    text: str, identity: str
+) -> None:
+    assert urls.resolve(text, routes=True) == identity
+    assert urls.resolve(identity, routes=True) == identity
+    assert urls.resolve(text) == urls.without_route(identity)
+    assert urls.parse(text) == urls.parse(urls.without_route(identity))

@@ -37,8 +37,8 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()
-        url = None if opts.url is None else urls.resolve_typed(opts.url)
         source = load_source(project, args[0])
+        url = None if opts.url is None else urls.resolve_typed(opts.url, routes=source.scope.hash_routes)
         install_run_log(project, source)
         with closing(Database(project.database_url, project.root)) as database:
             done = recrawl(project, source, database, url=url, failed=opts.failed)

@@ -65,7 +65,7 @@ class Command(BaseCommand):
         source = load_source(project, opts.source)
         if opts.render:
             source = render_all(source)
-        url = urls.resolve_typed(args[0])
+        url = urls.resolve_typed(args[0], routes=source.scope.hash_routes)
         if not isinstance(self.crawler_process, AsyncCrawlerProcess):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
         with closing(Database(project.database_url, project.root)) as database:

@@ -27,7 +27,7 @@ SOURCE: Final = {
     " tests settings feeds",
     "cache": "preserve location",
     "start": "urls files sitemaps",
-    "scope": "allow_all include_hosts exclude_hosts include_urls exclude_urls include_ports exclude_ports depth"
+    "scope": "hash_routes allow_all include_hosts exclude_hosts include_urls exclude_urls include_ports exclude_ports depth"
     " follow_links dynamic_pages max_url_length max_path_segments max_query_parameters max_repeated_segments max_urls"
     " max_urls_per_pattern trap_after strip_parameters",
     "scope.host.0": "host include_paths exclude_paths include_ports exclude_ports",
@@ -42,7 +42,8 @@ SOURCE: Final = {
     "change": "condition",
     "lifecycle": "remove_on gone_confirmations error_runs_before_hidden orphans max_delete_percent max_delete_documents"
     " recrawl_every_hours recrawl_min_hours recrawl_max_hours trust_sitemap",
-    "render": "mode wait_for quiet_ms max_seconds pages block scroll allow_hosts",
+    "render": "mode wait_for quiet_ms max_seconds pages block scroll allow_hosts max_page_mb post",
+    "render.actions.0": "match click wait scroll",
     "content": "mode keep drop language",
     "attributes": "drop types values use_desc_fallback",
     "rewrite.0": "match replace plugin",

@@ -243,3 +243,33 @@ def test_links_when_the_page_is_in_another_encoding_then_queries_are_too(charset
     page = parse_page(f'<a href="{href}">x</a>', url=PAGE, charset=charset)
 
     assert [link.url for link in page.links] == [f"http://example.com{found}"]
+
+
+@pytest.mark.parametrize(
+    ("base", "url"), [("", "http://a.test/app?v=1#/here/x"), ("<base href=/app?v=1>", "http://a.test/other#/here")]
+)
+def test_links_when_routes_are_urls_then_those_of_the_page_itself_are_links_and_other_fragments_are_not(
+    base: str, url: str
+) -> None:
+    html = (
+        f"{base}<a href='#/users'>users</a><a href='#top'>top</a><a href='/app?v=1#!a b'>ab</a><a href=more#/x>more</a>"
+        "<a href=more#part>again</a><noscript><a href='#/plain'>x</a></noscript><link rel=canonical href='#/users'>"
+    )
+
+    page = parse_page(f"<html><head></head><body>{html}</body></html>", url=url, routes=True)
+
+    found = {link.url: link.texts for link in page.links}
+    app = "http://a.test/app?v=1"
+    if base:
+        found.pop(app, None)
+    assert [link for link in found if "#" in link] == [
+        f"{app}#/users", f"{app}#!a%20b", "http://a.test/more#/x", f"{app}#/plain",
+    ]  # fmt: skip
+    assert found[f"{app}#/users"] == ("users",)
+    assert "http://a.test/more" in found
+
+
+def test_links_when_routes_are_places_then_they_are_none() -> None:
+    page = parse_page("<a href='#/users'>users</a><a href='more#/x'>more</a>", url="http://a.test/app")
+
+    assert [link.url for link in page.links] == ["http://a.test/more"]

@@ -38,6 +38,23 @@ def test_source_when_it_can_be_meant_then_nothing_is_found(tmp_path: Path) -> No
     assert findings(tmp_path, text) == ([], [])
 
 
+def test_action_when_its_rule_names_no_page_then_its_key_is_named(tmp_path: Path) -> None:
+    text = """
+    [start]
+    urls = ["http://a.test/"]
+    [scope]
+    include_hosts = ["a.test"]
+    [render]
+    actions = [{scroll = 1}, {match = "/list", click = "a"}]
+    [fetch]
+    private_networks = ["127.0.0.1/32"]
+    resolve = {"*.a.test" = "127.0.0.1"}
+    """
+    message = 'is a glob for the whole URL, which begins with http: write "*/list" (got "/list")'
+
+    assert findings(tmp_path, text) == ([], [f"sources/a.toml: render.actions[1].match: {message}"])
+
+
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [

@@ -73,3 +73,15 @@ def test_name_when_it_has_several_stars_then_is_stripped_as_by_a_shell() -> None
         stripped = Identity([name]).strip(f"http://a.test/?{found}=1&c=2")
 
         assert (f"{found}=1" not in stripped) == fnmatch.fnmatchcase(found, name), (name, found)
+
+
+@pytest.mark.parametrize(
+    ("found", "identity"),
+    [
+        ("/x?utm_source=1#/a?utm_source=2", "/x#/a?utm_source=2"),
+        ("/x?a=1&gclid=1#/b;cfid=1", "/x?a=1#/b;cfid=1"),
+        ("/#!jsessionid", "/#!jsessionid"),
+    ],
+)
+def test_identity_when_a_url_has_a_route_then_parameters_are_stripped_before_it(found: str, identity: str) -> None:
+    assert Identity(DEFAULT_NAMES, routes=True).strip(SITE + found) == SITE + identity

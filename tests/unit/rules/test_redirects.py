@@ -202,3 +202,24 @@ def test_permanent_redirect_when_after_temporary_ones_then_ends_the_trail() -> N
 
     assert redirect.kind is RedirectKind.MOVE
     assert redirect.hops == (*hops, Hop(BASE, 301))
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        (b"/app", "http://a.test/app#/users"),
+        (b"/app#!other", "http://a.test/app#!other"),
+        (b"/app#top", "http://a.test/app"),
+        (b"/app#", "http://a.test/app"),
+        (b"http://b.test", "http://b.test/#/users"),
+    ],
+)
+@pytest.mark.parametrize(("routes", "status"), [(True, 302), (True, 301), (False, 302)])
+def test_redirect_when_a_route_was_asked_for_then_it_goes_on_unless_the_location_has_a_fragment(
+    location: bytes, target: str, routes: bool, status: int
+) -> None:
+    rewriting, boundary = Rewriting(identity=Identity(routes=routes)), Boundary(allow_all=True, hash_routes=True)
+
+    found = decide(status, [location], base_url="http://a.test/old#/users", boundary=boundary, rewriting=rewriting)
+
+    assert found.url == (target if routes else target.partition("#")[0])

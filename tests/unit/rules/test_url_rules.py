@@ -77,3 +77,26 @@ def test_expressions_when_they_name_groups_alike_then_are_accepted() -> None:
     rules = boundary(allow_all=True, exclude_urls=["re:/(?P<x>a)/", "re:/(?P<x>b)/"])
 
     assert rules.decide("http://a.test/b/").rule == "re:/(?P<x>b)/"
+
+
+@pytest.mark.parametrize(
+    ("rule", "url", "excluded"),
+    [
+        ("*/app#/admin*", "http://a.test/app#/admin/x", True),
+        ("*/app#/admin*", "http://a.test/app#/users", False),
+        ("*#!a {b}|é", "http://a.test/#!a%20{b}|%C3%A9", True),
+        ("*/app", "http://a.test/app#/users", False),
+        ("re:#/[0-9]+$", "http://a.test/app#/12", True),
+        ("*/c#x", "http://a.test/c%23x", True),
+    ],
+)
+def test_url_rule_when_urls_have_routes_then_sees_them(rule: str, url: str, excluded: bool) -> None:
+    rules = boundary(allow_all=True, exclude_urls=[rule], hash_routes=True)
+
+    assert rules.decide(url).allowed is not excluded
+
+
+def test_url_with_a_route_when_there_are_none_then_is_refused_by_the_key() -> None:
+    decision = boundary(allow_all=True).decide("http://a.test/app#/users")
+
+    assert decision == Decision(False, "hash_routes = false", FILE, "scope.hash_routes")
