@@ -23,7 +23,14 @@ from searchcrawl.cli.after_run import follow_run
 from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.urls import url_line
 from searchcrawl.cli.jobs import JOB, find_job, list_overrides, note_failed_job
-from searchcrawl.cli.output import print_error, print_note, print_object, prints_among_answers, try_output
+from searchcrawl.cli.output import (
+    print_error,
+    print_note,
+    print_object,
+    print_warnings,
+    prints_among_answers,
+    try_output,
+)
 from searchcrawl.cli.python_spiders import restore_log, run_python_spider
 from searchcrawl.cli.summary import show_summary
 from searchcrawl.comparison.look import look_at_index
@@ -138,6 +145,7 @@ class CrawlCommand(Command):
             spider = loader.load(name, read_overrides([*opts.overrides, *list_overrides(job)]))
         except KeyError:
             raise UnknownSource(f"unknown source: {name}") from None
+        print_warnings(loader.spider_errors)
         if not issubclass(spider, SourceSpider):
             if opts.overrides:
                 raise UsageError(f"--set: {name} is a spider in Python, and has no keys (-s has settings of Scrapy)")
