@@ -238,8 +238,10 @@ BROKEN: Final = {
     "bad": ("def broken(:\n", "settings module: SPIDER_MODULES: spiders.bad cannot be loaded: SyntaxError: "),
     "worse": (
         "import no_such_module\n",
-        "settings module: SPIDER_MODULES: spiders.worse cannot be loaded: "
-        "ModuleNotFoundError: No module named 'no_such_module'",
+        (
+            "settings module: SPIDER_MODULES: spiders.worse cannot be loaded: "
+            "ModuleNotFoundError: No module named 'no_such_module'"
+        ),
     ),
     "leaving": ("exit()\n", "settings module: SPIDER_MODULES: spiders.leaving cannot be loaded: SystemExit: "),
 }
@@ -295,4 +297,6 @@ def test_crawl_when_the_settings_module_is_broken_then_exit_4_and_what_is_wrong(
         ended = project.command(*words)
 
         assert ended.returncode == 4
-        assert ended.stderr == "settings module: house cannot be loaded: ModuleNotFoundError: No module named 'nowhere'\n"
+        assert (
+            ended.stderr == "settings module: house cannot be loaded: ModuleNotFoundError: No module named 'nowhere'\n"
+        )
