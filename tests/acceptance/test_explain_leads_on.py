@@ -35,9 +35,19 @@ def site() -> Iterator[SiteProcess]:
         anchors = "".join(f"<a href='{link}'>{link}</a> " for link in (*LINKS, site.url("offsite.test", "/x.html")))
         body = f"<title>start</title><p>{WORDS}</p>{anchors}<a rel=nofollow href='/behind.html'>behind</a>"
         empty = "<title>app</title><noscript>needs JavaScript</noscript><div id=root></div><script src=a.js></script>"
-        pages = {"/app.html": empty, "/": body, "/new.html": f"<title>new</title><p>{WORDS} new</p>", "/empty.html": "<div id=root></div>"}
+        pages = {
+            "/app.html": empty,
+            "/": body,
+            "/new.html": f"<title>new</title><p>{WORDS} new</p>",
+            "/empty.html": "<div id=root></div>",
+        }
         site.set_pages(HOST, pages)
-        site.set_page(HOST, "/robots.txt", "User-agent: *\nDisallow: /private/\nDisallow: /forbidden/\n", content_type="text/plain")
+        site.set_page(
+            HOST,
+            "/robots.txt",
+            "User-agent: *\nDisallow: /private/\nDisallow: /forbidden/\n",
+            content_type="text/plain",
+        )
         site.set_page(HOST, "/page.odd", "odd", content_type="application/x-odd")
         for path, target in (("/old.html", "/new.html"), ("/to-nothing.html", "/nothing.html"), *REFUSED_TARGETS):
             status = 302 if path.startswith("/302") else 301
@@ -86,7 +96,13 @@ def test_explain_when_it_redirects_then_says_whether_the_target_is_in_the_index(
 
 
 @pytest.mark.parametrize(
-    ("path", "table"), [("/locked.html", "[login]"), ("/empty.html", "[render]"), ("/page.odd", "[converters]"), ("/app.html", "[render]")]
+    ("path", "table"),
+    [
+        ("/locked.html", "[login]"),
+        ("/empty.html", "[render]"),
+        ("/page.odd", "[converters]"),
+        ("/app.html", "[render]"),
+    ],
 )
 def test_explain_when_a_table_may_help_then_it_leads_there(project: CrawlProject, path: str, table: str) -> None:
     found = ask(project, path)
