@@ -127,7 +127,12 @@ def _describe_live_answer(context: Context, answer: Document | Outcome) -> Step:
         parts.append(" → ".join(f"{hop.url} ({hop.code})" for hop in answer.redirects))
     if isinstance(answer, Outcome):
         target = read_target(answer.error)
-        parts.append(f"leads to {target}" if target is not None else answer.error or "")
+        error = answer.error or ""
+        # The error of a status repeats it.
+        if target is None and error.startswith(describe_code(answer.code)):
+            parts[0] = f"now {error}"
+        else:
+            parts.append(f"leads to {target}" if target is not None else error)
         outcome = "refused" if answer.rule is not None else "moved" if target is not None else "failed"
     else:
         outcome = "read" if answer.code == 200 else "refused"

@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from searchcrawl import open_project
+from searchcrawl.exceptions import ConfigurationError
 from tests.acceptance.support_project import CrawlProject, environment, new_project
 from tests.hostile_server import HostileServer, redirect, whole
 from tests.site.client import SiteProcess
@@ -300,3 +301,25 @@ def test_crawl_when_the_settings_module_is_broken_then_exit_4_and_what_is_wrong(
         assert (
             ended.stderr == "settings module: house cannot be loaded: ModuleNotFoundError: No module named 'nowhere'\n"
         )
+
+
+def test_commands_when_they_are_used_wrongly_then_each_says_what_is_wrong(project: CrawlProject) -> None:
+    codes = project.command("urls", "demo", "--code", "999")
+    processes = project.command("crawl", "demo", "--processes", "0")
+    asked_for_json = project.command("crawl", "own", "-a", "base=http://127.0.0.1:9", "-s", "RETRY_TIMES=0", "--json")
+    helped = project.command("help")
+
+    assert (codes.returncode, "there is no such code (got 999)" in codes.stderr) == (2, True)
+    assert (processes.returncode, processes.stderr.splitlines()[-1]) == (
+        2,
+        "searchcrawl crawl: error: --processes: must be a whole number of at least 1 (got 0)",
+    )
+    assert "searchcrawl: --json: own is a spider in Python, whose statistics are in its log" in asked_for_json.stderr
+    assert (helped.returncode, helped.stdout.splitlines()[0]) == (
+        0,
+        "Usage: searchcrawl COMMAND [options] [arguments]",
+    )
+    with pytest.raises(ValueError, match="code: there is no such code"):
+        open_project(project.folder).urls("demo", code="x")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=r"/nowhere/at-all: is no project: it has no searchcrawl\.toml"):
+        open_project("/nowhere/at-all")

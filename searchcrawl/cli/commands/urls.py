@@ -12,7 +12,7 @@ from searchcrawl import clock
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError, utf8_text
 from searchcrawl.cli.output import print_line, print_objects, while_read
-from searchcrawl.codes import ROBOTS_UNAVAILABLE
+from searchcrawl.codes import ROBOTS_UNAVAILABLE, is_code
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.rules.unread_robots import describe_unavailable
 from searchcrawl.sources.loading import load_source
@@ -71,6 +71,8 @@ class Command(BaseCommand):
 def _read_code(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _CODE_DIGITS):
         raise argparse.ArgumentTypeError(f"must be one code, such as 404 or 952 (got {text!r})")
+    if not is_code(int(text)):
+        raise argparse.ArgumentTypeError(f"there is no such code (got {text}): docs/reference/codes.md has all")
     return int(text)
 
 
