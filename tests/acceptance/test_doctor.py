@@ -254,7 +254,7 @@ def test_check_when_a_command_is_for_a_shell_then_it_is_refused(
 
     checked = project.command("sources", "check")
 
-    said = f"searchcrawl.toml: notify.command: {token} is for a shell, and none reads the command: have one run it, as sh -c '…'"
+    said = f"searchcrawl.toml: notify.command: {token} is for a shell, and none reads the command: have one run it, as sh -c '…' (got \"***\")"
     assert (checked.returncode, checked.stderr) == (4, f"{said}\n")
 
 
