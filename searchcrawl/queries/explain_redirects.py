@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -14,7 +13,7 @@ from searchcrawl.rules.redirects import read_target
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 
 #: An error ends with the URL that answered, or was to.
-_ANSWERED: Final = re.compile(r"https?://\S+")
+_SCHEMES: Final = ("http://", "https://")
 
 
 class Trail(NamedTuple):
@@ -31,7 +30,7 @@ def find_last_url(listed: ListedUrl) -> str | None:
     if target is not None or listed.redirects is None or listed.error is None:
         return target
     last = listed.error.rpartition(": ")[2]
-    return last if _ANSWERED.fullmatch(last) else None
+    return last if last.startswith(_SCHEMES) and " " not in last else None
 
 
 def describe_redirects(context: Context, facts: UrlFacts) -> Trail | None:
