@@ -373,6 +373,11 @@ def facts_of(code: int) -> CodeFacts:
     return _broken(code, title, "The host answered with a status that brings no page.")
 
 
+def is_code(code: int) -> bool:
+    """Whether a row may have this code: one of ours, or a status that a server may send; those from 900 are ours alone."""
+    return code in _OURS or 100 <= code < 900
+
+
 def describe_code(code: int) -> str:
     """``404 Not Found``, or a code of ours with its title: ``909, a copy of another page``."""
     title = facts_of(code).title

@@ -244,7 +244,9 @@ class Run:
             # One that got nothing from any start URL has not done what was asked for.
             if reason == EndReason.FINISHED and exit_code != Exit.NO_START:
                 run_table.set_fingerprint(transaction, self.source_id, self.fingerprint)
-                recrawl_table.forget_reasons(transaction, self.source_id)
+                if self.requests:
+                    # What somebody asked for was visits.
+                    recrawl_table.forget_reasons(transaction, self.source_id)
             if self.job:
                 interrupted = reason == EndReason.STOPPED and not leases.is_told_to_stop(transaction, self.lease)
                 at_end = partial(job_table.end, exit_code=exit_code, interrupted=interrupted, now_ms=now_ms())

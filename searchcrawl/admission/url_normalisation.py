@@ -15,7 +15,7 @@ from searchcrawl.rules.identity import Identity
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 
 #: The depth of URLs of a sitemap, and of those that are submitted: as if a start page linked to them.
-_LISTED_DEPTH = 1
+LISTED_DEPTH = 1
 
 
 def normalise_found(found: Sequence[FoundLinks], rewriting: Rewriting, pages: Mapping[int, str]) -> list[FoundLinks]:
@@ -43,7 +43,7 @@ def normalise_parts(parts: Sequence[SitemapPart], rewriting: Rewriting) -> tuple
         normalised.append(replace(part, urls=tuple(listed)) if part.urls else part)
         if part.urls:
             found.append(
-                FoundLinks(None, _LISTED_DEPTH, links, discarded=discarded, is_normalised=True, only_counted=True)
+                FoundLinks(None, LISTED_DEPTH, links, discarded=discarded, is_normalised=True, only_counted=True)
             )
     return normalised, found
 
@@ -58,7 +58,7 @@ def normalise_starts(urls: Sequence[str], rewriting: Rewriting) -> tuple[list[No
 
 def normalise_submitted(urls: Sequence[str], rewriting: Rewriting) -> list[FoundLinks]:
     """Normalises URLs that were submitted (H9); they widen nothing."""
-    return [normalise_starts(urls, rewriting)[1]._replace(depth=_LISTED_DEPTH)] if urls else []
+    return [normalise_starts(urls, rewriting)[1]._replace(depth=LISTED_DEPTH)] if urls else []
 
 
 def _is_normal(found: FoundLinks, identity: Identity) -> bool:

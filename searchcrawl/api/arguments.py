@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from searchcrawl.codes import is_code
+
 
 def list_texts(argument: str, texts: object) -> list[str]:
     """Texts, each once; a single one is one, and not its letters."""
@@ -41,3 +43,9 @@ def check_text(argument: str, value: object) -> str:
 
 def _refuse(argument: str, wanted: str, value: object) -> ValueError:
     return ValueError(f"{argument}: must be {wanted} (got {value!r})")
+
+
+def check_code(code: object) -> None:
+    """Raises ValueError for what is no code of a URL; None is any."""
+    if code is not None and (isinstance(code, bool) or not isinstance(code, int) or not is_code(code)):
+        raise ValueError(f"code: there is no such code (got {code!r})")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from searchcrawl import urls
-from searchcrawl.api.arguments import check_text, list_filters, list_texts, require_mapping
+from searchcrawl.api.arguments import check_code, check_text, list_filters, list_texts, require_mapping
 from searchcrawl.api.child_process import run_command
 from searchcrawl.api.documents import read_documents
 from searchcrawl.api.values import (
@@ -77,6 +77,8 @@ def open_project(folder: str | os.PathLike[str] | None = None) -> Project:
     ['demo']
     """
     root = find_project() if folder is None else Path(folder).resolve()
+    if not (root / configuration.FILE).is_file():
+        raise ConfigurationError(str(root), "", f"is no project: it has no {configuration.FILE}")
     load_project(root)
     return Project(root)
 
@@ -269,7 +271,8 @@ class Project:
         rule: str | None = None,
         host: str | None = None,
     ) -> Iterator[Url]:
-        """The URL table of a source, in constant memory; raises ValueError for a ``state`` that there is not."""
+        """The URL table of a source, in constant memory; raises ValueError for a ``state`` or ``code`` that there is not."""
+        check_code(code)
         project = self._load()
         source = load_source(project, check_text("name", name))
         wanted = UrlFilter(state=None if state is None else UrlState(state), code=code, rule=rule, host=host)

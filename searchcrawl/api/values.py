@@ -149,7 +149,10 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Plan:
-    """What an edited source file changes; ``plan`` is its name, for ``searchcrawl apply``."""
+    """What an edited source file changes; ``plan`` is its name, for ``searchcrawl apply``.
+
+    ``undecided`` documents, whose last visit failed, are decided at their next good one.
+    """
 
     plan: str
     source: str
@@ -158,6 +161,7 @@ class Plan:
     reprocess: int
     refetch: int
     send: int
+    undecided: int
     past_limits: bool
     edited: tuple[str, ...]
     reasons: tuple[Mapping[str, Any], ...]
@@ -246,13 +250,17 @@ class HeldRemoval:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Done:
-    """What was done with the documents of a source; ``to_fetch`` URLs are left to its next run."""
+    """What was done with the documents of a source; ``to_fetch`` URLs are left to its next run.
+
+    ``undecided`` documents wait for a visit that does not fail (``apply``).
+    """
 
     source: str
     documents: int = 0
     removed: int = 0
     failed: int = 0
     to_fetch: int = 0
+    undecided: int = 0
     waiting: int = 0
 
 

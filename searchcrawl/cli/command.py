@@ -21,10 +21,13 @@ from searchcrawl.cli.output import (
     try_output,
 )
 from searchcrawl.environment import Variable
-from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.exceptions import ConfigurationError, InvalidFile, SearchcrawlError
 from searchcrawl.exit_codes import Exit, exit_of
+from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources
+from searchcrawl.sources.own_settings import find_wrong_value
+from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
 from searchcrawl.sources.source_settings import list_own_defaults
@@ -94,6 +97,7 @@ class Command:
         self.settings: Settings | None = None
         self.crawler_process: CrawlerProcessBase | None = None
         self._parser: argparse.ArgumentParser | None = None
+        self._is_checked = False
 
     @property
     def name(self) -> str:
@@ -146,6 +150,12 @@ class Command:
             self.check_use(args, opts)
         except UsageError as error:
             self._refuse(error)
+        except ConfigurationError as error:
+            # Scrapy's command line calls this, and would show a traceback.
+            print_error(error)
+            self.note_failure(exit_of(error), error_lines(error))
+            tell_caller(error)
+            sys.exit(exit_of(error))
 
     def find_arguments(self, args: Sequence[str]) -> list[str]:
         """The arguments without ``--``; raises UsageError for an unknown option."""
@@ -167,6 +177,9 @@ class Command:
                 raise UsageError(
                     f"-s {name}: is no setting of Scrapy; crawl --set KEY=VALUE sets a key of a source file"
                 )
+        for name, _, text in (pair.partition("=") for pair in opts.set):
+            if (wrong := find_wrong_value(name, text)) is not None:
+                raise UsageError(f"-s {name}: {wrong} (got {quote_value(text, Privacy.BY_NAME)})")
         if any((opts.set, opts.logfile, opts.loglevel, opts.nolog, opts.pidfile, opts.pdb)):
             self._apply_global_options(opts)
 
@@ -197,6 +210,9 @@ class Command:
         elif _OF_OURS not in self.settings:
             # Scrapy's command line loads the settings of a project that may know nothing of ours.
             self.settings.setdict(list_own_defaults(), priority="default")
+        if not self._is_checked:
+            self._is_checked = True
+            _refuse_wrong_values(self.settings)
         return self.settings
 
     def load_project(self) -> Project:
@@ -232,6 +248,18 @@ class Command:
         print_note(f"{self._parser.prog}: error: {to_one_line(redact(str(error)))}")
         self.note_failure(Exit.WRONG_USE, [str(error)])
         sys.exit(Exit.WRONG_USE)
+
+
+def _refuse_wrong_values(settings: Settings) -> None:
+    """Raises ConfigurationError for a value of the settings module with which no run could begin."""
+    wrong = {name: find_wrong_value(name, settings[name]) for name in settings}
+    found = [
+        ConfigurationError("settings module", name, f"{message} (got {quote_value(settings[name], Privacy.BY_NAME)})")
+        for name, message in wrong.items()
+        if message is not None
+    ]
+    if found:
+        raise InvalidFile(found)
 
 
 def tell_caller(error: Exception) -> None:

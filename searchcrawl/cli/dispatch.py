@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _COMPLETING: Final = "_ARGCOMPLETE"
 #: The command that a signal ends cleanly: at any moment with the same exit code.
 _CRAWL: Final = "crawl"
+#: What people type first; it is no command, and neither is it one of Scrapy's.
+_HELP: Final = "help"
 #: A command of Scrapy that draws on the terminal by itself.
 _SHELL: Final = "shell"
 
@@ -71,6 +73,8 @@ def _run(argv: list[str]) -> int:
     name = next((arg for arg in argv[1:] if not arg.startswith("-")), None)
     if name is None:
         return _run_without_command(argv[1:])
+    if name == _HELP and argv[1:] == [_HELP]:
+        return _run_without_command([])
     if name in later.COMMANDS:
         return _refuse(f"searchcrawl {name}: not available yet")
     own = commands.list_names()

@@ -11,8 +11,10 @@ from scrapy.settings import Settings
 from searchcrawl.cli import commands
 from searchcrawl.cli.settings_module import OWN_SETTINGS, SETTINGS_VARIABLE, find_settings_module
 from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.own_code import ordinary_errors
 from searchcrawl.sources.loading import find_project
 from searchcrawl.sources.source_settings import list_own_defaults
+from searchcrawl.spiders.python_modules import describe_broken
 
 #: These commands make a project or need none.
 WITHOUT_PROJECT: Final = frozenset({"init", "quick"})
@@ -41,8 +43,17 @@ def load_settings(command: str) -> Settings:
         # Scrapy asks this variable whether it is inside a project.
         os.environ[SETTINGS_VARIABLE] = module
     settings = Settings()
-    settings.setmodule(module, priority="project")
+    _load_module(settings, module)
     if not settings["COMMANDS_MODULE"]:
         settings.set("COMMANDS_MODULE", commands.__name__, priority="project")
     settings.setdict(list_own_defaults(), priority="default")
     return settings
+
+
+def _load_module(settings: Settings, module: str) -> None:
+    try:
+        with ordinary_errors():
+            settings.setmodule(module, priority="project")
+    except Exception as error:
+        # It is the project's own, and may raise anything.
+        raise ConfigurationError("settings module", "", describe_broken(module, error)) from error

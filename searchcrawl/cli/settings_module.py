@@ -37,7 +37,7 @@ def find_settings_module(root: Path) -> str:
 
 
 def find_name_clashes(root: Path) -> list[ConfigurationError]:
-    """An error for each name that both a source and a spider in Python have, or because of which none can be looked for.
+    """An error for each name that both a source and a spider in Python have, and for each module that cannot be loaded.
 
     Loads Scrapy only where the project has a settings module or spiders of its own.
     """
@@ -51,7 +51,7 @@ def find_name_clashes(root: Path) -> list[ConfigurationError]:
     from searchcrawl.spiders.spider_loader import SourceSpiderLoader  # noqa: PLC0415  # slow to load
 
     try:
-        return SourceSpiderLoader.from_settings(load_settings("sources")).name_clashes
-    except Exception as error:  # noqa: BLE001  # the modules of a project may raise any error when they are loaded
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        return [ConfigurationError("settings module", "SPIDER_MODULES", f"the spiders cannot be loaded: {reason}")]
+        loader = SourceSpiderLoader.from_settings(load_settings("sources"))
+    except ConfigurationError as error:
+        return [error]
+    return [*loader.spider_errors, *loader.name_clashes]

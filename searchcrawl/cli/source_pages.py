@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -14,9 +15,10 @@ from scrapy.responsetypes import responsetypes
 
 from searchcrawl import urls
 from searchcrawl.cli.leaving import leaving_at_signals
-from searchcrawl.cli.output import error_lines, guard_output
+from searchcrawl.cli.output import error_lines, guard_output, print_note
 from searchcrawl.codes import describe_code
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
+from searchcrawl.exit_codes import Exit
 from searchcrawl.items import Document, Outcome
 from searchcrawl.items import Headers as Pairs
 from searchcrawl.operations.dry_run import DryRun, build_dry_run
@@ -58,13 +60,13 @@ def find_identity(run: DryRun, typed: str) -> str:
 
 
 def fetch_once(process: CrawlerProcessBase | None, name: str, typed: str) -> Response:
-    """The answer to one URL, by the rules of the source; once in a process. Raises Scrapy's UsageError where there is none."""
+    """The answer to one URL, by the rules of the source; once in a process. Ends the process with 1 where there is none."""
     with open_dry_run(name) as run:
         return build_response(_visit(process, run, typed))
 
 
 def describe_once(process: CrawlerProcessBase | None, name: str, typed: str) -> dict[str, Any]:
-    """What ``test --json`` says of one URL; once in a process. Raises Scrapy's UsageError where there is no page."""
+    """What ``test --json`` says of one URL; once in a process. Ends the process with 1 where there is no page."""
     with open_dry_run(name) as run:
         seen = _visit(process, run, typed)
         return describe_page(seen.claim.url, seen, run)
@@ -75,14 +77,18 @@ def _visit(process: CrawlerProcessBase | None, run: DryRun, typed: str) -> Docum
     with leaving_at_signals():
         seen = visit_page(require_asyncio(process), run, find_identity(run, typed))
     if isinstance(seen, Outcome):
-        raise UsageError(describe_end(seen), print_help=False)
+        # Scrapy has one error for commands, which is that of a wrong use.
+        print_note(f"searchcrawl: {seen.claim.url}: {describe_end(seen)}")
+        sys.exit(Exit.DIFFERENT)
     return seen
 
 
 def describe_end(seen: Document | Outcome) -> str:
     """How a visit ended: its code in words, and the rule or the error."""
     reason = seen.rule or (seen.error if isinstance(seen, Outcome) else None)
-    return ": ".join(filter(None, [describe_code(int(seen.code)), reason]))
+    code = describe_code(int(seen.code))
+    # The error of a status repeats it.
+    return reason if reason and reason.startswith(code) else ": ".join(filter(None, [code, reason]))
 
 
 def build_response(document: Document) -> Response:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from typing import Final, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
@@ -21,13 +21,12 @@ from searchcrawl.convert.registry import Registry
 from searchcrawl.counters import SHELLS
 from searchcrawl.exceptions import DocumentError, LogError, NoConverter, WorkerLost, WorkersUnavailable
 from searchcrawl.html.links import MAX_LINKS
-from searchcrawl.html.shell import has_scripts, read_shell
+from searchcrawl.html.shell import needs_scripts
 from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, Document, Outcome, Page, Unread
 from searchcrawl.parse_mark import ParseMark
 from searchcrawl.rules import unread
-from searchcrawl.rules.rendering import NEXT_TO_NOTHING, Need, judge
 from searchcrawl.run import Run, Shutdown
 from searchcrawl.sources.content_table import Content
 from searchcrawl.stages import stages_of
@@ -36,9 +35,6 @@ logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-#: So much of a page is looked at for what says that it needs its scripts.
-_SHELL_BYTES: Final = 256 * 1024
 
 
 class ConvertPipeline:
@@ -192,7 +188,11 @@ class ConvertPipeline:
         if len(page.links) >= MAX_LINKS:
             logger.warning("%s: no more than its first %d links are followed", document.base_url, MAX_LINKS)
             self._stats.inc_value("searchcrawl/pages_with_too_many_links")
-        if self._count_shell is not None and converter is HTML and _is_shell(document.body, page):
+        if (
+            self._count_shell is not None
+            and converter is HTML
+            and needs_scripts(document.body, page.whole or page.text)
+        ):
             self._count_shell()
         return copy_with(document, page=page, converter=converter.name)
 
@@ -232,14 +232,6 @@ def _note_unread(document: Document) -> Unread | None:
         etag=document.etag if has_own else None,
         last_modified=document.last_modified if has_own else None,
     )
-
-
-def _is_shell(body: bytes, page: Page) -> bool:
-    """Whether a page surely needs the scripts that fill it."""
-    if len(page.whole or page.text) >= NEXT_TO_NOTHING:
-        return False
-    body = body[:_SHELL_BYTES]
-    return has_scripts(body) and judge(read_shell(body)).need is Need.CERTAIN
 
 
 def build_text_rules(content: Content) -> TextRules:

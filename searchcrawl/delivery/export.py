@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
+from searchcrawl import clock
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.delivery.documents import read_indexed
 from searchcrawl.delivery.file_formats import FORMATS, OF_INDEX, Writer, list_columns
@@ -17,7 +18,8 @@ from searchcrawl.index_fields import LANGUAGE_PREFIXES
 from searchcrawl.items import IndexedDocument
 from searchcrawl.run import Run
 from searchcrawl.sources.feed_files import NEEDS_LIBRARY, find_no_place, find_target, has_library
-from searchcrawl.sources.feeds_table import PARQUET
+from searchcrawl.sources.feeds_table import FORMATS as NAMED_FORMATS
+from searchcrawl.sources.feeds_table import PARQUET, Feed, FeedFile, find_wrong_name
 from searchcrawl.store.documents import export_table
 
 #: Scrapy's other names of JSON lines.
@@ -91,20 +93,26 @@ def show(document: IndexedDocument, marks: Iterable[tuple[str, Any]] = ()) -> Ma
     return {"id": document.id, **dict(marks), **fields}
 
 
-def find_kind(text: str) -> tuple[Path, str]:
-    """The file and the kind that ``FILE`` or ``FILE:KIND`` names; raises ValueError with what is wrong."""
+def find_kind(text: str, source: str) -> tuple[Path, str]:
+    """The file and the kind that ``FILE`` or ``FILE:KIND`` names; raises ValueError with what is wrong.
+
+    ``%(name)s`` and ``%(time)s`` are those of ``[feeds]``.
+    """
     name, colon, kind = text.rpartition(":")
     kind = _OTHER_NAMES.get(kind, kind)
     if not colon or kind not in FORMATS:
         name, kind = text, Path(text).suffix.removeprefix(".")
         kind = _OTHER_NAMES.get(kind, kind)
-    path = find_target(Path(name))
     if name == "-":
         raise ValueError("must be a file: documents are not written to the standard output")
-    if kind not in FORMATS:
+    form = next((each for each in NAMED_FORMATS if each == kind), None)
+    if (wrong := find_wrong_name(name, Feed(format=form))) is not None and (form or "://" in name):
+        raise ValueError(wrong)
+    if form is None:
         raise ValueError(f"the name must end in {' or '.join(f'.{each}' for each in FORMATS)}, or :KIND follows it")
     if kind == PARQUET and not has_library():
         raise ValueError(NEEDS_LIBRARY)
+    path = find_target(Path(FeedFile(name, form, delta=False).render(source, clock.now(), 0)))
     if (wrong := find_no_place(path)) is not None:
         raise ValueError(wrong)
-    return path, kind
+    return path, form

@@ -170,4 +170,7 @@ class Meter:
         self._marks.append((now_seconds, pages))
         since, until = self._marks[0]
         rate = (pages - until) / (now_seconds - since) if now_seconds > since else 0.0
-        return f"{pages} pages, {rate:.1f} pages/s, {queue} in the queue, {errors} errors"
+        # A row that is claimed, or waits to be tried again, is in no queue.
+        others = 0 if queue else counts.get("to_fetch", 0)
+        under_way = f", {others} under way or to be tried again" if others > 0 else ""
+        return f"{pages} pages, {rate:.1f} pages/s, {queue} in the queue{under_way}, {errors} errors"

@@ -151,6 +151,13 @@ def count_left(run: Run) -> int:
     )
 
 
+def count_undecided(run: Run) -> int:
+    """How many documents the edit decides about only at their next visit, because the last one failed."""
+    if not run.forced or not find_effect(run.forced).refusals:
+        return 0
+    return run.read(partial(replay_table.count_undecided, source_id=run.source_id))
+
+
 def announce_edit(run: Run) -> None:
     """Says in the log of a run after an edit what it costs, and what ``plan`` and ``apply`` would save."""
     if not run.forced:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from searchcrawl.rules.rendering import Shell
+from searchcrawl.rules.rendering import NEXT_TO_NOTHING, Need, Shell, judge
 
 _BLANKS: Final = re.compile(rb"\s*+")
 _NAME: Final = re.compile(rb"/?[a-z][a-z0-9:_-]{0,60}")
@@ -28,6 +28,16 @@ _ROOT: Final = re.compile(
 _ROOT_NAME: Final = re.compile(rb"(?:app|[a-z]{1,20})-(?:root|app)")
 #: The longest tag, and the longest notice, in which something is looked for.
 _READ_BYTES: Final = 2_000
+#: So much of a page is looked at for what says that it needs its scripts.
+_SHELL_BYTES: Final = 256 * 1024
+
+
+def needs_scripts(body: bytes, text: str) -> bool:
+    """Whether a page, of which ``text`` was read, surely needs the scripts that fill it."""
+    if len(text) >= NEXT_TO_NOTHING:
+        return False
+    body = body[:_SHELL_BYTES]
+    return has_scripts(body) and judge(read_shell(body)).need is Need.CERTAIN
 
 
 def has_scripts(body: bytes) -> bool:

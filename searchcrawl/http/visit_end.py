@@ -177,5 +177,7 @@ def describe_status(status: int) -> str:
 
 def describe_failure(code: Code, exception: Exception) -> str:
     """A failure in words: ``connection refused: …``."""
+    if isinstance(exception, ForbiddenAddress):
+        return f"address refused: {exception}"
     name = code.name.lower().replace("_", " ")
     return f"{name}: {exception}" if str(exception) else name

@@ -86,7 +86,9 @@ def _count_held(transaction: Transaction, *, name: str, run_id: int) -> int:
     return quarantine_table.count_waiting(transaction, source_id, run_id)
 
 
-def describe_applied(run_counts: Mapping[str, int], source: Source, *, removed: int, left: int) -> dict[str, Any]:
+def describe_applied(
+    run_counts: Mapping[str, int], source: Source, *, removed: int, left: int, undecided: int = 0
+) -> dict[str, Any]:
     """What ``apply --json`` prints."""
     return {
         "source": source.name,
@@ -94,4 +96,5 @@ def describe_applied(run_counts: Mapping[str, int], source: Source, *, removed: 
         "removed": run_counts.get("deleted", 0) + removed,
         "failed": 0,
         "to_fetch": left,
+        "undecided": undecided,
     }

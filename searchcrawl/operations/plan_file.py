@@ -22,8 +22,8 @@ _SUFFIX: Final = ".json"
 
 @dataclass(slots=True, kw_only=True)
 class Plan:
-    """What ``plan`` found. ``to_fetch`` URLs are left to a run, ``send`` documents differ, ``past_limits`` says whether
-    the removals pass the limits on deleting.
+    """What ``plan`` found. ``to_fetch`` URLs are left to a run, ``send`` documents differ, ``undecided`` ones wait for a
+    visit that does not fail, ``past_limits`` says whether the removals pass the limits on deleting.
 
     ``configuration`` and ``fence`` are those of the source file and of the table, which has another fence after each
     command that wrote to it. ``run`` is that of ``apply``, once it has begun; ``ended`` says that only its removals are left.
@@ -37,6 +37,7 @@ class Plan:
     refetch: int = 0
     send: int = 0
     to_fetch: int = 0
+    undecided: int = 0
     past_limits: bool = False
     edited: list[str] = field(default_factory=list)
     reasons: list[dict[str, Any]] = field(default_factory=list)

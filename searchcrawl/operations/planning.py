@@ -25,6 +25,7 @@ from searchcrawl.sources.project import TRIAL_INDEX, Project
 from searchcrawl.store import side_copy
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.side_copy import Changed
+from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -80,8 +81,13 @@ def _link_cache(folder: Path, trial: Path) -> None:
         (trial / segment.name).symlink_to(segment.resolve())
 
 
-def describe_trial(trial: Trial, *, pages: int, left: int, versions: Mapping[str, int], project: Project) -> Plan:
-    """The plan, once ``pages`` were processed again in the trial and ``left`` URLs remain to be fetched."""
+def describe_trial(
+    trial: Trial, *, pages: int, left: int, undecided: int, versions: Mapping[str, int], project: Project
+) -> Plan:
+    """The plan, once ``pages`` were processed again in the trial and ``left`` URLs remain to be fetched.
+
+    ``undecided`` documents wait for their next good visit.
+    """
     run, database = trial.run, trial.run.database
     plan = Plan(
         plan=f"{run.source.name}-{trial.fence}",
@@ -89,6 +95,7 @@ def describe_trial(trial: Trial, *, pages: int, left: int, versions: Mapping[str
         edited=list(run.forced),
         reprocess=pages,
         to_fetch=left,
+        undecided=undecided,
         send=run.copy_counts().get("indexed", 0),
         configuration=digest_configuration(project, run.source, versions),
         fence=trial.fence,
@@ -123,3 +130,9 @@ def _explain(row: Changed, action: str) -> str:
     if action == "enter":
         return "to be fetched" if not row.code else "allowed now"
     return ": ".join(filter(None, [describe_code(row.code), row.rule])) if row.code != 200 else row.evidence or ""
+
+
+def describe_undecided(number: int) -> str:
+    """What ``plan`` and ``apply`` say of documents that the cache cannot decide about."""
+    of_them = counted(number, "document whose last visit failed is", "documents whose last visit failed are")
+    return f"{of_them} decided at the next visit that does not fail; until then the index keeps what it has"

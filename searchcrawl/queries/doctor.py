@@ -243,7 +243,7 @@ def describe_errors(
     """What ``sources check`` found, as checks."""
     for error in errors:
         what = "converters" if error.key.startswith("converters") else "files"
-        yield find_wrong(what, error, f"mend it in {error.file}" if error.file else "mend it")
+        yield find_wrong(what, error, _find_remedy(error))
     for doubt in doubts:
         what = "contact" if doubt.key == "contact" else "files"
         yield find_doubtful(what, doubt, f"see to {doubt.file}")
@@ -254,6 +254,12 @@ def describe_errors(
             yield find_ok("converters", f"{own}, no errors")
     if project is not None and not any(each.key == "contact" for each in doubts):
         yield find_ok("contact", project.contact)
+
+
+def _find_remedy(error: ConfigurationError) -> str:
+    if error.message.startswith("the environment variable ") and error.message.endswith(" is not set"):
+        return "set it for the user of the crawls, and for what starts them"
+    return f"mend it in {error.file}" if error.file else "mend it"
 
 
 def skip_rest(error: SearchcrawlError) -> Check:

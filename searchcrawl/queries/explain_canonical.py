@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Final, NamedTuple
 
 from searchcrawl import urls
-from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.segment import Place, StoredPage
+from searchcrawl.cache.segment import StoredPage
 from searchcrawl.codes import Code, describe_code
 from searchcrawl.convert.converter import ConversionContext, RunsIn
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.duplicates.resolution import MAX_HOPS
-from searchcrawl.exceptions import CacheError
 from searchcrawl.html.links import find_header_canonical
-from searchcrawl.queries.explain_context import Context
+from searchcrawl.queries.explain_context import Context, read_page
 from searchcrawl.queries.explain_reasons import Reason, build_reason
 from searchcrawl.sources.config import Source
 from searchcrawl.store.urls.url_queries import UrlFacts
@@ -57,7 +54,7 @@ def _find_fault(context: Context, own_url: str) -> str | None:
 
 def _describe_refused(context: Context, facts: UrlFacts) -> Naming | None:
     """A canonical URL that has no row, as the rules are now: the record of the page says what it names."""
-    page = _read_page(context, facts)
+    page = read_page(context, facts)
     if page is None:
         return None
     headers = [value.decode("latin-1") for name, value in page.headers if name.lower() == b"link"]
@@ -95,19 +92,6 @@ def _list_reasons(context: Context, url: str) -> list[Reason]:
         for decision in boundary.list_refusals(url)
     ]
     return found or context.list_unlinked()
-
-
-def _read_page(context: Context, facts: UrlFacts) -> StoredPage | None:
-    if facts.place is None:
-        return None
-    segment, offset, response_bytes, fields_bytes = facts.place
-    at = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
-    try:
-        with closing(DocumentCache(context.inputs.project.cache_dir / context.source.name)) as cache:
-            return cache.read_page(at, url=facts.listed.url)
-    except CacheError:
-        # The step about the content says so.
-        return None
 
 
 def _find_in_markup(page: StoredPage, source: Source, mimetype: str | None) -> str | None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.codes import REDIRECTS, REFUSED, Code
 from searchcrawl.duplicates.resolution import MAX_HOPS
+from searchcrawl.exceptions import CacheError
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.items import ARCHIVE_ETAG
 from searchcrawl.queries.explain_advice import propose
@@ -41,6 +45,7 @@ from searchcrawl.store.urls import (
     redirect_chain,
     refused_table,
     render_table,
+    submitted_table,
     unfollowed_table,
     url_queries,
 )
@@ -117,12 +122,13 @@ class Context:
     ``discarded`` is the rewriter that discards links to it; ``robots`` the last good robots.txt of its origin,
     where it is obeyed and was ever read; ``trap`` the pattern that refuses it before its first visit; ``full`` the limit
     ``scope.max_urls`` where it refuses new URLs; ``block`` the pause of its host that is in force now; ``led`` are the rows
-    whose pages came from it, ``unfollowed`` the links to it that may not be followed, of which no other is known if
-    ``unfollowed_cut`` is false; all three where it was never seen by itself, or nothing names it any more. ``canonical_chain`` are the rows that it, and
+    whose pages came from it, ``led_away`` those whose last visit ended where they led to it, ``unfollowed`` the links to it
+    that may not be followed, of which no other is known if ``unfollowed_cut`` is false; all of these where it was never seen by itself, or nothing names it any more. ``canonical_chain`` are the rows that it, and
     they in turn, name as canonical. ``anchors`` are the texts of links that are indexed with it,
     ``usual_language`` is that of most pages of its host, ``shared_titles`` what pages of its host share (packed). ``gains`` are what
     rendering brought for pages like it, each with what their plain answers said. ``patterns`` are those of it that are ended, or
-    visited last. ``target`` is where its redirect leads, ``refused_links`` how many links to its host got no row, where it has none.
+    visited last. ``target`` is where its redirect leads, ``refused_links`` how many links to its host got no row, where it has none. ``submitted``: somebody put it
+    into the queue, and no run has looked at it yet.
     """
 
     inputs: SourceInputs
@@ -148,6 +154,8 @@ class Context:
     patterns: Sequence[StoredPattern] = ()
     target: Target | None = None
     refused_links: int = 0
+    led_away: Sequence[RedirectingUrl] = ()
+    submitted: bool = False
 
     @property
     def source(self) -> Source:
@@ -166,8 +174,8 @@ class Context:
 
     @property
     def is_linked(self) -> bool:
-        """Whether a page of the source has a link to it, or to its host, that got no row."""
-        return self.facts is None and bool(self.unfollowed or self.refused_links)
+        """Whether something of the source leads to it, or to its host, that got no row."""
+        return self.facts is None and bool(self.unfollowed or self.refused_links or self.led_away or self.submitted)
 
     @property
     def is_start(self) -> bool:
@@ -234,10 +242,10 @@ class Context:
         decisions = self.robots.refusals(self.url) if self.robots is not None else []
         return [self.build_robots_reason(decision.rule) for decision in decisions]
 
-    def build_robots_reason(self, line: str) -> Reason:
-        """A line of the robots.txt of the URL's origin as the reason."""
+    def build_robots_reason(self, line: str, url: str | None = None) -> Reason:
+        """A line of the robots.txt of the URL's origin as the reason, or of that of ``url``, to which it redirects."""
         proposal = propose(Decision(False, key="robots.obey"), self.source)
-        file = f"{urls.parse(self.url).origin}/robots.txt"
+        file = f"{urls.parse(url or self.url).origin}/robots.txt"
         return Reason(step="robots", rule=line, file=file, key=ROBOTS_KEY, proposal=proposal)
 
     def list_unlinked(self) -> list[Reason]:
@@ -293,9 +301,23 @@ def leads_outside(listed: ListedUrl) -> bool:
     return listed.code == Code.OUTSIDE_BOUNDARY and listed.redirects is not None
 
 
+def read_page(context: Context, facts: UrlFacts) -> StoredPage | None:
+    """Its page as the cache has it; None where it has none, or a damaged one."""
+    if facts.place is None:
+        return None
+    segment, offset, response_bytes, fields_bytes = facts.place
+    at = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
+    try:
+        with closing(DocumentCache(context.inputs.project.cache_dir / context.source.name)) as cache:
+            return cache.read_page(at, url=facts.listed.url)
+    except CacheError:
+        # The step about the content says so.
+        return None
+
+
 def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> Context:
     """Reads what is known of ``url``, a URL as it was found or as it is shown; raises StoreError."""
-    source, project = inputs.source, inputs.project
+    source, project, asked = inputs.source, inputs.project, url
     source_id = run_table.find_source(transaction, source.name)
     url, shown_as, facts = _find_facts(transaction, source_id, url)
     named = inputs.rewriting.normalise(url) if facts is None else NormalisedUrl(url)
@@ -326,6 +348,7 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         else pattern_table.find(transaction, source_id, [text for _, text in find_patterns(url)]),
         target=_find_target(transaction, source_id, facts),
         refused_links=_count_refused(transaction, source_id, url) if facts is None else 0,
+        submitted=source_id is not None and submitted_table.has(transaction, source_id, asked),
         anchors=[] if facts is None else anchor_table.load_of(transaction, facts.listed.url_id),
         usual_language=_find_usual_language(transaction, source_id, url),
         shared_titles=_find_shared_titles(transaction, source_id, url),
@@ -375,6 +398,7 @@ def _find_leads(transaction: Transaction, source: Source, source_id: int, url: s
     unfollowed = unfollowed_table.find(transaction, source_id, urls.key(url), gone=gone)
     return {
         "led": redirect_chain.find_redirecting(transaction, source_id, url),
+        "led_away": redirect_chain.find_led_away(transaction, source_id, url),
         "unfollowed": unfollowed,
         "unfollowed_cut": not unfollowed and unfollowed_table.is_cut(transaction, source_id),
     }

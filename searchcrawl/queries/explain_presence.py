@@ -15,6 +15,8 @@ from searchcrawl.store.urls.url_queries import UrlFacts
 from searchcrawl.wording import counted
 
 IN: Final = "in the index"
+#: What is said of a document whose last visit failed.
+STAYS: Final = f"{IN} as it was, and the last visit brought nothing better"
 #: What is said of an orphan.
 NAMED_BY_NOTHING: Final = "no page, sitemap or start list names it any more"
 NOT_IN: Final = "not in the index"
@@ -43,7 +45,7 @@ def describe_presence(context: Context, facts: UrlFacts) -> str:
     # An excluded target is evidence only if its rule is new.
     if facts.leaving or (not leads_outside(listed) and is_evidence(listed.code, listed.rule, keys.remove_on)):
         return f"{IN}, and leaves at the end of a run"
-    return f"{IN} as it was, and the last visit brought nothing better"
+    return STAYS
 
 
 def explain_orphan(context: Context, facts: UrlFacts) -> Verdict | None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from searchcrawl.codes import ROBOTS_UNAVAILABLE
 from searchcrawl.queries.explain_advice import Edit, locate, propose, table_and_key
 from searchcrawl.rules import forgotten
 from searchcrawl.rules.decision import Decision, Proposal
@@ -50,6 +51,8 @@ class Reason:
     @property
     def text(self) -> str:
         """For people: ``scope.exclude_urls: *.zip (sources/x.toml)``."""
+        if self.rule == ROBOTS_UNAVAILABLE:
+            return f"{self.file} could not be read"
         return f"{self.row_rule} ({self.file})" if self.file else self.row_rule
 
     @property

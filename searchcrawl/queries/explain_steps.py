@@ -7,9 +7,8 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-import orjson
-
 from searchcrawl import clock, urls
+from searchcrawl.admission.url_normalisation import LISTED_DEPTH
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
@@ -18,15 +17,18 @@ from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import CANONICAL_ETAG, Document, Fallback, Outcome
 from searchcrawl.politeness.backoff import explain_block
-from searchcrawl.queries import explain_canonical, explain_rendering, explain_visit
+from searchcrawl.queries import explain_canonical, explain_redirects, explain_rendering, explain_visit
+from searchcrawl.queries.explain_address import list_address_refusals
 from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.queries.explain_languages import describe_languages
 from searchcrawl.queries.explain_presence import NAMED_BY_NOTHING
 from searchcrawl.queries.explain_text import describe_fallback
+from searchcrawl.rules import unread_robots
 from searchcrawl.rules.copy_order import build_order, describe_preference
 from searchcrawl.rules.failures import Failures
 from searchcrawl.rules.redirects import read_target
 from searchcrawl.rules.titles import unpack_keys
+from searchcrawl.rules.unread_robots import describe_unavailable
 from searchcrawl.store.states import Leaving
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.wording import counted
@@ -66,10 +68,13 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
         yield Step("host", "waits", f"{context.block.name} gets no request from any run before {until} {why}")
     facts = context.facts
     if facts is None:
-        yield from (Step("redirect", "target", f"{one.url} redirects to it") for one in context.led)
+        yield from (Step("address", "refused", each.rule, each.row_rule) for each in list_address_refusals(context))
+        yield from (Step("redirect", *lead) for lead in explain_redirects.list_leads(context))
         return
     listed = facts.listed
-    yield from _describe_redirects(listed)
+    trail = explain_redirects.describe_redirects(context, facts)
+    if trail is not None:
+        yield Step("redirect", *trail)
     if listed.code not in NEVER_REQUESTED | {Code.ROBOTS}:
         yield _describe_answer(facts)
     rendering = explain_rendering.describe_rendering(context, facts)
@@ -81,13 +86,22 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
     if code_facts.step == "keep":
         yield Step("keep", "refused", code_facts.title, listed.rule)
     elif listed.code in READ and code_facts.step != "content":
-        yield Step("keep", "allowed", "no rule about what is indexed refused it")
+        yield _describe_kept(context)
     yield from _describe_duplicates(context, facts)
     if listed.document_state is not None:
         yield _describe_index(context, facts)
     if listed.document_state is not None:
         yield from _describe_removal(context, facts)
     yield Step("visit", *explain_visit.describe_next_visit(context, facts))
+
+
+def _describe_kept(context: Context) -> Step:
+    """A page that the index filter let pass at its visit: the rules of ``[keep]`` may have been edited since."""
+    edited = any(key.startswith("keep.") for key in context.changed)
+    refusals = context.list_filter_refusals() if edited else []
+    if refusals:
+        return Step("keep", "refused", f"refused by {refusals[0].text} as it is now", refusals[0].row_rule)
+    return Step("keep", "allowed", "no rule about what is indexed refused it")
 
 
 def list_steps_of_gone(context: Context) -> Iterator[Step]:
@@ -113,7 +127,12 @@ def _describe_live_answer(context: Context, answer: Document | Outcome) -> Step:
         parts.append(" → ".join(f"{hop.url} ({hop.code})" for hop in answer.redirects))
     if isinstance(answer, Outcome):
         target = read_target(answer.error)
-        parts.append(f"leads to {target}" if target is not None else answer.error or "")
+        error = answer.error or ""
+        # The error of a status repeats it.
+        if target is None and error.startswith(describe_code(answer.code)):
+            parts[0] = f"now {error}"
+        else:
+            parts.append(f"leads to {target}" if target is not None else error)
         outcome = "refused" if answer.rule is not None else "moved" if target is not None else "failed"
     else:
         outcome = "read" if answer.code == 200 else "refused"
@@ -181,6 +200,8 @@ def _describe_discovery(context: Context) -> Step:
             if context.refused_links:
                 detail += f"; to its host {counted(context.refused_links, 'link', 'links')} so far"
             return Step("found", "unknown", detail)
+        if context.submitted:
+            return Step("found", "submitted", "submitted by hand: the next run looks at it")
         unfollowed = context.list_unfollowed()
         if unfollowed:
             named = "; ".join(reason.row_rule for reason in unfollowed)
@@ -193,9 +214,14 @@ def _describe_discovery(context: Context) -> Step:
     if facts.sitemap is not None:
         lastmod = f" (lastmod {clock.iso(facts.lastmod_ms)})" if facts.lastmod_ms is not None else ""
         places.append(f"in the sitemap {facts.sitemap}{lastmod}")
-    where = ", and ".join(places) or "by no page that is still known"
+    where = ", and ".join(places) or _name_unknown_place(listed)
     detail = f"{where}, at depth {listed.depth}, first seen {clock.iso(listed.first_seen_ms)}"
     return Step("found", "seen", f"once {detail}; {NAMED_BY_NOTHING}" if facts.is_orphan else detail)
+
+
+def _name_unknown_place(listed: ListedUrl) -> str:
+    by_hand = ", or submitted by hand" if listed.depth == LISTED_DEPTH else ""
+    return f"by no page that is still known{by_hand}"
 
 
 def _describe_referrer(facts: UrlFacts, referrer: str) -> str:
@@ -210,12 +236,9 @@ def _describe_robots(context: Context) -> Step:
     file, listed = f"{urls.parse(context.url).origin}/robots.txt", context.listed
     if not context.source.robots.obey:
         return Step("robots", "ignored", f"{file} is not obeyed", "robots.obey: false")
-    if listed is not None and listed.code == Code.ROBOTS:
-        what = file if listed.redirects is None else "the robots.txt for the URL to which it redirects"
-        said = "could not be had" if listed.rule == ROBOTS_UNAVAILABLE else "forbade it at the last visit"
-        return Step("robots", "refused", f"{what} {said}", listed.rule)
-    if listed is not None and not _was_never_requested(listed) and listed.last_fetched_ms is not None:
-        return Step("robots", "allowed", f"{file} did not forbid it at the last visit")
+    decided = listed is not None and listed.code == Code.ROBOTS
+    if listed is not None and (decided or (not _was_never_requested(listed) and listed.last_fetched_ms is not None)):
+        return _describe_robots_of_visit(listed, file)
     # The URL was never requested: the last good copy says what would happen.
     if context.robots is None:
         return Step("robots", "unknown", f"{file}: {_NOT_ASKED}")
@@ -225,17 +248,23 @@ def _describe_robots(context: Context) -> Step:
     return Step("robots", "allowed", f"{file}, as read last, does not forbid it")
 
 
-def _describe_redirects(listed: ListedUrl) -> Iterator[Step]:
-    hops = [] if listed.redirects is None else orjson.loads(listed.redirects)
-    target = read_target(listed.error)
-    if not hops and target is None:
-        return
-    trail = " → ".join(f"{hop['url']} ({hop['code']})" for hop in hops) or listed.url
-    trail += f" → {target}" if target is not None else ""
-    if listed.code not in REDIRECTS | {Code.REDIRECT_LOOP} and not leads_outside(listed):
-        yield Step("redirect", "followed", trail)
-    else:
-        yield Step("redirect", "refused" if listed.rule else "moved" if target else "failed", trail, listed.rule)
+def _describe_robots_of_visit(listed: ListedUrl, file: str) -> Step:
+    """What robots.txt said to the last visit; its redirects may have led to another host."""
+    decided = listed.code == Code.ROBOTS
+    last = explain_redirects.find_last_url(listed)
+    if listed.redirects is not None and (decided or _lacked_robots(listed)):
+        file = "the robots.txt for the URL to which it redirects"
+        file = file if last is None else f"{urls.parse(last).origin}/robots.txt, for the URL to which it redirects,"
+    if decided and listed.rule != ROBOTS_UNAVAILABLE:
+        return Step("robots", "refused", f"{file} forbade it at the last visit", listed.rule)
+    if decided or _lacked_robots(listed):
+        why = describe_unavailable(listed.error).removeprefix("robots.txt ") if decided else "could not be read"
+        return Step("robots", "unreadable", f"{file} {why}", listed.rule)
+    return Step("robots", "allowed", f"{file} did not forbid it at the last visit")
+
+
+def _lacked_robots(listed: ListedUrl) -> bool:
+    return listed.error is not None and listed.error.startswith(unread_robots.PREFIX)
 
 
 def _describe_answer(facts: UrlFacts) -> Step:

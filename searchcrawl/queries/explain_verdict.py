@@ -11,16 +11,19 @@ from dataclasses import replace
 from typing import Final
 
 from searchcrawl import urls
-from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
+from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of, is_failure
+from searchcrawl.queries.explain_address import list_address_refusals
 from searchcrawl.queries.explain_advice import locate
 from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.queries.explain_hints import find_hint
-from searchcrawl.queries.explain_presence import IN, NOT_IN, describe_presence, explain_orphan
+from searchcrawl.queries.explain_presence import IN, NOT_IN, STAYS, describe_presence, explain_orphan
 from searchcrawl.queries.explain_reasons import Reason, Verdict, build_reason, is_changed, parse_reason
+from searchcrawl.queries.explain_redirects import find_last_url
 from searchcrawl.rules import forgotten
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.redirects import read_target
+from searchcrawl.rules.unread_robots import describe_unavailable
 from searchcrawl.store.states import EndReason, FetchState
 from searchcrawl.store.urls.unfollowed_table import Nofollow
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
@@ -57,10 +60,13 @@ def find_verdict(context: Context) -> Verdict:
     if listed.fetch_state != FetchState.SETTLED:
         return _explain_unvisited(context, facts)
     reasons = _find_reasons_of_visit(context, facts)
+    if reasons and (leaving := _list_waiting(context, facts)):
+        presence = f"{IN} as it was, and leaves at its next good visit by {leaving[0].text}"
+        return Verdict(f"{presence}: {_describe_visit(context, facts)}", [*reasons, *leaving])
     if reasons:
         return Verdict(f"{describe_presence(context, facts)}: {_describe_visit(context, facts)}", reasons)
     if listed.code == 200:
-        return explain_orphan(context, facts) or _explain_good(context, facts)
+        return explain_orphan(context, facts) or _add_hint(context, facts, _explain_good(context, facts))
     if listed.code in REDIRECTS:
         text = f"{NOT_IN}: {_describe_visit(context, facts)}, which no rule refuses now: the next run asks for it"
         return Verdict(text, [Reason(step="redirect", rule=f"leads to {read_target(listed.error)}")])
@@ -79,6 +85,12 @@ def explain_gone(context: Context) -> Verdict:
     return Verdict(text, [reason])
 
 
+def _list_waiting(context: Context, facts: UrlFacts) -> Sequence[Reason]:
+    """The rules of ``[keep]`` that refuse a document of the index once a visit does not fail."""
+    stays = describe_presence(context, facts) == STAYS
+    return context.list_filter_refusals() if stays and is_failure(facts.listed.code, facts.listed.rule) else []
+
+
 def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
     if context.led:
         return _explain_led(context, refusals)
@@ -87,7 +99,17 @@ def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
         return Verdict(f"{NOT_IN}: {describe_code(code)}", refusals)
     refusals = refusals or context.list_robots_refusals()
     if refusals:
-        return Verdict(f"{NOT_IN}: never seen, and it would be refused ({describe_code(code)})", refusals)
+        seen = f"never requested ({context.led_away[0].url} redirects to it)" if context.led_away else "never seen"
+        return Verdict(f"{NOT_IN}: {seen}, and it would be refused ({describe_code(code)})", refusals)
+    unreachable = list_address_refusals(context)
+    if unreachable:
+        text = f"never seen, and its address may not be reached ({int(Code.ADDRESS_NOT_FOUND)})"
+        return Verdict(f"{NOT_IN}: {text}", unreachable)
+    if context.submitted:
+        reason = Reason(step="found", rule="submitted by hand")
+        return Verdict(f"{NOT_IN} as yet: submitted by hand; the next run visits it", [reason])
+    if context.led_away:
+        return _explain_led(context, ())
     if context.is_start:
         file, key = locate(context.source, "start.urls" if context.source.start.urls else "start.files")
         reason = Reason(step="found", rule="a start URL", file=file, key=key)
@@ -110,8 +132,9 @@ def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
 
 def _explain_led(context: Context, refusals: Sequence[Reason]) -> Verdict:
     """The verdict on a URL without a row, from which the pages of others came: they stand for its page."""
-    reasons = [Reason(step="redirect", rule=f"{one.url} redirects to it") for one in context.led]
-    first = context.led[0]
+    led = context.led or context.led_away
+    reasons = [Reason(step="redirect", rule=f"{one.url} redirects to it") for one in led]
+    first = led[0]
     if first.in_index:
         text = f"its page is in the index as {first.url}, which redirects to it"
     else:
@@ -196,6 +219,13 @@ def _explain_good(context: Context, facts: UrlFacts) -> Verdict:
     return Verdict(f"not yet in the index: {waits}", [Reason(step="index", rule=waits)])
 
 
+def _add_hint(context: Context, facts: UrlFacts, verdict: Verdict) -> Verdict:
+    hint = find_hint(context, facts)
+    if not hint or not verdict.reasons or verdict.reasons[0].proposal is not None:
+        return verdict
+    return Verdict(verdict.text, [replace(verdict.reasons[0], hint=hint), *verdict.reasons[1:]])
+
+
 def _describe_visit(context: Context, facts: UrlFacts) -> str:
     """Says how the last visit ended."""
     listed = facts.listed
@@ -204,18 +234,18 @@ def _describe_visit(context: Context, facts: UrlFacts) -> str:
         return "the index refuses the document"
     if listed.code in COPIES or listed.code == Code.DISPLAY_URL_CLASH:
         return f"{meaning}: {facts.survivor}" if facts.survivor else meaning
-    if listed.code in REDIRECTS or leads_outside(listed):
+    if listed.rule == ROBOTS_UNAVAILABLE:
+        return f"{int(Code.ROBOTS)}, {describe_unavailable(listed.error)}"
+    if listed.code in REDIRECTS | {Code.ROBOTS} or leads_outside(listed):
         target = read_target(listed.error)
         return f"{meaning}: {target}{_describe_target(context)}" if target else meaning
-    if listed.rule == ROBOTS_UNAVAILABLE:
-        return f"{int(Code.ROBOTS)}, robots.txt could not be had"
     return f"removed: {meaning}" if context.state is UrlState.GONE and not context.in_index else meaning
 
 
 def _describe_target(context: Context) -> str:
     """Whether the page to which it leads is in the index by itself."""
     target = context.target
-    if target is None:
+    if target is None or (context.listed is not None and context.listed.rule is not None):
         return ""
     if target.code is None:
         return f", which {context.source.name} does not know"
@@ -238,8 +268,11 @@ def _find_results(context: Context, facts: UrlFacts) -> Sequence[Reason]:
         return [Reason(step="index", rule=listed.index_error)] if listed.index_error is not None else []
     if listed.code == Code.ROBOTS and not context.source.robots.obey:
         return []
+    if listed.rule == ROBOTS_UNAVAILABLE:
+        # An outage is no rule of the owner's that one may be allowed to pass over.
+        return [replace(context.build_robots_reason(listed.rule, _find_asked(listed)), proposal=None)]
     if listed.code == Code.ROBOTS and listed.rule is not None:
-        first = context.build_robots_reason(listed.rule)
+        first = context.build_robots_reason(listed.rule, read_target(listed.error))
         return [first, *(line for line in context.list_robots_refusals() if line.rule != first.rule)]
     if listed.code in COPIES:
         if listed.code == Code.DUPLICATE and facts.is_near_copy:
@@ -257,6 +290,10 @@ def _find_results(context: Context, facts: UrlFacts) -> Sequence[Reason]:
     if listed.rule is not None:
         return [parse_reason(listed.rule, step, context.source)]
     return _find_fetch_limit(context, facts)
+
+
+def _find_asked(listed: ListedUrl) -> str | None:
+    return None if listed.redirects is None else find_last_url(listed)
 
 
 def _build_clash(context: Context, listed: ListedUrl) -> Reason:

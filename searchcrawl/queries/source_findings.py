@@ -17,6 +17,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_boundary, build_rewriting, read_start_urls
 from searchcrawl.sources.project import FILE, PLACEHOLDER_CONTACT, Project
 from searchcrawl.sources.secrets import HIDDEN
+from searchcrawl.urls import hide_user_info
 from searchcrawl.wording import counted
 
 _NO_TYPE: Final = 'is no MIME type, as "text/html" or "image/*"'
@@ -35,6 +36,14 @@ def find_doubts(project: Project) -> Iterator[ConfigurationError]:
     if project.contact == PLACEHOLDER_CONTACT:
         message = "is a placeholder: put in whom the owners of crawled sites may ask"
         yield ConfigurationError(FILE, "contact", f"{message} (got {quote_value(project.contact)})")
+
+
+def find_source_doubts(source: Source) -> Iterator[ConfigurationError]:
+    """User names and passwords in start URLs, which no request has."""
+    for number, url in enumerate(source.start.urls):
+        if hide_user_info(url) != url:
+            message = "has a user name or a password, which is not sent: [login] is the place for them"
+            yield ConfigurationError(*source.locate(f"start.urls[{number}]"), message)
 
 
 def find_in_source(project: Project, source: Source) -> Iterator[ConfigurationError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Final
 
 from scrapy import Request
@@ -14,11 +15,12 @@ from searchcrawl import urls
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code
 from searchcrawl.http.library_internals import is_closing
 from searchcrawl.http.turn_middleware import TURN_ENDS
-from searchcrawl.http.visit_end import PUBLIC_ONLY, VisitEnded, build_visit_end, find_claim
+from searchcrawl.http.visit_end import PUBLIC_ONLY, VisitEnded, build_visit_end, find_claim, find_redirects
 from searchcrawl.items import Claim, Outcome
 from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
+from searchcrawl.rules.redirects import write_target
 from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
@@ -102,4 +104,7 @@ def _check(request: Request, claim: Claim, copy: RobotsCopy) -> None:
         )
     decision = copy.file.decide(request.url)
     if not decision.allowed:
-        raise build_visit_end(request, claim, Code.ROBOTS, rule=decision.rule, error=f"robots.txt: {decision.rule}")
+        ended = build_visit_end(request, claim, Code.ROBOTS, rule=decision.rule, error=f"robots.txt: {decision.rule}")
+        # After a redirect the row keeps where it led.
+        target = write_target(request.url) if find_redirects(request) else None
+        raise ended if target is None else VisitEnded(replace(ended.outcome, error=target))

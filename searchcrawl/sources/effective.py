@@ -13,6 +13,7 @@ from searchcrawl.sources.overrides import OPTION
 from searchcrawl.sources.privacy import Privacy, Reference, mask, privacy_of, show_name
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.secrets import Secret, hide
+from searchcrawl.sources.values import Table
 
 BUILT_IN: Final = "built-in"
 
@@ -161,4 +162,4 @@ def _find_hidden(model: BaseModel, names: Iterable[str]) -> set[str]:
         privacy = privacy_of(type(model), name)
         if not tables and privacy is not Privacy.PUBLIC:
             mask(value, privacy, hidden)
-    return hidden
+    return hidden - model.list_shown() if isinstance(model, Table) else hidden

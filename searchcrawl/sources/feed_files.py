@@ -31,7 +31,9 @@ def has_library() -> bool:
 def find_target(path: Path) -> Path:
     """The absolute path of what is written at ``path``: where a link leads to."""
     # Path.resolve raises in a circle of links.
-    return Path(os.path.realpath(path))
+    real = Path(os.path.realpath(path))
+    # What /dev/stdout leads to has no name where it is a pipe.
+    return path.absolute() if path.exists() and not os.path.lexists(real) else real
 
 
 def find_no_place(path: Path) -> str | None:

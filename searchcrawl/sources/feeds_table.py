@@ -18,6 +18,7 @@ FORMATS: Final[tuple[Format, ...]] = ("jsonl", "json", "csv", "xml", "parquet")
 PARQUET: Final = "parquet"
 _PLACE: Final = re.compile(r"%(?:\((\w*)\)s|(%)|)")
 _PLACES: Final = ("name", "time", "delta")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}://")
 _TIME: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}Z"
 _NUMBER: Final = "{:06d}"
 _DELTA: Final = "delta"
@@ -72,6 +73,8 @@ def _check_feeds(feeds: Mapping[str, Feed]) -> Mapping[str, Feed]:
 
 def find_wrong_name(name: str, feed: Feed) -> str | None:
     """What is wrong with the name of a feed; None for a good one."""
+    if _SCHEME.match(name):
+        return "must be the path of a file: only files of this machine are written"
     if name.endswith("/") or Path(name).name in {"", ".."}:
         return "must be the path of a file"
     places = [found[1] for found in _PLACE.finditer(name) if not found[2]]

@@ -14,6 +14,10 @@ from searchcrawl.sources.values import LIST, Check, PublicText, Table, Text, Web
 Event = Literal["failed", "quarantine", "verify", "unreachable", "overdue", "not_started"]
 EVENTS: Final[tuple[Event, ...]] = ("failed", "quarantine", "verify", "unreachable", "overdue", "not_started")
 _ADDRESS: Final = re.compile(r"[^\s@<>()\[\],;:\\\"]+@[^\s@<>()\[\],;:\\\"]+")
+#: The words of a command as they are written, with quotes and backslashes.
+_WORDS: Final = re.compile(r"""(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^\s'"\\])+""")
+_OF_SHELL: Final = re.compile(r"[0-9&]?(?:>>|[<>])|(?:\|\|?|&&?)$|;")
+_LAST_OF_SHELL: Final = re.compile(r"(?<!\\);$")
 _SERVER: Final = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
 
@@ -24,6 +28,9 @@ def _check_command(text: str) -> str:
         refuse("not a command: a quote is not closed")
     if not words:
         refuse("must not be empty")
+    for word in _WORDS.findall(text):
+        if (found := _OF_SHELL.match(word) or _LAST_OF_SHELL.search(word)) is not None:
+            refuse(f"{found[0]} is for a shell, and none reads the command: have one run it, as sh -c '…'")
     return text
 
 
@@ -37,7 +44,8 @@ class Notify(Table):
     """Who is told when a run fails or does not begin, deletions wait, the index differs or cannot be reached; each time once."""
 
     command: Annotated[Text, Check(_check_command, "command")] | None = Field(
-        None, description="A program with its arguments; it gets the event as JSON on standard input."
+        None,
+        description="A program with its arguments, which no shell reads; it gets the event as JSON on standard input.",
     )
     webhook: WebUrl | None = Field(None, description="A URL that the event is posted to, as JSON.")
     mail: Annotated[PublicText, Check(require_form(_ADDRESS, "not a mail address"), "mail address")] | None = Field(
@@ -57,6 +65,11 @@ class Notify(Table):
         if "on" in self.model_fields_set and not self.in_use:
             refuse("only together with command, webhook or mail: nobody is told", key="on")
         return self
+
+    def list_shown(self) -> frozenset[str]:
+        """A command that is the name of a program and nothing else has no secret, and people look for it."""
+        words = shlex.split(self.command or "")
+        return frozenset(words if len(words) == 1 else ())
 
     @property
     def in_use(self) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.sources import plugin_limits
 from searchcrawl.sources.checking import join_key, quote_value
+from searchcrawl.sources.own_settings import find_wrong_value
 from searchcrawl.sources.privacy import Privacy, is_credential, privacy_below, show_name
 from searchcrawl.sources.secrets import Concealed
 from searchcrawl.terminal import to_one_line
@@ -107,9 +107,7 @@ def find_refusal(name: str, value: Any) -> str | None:
         return f"not for a source: {reason}"
     if name.removesuffix("_BASE") in _WITH_BASE and name.endswith("_BASE"):
         return f"not for a source: {_BY_OURS}; add yours to {name.removesuffix('_BASE')}"
-    if name == plugin_limits.NAME:
-        return _find_wrong_limits(value)
-    return _wrong_components(name, value) if name in COMPONENTS else None
+    return _wrong_components(name, value) if name in COMPONENTS else find_wrong_value(name, value)
 
 
 def list_refused_settings(settings: Any, *, file: str, above: str = "") -> list[ConfigurationError]:
@@ -159,14 +157,6 @@ def _conceal(value: Any, *, of_credential: bool) -> Any:
         return [_conceal(item, of_credential=of_credential) for item in value]
     # Scrapy breaks long texts at blanks, and a filter of its log would not find a broken credential.
     return Concealed(value) if of_credential and type(value) is str else value
-
-
-def _find_wrong_limits(value: Any) -> str | None:
-    try:
-        plugin_limits.parse_limits(value)
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 def _wrong_components(name: str, value: Any) -> str | None:

@@ -6,19 +6,19 @@ import sys
 from pathlib import Path
 from typing import Final
 
-#: It is a package of this name, beside scrapy.cfg.
+#: It is a package of this name, beside scrapy.cfg; it needs no ``__init__.py``.
 SPIDERS_DIR: Final = "spiders"
 _MARK: Final = "__init__.py"
 
 
 def has_spiders_folder(root: Path) -> bool:
     """Whether the project has such a package."""
-    return (root / SPIDERS_DIR / _MARK).is_file()
+    return bool(list_spider_files(root))
 
 
 def list_spider_files(root: Path) -> list[Path]:
     """Its modules."""
-    return sorted((root / SPIDERS_DIR).glob("*.py")) if has_spiders_folder(root) else []
+    return sorted((root / SPIDERS_DIR).glob("*.py"))
 
 
 def make_spiders_folder(root: Path) -> None:

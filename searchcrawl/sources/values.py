@@ -42,6 +42,10 @@ class Table(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
 
+    def list_shown(self) -> frozenset[str]:
+        """Values here that are secrets by their type, and are none as they are."""
+        return frozenset()
+
 
 @dataclass(frozen=True)
 class Check(AfterValidator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider
@@ -47,6 +47,9 @@ class SourceSpider(Spider):
         cls, crawler: Crawler, *args: Any, run: Run | None = None, limit: str = "0", pages: str = "0", **kwargs: Any
     ) -> Self:
         cls.require_source()
+        if run is None:
+            # Somebody's own process: what crawl refuses is not ignored here.
+            _refuse_unknown([*map(str, args), *kwargs])
         try:
             with ordinary_errors():
                 spider = super().from_crawler(crawler, *args, **kwargs)
@@ -55,11 +58,12 @@ class SourceSpider(Spider):
                 raise
             message = f"{cls.source.spider} cannot begin: {join_lines(show_error(error))}"
             raise ConfigurationError(*cls.source.locate("spider"), message) from error
+        most = _read_number("limit", limit), _read_number("pages", pages)
         if run is None:
             patience_seconds = crawler.settings.getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
             database = Database(cls.project.database_url, cls.project.root, patience_seconds=patience_seconds)
             run = begin(cls.project, cls.source, database, VERSIONS)
-        run.limit, run.pages = int(limit), int(pages)
+        run.limit, run.pages = most
         spider.run = run
         return spider
 
@@ -120,3 +124,19 @@ class SourceSpider(Spider):
         if self._own_middlewares is None:
             self._own_middlewares = OwnMiddlewares(self.crawler, self.run)
         return self._own_middlewares.end_visit(error, claim, answers=self.answers, redirects=redirects)
+
+
+def _refuse_unknown(names: Sequence[str]) -> None:
+    if names:
+        # No value is shown: it may be a password.
+        raise ValueError(f"unknown spider argument: {names[0]} (there is limit)")
+
+
+def _read_number(name: str, value: str | int) -> int:
+    try:
+        number = int(value)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise ValueError(f"{name}: must be a whole number of at least 0 (got {value!r})")
+    return number

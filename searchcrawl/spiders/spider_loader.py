@@ -12,13 +12,21 @@ from scrapy.settings import BaseSettings
 from scrapy.spiderloader import SpiderLoader
 from scrapy.utils.misc import load_object
 
-from searchcrawl.exceptions import ConfigurationError, UnknownSource
+from searchcrawl.exceptions import ConfigurationError, InvalidFile, UnknownSource
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.loading import find_project, list_source_names, load_project, load_source, load_sources
+from searchcrawl.sources.loading import (
+    find_project,
+    has_project_file,
+    list_source_names,
+    load_project,
+    load_source,
+    load_sources,
+)
 from searchcrawl.sources.plugin_classes import import_spider
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.spiders_folder import SPIDERS_DIR, has_spiders_folder, make_importable
 from searchcrawl.sources.stored_modes import apply_umask
+from searchcrawl.spiders.python_modules import import_all
 
 
 class SourceSpiderLoader(SpiderLoader):
@@ -26,10 +34,13 @@ class SourceSpiderLoader(SpiderLoader):
 
     Files are read when a method needs them, and only then their errors are raised or kept, so that Scrapy can always
     make a loader. A source and a Python spider with the same name are both refused. Python spiders need no
-    searchcrawl.toml; where SPIDER_MODULES names none they are those of the folder ``spiders``.
+    searchcrawl.toml; where SPIDER_MODULES names none they are those of the folder ``spiders``. A module of theirs that
+    cannot be loaded is refused where somebody asks for a name that nothing else has.
     """
 
     def __init__(self, settings: BaseSettings) -> None:
+        #: An error for each module of Python spiders that cannot be loaded.
+        self.spider_errors: builtins.list[ConfigurationError] = []
         super().__init__(settings)
         if not self.spider_modules and _has_own_folder():
             self.spider_modules = [SPIDERS_DIR]
@@ -48,9 +59,9 @@ class SourceSpiderLoader(SpiderLoader):
 
     @property
     def errors(self) -> tuple[ConfigurationError, ...]:
-        """Every error of searchcrawl.toml, or of the source files."""
+        """Every error of searchcrawl.toml, or of the source files; then those of Python spiders."""
         self._load_names()
-        return self._errors
+        return (*self._errors, *self.spider_errors)
 
     @property
     def name_clashes(self) -> builtins.list[ConfigurationError]:
@@ -67,8 +78,9 @@ class SourceSpiderLoader(SpiderLoader):
         """The spider class of a source, with class attributes ``name``, ``source`` and ``project``.
 
         ``overrides`` are tables that go before all files, for the first call with this name.
-        Raises ConfigurationError for a broken source, for a name that a Python spider has as well, and in a broken
-        project for any name that no Python spider has; KeyError for a name that is neither a source nor a Python spider.
+        Raises ConfigurationError for a broken source, for a name that a Python spider has as well, in a broken
+        project for any name that no Python spider has, and for one that a broken module may have; KeyError for a name
+        that is neither a source nor a Python spider.
         """
         if spider_name not in self._classes:
             for name, error in self._find_clashes():
@@ -80,15 +92,28 @@ class SourceSpiderLoader(SpiderLoader):
                     spider.require_source()
                 return spider  # type: ignore[no-any-return]
             if self._project is None:
+                if self.spider_errors and not has_project_file():
+                    raise InvalidFile(self.spider_errors)
                 raise self.project_error or KeyError(spider_name)
             try:
                 source = load_source(self._project, spider_name, overrides=overrides)
             except UnknownSource:
-                return super().load(spider_name)
+                if self.spider_errors:
+                    raise InvalidFile(self.spider_errors) from None
+                raise KeyError(f"Spider not found: {spider_name}") from None
             # Files of Python spiders get the mode that Scrapy gives them.
             apply_umask(self._project)
             self._classes[spider_name] = _build_spider_class(self._project, source)
         return self._classes[spider_name]
+
+    def _load_all_spiders(self) -> None:
+        for name in self.spider_modules:
+            for found in import_all(name):
+                if isinstance(found, ConfigurationError):
+                    self.spider_errors.append(found)
+                else:
+                    self._load_spiders(found)
+        self._check_name_duplicates()
 
     def _load_names(self) -> tuple[str, ...]:
         if self._names is None:

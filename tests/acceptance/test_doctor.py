@@ -235,3 +235,55 @@ def test_doctor_when_a_scrapyd_does_not_answer_then_named_without_its_password(p
     assert code == 1
     assert only(checks, "wrong")["message"].startswith(f"scrapyd http://{place}: ")
     assert "secret" not in json.dumps(checks)
+
+
+def test_doctor_when_the_program_of_notify_is_missing_then_its_path_is_shown(project: CrawlProject) -> None:
+    configure(project.folder, notify={"command": "/nowhere/tell-me"})
+
+    assert "notify: /nowhere/tell-me is no program" in wrong(ask(project)[1])
+
+
+@pytest.mark.parametrize(
+    ("command", "token"),
+    [("cat >> told.txt", ">>"), ("cat | mail me", "|"), ("cat; date", ";"), ("cat && date", "&&"), ("cat >told", ">")],
+)
+def test_check_when_a_command_is_for_a_shell_then_it_is_refused(
+    project: CrawlProject, command: str, token: str
+) -> None:
+    configure(project.folder, notify={"command": command})
+
+    checked = project.command("sources", "check")
+
+    said = f"searchcrawl.toml: notify.command: {token} is for a shell, and none reads the command: have one run it, as sh -c '…' (got \"***\")"
+    assert (checked.returncode, checked.stderr) == (4, f"{said}\n")
+
+
+@pytest.mark.parametrize("command", ["sh -c 'cat >> told.txt; date'", "curl http://x.test/?a=1&b=2", r"cat \;"])
+def test_check_when_a_command_only_quotes_what_is_for_a_shell_then_it_is_good(
+    project: CrawlProject, command: str
+) -> None:
+    configure(project.folder, notify={"command": command})
+
+    assert project.command("sources", "check").returncode == 0
+
+
+def test_doctor_when_a_variable_is_missing_then_it_is_to_be_set(project: CrawlProject) -> None:
+    project.edit(login={"type": "basic", "username": "me", "password": {"env": "NOT_THERE_AT_ALL"}})
+
+    (found,) = [each for each in ask(project)[1] if "NOT_THERE_AT_ALL" in each["message"]]
+
+    assert found["remedy"] == "set it for the user of the crawls, and for what starts them"
+
+
+def test_check_when_a_start_url_has_a_password_then_a_warning_leads_to_the_login_and_shows_none(
+    project: CrawlProject, site: SiteProcess
+) -> None:
+    url = site.url(NAME).replace("http://", "http://me:s3cret-word@")
+    project.edit(start={"urls": [url]}, scope={"include_hosts": ["acme.test"]})
+
+    checked = project.command("sources", "check")
+
+    assert checked.returncode == 0
+    said = "warning: sources/demo.toml: start.urls[0]: has a user name or a password, which is not sent: [login] is the place for them"
+    assert checked.stderr.count(said) == 1
+    assert "s3cret-word" not in checked.stderr + checked.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -105,6 +106,8 @@ def test_crawl_when_a_file_has_a_format_of_scrapy_then_it_reads_as_one_of_scrapy
     [
         (("-o", "x.xls"), "-o x.xls: the name must end in"),
         (("--foo",), "unrecognized option: --foo"),
+        # A pipe here.
+        (("-o", "/dev/stdout:csv"), "-o /dev/stdout:csv: is no file, but a device, a pipe"),
         (("-a", "foo=1"), "unknown spider argument: -a foo"),
     ],
 )
@@ -132,6 +135,9 @@ def test_crawl_when_it_is_used_wrongly_then_the_usage_is_a_line(
         ("docs.xls", "the name must end in .jsonl or .json or .csv or .xml or .parquet, or :KIND follows it"),
         ("nowhere/docs.csv", "there is no such folder"),
         ("sources:csv", "is a folder"),
+        ("ftp://files.acme.test/docs.csv", "must be the path of a file: only files of this machine are written"),
+        ("%(spider)s.csv", "there are %(name)s, %(time)s, %(delta)s, and %% for a percent sign"),
+        ("%(delta)s.csv", "%(delta)s is the number of a delta: set delta = true"),
     ],
 )
 def test_crawl_when_a_file_cannot_be_written_then_exit_2_before_any_request(
@@ -143,6 +149,13 @@ def test_crawl_when_a_file_cannot_be_written_then_exit_2_before_any_request(
 
     assert (ended.exit_code, ended.errors.splitlines()[-1]) == (2, f"searchcrawl crawl: error: -o {name}: {said}")
     assert site.log() == []
+
+
+def test_crawl_when_the_name_of_a_file_has_placeholders_then_they_are_those_of_scrapy(project: CrawlProject) -> None:
+    assert project.crawl("-o", "%(name)s-%(time)s-100%%.csv").exit_code == 0
+
+    (made,) = project.folder.glob("*.csv")
+    assert re.fullmatch(r"demo-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}Z-100%\.csv", made.name)
 
 
 @pytest.mark.parametrize("name", ["sources/demo.toml", "var/searchcrawl.db", "searchcrawl.toml"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance import support_plans
-from tests.acceptance.support_plans import HOST, apply, edit, plan, status
+from tests.acceptance.support_plans import HOST, NAMES, apply, edit, plan, status
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
 from tests.site.client import SiteProcess
@@ -41,7 +41,7 @@ def test_apply_when_an_attribute_is_mapped_then_no_request_is_sent_and_only_what
     after = project.versions()
     assert (made["enter"], made["leave"], made["refetch"]) == (0, 0, 0)
     assert made["reprocess"] == len(after)
-    assert done == {"source": "demo", "documents": 20, "removed": 0, "failed": 0, "to_fetch": 0}
+    assert done == {"source": "demo", "documents": 20, "removed": 0, "failed": 0, "to_fetch": 0, "undecided": 0}
     assert made["send"] == sum(after[url] != version for url, version in before.items()) == 20
     assert {hit.fields.get("writer_s") for hit in project.hits("number")} == {f"author {n}" for n in range(3)}
     assert site.requested() == []
@@ -306,3 +306,42 @@ def test_apply_when_pages_are_to_be_visited_again_then_they_are_left_to_a_run(
     assert status(project)["force_recrawl"] is None
     assert [url for url in site.requested() if url.endswith("/p/1.html")] != []
     assert {hit.fields.get("writer_s") for hit in project.hits("number")} == {f"author {n}" for n in range(3)}
+
+
+def test_apply_when_an_excluded_page_failed_last_then_it_is_told_that_the_next_good_visit_decides(
+    project: CrawlProject, site: SiteProcess
+) -> None:
+    for path in ("/p/1.html", "/p/2.html"):
+        site.set_page(HOST, path, "", status=503)
+    project.crawl()
+    edit(project, keep={"exclude_urls": ["*/p/1.html"]})
+    url = site.url(HOST, "/p/1.html")
+
+    made = plan(project)
+    shown = project.command("plan", project.name)
+    done = apply(project, plan(project))
+    explained = json.loads(project.command("explain", url, "--json").stdout)
+
+    assert (made["leave"], made["undecided"], done["removed"], done["undecided"]) == (0, 2, 0, 2)
+    said = "2 documents whose last visit failed are decided at the next visit that does not fail"
+    assert said in " ".join(shown.stdout.split())
+    assert status(project)["force_recrawl"] is None
+    assert f"{HOST}/p/1.html" in project.indexed()
+    assert "leaves at its next good visit by keep.exclude_urls: */p/1.html" in explained["verdict"]
+    site.set_page(HOST, "/p/1.html", page("page 1", text="all of number 1"))
+    project.crawl()
+    assert f"{HOST}/p/1.html" not in project.indexed()
+
+
+def test_apply_when_a_recrawl_was_asked_for_and_its_run_failed_then_it_is_still_asked_for(
+    project: CrawlProject, site: SiteProcess
+) -> None:
+    project.command("recrawl", project.name, "--all")
+    for path in ("/", *NAMES):
+        site.set_page(HOST, path, "", status=503)
+    assert project.crawl().exit_code == 8
+    edit(project, attributes={"meta:dc.creator": "writer"})
+
+    apply(project, plan(project))
+
+    assert "asked for" in status(project)["force_recrawl"]

@@ -235,6 +235,27 @@ def test_crawler_process_when_it_is_given_the_name_of_a_source_then_crawls_it(
     assert searchcrawl.open_project(fresh.folder).search("*").total == 2
 
 
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [('foo="20"', "unknown spider argument: foo (there is limit)"), ('limit="x"', "limit: must be a whole number")],
+)
+def test_crawler_process_when_an_argument_is_wrong_then_it_is_refused_and_nothing_is_requested(
+    site: SiteProcess, tmp_path: Path, argument: str, said: str
+) -> None:
+    fresh = new_project(tmp_path / "p", site, **source(site, HOST))
+    text = _CRAWLER_PROCESS.replace("{kind}", "AsyncCrawlerProcess").replace('limit="2"', argument)
+    (fresh.folder / "mine.py").write_text(text)
+    site.clear_log()
+
+    ended = subprocess.run(
+        [sys.executable, "mine.py"], cwd=fresh.folder, env=environment(), capture_output=True, text=True, check=False
+    )
+
+    assert argument in text
+    assert said in ended.stderr
+    assert site.log() == []
+
+
 def test_package_when_it_is_imported_then_nothing_else_of_it_is_loaded() -> None:
     code = "import searchcrawl, sys; print(*(n for n in sys.modules if n.startswith(('searchcrawl.', 'scrapy', 'pydantic'))))"
     asked = code + "; print(searchcrawl.__all__ == searchcrawl.__dir__()[-len(searchcrawl.__all__):])"

@@ -12,6 +12,8 @@ from typing import Final
 
 import pytest
 
+from searchcrawl import open_project
+from searchcrawl.exceptions import ConfigurationError
 from tests.acceptance.support_project import CrawlProject, environment, new_project
 from tests.hostile_server import HostileServer, redirect, whole
 from tests.site.client import SiteProcess
@@ -231,3 +233,93 @@ def test_crawl_when_the_log_level_is_unknown_then_exit_2_and_one_reason(project:
     assert ended.stderr.splitlines()[-1].endswith(
         "the log level must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL (got LOUD)"
     )
+
+
+BROKEN: Final = {
+    "bad": ("def broken(:\n", "settings module: SPIDER_MODULES: spiders.bad cannot be loaded: SyntaxError: "),
+    "worse": (
+        "import no_such_module\n",
+        (
+            "settings module: SPIDER_MODULES: spiders.worse cannot be loaded: "
+            "ModuleNotFoundError: No module named 'no_such_module'"
+        ),
+    ),
+    "leaving": ("exit()\n", "settings module: SPIDER_MODULES: spiders.leaving cannot be loaded: SystemExit: "),
+}
+
+
+@pytest.fixture
+def mixed(site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    """A source, a good spider and broken ones, in a folder that nobody made a package of."""
+    project = new_project(tmp_path, site)
+    (tmp_path / "spiders").mkdir()
+    (tmp_path / "spiders" / "own.py").write_text(SPIDER, "utf-8")
+    for name, (text, _) in BROKEN.items():
+        (tmp_path / "spiders" / f"{name}.py").write_text(text, "utf-8")
+    return project
+
+
+def test_commands_when_modules_of_spiders_are_broken_then_a_warning_and_all_else_runs(
+    mixed: CrawlProject, server: HostileServer
+) -> None:
+    warnings = [f"warning: {said}" for _, said in BROKEN.values()]
+
+    listed = mixed.command("list")
+    crawled = mixed.command("crawl", "demo", "-a", "limit=1", "--json")
+    in_python = mixed.command("crawl", "own", "-a", f"base={server.url}", "-s", "RETRY_TIMES=0")
+    every = mixed.command("crawl", "--all", "-a", "limit=1")
+
+    assert (listed.returncode, listed.stdout) == (0, "demo\nown\n")
+    assert (crawled.returncode, json.loads(crawled.stdout)["counts"]["fetched"]) == (3, 1)
+    assert in_python.returncode == 0, in_python.stderr
+    assert every.returncode == 3, every.stderr
+    for ended in (listed, crawled, in_python, every):
+        assert [ended.stderr.count(warning) for warning in warnings] == [1, 1, 1]
+        assert "no_such_module" not in ended.stderr.replace(warnings[1], "")
+
+
+@pytest.mark.parametrize("script", ["scrapy", "searchcrawl"])
+def test_crawl_when_a_broken_module_may_have_the_name_then_exit_4_and_what_is_wrong(
+    mixed: CrawlProject, script: str
+) -> None:
+    ended = called(mixed, script, "crawl", "mine")
+    checked = mixed.command("sources", "check")
+
+    assert (ended.returncode, checked.returncode) == (4, 4)
+    for said in (ended.stderr, checked.stderr):
+        assert all(f"\n{begin}" in f"\n{said}" for _, begin in BROKEN.values())
+    assert open_project(mixed.folder).crawl("demo", limit=1).exit_code == 3
+
+
+def test_crawl_when_the_settings_module_is_broken_then_exit_4_and_what_is_wrong(project: CrawlProject) -> None:
+    (project.folder / "house.py").write_text("from nowhere import *\n", "utf-8")
+
+    for words in (["crawl", "demo"], ["list"], ["sources", "check"]):
+        ended = project.command(*words)
+
+        assert ended.returncode == 4
+        assert (
+            ended.stderr == "settings module: house cannot be loaded: ModuleNotFoundError: No module named 'nowhere'\n"
+        )
+
+
+def test_commands_when_they_are_used_wrongly_then_each_says_what_is_wrong(project: CrawlProject) -> None:
+    codes = project.command("urls", "demo", "--code", "999")
+    processes = project.command("crawl", "demo", "--processes", "0")
+    asked_for_json = project.command("crawl", "own", "-a", "base=http://127.0.0.1:9", "-s", "RETRY_TIMES=0", "--json")
+    helped = project.command("help")
+
+    assert (codes.returncode, "there is no such code (got 999)" in codes.stderr) == (2, True)
+    assert (processes.returncode, processes.stderr.splitlines()[-1]) == (
+        2,
+        "searchcrawl crawl: error: --processes: must be a whole number of at least 1 (got 0)",
+    )
+    assert "searchcrawl: --json: own is a spider in Python, whose statistics are in its log" in asked_for_json.stderr
+    assert (helped.returncode, helped.stdout.splitlines()[0]) == (
+        0,
+        "Usage: searchcrawl COMMAND [options] [arguments]",
+    )
+    with pytest.raises(ValueError, match="code: there is no such code"):
+        open_project(project.folder).urls("demo", code="x")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=r"/nowhere/at-all: is no project: it has no searchcrawl\.toml"):
+        open_project("/nowhere/at-all")

@@ -112,10 +112,13 @@ def test_fetch_when_named_a_source_then_its_body_is_printed_or_why_there_is_none
 ) -> None:
     good = call(project, "fetch", "--nolog", site.url(HOST, "/a.html"), "--spider", "demo")
     refused = call(project, "fetch", "--nolog", site.url(HOST, "/out/c.html"), "--spider", "demo")
+    nothing = site.url(HOST, "/nothing.html")
+    gone = call(project, "fetch", "--nolog", nothing, "--spider", "demo")
     unusable = call(project, "parse", site.url(HOST, "/"), "--spider", "demo", "-c", "parse_item")
 
     assert (good.returncode, "<title>a kettle</title>" in good.stdout) == (0, True)
-    assert refused.returncode == 2
+    assert refused.returncode == 1
     assert "scope.exclude_urls" in refused.stderr.splitlines()[-1]
+    assert (gone.returncode, gone.stderr) == (1, f"searchcrawl: {nothing}: 404 Not Found: {nothing}\n")
     assert unusable.returncode == 2
     assert "--callback: demo is a source, which has no callbacks" in unusable.stderr

@@ -76,7 +76,7 @@ def test_explain_when_rows_are_in_any_state_then_the_verdict_says_it(filled: Fil
         "/cached": "not yet in the index: fetched, and waits to be delivered",
         "/todo": "not in the index: to be visited",
         "/again": "not in the index: to be visited again, so far 902, the answer took too long",
-        "/unasked": "not in the index: 951, robots.txt could not be had",
+        "/unasked": "not in the index: 951, robots.txt could not be read; tried again in the next run",
         "/nothing": "not in the index: removed, or never sent",
     }
     assert step(ask(filled, "/held"), "removal") == (

@@ -16,7 +16,7 @@ from searchcrawl.html.encoding import decode
 from searchcrawl.html.password_field import has_password_field
 from searchcrawl.html.raw_refresh import find_raw_refresh
 from searchcrawl.html.reading_headers import describe_reading
-from searchcrawl.html.shell import has_scripts, read_shell
+from searchcrawl.html.shell import has_scripts, needs_scripts, read_shell
 from searchcrawl.html.text_rules import TextRules
 from searchcrawl.html.xhtml import expand_empty
 from searchcrawl.http.unread_bodies import UnreadBodies
@@ -286,6 +286,7 @@ def password(body: bytes) -> None:
 )
 def shell(body: bytes) -> None:
     has_scripts(body)
+    needs_scripts(body, "")
     read_shell(body)
     read_shell(body, enough=1500)
 

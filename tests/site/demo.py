@@ -67,7 +67,7 @@ def show_change() -> None:
         )
         site.stage("changed")
         site.clear_log()
-        heading("Second crawl", "Each page is asked whether it changed; what did not is neither sent nor parsed.")
+        heading("Second crawl", "Each page is asked whether it changed; what did not is not sent again.")
         crawl()
         bodies = sum(1 for entry in site.log(robots=False) if entry["status"] == 200)
         print(f"The site answered {len(site.log())} requests, {bodies} of them with a page body.")

@@ -17,6 +17,7 @@ from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index
 from searchcrawl.operations.applying import approve_planned, begin_apply, describe_applied
 from searchcrawl.operations.plan_file import load_plan
+from searchcrawl.operations.planning import describe_undecided
 from searchcrawl.run import Run
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_source
@@ -34,7 +35,7 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         # Imported here, because it loads everything that reads pages.
-        from searchcrawl.frontier.replaying import count_left  # noqa: PLC0415
+        from searchcrawl.frontier.replaying import count_left, count_undecided  # noqa: PLC0415
 
         project = self.load_project()
         source = load_source(project, load_plan(project, args[0]).source)
@@ -42,13 +43,13 @@ class Command(BaseCommand):
         patience_seconds = self.load_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
         with closing(Database(project.database_url, project.root, patience_seconds=patience_seconds)) as database:
             run = begin_apply(project, source, database, load_plan(project, args[0]), VERSIONS)
-            code, counts, left = Exit.DONE, dict[str, int](), 0
+            code, counts, left, undecided = Exit.DONE, dict[str, int](), 0, 0
             if run is not None:
                 for log in logs:
                     log.on_failure(run.shutdown.fail)
                 code = self._replay(run)
                 counts = run.copy_counts()
-                left = count_left(run)
+                left, undecided = count_left(run), count_undecided(run)
             removed = 0
             if code in {Exit.DONE, Exit.QUARANTINE}:
                 with use_index(project) as index:
@@ -56,7 +57,7 @@ class Command(BaseCommand):
                     removed = approve_planned(project, source, database, index, plan)
                 if removed:
                     code = Exit.DONE
-        done = describe_applied(counts, source, removed=removed, left=left)
+        done = describe_applied(counts, source, removed=removed, left=left, undecided=undecided)
         if opts.json:
             print_object(done)
         else:
@@ -82,3 +83,5 @@ def _show(done: Mapping[str, Any]) -> None:
     if done["to_fetch"]:
         left = counted(done["to_fetch"], "URL is", "URLs are")
         print_line(f"{left} left to be fetched: searchcrawl crawl {done['source']}")
+    if done["undecided"]:
+        print_line(describe_undecided(done["undecided"]))

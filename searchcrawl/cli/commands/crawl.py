@@ -23,7 +23,14 @@ from searchcrawl.cli.after_run import follow_run
 from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.urls import url_line
 from searchcrawl.cli.jobs import JOB, find_job, list_overrides, note_failed_job
-from searchcrawl.cli.output import print_error, print_note, print_object, prints_among_answers, try_output
+from searchcrawl.cli.output import (
+    print_error,
+    print_note,
+    print_object,
+    print_warnings,
+    prints_among_answers,
+    try_output,
+)
 from searchcrawl.cli.python_spiders import restore_log, run_python_spider
 from searchcrawl.cli.summary import show_summary
 from searchcrawl.comparison.look import look_at_index
@@ -138,12 +145,13 @@ class CrawlCommand(Command):
             spider = loader.load(name, read_overrides([*opts.overrides, *list_overrides(job)]))
         except KeyError:
             raise UnknownSource(f"unknown source: {name}") from None
+        print_warnings(loader.spider_errors)
         if not issubclass(spider, SourceSpider):
             if opts.overrides:
                 raise UsageError(f"--set: {name} is a spider in Python, and has no keys (-s has settings of Scrapy)")
             return self._crawl_in_python(spider, opts)
         arguments = _arguments(opts.arguments)
-        exports = [_find_export(text) for text in (*opts.output, *opts.overwrite_output)]
+        exports = [_find_export(text, name) for text in (*opts.output, *opts.overwrite_output)]
         _check_exports(exports, spider.project, spider.source)
         log_file, level = self._log_options(opts)
         self._check_settings(opts)
@@ -168,6 +176,8 @@ class CrawlCommand(Command):
         opts.set += [pair for pair in opts.overrides if _SETTING.match(pair)]
         opts.overrides = [pair for pair in opts.overrides if not _SETTING.match(pair)]
         if opts.processes is not None:
+            if not (opts.processes.isascii() and opts.processes.isdigit() and int(opts.processes[:9])):
+                raise UsageError(f"--processes: must be a whole number of at least 1 (got {opts.processes})")
             opts.overrides.append(f"fetch.processes={opts.processes}")
         super().check_use(args, opts)
         if not args and not opts.all:
@@ -210,6 +220,8 @@ class CrawlCommand(Command):
         """A spider that is no source's: it runs as Scrapy has it run."""
         if self.crawler_process is None:
             raise ConfigurationError("settings", "TWISTED_REACTOR", "there is no process that could crawl")
+        if opts.json:
+            print_note(f"searchcrawl: --json: {spider.name} is a spider in Python, whose statistics are in its log")
         restore_log(self.load_settings(), self.default_settings)
         try:
             with prints_among_answers():
@@ -297,9 +309,9 @@ def _find_own(settings: BaseSettings) -> list[str]:
     return [path for path in paths if path.partition(".")[0] not in {"searchcrawl", "scrapy"}]
 
 
-def _find_export(text: str) -> tuple[Path, str]:
+def _find_export(text: str, name: str) -> tuple[Path, str]:
     try:
-        return find_kind(text)
+        return find_kind(text, name)
     except ValueError as error:
         raise UsageError(f"-o {text}: {error}") from error
 

@@ -21,9 +21,10 @@ class Command(BaseCommand):
         names, errors = sorted(loader.list()), loader.errors
         if loader.project_error is not None:
             if not names or has_project_file():
+                print_warnings(loader.spider_errors)
                 raise loader.project_error
             # A project of Scrapy that has no source yet.
-            errors = ()
+            errors = tuple(loader.spider_errors)
         print_warnings(errors)
         if opts.json:
             print_objects({"name": name} for name in names)

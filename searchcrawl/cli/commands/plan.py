@@ -16,7 +16,7 @@ from searchcrawl.exit_codes import Exit
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.failpoints import reach
 from searchcrawl.operations.plan_file import Plan, save_plan
-from searchcrawl.operations.planning import describe_trial, open_trial
+from searchcrawl.operations.planning import describe_trial, describe_undecided, open_trial
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import VERSIONS, describe_keys
 from searchcrawl.sources.loading import load_source
@@ -50,7 +50,7 @@ class Command(BaseCommand):
 
 def _try(process: AsyncCrawlerProcess, project: Project, source: Source, database: Database) -> Plan:
     # Imported here, because it loads everything that reads pages.
-    from searchcrawl.frontier.replaying import count_left  # noqa: PLC0415
+    from searchcrawl.frontier.replaying import count_left, count_undecided  # noqa: PLC0415
     from searchcrawl.spiders.replay_spider import replay_pages  # noqa: PLC0415
 
     with open_trial(project, source, database, VERSIONS) as trial:
@@ -61,7 +61,8 @@ def _try(process: AsyncCrawlerProcess, project: Project, source: Source, databas
             raise failure
         if trial.run.exit_code is None:
             raise StoreError("the plan was not made to its end")
-        return describe_trial(trial, pages=pages, left=count_left(trial.run), versions=VERSIONS, project=project)
+        left, undecided = count_left(trial.run), count_undecided(trial.run)
+        return describe_trial(trial, pages=pages, left=left, undecided=undecided, versions=VERSIONS, project=project)
 
 
 def _show(plan: Mapping[str, Any], path: str) -> None:
@@ -80,6 +81,8 @@ def _show(plan: Mapping[str, Any], path: str) -> None:
     for action, rows in plan["samples"].items():
         for row in rows:
             print_line(f"  {action}: {row['url']}  ({row['reason']})")
+    if plan["undecided"]:
+        print_line(describe_undecided(plan["undecided"]))
     if plan["past_limits"]:
         print_line("These removals pass the limits on deleting (lifecycle.max_delete_percent, max_delete_documents).")
     print_line(f"To do this: searchcrawl apply {plan['plan']}  ({path})")

@@ -15,7 +15,7 @@ from searchcrawl.cli.settings_module import find_name_clashes
 from searchcrawl.exceptions import ConfigurationError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.gone_sources import GoneSource, list_gone_sources
-from searchcrawl.queries.source_findings import find_doubts, find_in_source
+from searchcrawl.queries.source_findings import find_doubts, find_in_source, find_source_doubts
 from searchcrawl.sources.effective import list_effective_values
 from searchcrawl.sources.loading import find_project, load_source, load_sources, read_project
 from searchcrawl.sources.project import Project
@@ -100,7 +100,12 @@ def check_files() -> tuple[int, Sequence[ConfigurationError], Sequence[Configura
         except ConfigurationError as error:
             errors.append(error)
     errors += find_name_clashes(root)
-    doubts = [*find_doubts(project), *(ConfigurationError(each.file, "", each.text) for each in _find_gone(project))]
+    of_sources = (doubt for source in sources.values() for doubt in find_source_doubts(source))
+    doubts = [
+        *find_doubts(project),
+        *of_sources,
+        *(ConfigurationError(each.file, "", each.text) for each in _find_gone(project)),
+    ]
     return len(sources), errors, doubts
 
 

@@ -12,7 +12,9 @@ from searchcrawl import clock
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError, utf8_text
 from searchcrawl.cli.output import print_line, print_objects, while_read
+from searchcrawl.codes import ROBOTS_UNAVAILABLE, is_code
 from searchcrawl.queries.urls import UrlFilter, list_urls
+from searchcrawl.rules.unread_robots import describe_unavailable
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.urls.url_state import UrlState
@@ -69,6 +71,8 @@ class Command(BaseCommand):
 def _read_code(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _CODE_DIGITS):
         raise argparse.ArgumentTypeError(f"must be one code, such as 404 or 952 (got {text!r})")
+    if not is_code(int(text)):
+        raise argparse.ArgumentTypeError(f"there is no such code (got {text}): docs/reference/codes.md has all")
     return int(text)
 
 
@@ -89,5 +93,7 @@ def _show(rows: Iterable[Mapping[str, Any]]) -> None:
 def url_line(row: Mapping[str, Any]) -> str:
     """A row of the URL table on one line: state, code, URL, and why."""
     why = row["rule"] or row["error"] or row["duplicate_of"] or ""
+    if why == ROBOTS_UNAVAILABLE:
+        why = describe_unavailable(row["error"])
     kept = " (in the index)" if row["in_index"] and row["state"] != UrlState.INDEXED else ""
     return f"{row['state']:<9} {row['code']:>4}  {row['url']}  {why}{kept}".rstrip()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import orjson
-from sqlalchemy import ColumnElement, FromClause, and_, select
+from sqlalchemy import ColumnElement, FromClause, and_, or_, select
 
 from searchcrawl import urls as identity
 from searchcrawl.codes import REDIRECTS
+from searchcrawl.rules.redirects import write_target
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.statements import unindexed
 from searchcrawl.store.urls import outlink_table
 
 #: So many URLs that redirect to another are named.
@@ -77,6 +79,20 @@ def find_redirecting(transaction: Transaction, source_id: int, url: str) -> list
     hop = f'"url":{orjson.dumps(url).decode()}'
     passed = documents.c.answered_key.is_not(None), urls.c.redirects.contains(hop, autoescape=True), urls.c.url != url
     return _list_redirecting(transaction, source_id, *passed)
+
+
+def find_led_away(transaction: Transaction, source_id: int, url: str) -> list[RedirectingUrl]:
+    """The rows whose last visit was led to ``url``, and brought no page of it: a rule refuses it, or it failed; at most ten."""
+    error, in_index = urls.c.error, documents.c.indexed_version.is_not(None)
+    failed = and_(urls.c.redirects.is_not(None), error.endswith(f": {url}", autoescape=True))
+    query = (
+        select(urls.c.url, urls.c.code, in_index)
+        .outerjoin(documents, documents.c.url_id == urls.c.id)
+        .where(unindexed(urls.c.source_id) == source_id, urls.c.url != url, or_(error == write_target(url), failed))
+        .order_by(urls.c.id)
+        .limit(_MOST_LISTED)
+    )
+    return [RedirectingUrl(row[0], row[1], bool(row[2])) for row in transaction.execute(query)]
 
 
 def _list_redirecting(

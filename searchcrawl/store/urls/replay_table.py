@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 
-from searchcrawl.codes import REFUSED, WITH_DOCUMENT
+from searchcrawl.codes import ANSWERED, REFUSALS, REFUSED, ROBOTS_UNAVAILABLE, WITH_DOCUMENT
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import split, unindexed
-from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.statements import is_one_of, split, unindexed
+from searchcrawl.store.states import INDEXABLE, DocumentState, FetchState
 from searchcrawl.store.urls import url_classes
 
 #: Rows that are read at once; a source may have millions.
@@ -89,6 +89,25 @@ def count_left(transaction: Transaction, source_id: int, *, horizon_ms: int, cod
         due = and_(due, urls.c.code.in_(sorted(codes)))
     waits = urls.c.fetch_state != int(FetchState.SETTLED)
     query = select(func.count()).select_from(urls).where(unindexed(urls.c.source_id) == source_id, or_(waits, due))
+    return int(transaction.execute(query).scalar_one())
+
+
+def count_undecided(transaction: Transaction, source_id: int) -> int:
+    """How many documents of the index are not looked at again because the last visit of their URL failed.
+
+    An edit decides about them once a visit brings their page.
+    """
+    query = (
+        select(func.count())
+        .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
+        .where(
+            unindexed(urls.c.source_id) == source_id,
+            _SETTLED,
+            or_(urls.c.code.not_in(sorted(ANSWERED | REFUSALS | WITH_DOCUMENT)), urls.c.rule == ROBOTS_UNAVAILABLE),
+            documents.c.indexed_version.is_not(None),
+            is_one_of("documents.state", INDEXABLE),
+        )
+    )
     return int(transaction.execute(query).scalar_one())
 
 

@@ -21,6 +21,12 @@ def add(transaction: Transaction, source_id: int, url: str) -> bool:
     return transaction.execute(statement.values(values).returning(submitted.c.key)).first() is not None
 
 
+def has(transaction: Transaction, source_id: int, url: str) -> bool:
+    """Whether a URL is noted, and no run has admitted it yet."""
+    query = select(submitted.c.key).where(submitted.c.source_id == source_id, submitted.c.key == identity.key(url))
+    return transaction.execute(query).first() is not None
+
+
 def load(transaction: Transaction, source_id: int, *, most: int | None = None) -> list[str]:
     """The URLs that no run of a source has admitted yet, or the first of them."""
     query = select(submitted.c.url).where(submitted.c.source_id == source_id).order_by(submitted.c.key)

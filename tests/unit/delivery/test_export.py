@@ -73,8 +73,8 @@ def test_export_when_it_breaks_off_then_the_file_stays_as_it_was(
 
 
 def test_kind_when_a_name_has_a_colon_then_only_a_kind_after_it_counts(tmp_path: Path) -> None:
-    assert find_kind(f"{tmp_path}/a.txt:csv") == (tmp_path / "a.txt", "csv")
-    assert find_kind(f"{tmp_path}/a:b.jsonl") == (tmp_path / "a:b.jsonl", "jsonl")
+    assert find_kind(f"{tmp_path}/a.txt:csv", "demo") == (tmp_path / "a.txt", "csv")
+    assert find_kind(f"{tmp_path}/a:b.jsonl", "demo") == (tmp_path / "a:b.jsonl", "jsonl")
 
 
 def test_export_when_the_file_is_a_link_then_what_it_leads_to_is_written(
@@ -118,4 +118,4 @@ def test_kind_when_there_can_be_no_file_then_it_says_why(
     Path("dangling.jsonl").symlink_to("/nowhere/docs.jsonl")
 
     with pytest.raises(ValueError, match=message):
-        find_kind(name)
+        find_kind(name, "demo")

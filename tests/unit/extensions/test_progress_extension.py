@@ -83,3 +83,9 @@ def test_progress_when_there_is_no_terminal_then_the_log_has_a_line_each_interva
 
     assert set(caplog.messages) == {"demo: waiting for the store"}
     assert not extension._thread.is_alive()
+
+
+def test_line_when_nothing_is_queued_and_a_page_waits_for_its_next_try_then_it_says_so() -> None:
+    line = Meter().line({**counts(5), "to_fetch": 1}, 0, 100.0)
+
+    assert line == "5 pages, 0.0 pages/s, 0 in the queue, 1 under way or to be tried again, 0 errors"

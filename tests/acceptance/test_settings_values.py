@@ -1,0 +1,70 @@
+"""Values of settings that no run could begin with: refused by name, wherever they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.site.client import SiteProcess
+
+WRONG: Final = (
+    ("SEARCHCRAWL_MIN_FREE_MB", "abc", 'must be a number of at least 0 (got "abc")'),
+    ("MEMUSAGE_LIMIT_MB", "x", 'must be a whole number of at least 0 (got "x")'),
+    ("SEARCHCRAWL_STALL_SECONDS", "-3", 'must be a number of at least 0 (got "-3")'),
+    ("SEARCHCRAWL_STALL_SECONDS", "nan", 'must be a number of at least 0 (got "nan")'),
+    ("SEARCHCRAWL_GUARD", "perhaps", 'must be True or False (got "perhaps")'),
+    ("SEARCHCRAWL_NOPE", "1", 'there is no such setting (got "1")'),
+    (
+        "SEARCHCRAWL_STALL_SECOND",
+        "1",
+        'there is no such setting (did you mean SEARCHCRAWL_STALL_SECONDS?) (got "1")',
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def project(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> CrawlProject:
+    folder: Path = tmp_path_factory.mktemp("settings") / "p"
+    return new_project(folder, site)
+
+
+@pytest.mark.parametrize(("name", "value", "message"), WRONG)
+def test_crawl_when_a_setting_of_the_command_line_is_wrong_then_exit_2_and_its_name(
+    project: CrawlProject, site: SiteProcess, name: str, value: str, message: str
+) -> None:
+    log = project.folder / "job.log"
+    site.clear_log()
+
+    for command in (["crawl", "demo", "--logfile", str(log)], ["doctor"]):
+        ended = project.command(*command, "-s", f"{name}={value}")
+
+        assert ended.returncode == 2
+        assert ended.stderr.splitlines()[-1] == f"searchcrawl {command[0]}: error: -s {name}: {message}"
+    # Where scrapyd has the reason of a job.
+    assert log.read_text("utf-8").count(f"no run, exit 2: -s {name}: {message}") == 1
+    assert site.log() == []
+    log.unlink()
+
+
+def test_crawl_when_a_setting_of_a_file_is_wrong_then_exit_4_and_its_name(site: SiteProcess, tmp_path: Path) -> None:
+    made = new_project(tmp_path / "p", site, settings={"SEARCHCRAWL_STALL_SECONDS": -3})
+    in_source = made.command("crawl", "demo")
+    made.edit()
+    (made.folder / "house.py").write_text("from searchcrawl.settings import *\nMEMUSAGE_LIMIT_MB = 'x'\n", "utf-8")
+    (made.folder / "scrapy.cfg").write_text("[settings]\ndefault = house\n", "utf-8")
+    in_module = made.command("crawl", "demo")
+
+    said = "sources/demo.toml: settings.SEARCHCRAWL_STALL_SECONDS: must be a number of at least 0 (got -3)\n"
+    assert (in_source.returncode, in_source.stderr) == (4, said)
+    said = 'settings module: MEMUSAGE_LIMIT_MB: must be a whole number of at least 0 (got "x")\n'
+    assert (in_module.returncode, in_module.stderr) == (4, said)
