@@ -153,7 +153,9 @@ class PartSender:
         self._stopped = True
 
 
-def parse(wanted: WantedSitemap, sitemap: SitemapBody, send: Callable[[SitemapPart], None], *, routes: bool) -> Parsed:
+def parse(
+    wanted: WantedSitemap, sitemap: SitemapBody, send: Callable[[SitemapPart], None], *, routes: bool = False
+) -> Parsed:
     """Reads a body to its end and sends all that it lists; blocks. With ``routes`` URLs keep theirs."""
     parser = SitemapParser(
         sitemap.body, url=sitemap.url or wanted.url, codings=sitemap.codings, charset=sitemap.charset, routes=routes

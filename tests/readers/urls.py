@@ -113,7 +113,7 @@ def typed_url(given: bytes) -> None:
 )
 def link(given: bytes) -> None:
     reference = given.decode("utf-8", "replace")
-    for resolver in (Resolver(URL), Resolver("http://a.test/?x/y"), Resolver(URL, "gbk")):
+    for resolver in (Resolver(URL), Resolver("http://a.test/?x/y"), Resolver(URL, "gbk"), Resolver(URL, routes=True)):
         if resolver.resolve(reference) is None:
             resolver.is_malformed(reference)
 
@@ -129,6 +129,9 @@ def identity(given: bytes) -> None:
     urls.key(url)
     urls.document_id("source", url)
     urls.without_query(url)
+    routed = urls.resolve(given.decode("utf-8", "replace"), URL, routes=True)
+    assert (urls.without_route(routed), urls.keep_route(routed)) == (url, routed)
+    assert urls.has_route(routed) == (urls.split_route(routed)[1] != "")
     urlsplit(url)
 
 

@@ -16,7 +16,9 @@ from searchcrawl.spiders import own_spider
 from searchcrawl.spiders.base_spider import SourceSpider
 from searchcrawl.spiders.own_spider import read_starts
 
-SOURCE: Any = SimpleNamespace(spider="mine:Shop", locate=lambda key: ("sources/demo.toml", key))
+SOURCE: Any = SimpleNamespace(
+    spider="mine:Shop", scope=SimpleNamespace(hash_routes=False), locate=lambda key: ("sources/demo.toml", key)
+)
 
 
 def leave(*arguments: Any, **more: Any) -> NoReturn:
