@@ -44,6 +44,8 @@ class PageWall:
         self.waiting = 0
         self.headers: dict[str, Mapping[str, str]] = {}
         self.cookies: list[BrowserCookie] = []
+        #: what the browser had after the last page
+        self.kept: list[BrowserCookie] = []
 
     def admit(self, url: str) -> PageOfWall:
         return PageOfWall(self, url)
@@ -62,6 +64,9 @@ class PageOfWall:
 
     def list_cookies(self) -> Sequence[BrowserCookie]:
         return self._wall.cookies
+
+    def keep_cookies(self, cookies: Sequence[BrowserCookie]) -> None:
+        self._wall.kept = list(cookies)
 
     def check_navigation(self, url: str) -> str | None:
         return None if url.startswith(f"{SITE}/") and "/private/" not in url else "outside"

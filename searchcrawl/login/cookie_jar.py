@@ -158,6 +158,30 @@ class CookieJar:
         }
         return [_build_browser_cookie(cookie) for cookie in found.values()]
 
+    def take_of_page(self, page_url: str, cookies: Iterable[BrowserCookie]) -> None:
+        """Stores what a browser has after a page of an origin of the login: cookies of its host that are new or others.
+
+        Pages of other origins change nothing, whatever the browser has taken from their requests; none takes a cookie away.
+        """
+        page = urls.parse(page_url)
+        if page.origin not in self._origins:
+            return
+        added = 0
+        for cookie in cookies:
+            taken = _parse_cookie(page, _write_cookie(cookie))
+            if taken is None or not taken.names_host(page.host) or taken.expires <= clock.now():
+                continue
+            known = self._of_origin.get(page.origin, {}).get(taken.key)
+            if known is not None and known.value == taken.value:
+                continue
+            shared = self._of_domain.get(taken.domain, {}).values()
+            if known is None and any(one.key == taken.key and one.value == taken.value for one in shared):
+                # It came from another origin, and went into the browser as it is.
+                continue
+            if known is not None or added < _MAX_ADDED_AT_ONCE:
+                self._store(taken, of_login=False)
+                added += known is None
+
     def list_withheld(self, url: str) -> frozenset[str]:
         """The cookies, as ``name=value``, that a browser would send to ``url``, and that are of another port of its host."""
         asked = urls.parse(url)

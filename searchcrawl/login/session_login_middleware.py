@@ -77,15 +77,15 @@ class SessionLogin:
         # What a page asks for without cookies says nothing of the login.
         is_told = not of_page or b"Cookie" in request.headers
         lost = is_told and not _is_of_login(request) and self._shows_lost_login(request, response)
-        if b"Set-Cookie" in response.headers:
+        if b"Set-Cookie" in response.headers and not of_page:
             # A server that no longer knows a session gives each of its requests a new one, where nobody is logged in:
             # that one must not take the place of the session which was renewed meanwhile.
             if not lost and request.meta.get("cookie_generation") == self._jar.generation:
                 cookies = [value.decode("latin-1") for value in response.headers.getlist(b"Set-Cookie")]
                 self._jar.store(response.url, cookies, of_login=_is_of_login(request))
-            # Cookies are credentials: the cache and later stages must not see them. Those of a browser's request are its own.
-            if not of_page:
-                del response.headers[b"Set-Cookie"]
+            # Cookies are credentials: the cache and later stages must not see them. Those of a browser's requests are its own,
+            # and it refuses some: what it has after a page is taken from it.
+            del response.headers[b"Set-Cookie"]
         if lost and of_page:
             # Sent again, it would lack what the script of its page said: the page asks once more.
             response.flags.append(LOST_LOGIN)

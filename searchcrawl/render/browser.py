@@ -136,7 +136,10 @@ class Browser:
                 answer=answer,
             )
             if trace is None:
-                return await visit.render()
+                rendered = await visit.render()
+                if cookies and not rendered.lost_login:
+                    await _keep_cookies(place, wall)
+                return rendered
             await place.context.tracing.start(screenshots=True, snapshots=True)
             try:
                 return await visit.render()
@@ -279,6 +282,13 @@ class Browser:
             with suppress(Error, TimeoutError):
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await driver.stop()
+
+
+async def _keep_cookies(place: PlaceOfPage, wall: PageWall) -> None:
+    """Gives the crawl the cookies that a page has at last; a browser that does not say them any more has none to give."""
+    with suppress(Error, TimeoutError):
+        async with asyncio.timeout(CLOSE_SECONDS):
+            wall.keep_cookies(await place.list_cookies())
 
 
 async def _read_state(context: BrowserContext, wall: LoginWall) -> StorageState:

@@ -9,7 +9,7 @@ says it. There only the page's own origin counts, and only while no other origin
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
 from searchcrawl import urls
@@ -25,6 +25,9 @@ class LoginCookies(Protocol):
 
     def list_for_page(self, page_url: str) -> list[BrowserCookie]:
         """The cookies for a browser that opens a page."""
+
+    def take_of_page(self, page_url: str, cookies: Sequence[BrowserCookie]) -> None:
+        """Stores the cookies that a browser has after a page."""
 
     def list_withheld(self, url: str) -> frozenset[str]:
         """The cookies, as ``name=value``, that a browser would send to ``url``, and that are of another port of its host."""
@@ -50,6 +53,12 @@ class Credentials:
         jar = self._find_jar()
         found = [] if jar is None else jar.list_for_page(page_url)
         return [*found, *(self._build_marker(origin) for origin in sorted(self._origins))]
+
+    def keep_cookies(self, page_url: str, cookies: Sequence[BrowserCookie]) -> None:
+        """Gives the login what a page has changed of its cookies."""
+        jar, markers = self._find_jar(), self._markers.values()
+        if jar is not None:
+            jar.take_of_page(page_url, [cookie for cookie in cookies if cookie.name not in markers])
 
     def _build_marker(self, origin: str) -> BrowserCookie:
         https = origin.startswith("https:")

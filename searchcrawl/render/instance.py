@@ -74,6 +74,22 @@ class PlaceOfPage:
         await context.add_init_script(page_scripts.HIDE)
         return await context.new_page()
 
+    async def list_cookies(self) -> list[BrowserCookie]:
+        """The cookies that the context has; raises Playwright's Error."""
+        return [
+            BrowserCookie(
+                name=cookie["name"],
+                value=cookie["value"],
+                domain=cookie["domain"],
+                path=cookie["path"],
+                expires=None if cookie["expires"] < 0 else cookie["expires"],
+                https=cookie["secure"],
+                http_only=cookie["httpOnly"],
+                same_site=cookie["sameSite"],
+            )
+            for cookie in await self.context.cookies()
+        ]
+
     async def close(self) -> None:
         """Ends the page and its connections; raises Playwright's Error where the browser does not."""
         self.visit = None

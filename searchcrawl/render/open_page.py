@@ -24,6 +24,9 @@ _PART_KINDS: Final = {"document": "frame", "frame": "frame", "script": "script",
 _MAX_PARTS: Final = 200
 #: How long the browser may take for what it does at once, unless a script holds it.
 _ANSWER_SECONDS: Final = 5.0
+#: What Playwright says where a page was replaced while it was asked, and how often it is asked then.
+_REPLACED: Final = "Execution context was destroyed"
+_MOST_ASKED: Final = 4
 #: How long a request waits for word of what frame it is of; one of a window that the page opened gets none.
 _TOLD_SECONDS: Final = 2.0
 _MAX_NAVIGATIONS: Final = 1000
@@ -211,6 +214,13 @@ class OpenPage(ABC):
         seconds = max(_ANSWER_SECONDS, self._options.max_seconds)
         try:
             async with asyncio.timeout(seconds):
+                for _ in range(_MOST_ASKED - 1):
+                    try:
+                        return await self._page.evaluate(script, argument)
+                    except Error as error:
+                        # The page has loaded itself again meanwhile.
+                        if _REPLACED not in error.message:
+                            raise
                 return await self._page.evaluate(script, argument)
         except TimeoutError as error:
             raise RenderFailed(Code.TIMEOUT, f"its scripts held the browser for {seconds:g} s") from error

@@ -19,6 +19,8 @@ from searchcrawl.render.wall import Answer, Refused, resolve
 KEY: Final = "render.allow_hosts"
 #: The kind of the requests of pages.
 OF_PAGE: Final = "render"
+#: What a browser posts without a script: pings of links, and reports.
+_SENT_BY_BROWSER: Final = frozenset({"text/ping", "application/csp-report", "application/reports+json"})
 NO_URL: Final = "not an http or https URL"
 
 
@@ -72,6 +74,11 @@ class PageRules:
         """The cookies that the browser has before it opens the page."""
         return () if self._is_guest else self._wall.credentials.list_cookies(self.url)
 
+    def keep_cookies(self, cookies: Sequence[BrowserCookie]) -> None:
+        """Takes over what the page has changed of the cookies that it had."""
+        if not self._is_guest:
+            self._wall.credentials.keep_cookies(self.url, cookies)
+
     def check_navigation(self, url: str) -> str | None:
         """The rule that forbids the page or a frame to go to ``url``; None if none does."""
         known = resolve(url)
@@ -100,10 +107,17 @@ class PageRules:
             method = request.fields["access-control-request-method"]
         if method in {"GET", "HEAD"}:
             return None
-        is_sent = self._wall.posts and method == "POST" and not request.is_navigation
-        if is_sent and (urls.origin_of(url) == urls.origin_of(self.url) or self._wall.is_named(url)):
-            return None
+        if self._wall.posts and method == "POST" and self._is_post_of_script(request):
+            own = urls.origin_of(self.url)
+            if urls.origin_of(url) == own or self._wall.is_named(url):
+                return None
         return f"method {method[:20]}"
+
+    def _is_post_of_script(self, request: BrowserRequest) -> bool:
+        """Whether the page itself sends data, and neither a form, nor a frame of another origin, nor the browser by itself."""
+        kind = request.fields.get("content-type", "").partition(";")[0].strip().lower()
+        is_own = request.fields.get("origin") == urls.origin_of(self.url)
+        return is_own and not request.is_navigation and kind not in _SENT_BY_BROWSER
 
     async def fetch(self, request: BrowserRequest, budget: PageBudget) -> Answer:
         """The answer, or the one that is kept of it; raises Refused and FetchFailed.

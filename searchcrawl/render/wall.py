@@ -53,6 +53,9 @@ class PageWall(Protocol):
     def list_cookies(self) -> Sequence[BrowserCookie]:
         """The cookies that the browser has before it opens the page."""
 
+    def keep_cookies(self, cookies: Sequence[BrowserCookie]) -> None:
+        """Takes over what the page has changed of the cookies that it had; the browser says what it has at last."""
+
     def check_navigation(self, url: str) -> str | None:
         """The rule that forbids the page or a frame to go to ``url``; None if none does."""
 

@@ -205,3 +205,24 @@ def test_l7_port_when_another_user_connects_then_the_connection_is_closed() -> N
 
     assert port.asked == []
     assert said.startswith("b''") or "ConnectionReset" in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_l7_port_when_another_user_has_gone_already_then_what_was_sent_is_not_read() -> None:
+    port = Port()
+    code = (
+        "import encodings.idna, os, socket, sys; os.setuid(65533)\n"
+        "for _ in range(50):\n"
+        "    s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
+        "    s.sendall(b'GET http://a.test/x HTTP/1.1\\r\\n\\r\\n'); s.close()"
+    )
+
+    async def use(listening: int) -> None:
+        run = [sys.executable, "-c", code, str(listening)]
+        # The port takes nothing while the client connects, sends and goes.
+        subprocess.run(run, capture_output=True, check=True)
+        await asyncio.sleep(1)
+
+    port.use(use)
+
+    assert port.asked == []

@@ -110,6 +110,10 @@ def ask(url: str, kind: str = "data", method: str = "GET", **headers: str) -> Br
     return BrowserRequest(method, url, tuple({**told, **headers}.items()))
 
 
+def post(url: str, origin: str = "http://site.test", **headers: str) -> BrowserRequest:
+    return ask(url, method="POST", **{"origin": origin, "content-type": "application/json", **headers})
+
+
 def page(here: CrawlWall, url: str = PAGE) -> PageRules:
     return here.admit(url)
 
@@ -194,9 +198,14 @@ def test_c10_resource_when_only_its_answer_says_what_it_is_then_data_of_another_
     ("posts", "request_", "allowed"),
     [
         (False, ask(PAGE, method="POST"), False),
-        (True, ask("http://site.test/graphql", method="POST"), True),
-        (True, ask("http://api.test/graphql", method="POST"), True),
-        (True, ask("http://below.site.test/x", method="POST"), False),
+        (True, post("http://site.test/graphql"), True),
+        (True, post("http://api.test/graphql"), True),
+        (True, post("http://below.site.test/x"), False),
+        (True, post("http://site.test/x", origin="http://below.site.test"), False),
+        (True, post("http://site.test/x", origin="null"), False),
+        (True, ask("http://site.test/x", method="POST"), False),
+        (True, post("http://site.test/x", **{"content-type": "text/ping"}), False),
+        (True, post("http://site.test/x", **{"content-type": "application/csp-report"}), False),
         (True, ask("http://site.test/form", "document", method="POST"), False),
         (True, ask("http://site.test/x", method="PUT"), False),
         (False, ask("http://site.test/x", method="HEAD"), True),
@@ -204,7 +213,15 @@ def test_c10_resource_when_only_its_answer_says_what_it_is_then_data_of_another_
         (False, ask("http://site.test/x", method="OPTIONS", **{"access-control-request-method": "GET"}), True),
         (False, ask("http://site.test/x", method="OPTIONS", **{"access-control-request-method": "PUT"}), False),
         (False, ask("http://site.test/x", method="OPTIONS", **{"access-control-request-method": "POST"}), False),
-        (True, ask("http://api.test/x", method="OPTIONS", **{"access-control-request-method": "POST"}), True),
+        (
+            True,
+            ask(
+                "http://api.test/x",
+                method="OPTIONS",
+                **{"access-control-request-method": "POST", "origin": "http://site.test"},
+            ),
+            True,
+        ),
     ],
 )
 def test_c10_method_when_scripts_may_post_then_to_their_own_origin_and_named_hosts_and_never_by_a_form(
