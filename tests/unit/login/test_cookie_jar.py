@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from searchcrawl import clock
 from searchcrawl.login.cookie_jar import MAX_COOKIES, MAX_COOKIES_IN_ALL, MAX_HEADER_BYTES, CookieJar
+from searchcrawl.render.login_steps import BrowserCookie
 
 WWW, SSO, PLAIN, PORT = (
     "https://www.acme.test",
@@ -268,3 +270,50 @@ def test_cookie_when_shown_then_its_value_is_not() -> None:
     kept = jar(WWW + "/", "a=s3cret")
 
     assert "s3cret" not in repr(vars(kept))
+
+
+def of_browser(name: str, value: str, domain: str = "a.test", **more: Any) -> BrowserCookie:
+    return BrowserCookie(name, value, domain, "/", None, more.get("https", False), more.get("http_only", False))
+
+
+def test_l13_browser_when_it_opens_a_page_then_it_has_the_cookies_of_the_login_but_for_other_ports() -> None:
+    jar = CookieJar(["http://a.test", "http://a.test:8080", "https://b.test"])
+    jar.store("http://a.test/", ["sid=1; HttpOnly; SameSite=Strict", "all=2; Domain=a.test"], of_login=True)
+    jar.store("https://b.test/", ["other=3"], of_login=True)
+
+    given = {cookie.name: cookie for cookie in jar.list_for_page("http://a.test/page")}
+    elsewhere = {cookie.name for cookie in jar.list_for_page("http://a.test:8080/page")}
+
+    assert (given["sid"].same_site, given["sid"].http_only, given["sid"].domain) == ("Strict", True, "a.test")
+    assert (given["all"].domain, given["other"].https) == (".a.test", True)
+    assert elsewhere == {"other"}
+    assert jar.list_withheld("http://a.test:8080/x") == {"sid=1", "all=2"}
+    assert jar.list_withheld("http://a.test/x") == frozenset()
+
+
+def test_l13_browser_when_a_page_is_closed_then_what_it_changed_of_its_own_origin_is_kept_and_nothing_else() -> None:
+    jar = CookieJar(["http://a.test", "http://b.test"])
+    jar.store("http://a.test/", ["sid=1"], of_login=True)
+    after = [
+        of_browser("sid", "2"),
+        of_browser("new", "3"),
+        of_browser("theirs", "4", "b.test"),
+        of_browser("x", "5", "c.test"),
+    ]
+
+    jar.take_of_page("http://c.test/page", after)
+    untouched = jar.header("http://a.test/")
+    jar.take_of_page("http://a.test/page", after)
+
+    assert untouched == "sid=1"
+    assert jar.header("http://a.test/") == "sid=2; new=3"
+    assert jar.header("http://b.test/") == ""
+
+
+def test_l13_browser_when_a_page_took_a_cookie_away_then_the_login_has_it_still() -> None:
+    jar = CookieJar(["http://a.test"])
+    jar.store("http://a.test/", ["sid=1"], of_login=True)
+
+    jar.take_of_page("http://a.test/page", [])
+
+    assert jar.header("http://a.test/") == "sid=1"

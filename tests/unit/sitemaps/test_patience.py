@@ -36,7 +36,8 @@ class Reading:
             fetch=SimpleNamespace(retries=0),
             robots=SimpleNamespace(obey=False),
             lifecycle=SimpleNamespace(trust_sitemap=True, intervals=SimpleNamespace(are_set=False, max_ms=0)),
-        , scope=SimpleNamespace(hash_routes=False))
+            scope=SimpleNamespace(hash_routes=False),
+        )
         run: Any = SimpleNamespace(
             boundary=Boundary(allow_all=True), source=source, id=1, source_id=1, forced=True, read=self._read
         )
