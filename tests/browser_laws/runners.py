@@ -83,6 +83,8 @@ class BareChromium:
                 "--headless",
                 "--site-per-process",
                 "--disable-background-networking",
+                # Playwright turns laws off, such as that of storage for each site; the last list is the one that counts.
+                "--disable-features=Translate",
                 "--host-resolver-rules=MAP *.test 127.0.0.1",
                 f"--ignore-certificate-errors-spki-list={self.sites.authority.key_digest}",
             ],
