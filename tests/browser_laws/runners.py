@@ -32,7 +32,7 @@ from tests.browser_laws.case import Case, Cookie, Verdict, read_verdict
 from tests.browser_laws.sites import PASSWORD, USER, Sites
 
 #: How long a page may take until it has its verdict.
-_SECONDS: Final = 5.0
+_SECONDS: Final = 10.0
 _AT_ONCE: Final = 6
 #: What a page without a verdict has read.
 NOTHING_SAID: Final = ("no verdict",)
@@ -157,7 +157,7 @@ class CrawlBrowser:
         self.sites = sites
         self._wall = _WallOfCases(sites)
         self._browser = Browser(
-            RenderOptions(quiet_ms=400, max_seconds=_SECONDS, pages=_AT_ONCE),
+            RenderOptions(wait_for="#verdict", max_seconds=_SECONDS, pages=_AT_ONCE),
             self._wall,
             user_agent="Mozilla/5.0 (compatible; searchcrawl-test)",
             timeout_seconds=_SECONDS,
