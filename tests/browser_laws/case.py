@@ -14,6 +14,10 @@ HOSTS: Final = {"a": "a.test", "sub": "sub.a.test", "other": "other.a.test", "b"
 ORIGINS: Final = {
     name + end: (scheme, host) for name, host in HOSTS.items() for end, scheme in (("", "http"), ("s", "https"))
 }
+#: Those that ask for a password.
+LOCKED_ORIGINS: Final = ("b", "bs")
+#: Where a browser gets to know the password, before the page of a case that has one.
+UNLOCK: Final = "unlock"
 #: What a page calls when it is done; ``say`` gathers what it has read.
 PRELUDE: Final = """
 const said = [];
@@ -45,7 +49,8 @@ _MARK: Final = re.compile(r"\[\[(\w+)\]\]")
 class Reply:
     """What a path is answered. In bodies and headers ``[[b]]`` is the address of an origin for this case.
 
-    ``[[asker]]`` is the Origin of the request, and ``[[who]]`` the credentials that came with it.
+    Of the request ``[[asker]]`` is the Origin, ``[[who]]`` the credentials that came with it, ``[[referrer]]`` the Referer, and
+    ``[[site]]`` what it says of who asks.
     """
 
     body: str = ""
@@ -94,10 +99,10 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``script`` runs in a page of ``origin`` that has ``markup``. ``reads`` and ``sends`` are what the standards say.
+    """``script`` runs in a page of ``origin`` with ``head`` in its head. ``reads`` and ``sends`` are what the standards say.
 
     ``sends`` has the requests but for that of the page itself, with the cookies that go along. ``files`` are answered by each
-    origin alike. With ``stricter`` a crawl may send and read less than bare Chromium; ``differs`` says why.
+    origin alike. ``stricter`` says why a crawl may send and read less than bare Chromium, where it may.
     """
 
     name: str
@@ -106,7 +111,7 @@ class Case:
     reads: tuple[str, ...]
     sends: tuple[str, ...] = ()
     files: Mapping[str, Reply] = field(default_factory=dict)
-    markup: str = ""
+    head: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     cookies: tuple[Cookie, ...] = ()
     has_password: bool = False
@@ -116,13 +121,15 @@ class Case:
         """The page itself."""
         names = json.dumps({f"[[o_{name}]]": name for name in ORIGINS})
         script = f"const NAMES = {names};{PRELUDE}\n(async () => {{ {self.script} }})().catch(e => done('threw ' + e));"
-        html = f"<!doctype html><title>case</title><body>{self.markup}<script>{script}</script>"
+        html = f"<!doctype html><title>case</title>{self.head}<body><script>{script}</script>"
         return Reply(html, "text/html; charset=utf-8", headers=self.headers)
 
     def find_reply(self, method: str, path: str) -> Reply | None:
         """What a path is answered; None where it has nothing."""
         if path == "page" and method == "GET":
             return self.build_page()
+        if path == UNLOCK and self.has_password:
+            return Reply("open", locked=True)
         return self.files.get(path if method == "GET" else f"{method} {path}")
 
 

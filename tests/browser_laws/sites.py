@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.browser_laws.case import HOSTS, ORIGINS, Case, Reply, Seen, fill_marks
+from tests.browser_laws.case import HOSTS, LOCKED_ORIGINS, ORIGINS, UNLOCK, Case, Reply, Seen, fill_marks
 
 USER: Final = "wanda"
 PASSWORD: Final = "open"
@@ -125,6 +125,7 @@ class Sites:
         A request that was answered by a challenge, and came again with the password, counts once.
         """
         seen = self._seen.pop(number, [])
+        seen = [one for one in seen if one.path != UNLOCK]
         open_ones = {one._replace(has_password=False) for one in seen if one.has_password}
         return tuple(sorted(one for one in seen if one.has_password or one not in open_ones))
 
@@ -152,16 +153,20 @@ class Sites:
         host = headers.get("host", "").partition(":")[0]
         name = next((name for name, origin in ORIGINS.items() if origin == (scheme, host)), "?")
         reply = _NO_REPLY
-        who = "nobody"
+        told = {"asker": headers.get("origin", ""), "who": "nobody", "referrer": "", "site": ""}
         if start.isdecimal() and int(start) < len(self.cases):
             number = int(start)
+            reply = self.cases[number].find_reply(method, path.partition("?")[0]) or _NO_REPLY
             seen = self._look(number, name, method, path, headers)
+            if name in LOCKED_ORIGINS and not reply.locked:
+                # Whether what asks for no password gets one all the same is no law.
+                seen = seen._replace(has_password=False)
             self._seen.setdefault(number, []).append(seen)
             who = "+".join([*seen.cookies, *(["password"] if seen.has_password else [])]) or "nobody"
-            reply = self.cases[number].find_reply(method, path.partition("?")[0]) or _NO_REPLY
+            told |= {"who": who, "referrer": seen.referrer or "none", "site": seen.site or "none"}
             if reply.locked and not seen.has_password:
                 reply = Reply(_LOCKED.body, status=401, headers=(*reply.headers, *_LOCKED.headers))
-        return self._build(reply, start, {"asker": headers.get("origin", ""), "who": who})
+        return self._build(reply, start, told)
 
     def _look(self, number: int, name: str, method: str, path: str, headers: dict[str, str]) -> Seen:
         pairs = (pair.strip().partition("=")[0] for pair in headers.get("cookie", "").split(";"))
