@@ -14,6 +14,8 @@ _NAMES: Final = "document.cookie.split('; ').map(c => c.split('=')[0]).sort().jo
 _HTML: Final = "text/html; charset=utf-8"
 _INCLUDE: Final = "{credentials: 'include'}"
 _HOST: Final = "a.test"
+#: What is sent from other sites as well.
+_NONE: Final = "c=1; Secure; SameSite=None"
 
 
 def list_cookie_cases() -> Iterator[Case]:
@@ -22,6 +24,8 @@ def list_cookie_cases() -> Iterator[Case]:
     yield from _list_set_by_scripts()
     yield from _list_set_by_servers()
     yield from _list_set_by_others()
+    yield from _list_set_by_frames()
+    yield from _list_set_on_the_way()
 
 
 def _list_given() -> Iterator[Case]:
@@ -60,21 +64,25 @@ def _list_given() -> Iterator[Case]:
         yield Case(f"cookies that a page of {page} reads", page, f"done({_NAMES})", (who(reads),), cookies=LOGIN)
 
 
+#: Name, page, what a script sets, what it sees of it afterwards, and what is sent.
+_SET_BY_SCRIPTS: Final = (
+    ("plain", "as", "c=1", "c", ("c",)),
+    ("for all hosts below", "subs", "c=1; domain=a.test", "c", ("c",)),
+    ("for another site", "as", "c=1; domain=b.test", "", ()),
+    ("for a whole top level", "as", "c=1; domain=test", "", ()),
+    ("for a host below", "as", "c=1; domain=sub.a.test", "", ()),
+    ("http only", "as", "c=1; httponly", "", ()),
+    ("secure on http", "a", "c=1; secure", "", ()),
+    ("SameSite=None on http", "a", "c=1; samesite=none", "", ()),
+    ("with the prefix for one host", "as", "__Host-c=1; secure; path=/", "__Host-c", ("__Host-c",)),
+    ("with the prefix for one host, for more", "as", "__Host-c=1; secure; path=/; domain=a.test", "", ()),
+    ("with the prefix for https, without it", "as", "__Secure-c=1", "", ()),
+    ("for another path", "as", "c=1; path=/elsewhere", "", ()),
+)
+
+
 def _list_set_by_scripts() -> Iterator[Case]:
-    for name, page, text, shown, sent in (
-        ("plain", "as", "c=1", "c", ("c",)),
-        ("for all hosts below", "subs", "c=1; domain=a.test", "c", ("c",)),
-        ("for another site", "as", "c=1; domain=b.test", "", ()),
-        ("for a whole top level", "as", "c=1; domain=test", "", ()),
-        ("for a host below", "as", "c=1; domain=sub.a.test", "", ()),
-        ("http only", "as", "c=1; httponly", "", ()),
-        ("secure on http", "a", "c=1; secure", "", ()),
-        ("SameSite=None on http", "a", "c=1; samesite=none", "", ()),
-        ("with the prefix for one host", "as", "__Host-c=1; secure; path=/", "__Host-c", ("__Host-c",)),
-        ("with the prefix for one host, for more", "as", "__Host-c=1; secure; path=/; domain=a.test", "", ()),
-        ("with the prefix for https, without it", "as", "__Secure-c=1", "", ()),
-        ("for another path", "as", "c=1; path=/elsewhere", "", ()),
-    ):
+    for name, page, text, shown, sent in _SET_BY_SCRIPTS:
         yield Case(
             f"cookie set by a script: {name}",
             page,
@@ -134,22 +142,25 @@ def _list_set_by_servers() -> Iterator[Case]:
         )
 
 
+#: Name, server, cookie, how it is asked, and whether it gets the cookie with the next request.
+_SET_BY_OTHERS: Final = (
+    ("another site", "bs", _NONE, _INCLUDE, True),
+    ("another site that was asked without credentials", "bs", _NONE, "{credentials: 'omit'}", False),
+    ("another site, lax", "bs", "c=1; SameSite=Lax", _INCLUDE, False),
+    ("another site, strict", "bs", "c=1; SameSite=Strict", _INCLUDE, False),
+    ("another site, without a word", "bs", "c=1", _INCLUDE, False),
+    ("another site, not secure", "bs", "c=1; SameSite=None", _INCLUDE, False),
+    ("another site, for the page", "bs", f"{_NONE}; Domain=a.test", _INCLUDE, False),
+    ("another site, partitioned", "bs", f"{_NONE}; Partitioned", _INCLUDE, True),
+    ("another site, with no-cors", "bs", _NONE, "{mode: 'no-cors', credentials: 'include'}", True),
+    ("the same site", "subs", "c=1; SameSite=Strict", _INCLUDE, True),
+    ("the same site, for all hosts", "subs", "c=1; Domain=a.test", _INCLUDE, True),
+)
+
+
 def _list_set_by_others() -> Iterator[Case]:
     """Set by a server that the page asks, and sent to it with the next request, or not."""
-    none = "c=1; Secure; SameSite=None"
-    for name, target, text, how, kept in (
-        ("another site", "bs", none, _INCLUDE, True),
-        ("another site that was asked without credentials", "bs", none, "{credentials: 'omit'}", False),
-        ("another site, lax", "bs", "c=1; SameSite=Lax", _INCLUDE, False),
-        ("another site, strict", "bs", "c=1; SameSite=Strict", _INCLUDE, False),
-        ("another site, without a word", "bs", "c=1", _INCLUDE, False),
-        ("another site, not secure", "bs", "c=1; SameSite=None", _INCLUDE, False),
-        ("another site, for the page", "bs", f"{none}; Domain=a.test", _INCLUDE, False),
-        ("another site, partitioned", "bs", f"{none}; Partitioned", _INCLUDE, True),
-        ("another site, with no-cors", "bs", none, "{mode: 'no-cors', credentials: 'include'}", True),
-        ("the same site", "subs", "c=1; SameSite=Strict", _INCLUDE, True),
-        ("the same site, for all hosts", "subs", "c=1; Domain=a.test", _INCLUDE, True),
-    ):
+    for name, target, text, how, kept in _SET_BY_OTHERS:
         yield Case(
             f"cookie set by {name}",
             "as",
@@ -159,7 +170,14 @@ def _list_set_by_others() -> Iterator[Case]:
             (get(target, "set"), get(target, "data", ("c",) if kept else ())),
             {"set": Reply(headers=(("Set-Cookie", text), *_ASKER)), "data": Reply("[[who]]", headers=_ASKER)},
         )
-    for name, text, kept in (("none", none, True), ("lax", "c=1; SameSite=Lax", False), ("partitioned", f"{none}; Partitioned", True)):
+
+
+def _list_set_by_frames() -> Iterator[Case]:
+    for name, text, kept in (
+        ("none", _NONE, True),
+        ("lax", "c=1; SameSite=Lax", False),
+        ("partitioned", f"{_NONE}; Partitioned", True),
+    ):
         yield Case(
             f"cookie set by a frame of another site, {name}",
             "as",
@@ -176,6 +194,9 @@ def _list_set_by_others() -> Iterator[Case]:
                 "data": Reply("[[who]]"),
             },
         )
+
+
+def _list_set_on_the_way() -> Iterator[Case]:
     yield Case(
         "cookie set on the way by a redirect",
         "as",
@@ -183,7 +204,7 @@ def _list_set_by_others() -> Iterator[Case]:
         ("b_none+c",),
         (get("bs", "go", cross_of("bs")), get("bs", "data", ("b_none", "c"))),
         {
-            "go": Reply(status=302, headers=(("Location", "data"), ("Set-Cookie", none), *_ASKER)),
+            "go": Reply(status=302, headers=(("Location", "data"), ("Set-Cookie", _NONE), *_ASKER)),
             "data": Reply("[[who]]", headers=_ASKER),
         },
         cookies=LOGIN,

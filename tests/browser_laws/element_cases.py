@@ -22,24 +22,32 @@ _LOAD: Final = "const end = await load('script', {{{more}src: '{url}'}}); done(e
 def list_element_cases() -> Iterator[Case]:
     """All of them."""
     yield from _list_scripts()
+    yield from _list_scripts_with_cors()
+    yield from _list_calling_scripts()
     yield from _list_types()
     yield from _list_modules()
+    yield from _list_imports()
     yield from _list_script_errors()
     yield from _list_integrity()
     yield from _list_styles()
+    yield from _list_odd_styles()
+
+
+#: The page, the origin of the script, and the cookies that go along.
+_SCRIPT_RELATIONS: Final = (
+    ("as", "as", all_of("as")),
+    ("as", "subs", all_of("subs")),
+    ("as", "bs", cross_of("bs")),
+    ("a", "a", all_of("a")),
+    ("a", "sub", all_of("sub")),
+    ("a", "b", NOBODY),
+    ("a", "as", cross_of("as")),
+    ("b", "bs", cross_of("bs")),
+)
 
 
 def _list_scripts() -> Iterator[Case]:
-    for page, target, cookies in (
-        ("as", "as", all_of("as")),
-        ("as", "subs", all_of("subs")),
-        ("as", "bs", cross_of("bs")),
-        ("a", "a", all_of("a")),
-        ("a", "sub", all_of("sub")),
-        ("a", "b", NOBODY),
-        ("a", "as", cross_of("as")),
-        ("b", "bs", cross_of("bs")),
-    ):
+    for page, target, cookies in _SCRIPT_RELATIONS:
         yield Case(
             f"script of {target} in a page of {page}",
             page,
@@ -49,6 +57,9 @@ def _list_scripts() -> Iterator[Case]:
             {"lib": Reply(_WORDS, _JS)},
             cookies=LOGIN,
         )
+
+
+def _list_scripts_with_cors() -> Iterator[Case]:
     for kind, credentials in (("anonymous", False), ("use-credentials", True)):
         for name, headers in (("nobody", ()), ("all", _ANY), ("the page", _ASKER)):
             cookies = cross_of("bs") if credentials else NOBODY
@@ -62,6 +73,9 @@ def _list_scripts() -> Iterator[Case]:
                 {"lib": Reply(_WORDS, _JS, headers=headers)},
                 cookies=LOGIN,
             )
+
+
+def _list_calling_scripts() -> Iterator[Case]:
     yield Case(
         "script that calls a function of the page",
         "as",
@@ -82,17 +96,21 @@ def _list_scripts() -> Iterator[Case]:
     )
 
 
+#: The type, more headers, and whether the script runs.
+_TYPES: Final = (
+    ("text/plain", (), True),
+    ("text/plain", _NOSNIFF, False),
+    ("text/html", _NOSNIFF, False),
+    ("application/json", _NOSNIFF, False),
+    ("image/png", (), False),
+    ("text/csv", (), False),
+    ("application/x-words", (), True),
+    (_JS, _NOSNIFF, True),
+)
+
+
 def _list_types() -> Iterator[Case]:
-    for kind, headers, runs in (
-        ("text/plain", (), True),
-        ("text/plain", _NOSNIFF, False),
-        ("text/html", _NOSNIFF, False),
-        ("application/json", _NOSNIFF, False),
-        ("image/png", (), False),
-        ("text/csv", (), False),
-        ("application/x-words", (), True),
-        (_JS, _NOSNIFF, True),
-    ):
+    for kind, headers, runs in _TYPES:
         yield Case(
             f"script of another origin as {kind}{' with nosniff' if headers else ''}",
             "as",
@@ -126,8 +144,10 @@ def _list_types() -> Iterator[Case]:
         )
 
 
+_MODULE: Final = "self.words = '[[who]]'; export const words = '[[who]]'"
+
+
 def _list_modules() -> Iterator[Case]:
-    module = "self.words = '[[who]]'; export const words = '[[who]]'"
     for name, headers, may_run in (("nobody", (), False), ("all", _ANY, True), ("the page", _ASKER, True)):
         yield Case(
             f"module allowed to {name}",
@@ -135,7 +155,7 @@ def _list_modules() -> Iterator[Case]:
             _LOAD.format(more="type: 'module', ", url="[[bs]]/lib"),
             ("load", "nobody") if may_run else ("error", "undefined"),
             (get("bs", "lib"),),
-            {"lib": Reply(module, _JS, headers=headers)},
+            {"lib": Reply(_MODULE, _JS, headers=headers)},
             cookies=LOGIN,
         )
         yield Case(
@@ -144,7 +164,7 @@ def _list_modules() -> Iterator[Case]:
             "done(await import('[[bs]]/lib').then(m => m.words).catch(failed))",
             ("nobody",) if may_run else ("error TypeError",),
             (get("bs", "lib"),),
-            {"lib": Reply(module, _JS, headers=headers)},
+            {"lib": Reply(_MODULE, _JS, headers=headers)},
             cookies=LOGIN,
         )
         yield Case(
@@ -153,9 +173,12 @@ def _list_modules() -> Iterator[Case]:
             _LOAD.format(more="type: 'module', crossOrigin: 'use-credentials', ", url="[[bs]]/lib"),
             ("load", who(cross_of("bs"))) if headers == _ASKER else ("error", "undefined"),
             (get("bs", "lib", cross_of("bs")),),
-            {"lib": Reply(module, _JS, headers=headers)},
+            {"lib": Reply(_MODULE, _JS, headers=headers)},
             cookies=LOGIN,
         )
+
+
+def _list_imports() -> Iterator[Case]:
     yield Case(
         "module of the own origin that imports one of another",
         "as",
@@ -164,7 +187,7 @@ def _list_modules() -> Iterator[Case]:
         (get("as", "lib", all_of("as")), get("bs", "more")),
         {
             "lib": Reply("export {words} from '[[bs]]/more'", _JS),
-            "more": Reply(module, _JS, headers=_ANY),
+            "more": Reply(_MODULE, _JS, headers=_ANY),
         },
         cookies=LOGIN,
     )
@@ -174,7 +197,7 @@ def _list_modules() -> Iterator[Case]:
         "done(await import('[[bs]]/lib').then(m => m.words).catch(failed))",
         ("error TypeError",),
         (get("bs", "lib"), get("bs", "more")),
-        {"lib": Reply("export {words} from './more'", _JS, headers=_ANY), "more": Reply(module, _JS)},
+        {"lib": Reply("export {words} from './more'", _JS, headers=_ANY), "more": Reply(_MODULE, _JS)},
         cookies=LOGIN,
     )
     yield Case(
@@ -183,7 +206,7 @@ def _list_modules() -> Iterator[Case]:
         _LOAD.format(more="type: 'module', ", url="[[bs]]/lib"),
         ("error", "undefined"),
         (get("bs", "lib"),),
-        {"lib": Reply(module, "text/plain", headers=_ANY)},
+        {"lib": Reply(_MODULE, "text/plain", headers=_ANY)},
     )
     yield Case(
         "data as a module of another origin",
@@ -232,12 +255,14 @@ def _list_integrity() -> Iterator[Case]:
         )
 
 
+_STYLE: Final = (
+    "say(await load('link', {{rel: 'stylesheet', {more}href: '{url}'}}));"
+    "say(getComputedStyle(document.body).getPropertyValue('--words'));"
+    "try {{ say([...document.styleSheets].flatMap(s => [...s.cssRules]).length) }} catch (e) {{ say(failed(e)) }} done()"
+)
+
+
 def _list_styles() -> Iterator[Case]:
-    script = (
-        "say(await load('link', {{rel: 'stylesheet', {more}href: '{url}'}}));"
-        "say(getComputedStyle(document.body).getPropertyValue('--words'));"
-        "try {{ say([...document.styleSheets].flatMap(s => [...s.cssRules]).length) }} catch (e) {{ say(failed(e)) }} done()"
-    )
     css = "body {{ --words: '{}' }}"
     for name, target, more, headers, reads, cookies in (
         ("the own origin", "as", "", (), ("1",), all_of("as")),
@@ -250,12 +275,15 @@ def _list_styles() -> Iterator[Case]:
         yield Case(
             f"style of {name}",
             "as",
-            script.format(more=more, url=f"[[{target}]]/style"),
+            _STYLE.format(more=more, url=f"[[{target}]]/style"),
             ("load", f"'{who(cookies)}'", *reads),
             (get(target, "style", cookies),),
             {"style": Reply(css.format("[[who]]"), "text/css", headers=headers)},
             cookies=LOGIN,
         )
+
+
+def _list_odd_styles() -> Iterator[Case]:
     # The standard has an error for another type as well; Chromium loads a style without rules.
     for name, more, kind, end in (
         ("that nobody may have with CORS", "crossOrigin: 'anonymous', ", "text/css", "error"),
@@ -265,7 +293,7 @@ def _list_styles() -> Iterator[Case]:
         yield Case(
             f"style of another origin {name}",
             "as",
-            script.format(more=more, url="[[bs]]/style"),
+            _STYLE.format(more=more, url="[[bs]]/style"),
             (end, "", "error SecurityError"),
             (get("bs", "style"),),
             {"style": Reply("body { --words: 'x' }", kind)},

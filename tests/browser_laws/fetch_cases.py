@@ -38,6 +38,8 @@ def list_fetch_cases() -> Iterator[Case]:
     yield from _list_relations()
     yield from _list_xhr()
     yield from _list_preflights()
+    yield from _list_named_headers()
+    yield from _list_without_preflights()
     yield from _list_exposed()
 
 
@@ -157,40 +159,45 @@ def _list_xhr() -> Iterator[Case]:
                 )
 
 
-def _list_preflights() -> Iterator[Case]:
-    both = allow(credentials=True)
-    sent = {"X-Word": "x"}
-    # What the preflight is answered; the request that follows it if it is sent, and whether it may be read.
-    answers = {
-        "the header allowed": (Reply(headers=(*both, *allow(None, Allow_Headers="x-word"))), True),
-        "the header allowed among others": (Reply(headers=(*both, *allow(None, Allow_Headers="x-a, X-WORD"))), True),
-        "no header allowed": (Reply(headers=both), False),
-        "another header allowed": (Reply(headers=(*both, *allow(None, Allow_Headers="x-words"))), False),
-        "no origin allowed": (Reply(headers=allow(None, Allow_Headers="x-word")), False),
-        "another origin allowed": (Reply(headers=allow("[[o_subs]]", credentials=True, Allow_Headers="x-word")), False),
-        "status 204": (Reply(status=204, headers=(*both, *allow(None, Allow_Headers="x-word"))), True),
-        "status 404": (Reply(status=404, headers=(*both, *allow(None, Allow_Headers="x-word"))), False),
-        "status 500": (Reply(status=500, headers=(*both, *allow(None, Allow_Headers="x-word"))), False),
-        "a redirect": (
-            Reply(
-                status=302,
-                headers=(*both, *allow(None, Allow_Headers="x-word"), ("Location", "[[bs]]/there")),
-            ),
-            False,
+_BOTH: Final = allow(credentials=True)
+_SENT: Final = {"X-Word": "x"}
+#: What a preflight is answered, and whether the request may follow it.
+_ANSWERS: Final = {
+    "the header allowed": (Reply(headers=(*_BOTH, *allow(None, Allow_Headers="x-word"))), True),
+    "the header allowed among others": (Reply(headers=(*_BOTH, *allow(None, Allow_Headers="x-a, X-WORD"))), True),
+    "no header allowed": (Reply(headers=_BOTH), False),
+    "another header allowed": (Reply(headers=(*_BOTH, *allow(None, Allow_Headers="x-words"))), False),
+    "no origin allowed": (Reply(headers=allow(None, Allow_Headers="x-word")), False),
+    "another origin allowed": (Reply(headers=allow("[[o_subs]]", credentials=True, Allow_Headers="x-word")), False),
+    "status 204": (Reply(status=204, headers=(*_BOTH, *allow(None, Allow_Headers="x-word"))), True),
+    "status 404": (Reply(status=404, headers=(*_BOTH, *allow(None, Allow_Headers="x-word"))), False),
+    "status 500": (Reply(status=500, headers=(*_BOTH, *allow(None, Allow_Headers="x-word"))), False),
+    "a redirect": (
+        Reply(
+            status=302,
+            headers=(*_BOTH, *allow(None, Allow_Headers="x-word"), ("Location", "[[bs]]/there")),
         ),
-    }
+        False,
+    ),
+}
+
+
+def _list_preflights() -> Iterator[Case]:
     for credentials in ("omit", "include"):
         cookies = cross_of("bs") if credentials == "include" else NOBODY
-        for name, (answer, may_send) in answers.items():
+        for name, (answer, may_send) in _ANSWERS.items():
             yield Case(
                 f"preflight, {credentials}, {name}",
                 "as",
-                READ.format(url="[[bs]]/data", options=f"{{credentials: '{credentials}', headers: {sent}}}"),
+                READ.format(url="[[bs]]/data", options=f"{{credentials: '{credentials}', headers: {_SENT}}}"),
                 (who(cookies),) if may_send else _ERROR,
                 (get("bs", "data", cookies), ask("bs")) if may_send else (ask("bs"),),
-                {"data": Reply("[[who]]", headers=both), "OPTIONS data": answer, "OPTIONS there": answer},
+                {"data": Reply("[[who]]", headers=_BOTH), "OPTIONS data": answer, "OPTIONS there": answer},
                 cookies=LOGIN,
             )
+
+
+def _list_named_headers() -> Iterator[Case]:
     any_header = Reply(headers=(*allow(credentials=True), *allow(None, Allow_Headers="*")))
     yield _build_preflight("any header allowed, omit", "{headers: {'X-Word': 'x'}}", any_header, NOBODY)
     yield _build_preflight(
@@ -200,12 +207,15 @@ def _list_preflights() -> Iterator[Case]:
     yield _build_preflight(
         "any header allowed, and Authorization sent", "{headers: {Authorization: 'x'}}", any_header, NOBODY
     )
-    named = Reply(headers=(*both, *allow(None, Allow_Headers="authorization")))
+    named = Reply(headers=(*_BOTH, *allow(None, Allow_Headers="authorization")))
     yield _build_preflight("Authorization allowed by name", "{headers: {Authorization: 'x'}}", named, NOBODY)
-    typed = Reply(headers=(*both, *allow(None, Allow_Headers="content-type")))
+    typed = Reply(headers=(*_BOTH, *allow(None, Allow_Headers="content-type")))
     yield _build_preflight(
         "a type that forms do not have", "{headers: {'Content-Type': 'application/json'}}", typed, NOBODY
     )
+
+
+def _list_without_preflights() -> Iterator[Case]:
     yield Case(
         "no preflight for headers that a form has",
         "as",

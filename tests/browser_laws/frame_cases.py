@@ -27,6 +27,7 @@ def list_frame_cases() -> Iterator[Case]:
     """All of them."""
     yield from _list_relations()
     yield from _list_sandboxes()
+    yield from _list_data_of_sandboxes()
     yield from _list_refused()
     yield from _list_scripts_inside()
     yield from _list_windows()
@@ -41,17 +42,21 @@ def _open(source: str, more: str = "") -> str:
     return _OPEN.format(source=source, more=more)
 
 
+#: The page, the origin of the frame, and the cookies that go along.
+_RELATIONS: Final = (
+    ("as", "as", all_of("as")),
+    ("as", "subs", all_of("subs")),
+    ("as", "bs", cross_of("bs")),
+    ("a", "a", all_of("a")),
+    ("a", "sub", all_of("sub")),
+    ("a", "b", ()),
+    ("a", "as", cross_of("as")),
+    ("bs", "as", cross_of("as")),
+)
+
+
 def _list_relations() -> Iterator[Case]:
-    for page, target, cookies in (
-        ("as", "as", all_of("as")),
-        ("as", "subs", all_of("subs")),
-        ("as", "bs", cross_of("bs")),
-        ("a", "a", all_of("a")),
-        ("a", "sub", all_of("sub")),
-        ("a", "b", ()),
-        ("a", "as", cross_of("as")),
-        ("bs", "as", cross_of("as")),
-    ):
+    for page, target, cookies in _RELATIONS:
         yield Case(
             f"frame of {target} in a page of {page}",
             page,
@@ -121,9 +126,12 @@ def _list_sandboxes() -> Iterator[Case]:
             _open(source.format(inner)) + _PEEK + _HEARD,
             ("words" if peeks else "closed", asker),
         )
+
+
+def _list_data_of_sandboxes() -> Iterator[Case]:
     load = "fetch('[[as]]/data', {credentials: 'include'}).then(r => r.text()).catch(e => e.name).then(t => parent.postMessage(t, '*'))"
     document = f"<!doctype html><p>words<script>{load}</script>"
-    for name, more, headers, reads in (
+    for name, more, headers, got in (
         ("", "", (), who(all_of("as"))),
         (" with a sandbox", "frame.sandbox = 'allow-scripts';", (), "TypeError"),
         (" with a sandbox, allowed", "frame.sandbox = 'allow-scripts';", allow(credentials=True), who(cross_of("as"))),
@@ -132,9 +140,9 @@ def _list_sandboxes() -> Iterator[Case]:
             f"frame of the own origin{name} that loads data",
             "as",
             _open("src = 'frame'", more) + _HEARD,
-            (reads,),
+            (got,),
             # An origin that is nobody's is of no site.
-            (own, get("as", "data", cross_of("as") if more else all_of("as"))),
+            (get("as", "frame", all_of("as")), get("as", "data", cross_of("as") if more else all_of("as"))),
             {"frame": Reply(document, _HTML), "data": Reply("[[who]]", headers=headers)},
             cookies=LOGIN,
         )
@@ -169,36 +177,40 @@ def _list_refused() -> Iterator[Case]:
         )
 
 
+#: Name, what the frame does, headers of the data, what it gets, and what is sent beside the frame.
+_INSIDE: Final = (
+    (
+        "its own data",
+        "fetch('data', {credentials: 'include'}).then(r => r.text())",
+        (),
+        who(cross_of("bs")),
+        (get("bs", "data", cross_of("bs")),),
+    ),
+    (
+        "data of the page",
+        "fetch('[[as]]/data', {credentials: 'include'}).then(r => r.text())",
+        (),
+        "TypeError",
+        (get("as", "data", cross_of("as")),),
+    ),
+    (
+        "data of the page that it may have",
+        "fetch('[[as]]/data', {credentials: 'include'}).then(r => r.text())",
+        allow(credentials=True),
+        who(cross_of("as")),
+        (get("as", "data", cross_of("as")),),
+    ),
+    ("its cookies", "Promise.resolve(document.cookie)", (), "b_none=1", ()),
+    ("the page", "Promise.resolve().then(() => parent.document.title)", (), "SecurityError", ()),
+    ("the address of the page", "Promise.resolve().then(() => parent.location.href)", (), "SecurityError", ()),
+    ("how many frames the page has", "Promise.resolve().then(() => parent.length)", (), "1", ()),
+    ("where it is framed", "Promise.resolve(location.ancestorOrigins[0])", (), "as", ()),
+)
+
+
 def _list_scripts_inside() -> Iterator[Case]:
     """What a frame of another origin loads and sees."""
-    for name, code, headers, reads, sends in (
-        (
-            "its own data",
-            "fetch('data', {credentials: 'include'}).then(r => r.text())",
-            (),
-            who(cross_of("bs")),
-            (get("bs", "data", cross_of("bs")),),
-        ),
-        (
-            "data of the page",
-            "fetch('[[as]]/data', {credentials: 'include'}).then(r => r.text())",
-            (),
-            "TypeError",
-            (get("as", "data", cross_of("as")),),
-        ),
-        (
-            "data of the page that it may have",
-            "fetch('[[as]]/data', {credentials: 'include'}).then(r => r.text())",
-            allow(credentials=True),
-            who(cross_of("as")),
-            (get("as", "data", cross_of("as")),),
-        ),
-        ("its cookies", "Promise.resolve(document.cookie)", (), "b_none=1", ()),
-        ("the page", "Promise.resolve().then(() => parent.document.title)", (), "SecurityError", ()),
-        ("the address of the page", "Promise.resolve().then(() => parent.location.href)", (), "SecurityError", ()),
-        ("how many frames the page has", "Promise.resolve().then(() => parent.length)", (), "1", ()),
-        ("where it is framed", "Promise.resolve(location.ancestorOrigins[0])", (), "as", ()),
-    ):
+    for name, code, headers, reads, sends in _INSIDE:
         document = (
             f"<!doctype html><script>{code}.catch(e => e.name).then(t => parent.postMessage(String(t), '*'))</script>"
         )

@@ -20,26 +20,33 @@ _UNKNOWN: Final = "a crawl sends a password of an origin to its own pages, and w
 def list_password_cases() -> Iterator[Case]:
     """All of them."""
     yield from _list_data()
+    yield from _list_redirects()
     yield from _list_parts()
+    yield from _list_other_parts()
+
+
+_OPENED: Final = ("200", "password")
+_CLOSED: Final = ("401", "locked")
+#: The page, the origin of the data, how it is asked, what is read, whether the password goes along, and why it may not.
+_FETCHES: Final = (
+    ("bs", "bs", "{}", _OPENED, True, ""),
+    ("bs", "bs", "{credentials: 'include'}", _OPENED, True, ""),
+    ("bs", "bs", "{credentials: 'omit'}", _CLOSED, False, ""),
+    ("b", "b", "{}", _OPENED, True, ""),
+    ("b", "b", "{credentials: 'omit'}", _CLOSED, False, ""),
+    ("as", "bs", "{credentials: 'include'}", _OPENED, True, ""),
+    ("as", "bs", "{credentials: 'same-origin'}", _CLOSED, False, ""),
+    ("as", "bs", "{credentials: 'omit'}", _CLOSED, False, ""),
+    ("as", "bs", "{mode: 'no-cors', credentials: 'include'}", ("0", ""), True, _UNKNOWN),
+    ("as", "bs", "{mode: 'no-cors'}", ("0", ""), False, ""),
+    ("a", "b", "{credentials: 'include'}", _OPENED, True, _UNKNOWN),
+    ("a", "b", "{credentials: 'omit'}", _CLOSED, False, ""),
+)
 
 
 def _list_data() -> Iterator[Case]:
     asks = "const r = await fetch('{url}', {options}).catch(e => ({{status: failed(e), text: () => ''}})); done(r.status, await r.text())"
-    opened, closed = ("200", "password"), ("401", "locked")
-    for page, target, options, reads, is_sent, stricter in (
-        ("bs", "bs", "{}", opened, True, ""),
-        ("bs", "bs", "{credentials: 'include'}", opened, True, ""),
-        ("bs", "bs", "{credentials: 'omit'}", closed, False, ""),
-        ("b", "b", "{}", opened, True, ""),
-        ("b", "b", "{credentials: 'omit'}", closed, False, ""),
-        ("as", "bs", "{credentials: 'include'}", opened, True, ""),
-        ("as", "bs", "{credentials: 'same-origin'}", closed, False, ""),
-        ("as", "bs", "{credentials: 'omit'}", closed, False, ""),
-        ("as", "bs", "{mode: 'no-cors', credentials: 'include'}", ("0", ""), True, _UNKNOWN),
-        ("as", "bs", "{mode: 'no-cors'}", ("0", ""), False, ""),
-        ("a", "b", "{credentials: 'include'}", opened, True, _UNKNOWN),
-        ("a", "b", "{credentials: 'omit'}", closed, False, ""),
-    ):
+    for page, target, options, reads, is_sent, stricter in _FETCHES:
         yield Case(
             f"password: fetch from {page} to {target}, {options}",
             page,
@@ -63,6 +70,9 @@ def _list_data() -> Iterator[Case]:
             {"data": Reply("[[who]]", headers=headers, locked=True)},
             has_password=True,
         )
+
+
+def _list_redirects() -> Iterator[Case]:
     go = {"go": Reply(status=302, headers=(("Location", "[[bs]]/data"), *_ASKER))}
     yield Case(
         "password: redirect of data to another origin",
@@ -103,6 +113,9 @@ def _list_parts() -> Iterator[Case]:
             has_password=True,
             stricter=stricter,
         )
+
+
+def _list_other_parts() -> Iterator[Case]:
     yield Case(
         "password: script of another origin without credentials",
         "as",

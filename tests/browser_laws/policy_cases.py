@@ -9,6 +9,7 @@ from tests.browser_laws.case import Case, Reply
 from tests.browser_laws.fetch_cases import READ, allow
 from tests.browser_laws.login import LOGIN, all_of, cross_of, get, who
 
+_Headers = tuple[tuple[str, str], ...]
 _JS: Final = "text/javascript"
 _HTML: Final = "text/html; charset=utf-8"
 _ANY: Final = allow("*")
@@ -35,29 +36,36 @@ def list_policy_cases() -> Iterator[Case]:
     yield from _list_sites()
 
 
+_INLINE: Final = "script-src 'unsafe-inline'"
+_STYLE: Final = "done(await load('link', {rel: 'stylesheet', href: '[[b]]/style'}))"
+_XHR: Final = (
+    "const x = new XMLHttpRequest(); x.open('GET', '[[b]]/data'); x.onloadend = () => done(x.status); x.send()"
+)
+#: Name, script, and what it reads.
+_MIXED: Final = (
+    ("data", _FETCH.format(url="[[b]]/data"), _FAILED),
+    ("data of its own host", _FETCH.format(url="[[a]]/data"), _FAILED),
+    ("data with no-cors", "done(await fetch('[[b]]/data', {mode: 'no-cors'}).catch(failed))", _FAILED),
+    ("data by XMLHttpRequest", _XHR, ("0",)),
+    ("a script", _SCRIPT.format(url="[[b]]/lib"), ("error", "undefined")),
+    ("a module", "done(await import('[[b]]/lib').catch(failed))", _FAILED),
+    ("a style", _STYLE, ("error",)),
+    ("a frame", _FRAME.format(url="[[b]]/frame", ms=700), ("silence",)),
+    (
+        "a socket",
+        "try { new WebSocket('[[b]]/socket'.replace('http', 'ws')); done('open') } catch (e) { done(failed(e)) }",
+        ("error SecurityError",),
+    ),
+    (
+        "events",
+        "const e = new EventSource('[[b]]/events'); e.onerror = () => done('error ' + e.readyState)",
+        ("error 2",),
+    ),
+)
+
+
 def _list_mixed() -> Iterator[Case]:
-    style = "done(await load('link', {rel: 'stylesheet', href: '[[b]]/style'}))"
-    xhr = "const x = new XMLHttpRequest(); x.open('GET', '[[b]]/data'); x.onloadend = () => done(x.status); x.send()"
-    for name, script, reads in (
-        ("data", _FETCH.format(url="[[b]]/data"), _FAILED),
-        ("data of its own host", _FETCH.format(url="[[a]]/data"), _FAILED),
-        ("data with no-cors", "done(await fetch('[[b]]/data', {mode: 'no-cors'}).catch(failed))", _FAILED),
-        ("data by XMLHttpRequest", xhr, ("0",)),
-        ("a script", _SCRIPT.format(url="[[b]]/lib"), ("error", "undefined")),
-        ("a module", "done(await import('[[b]]/lib').catch(failed))", _FAILED),
-        ("a style", style, ("error",)),
-        ("a frame", _FRAME.format(url="[[b]]/frame", ms=700), ("silence",)),
-        (
-            "a socket",
-            "try { new WebSocket('[[b]]/socket'.replace('http', 'ws')); done('open') } catch (e) { done(failed(e)) }",
-            ("error SecurityError",),
-        ),
-        (
-            "events",
-            "const e = new EventSource('[[b]]/events'); e.onerror = () => done('error ' + e.readyState)",
-            ("error 2",),
-        ),
-    ):
+    for name, script, reads in _MIXED:
         yield Case(
             f"https page loads {name} over http",
             "as",
@@ -86,78 +94,81 @@ def _list_mixed() -> Iterator[Case]:
     )
 
 
+#: Name, policy, script of the page, what it reads, and what is sent.
+_CONTENT_POLICIES: Final = (
+    ("connect-src 'self', another origin", "connect-src 'self'", _FETCH.format(url="[[bs]]/data"), _FAILED, ()),
+    (
+        "connect-src 'self', the own origin",
+        "connect-src 'self'",
+        _FETCH.format(url="data"),
+        ("nobody",),
+        (get("as"),),
+    ),
+    (
+        "connect-src with the other origin",
+        "connect-src [[o_bs]]",
+        _FETCH.format(url="[[bs]]/data"),
+        ("nobody",),
+        (get("bs"),),
+    ),
+    (
+        "connect-src 'self', a redirect to another origin",
+        "connect-src 'self'",
+        _FETCH.format(url="go"),
+        _FAILED,
+        (get("as", "go"),),
+    ),
+    (
+        "connect-src with another path",
+        "connect-src [[bs]]/elsewhere/",
+        _FETCH.format(url="[[bs]]/data"),
+        _FAILED,
+        (),
+    ),
+    (
+        "default-src 'none'",
+        f"default-src 'none'; {_INLINE}",
+        _FETCH.format(url="data"),
+        _FAILED,
+        (),
+    ),
+    ("script-src without the other origin", _INLINE, _SCRIPT.format(url="[[bs]]/lib"), ("error", "undefined"), ()),
+    (
+        "script-src with the other origin",
+        f"{_INLINE} [[o_bs]]",
+        _SCRIPT.format(url="[[bs]]/lib"),
+        ("load", "nobody"),
+        (get("bs", "lib"),),
+    ),
+    (
+        "script-src with the other scheme only",
+        f"{_INLINE} http://b.test",
+        _SCRIPT.format(url="[[bs]]/lib"),
+        ("error", "undefined"),
+        (),
+    ),
+    ("no eval", _INLINE, "try { done(eval('1')) } catch (e) { done(failed(e)) }", ("error EvalError",), ()),
+    (
+        "style-src 'self'",
+        "style-src 'self'",
+        "done(await load('link', {rel: 'stylesheet', href: '[[bs]]/style'}))",
+        ("error",),
+        (),
+    ),
+    ("frame-src 'self'", "frame-src 'self'", _FRAME.format(url="[[bs]]/frame", ms=700), ("silence",), ()),
+    (
+        "frame-src with the other origin",
+        "frame-src [[o_bs]]",
+        _FRAME.format(url="[[bs]]/frame", ms=3500),
+        ("nobody",),
+        (get("bs", "frame"),),
+    ),
+    ("sandbox", "sandbox allow-scripts", _FETCH.format(url="data"), ("null nobody",), (get("as"),)),
+)
+
+
 def _list_content_policies() -> Iterator[Case]:
-    inline = "script-src 'unsafe-inline'"
-    for name, policy, script, reads, sends in (
-        ("connect-src 'self', another origin", "connect-src 'self'", _FETCH.format(url="[[bs]]/data"), _FAILED, ()),
-        (
-            "connect-src 'self', the own origin",
-            "connect-src 'self'",
-            _FETCH.format(url="data"),
-            ("nobody",),
-            (get("as"),),
-        ),
-        (
-            "connect-src with the other origin",
-            "connect-src [[o_bs]]",
-            _FETCH.format(url="[[bs]]/data"),
-            ("nobody",),
-            (get("bs"),),
-        ),
-        (
-            "connect-src 'self', a redirect to another origin",
-            "connect-src 'self'",
-            _FETCH.format(url="go"),
-            _FAILED,
-            (get("as", "go"),),
-        ),
-        (
-            "connect-src with another path",
-            "connect-src [[bs]]/elsewhere/",
-            _FETCH.format(url="[[bs]]/data"),
-            _FAILED,
-            (),
-        ),
-        (
-            "default-src 'none'",
-            f"default-src 'none'; {inline}",
-            _FETCH.format(url="data"),
-            _FAILED,
-            (),
-        ),
-        ("script-src without the other origin", inline, _SCRIPT.format(url="[[bs]]/lib"), ("error", "undefined"), ()),
-        (
-            "script-src with the other origin",
-            f"{inline} [[o_bs]]",
-            _SCRIPT.format(url="[[bs]]/lib"),
-            ("load", "nobody"),
-            (get("bs", "lib"),),
-        ),
-        (
-            "script-src with the other scheme only",
-            f"{inline} http://b.test",
-            _SCRIPT.format(url="[[bs]]/lib"),
-            ("error", "undefined"),
-            (),
-        ),
-        ("no eval", inline, "try { done(eval('1')) } catch (e) { done(failed(e)) }", ("error EvalError",), ()),
-        (
-            "style-src 'self'",
-            "style-src 'self'",
-            "done(await load('link', {rel: 'stylesheet', href: '[[bs]]/style'}))",
-            ("error",),
-            (),
-        ),
-        ("frame-src 'self'", "frame-src 'self'", _FRAME.format(url="[[bs]]/frame", ms=700), ("silence",), ()),
-        (
-            "frame-src with the other origin",
-            "frame-src [[o_bs]]",
-            _FRAME.format(url="[[bs]]/frame", ms=3500),
-            ("nobody",),
-            (get("bs", "frame"),),
-        ),
-        ("sandbox", "sandbox allow-scripts", _FETCH.format(url="data"), ("null nobody",), (get("as"),)),
-    ):
+    for name, policy, script, reads, sends in _CONTENT_POLICIES:
         data = Reply("null [[who]]", headers=allow("null")) if name == "sandbox" else _DATA
         files = {
             "data": data,
@@ -166,9 +177,7 @@ def _list_content_policies() -> Iterator[Case]:
             "style": Reply("", "text/css"),
             "frame": _TALK,
         }
-        yield Case(
-            f"CSP {name}", "as", script, reads, sends, files, headers=(("Content-Security-Policy", policy),)
-        )
+        yield Case(f"CSP {name}", "as", script, reads, sends, files, headers=(("Content-Security-Policy", policy),))
     yield Case(
         "CSP of a meta element",
         "as",
@@ -189,20 +198,24 @@ def _list_content_policies() -> Iterator[Case]:
     )
 
 
+#: The policy, and what the own origin and another one see.
+_REFERRERS: Final = (
+    ("", "as/page", "as"),
+    ("no-referrer", "none", "none"),
+    ("origin", "as", "as"),
+    ("strict-origin", "as", "as"),
+    ("same-origin", "as/page", "none"),
+    ("origin-when-cross-origin", "as/page", "as"),
+    ("strict-origin-when-cross-origin", "as/page", "as"),
+    ("no-referrer-when-downgrade", "as/page", "as/page"),
+    ("unsafe-url", "as/page", "as/page"),
+)
+
+
 def _list_referrers() -> Iterator[Case]:
     """What another origin, and the own one over http, see of the page's address."""
     data = {"data": Reply("[[referrer]]", headers=_ANY)}
-    for policy, own, other in (
-        ("", "as/page", "as"),
-        ("no-referrer", "none", "none"),
-        ("origin", "as", "as"),
-        ("strict-origin", "as", "as"),
-        ("same-origin", "as/page", "none"),
-        ("origin-when-cross-origin", "as/page", "as"),
-        ("strict-origin-when-cross-origin", "as/page", "as"),
-        ("no-referrer-when-downgrade", "as/page", "as/page"),
-        ("unsafe-url", "as/page", "as/page"),
-    ):
+    for policy, own, other in _REFERRERS:
         yield Case(
             f"Referrer-Policy {policy or 'none'}",
             "as",
@@ -275,9 +288,9 @@ def _list_resource_policies() -> Iterator[Case]:
 
 
 def _list_embedder_policies() -> Iterator[Case]:
-    required = (("Cross-Origin-Embedder-Policy", "require-corp"),)
+    required: _Headers = (("Cross-Origin-Embedder-Policy", "require-corp"),)
     free = (("Cross-Origin-Embedder-Policy", "credentialless"),)
-    shared = (("Cross-Origin-Resource-Policy", "cross-origin"),)
+    shared: _Headers = (("Cross-Origin-Resource-Policy", "cross-origin"),)
     cookies = cross_of("bs")
     for name, page, reply, sent, may_load in (
         ("require-corp, a script without a word", required, (), cookies, False),
@@ -294,7 +307,11 @@ def _list_embedder_policies() -> Iterator[Case]:
             headers=page,
             cookies=LOGIN,
         )
-    for name, reply, is_shown in (("without a word", (), False), ("that has it too", (*required, *shared), True)):
+    framed: tuple[tuple[str, _Headers, bool], ...] = (
+        ("without a word", (), False),
+        ("that has it too", (*required, *shared), True),
+    )
+    for name, reply, is_shown in framed:
         yield Case(
             f"COEP require-corp, a frame {name}",
             "as",
@@ -306,12 +323,12 @@ def _list_embedder_policies() -> Iterator[Case]:
             cookies=LOGIN,
         )
     opener = (("Cross-Origin-Opener-Policy", "same-origin"),)
-    for name, headers, reads in (
+    for name, given, reads in (
         ("neither", (), "false"),
         ("COEP alone", required, "false"),
         ("COEP and COOP", (*required, *opener), "true"),
     ):
-        yield Case(f"page with {name} is isolated", "as", "done(crossOriginIsolated)", (reads,), headers=headers)
+        yield Case(f"page with {name} is isolated", "as", "done(crossOriginIsolated)", (reads,), headers=given)
 
 
 def _list_sites() -> Iterator[Case]:

@@ -96,7 +96,7 @@ def _count_sent(chain: _Chain, credentials: str) -> int:
     """How many are asked: CORS stops at the first of another origin that does not allow the asker."""
     asker, before = "as", "as"
     for number, origin in enumerate(chain.origins):
-        if origin != before and before != "as":
+        if before not in {origin, "as"}:
             asker = "null"
         before = origin
         is_cors = any(each != "as" for each in chain.origins[: number + 1])
@@ -107,35 +107,45 @@ def _count_sent(chain: _Chain, credentials: str) -> int:
     return len(chain.origins)
 
 
+_OWN: Final = get("as", "go", all_of("as"))
+#: Name, URL, options, what is read, and what is sent.
+_MODES: Final = (
+    (
+        "error",
+        "[[as]]/go",
+        "{redirect: 'error'}",
+        ("error TypeError", "undefined", "undefined", "undefined"),
+        (_OWN,),
+    ),
+    ("manual", "[[as]]/go", "{redirect: 'manual'}", ("opaqueredirect", "0", "false", "as/go"), (_OWN,)),
+    (
+        "manual of another origin",
+        "[[bs]]/go",
+        "{redirect: 'manual'}",
+        ("opaqueredirect", "0", "false", "bs/go"),
+        (get("bs", "go"),),
+    ),
+    ("follow", "[[as]]/go", "{}", ("cors", "200", "true", "bs/data"), (_OWN, get("bs"))),
+    (
+        "follow with no-cors",
+        "[[as]]/go",
+        "{mode: 'no-cors'}",
+        ("opaque", "0", "false", ""),
+        (_OWN, get("bs")),
+    ),
+    (
+        "follow with same-origin",
+        "[[as]]/go",
+        "{mode: 'same-origin'}",
+        ("error TypeError", "undefined", "undefined", "undefined"),
+        (_OWN,),
+    ),
+)
+
+
 def _list_modes() -> Iterator[Case]:
     say = "const r = await fetch('{url}', {options}).catch(e => ({{type: failed(e)}})); done(r.type, r.status, r.redirected, r.url)"
-    own = get("as", "go", all_of("as"))
-    for name, url, options, reads, sends in (
-        ("error", "[[as]]/go", "{redirect: 'error'}", ("error TypeError", "undefined", "undefined", "undefined"), (own,)),
-        ("manual", "[[as]]/go", "{redirect: 'manual'}", ("opaqueredirect", "0", "false", "as/go"), (own,)),
-        (
-            "manual of another origin",
-            "[[bs]]/go",
-            "{redirect: 'manual'}",
-            ("opaqueredirect", "0", "false", "bs/go"),
-            (get("bs", "go"),),
-        ),
-        ("follow", "[[as]]/go", "{}", ("cors", "200", "true", "bs/data"), (own, get("bs"))),
-        (
-            "follow with no-cors",
-            "[[as]]/go",
-            "{mode: 'no-cors'}",
-            ("opaque", "0", "false", ""),
-            (own, get("bs")),
-        ),
-        (
-            "follow with same-origin",
-            "[[as]]/go",
-            "{mode: 'same-origin'}",
-            ("error TypeError", "undefined", "undefined", "undefined"),
-            (own,),
-        ),
-    ):
+    for name, url, options, reads, sends in _MODES:
         yield Case(
             f"redirect mode {name}",
             "as",

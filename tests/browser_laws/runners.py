@@ -127,7 +127,9 @@ class BareChromium:
         if self.sites.cases[number].has_password:
             # As a user would; Playwright's own way stops each request, and changes them by that.
             for name in LOCKED_ORIGINS:
-                await page.goto(self.sites.find_origin(name).replace("://", f"://{USER}:{PASSWORD}@") + f"/{number}/{UNLOCK}")
+                await page.goto(
+                    self.sites.find_origin(name).replace("://", f"://{USER}:{PASSWORD}@") + f"/{number}/{UNLOCK}"
+                )
         await page.goto(self.sites.find_page(number), wait_until="commit")
         await page.wait_for_selector("#verdict", state="attached")
         return await page.content()

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -94,9 +95,7 @@ class Sites:
     async def __aenter__(self) -> Self:
         for scheme in self._ports:
             context = self.authority.build_server_context() if scheme == "https" else None
-            server = await asyncio.start_server(
-                lambda reader, writer, scheme=scheme: self._serve(scheme, reader, writer), "127.0.0.1", 0, ssl=context
-            )
+            server = await asyncio.start_server(partial(self._serve, scheme), "127.0.0.1", 0, ssl=context)
             self._ports[scheme] = server.sockets[0].getsockname()[1]
             self._servers.append(server)
         return self

@@ -67,7 +67,9 @@ def test_cases_when_listed_then_each_has_a_name_and_most_must_be_equal() -> None
 
 def test_bare_chromium_when_it_opens_the_pages_then_it_does_what_the_standards_say(bare: dict[str, Verdict]) -> None:
     different = {
-        case.name: (shorten(bare[case.name]), expect(case)) for case in CASES if shorten(bare[case.name]) != expect(case)
+        case.name: (shorten(bare[case.name]), expect(case))
+        for case in CASES
+        if shorten(bare[case.name]) != expect(case)
     }
 
     assert different == {}

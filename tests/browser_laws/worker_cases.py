@@ -17,9 +17,7 @@ _START: Final = (
 )
 _BLOB: Final = "URL.createObjectURL(new Blob([`{code}`], {{type: 'text/javascript'}}))"
 _DATA: Final = "'data:text/javascript,' + encodeURIComponent(`{code}`)"
-_ASK: Final = (
-    "fetch('{url}', {{credentials: 'include'}}).then(r => r.text()).catch(e => e.name).then(t => postMessage(String(t)))"
-)
+_ASK: Final = "fetch('{url}', {{credentials: 'include'}}).then(r => r.text()).catch(e => e.name).then(t => postMessage(String(t)))"
 _IMPORT: Final = "try {{ importScripts('{url}'); postMessage(self.words) }} catch (e) {{ postMessage(e.name) }}"
 
 
@@ -94,7 +92,12 @@ def _list_data_inside() -> Iterator[Case]:
             {"data": Reply("[[who]]", headers=headers)},
             cookies=LOGIN,
         )
-    for page, target, cookies in (("as", "bs", cross), ("as", "subs", all_of("subs")), ("a", "sub", all_of("sub")), ("a", "b", NOBODY)):
+    for page, target, cookies in (
+        ("as", "bs", cross),
+        ("as", "subs", all_of("subs")),
+        ("a", "sub", all_of("sub")),
+        ("a", "b", NOBODY),
+    ):
         yield Case(
             f"worker of {page} asks {target}",
             page,
