@@ -29,7 +29,7 @@ from searchcrawl.render.rendered_page import RenderFailed
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.targets import TargetRules
 from tests.browser_laws.case import LOCKED_ORIGINS, UNLOCK, Case, Cookie, Verdict, read_verdict
-from tests.browser_laws.sites import PASSWORD, USER, Sites
+from tests.browser_laws.sites import BASIC, PASSWORD, USER, Sites
 
 #: How long a page may take until it has its verdict.
 _SECONDS: Final = 10.0
@@ -229,7 +229,7 @@ class _WallOfCases:
             headers = {name.decode(): values[-1].decode() for name, values in dict.items(request.headers)}
             parts = urlsplit(request.url)
             if f"{parts.scheme}://{parts.netloc}" in origins and not request.meta.get(ANONYMOUS, False):
-                headers["Authorization"] = aiohttp.BasicAuth(USER, PASSWORD).encode()
+                headers["Authorization"] = BASIC
             async with self._session.request(
                 request.method, request.url, headers=headers, data=request.body or None, allow_redirects=False
             ) as answer:

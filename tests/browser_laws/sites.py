@@ -24,6 +24,8 @@ from tests.browser_laws.case import HOSTS, LOCKED_ORIGINS, ORIGINS, UNLOCK, Case
 
 USER: Final = "wanda"
 PASSWORD: Final = "open"
+#: Both, as a header.
+BASIC: Final = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 _NO_REPLY: Final = Reply("not here", status=404)
 _LOCKED: Final = Reply("locked", status=401, headers=(("WWW-Authenticate", 'Basic realm="b"'),))
 _DAY: Final = timedelta(days=1)
@@ -169,13 +171,12 @@ class Sites:
 
     def _look(self, number: int, name: str, method: str, path: str, headers: dict[str, str]) -> Seen:
         pairs = (pair.strip().partition("=")[0] for pair in headers.get("cookie", "").split(";"))
-        expected = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
         return Seen(
             origin=name,
             method=method,
             path=path,
             cookies=tuple(sorted(filter(None, pairs))),
-            has_password=headers.get("authorization", "") == f"Basic {expected}",
+            has_password=headers.get("authorization", "") == BASIC,
             asker=self._shorten(number, headers.get("origin", "")),
             site=headers.get("sec-fetch-site", ""),
             mode=headers.get("sec-fetch-mode", ""),
