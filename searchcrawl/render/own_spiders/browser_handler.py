@@ -65,8 +65,10 @@ class GuardedBrowserHandler(BrowserHandler):
 
     async def close(self) -> None:
         """Ends the browser and its way out."""
-        await super().close()
-        await self._proxy.close()
+        try:
+            await super().close()
+        finally:
+            await self._proxy.close()
 
     def _count_refused(self) -> None:
         self.stats.inc_value(_REFUSED_COUNT)

@@ -68,8 +68,12 @@ class ChromiumProvider(PlaywrightBrowserProvider):  # type: ignore[misc]  # it h
 
     async def close(self) -> None:
         """Ends what drives browsers, and all that it started."""
-        await super().close()
-        await self._end_browser()
+        try:
+            # There is nothing to end where it did not begin.
+            if self.playwright is not None:
+                await super().close()
+        finally:
+            await self._end_browser()
 
     async def _build_options(self) -> dict[str, Any]:
         options: dict[str, Any] = {}

@@ -59,7 +59,8 @@ class PlaywrightSpiderHandler(BaseDownloadHandler):
             return await browser.download_request(request)
         except BrowserUnavailable as error:
             self._end_spider(str(error))
-            raise NotSupported(str(error)) from error
+            # The log shows where each request failed: a line of its own said why.
+            raise NotSupported(str(error)) from None
 
     async def close(self) -> None:
         """Ends the browser and all connections."""

@@ -85,7 +85,7 @@ class SpiderProxy:
             status, received, body = await self._send(request.method, request.url, headers, request.body)
         except Exception as error:  # noqa: BLE001  # whatever it is, the spider gets it
             logger.debug("the browser of a spider gets no answer of %s: %s", url, error)
-            self._note(url, error)
+            self._note(url, _strip(error))
             return None
         location = next((value for name, value in received if name.lower() == "location"), None)
         target = resolve(location, url) if location is not None and status in REDIRECT_STATUSES else None
@@ -109,6 +109,15 @@ class SpiderProxy:
 
     def _note_tunnel(self, reason: str) -> None:
         logger.debug("the browser of a spider was refused a tunnel: %s", reason)
+
+
+def _strip(error: Exception) -> Exception:
+    """An error without the frames that it went through, which hold bodies."""
+    each: BaseException | None = error
+    while each is not None:
+        each.__traceback__ = None
+        each = each.__cause__ or each.__context__
+    return error
 
 
 def _is_sent(name: str) -> bool:
