@@ -58,8 +58,7 @@ class ChromiumProvider(PlaywrightBrowserProvider):  # type: ignore[misc]  # it h
                 raise BrowserUnavailable(
                     "user_data_dir: the browser has no sandbox as root: crawl as another user, or say chromium_sandbox = False"
                 )
-        options |= context_kwargs
-        options["args"] = [*options.get("args", ()), *await self._list_arguments({os.geteuid()})]
+        options = await self._send_through(options | context_kwargs, {os.geteuid()})
         try:
             context: BrowserContext = await super().launch_persistent_context(options)
         except Error as error:
@@ -89,18 +88,16 @@ class ChromiumProvider(PlaywrightBrowserProvider):  # type: ignore[misc]  # it h
                 # Ctrl-C ends the crawl, which still wants its pages.
                 **dict.fromkeys(("handle_sigint", "handle_sigterm", "handle_sighup"), False),
             }
-        options |= self._given
-        options["args"] = [*options.get("args", ()), *await self._list_arguments(users)]
-        return options
+        return await self._send_through(options | self._given, users)
 
     def _is_found_by_us(self, options: Mapping[str, Any]) -> bool:
         is_elsewhere = self.config.cdp_url or self.config.connect_url
         is_named = any(options.get(name) for name in _NAMING)
         return self.config.browser_type_name == "chromium" and not is_elsewhere and not is_named
 
-    async def _list_arguments(self, users: Collection[int]) -> list[str]:
-        """More arguments of a browser that runs as one of ``users``."""
-        return []
+    async def _send_through(self, options: dict[str, Any], users: Collection[int]) -> dict[str, Any]:
+        """The options of a browser that runs as one of ``users``, with its way to a network."""
+        return options
 
     async def _end_browser(self) -> None:
         files, self._files = self._files, None
@@ -120,6 +117,12 @@ class GuardedProvider(ChromiumProvider):
         super().__init__(config)
         self._proxy = proxy
 
-    async def _list_arguments(self, users: Collection[int]) -> list[str]:
+    async def _send_through(self, options: dict[str, Any], users: Collection[int]) -> dict[str, Any]:
         port = await self._proxy.open(users)
-        return list_flags(port, None, self._proxy.key_digest)
+        return {
+            **options,
+            # The last argument of a name counts.
+            "args": [*options.get("args", ()), *list_flags(port, None, self._proxy.key_digest)],
+            # The driver sends requests too (``page.request``), and knows no arguments.
+            "proxy": {"server": f"http://127.0.0.1:{port}", "bypass": "<-loopback>"},
+        }
