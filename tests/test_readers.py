@@ -92,6 +92,8 @@ EXCEPTIONS: Final = {
     "searchcrawl.render.renderer:PageBrowser.render": "hands an answer on to the browser",
     "searchcrawl.render.verdicts:Verdicts.*": "hands URLs on to the rules",
     "searchcrawl.render.render_middleware:RenderMiddleware.process_response": "hands bodies on to readers",
+    "searchcrawl.http.python_spider_handler:PythonSpiderHandler.answer_browser": "hands bodies and headers on to readers",
+    "searchcrawl.render.own_spiders.spider_proxy:SpiderProxy.find_failure": "hands URLs on to readers",
     "searchcrawl.robots.files:*": "hands bodies on to the parser",
     "searchcrawl.sitemaps.fetching:fetch_sitemap": "hands URLs on to the requests",
     "searchcrawl.sitemaps.queue:*": "hands URLs on",

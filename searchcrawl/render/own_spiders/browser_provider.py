@@ -88,7 +88,7 @@ class ChromiumProvider(PlaywrightBrowserProvider):  # type: ignore[misc]  # it h
                 # Ctrl-C ends the crawl, which still wants its pages.
                 **dict.fromkeys(("handle_sigint", "handle_sigterm", "handle_sighup"), False),
             }
-        return await self._send_through(options | self._given, users)
+        return await self._send_through({**options, **self._given}, users)
 
     def _is_found_by_us(self, options: Mapping[str, Any]) -> bool:
         is_elsewhere = self.config.cdp_url or self.config.connect_url
