@@ -12,8 +12,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, Settings, default_settings
 from scrapy.utils.conf import arglist_to_dict, feed_process_params_from_cli
 from scrapy.utils.log import configure_logging, log_scrapy_info
 
-from searchcrawl.exit_codes import Exit
-from searchcrawl.render.own_spiders.playwright_handler import NO_BROWSER
+from searchcrawl.exit_codes import NO_BROWSER, Exit
 
 _ASYNCIO = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 

@@ -14,12 +14,11 @@ from scrapy.exceptions import NotSupported
 from scrapy.http import Response
 from scrapy.utils.misc import build_from_crawler, load_object
 
+from searchcrawl.exit_codes import NO_BROWSER
 from searchcrawl.render.rendered_page import BrowserUnavailable
 
 logger = logging.getLogger(__name__)
 
-#: The reason of a spider's end where a page needs a browser and there is none.
-NO_BROWSER: Final = "no_browser"
 #: By name: a spider that asks for no page in a browser has nothing of them loaded.
 _BROWSER: Final = "searchcrawl.render.own_spiders.browser_handler"
 _GUARDED: Final = "searchcrawl.http.python_spider_handler.PythonSpiderHandler"
