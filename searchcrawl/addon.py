@@ -65,14 +65,16 @@ logger = logging.getLogger(__name__)
 _WEB: Final = ("http", "https")
 #: The handler of sources.
 _HANDLERS: Final = dict.fromkeys(_WEB, "searchcrawl.http.late_handler.LateHandler")
-#: Those of spiders in Python: a link must not lead to a file of this machine.
-_WITHOUT_FILES: Final[Mapping[str, str | None]] = {"file": None}
+#: The handler of spiders in Python: Scrapy's own, and a browser for requests that ask for it.
+_PAGES: Final = "searchcrawl.render.own_spiders.playwright_handler.PlaywrightSpiderHandler"
+#: Those of such spiders: a link must not lead to a file of this machine.
+_WITHOUT_FILES: Final[Mapping[str, str | None]] = {"file": None, **dict.fromkeys(_WEB, _PAGES)}
 #: The same with SEARCHCRAWL_GUARD: the address guard is in our handler.
-_GUARDED: Final[Mapping[str, str | None]] = {
-    **_WITHOUT_FILES,
-    **dict.fromkeys(_WEB, "searchcrawl.http.python_spider_handler.PythonSpiderHandler"),
-    **dict.fromkeys(("ftp", "s3")),
-}
+_GUARDED: Final[Mapping[str, str | None]] = {**_WITHOUT_FILES, **dict.fromkeys(("ftp", "s3"))}
+_WITH_GUARD: Final = ("searchcrawl.http.python_spider_handler.PythonSpiderHandler", _PAGES)
+#: What its documentation has a project name; with the guard ours does it.
+_SCRAPY_PLAYWRIGHT: Final = "scrapy_playwright.handler.ScrapyPlaywrightDownloadHandler"
+_BROWSER_PROVIDER: Final = "searchcrawl.render.own_spiders.browser_provider.ChromiumProvider"
 #: What listens on a port and runs what it is sent; on where a project says so.
 _LISTENING: Final = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 
@@ -321,11 +323,32 @@ def _protect_machine(spider: Spider | None, settings: BaseSettings) -> None:
         settings.replace_in_component_priority_dict("EXTENSIONS_BASE", MemoryUsage, MemoryExtension)
     for name in _LISTENING:
         settings.set(name, False, priority="addon")
-    guarded, chosen = settings.getbool("SEARCHCRAWL_GUARD"), settings["DOWNLOAD_HANDLERS"]
-    ours = _GUARDED if guarded else _WITHOUT_FILES
+    _choose_handlers(spider, settings)
+
+
+def _choose_handlers(spider: Spider | None, settings: BaseSettings) -> None:
+    """Sets what downloads for a spider in Python, where its project has not chosen."""
+    guarded = settings.getbool("SEARCHCRAWL_GUARD")
+    chosen = {scheme: _name(handler) for scheme, handler in settings["DOWNLOAD_HANDLERS"].items()}
+    of_playwright = [scheme for scheme, name in chosen.items() if name == _SCRAPY_PLAYWRIGHT]
+    handlers = {**(_GUARDED if guarded else _WITHOUT_FILES), **settings["DOWNLOAD_HANDLERS"]}
+    if guarded:
+        handlers.update(dict.fromkeys(of_playwright, _PAGES))
+    elif of_playwright and not settings.get("PLAYWRIGHT_BROWSER_PROVIDER"):
+        settings.set("PLAYWRIGHT_BROWSER_PROVIDER", _BROWSER_PROVIDER, priority="addon")
     priority = max(settings.getpriority("DOWNLOAD_HANDLERS") or 0, SETTINGS_PRIORITIES["addon"])
-    settings.set("DOWNLOAD_HANDLERS", {**ours, **chosen}, priority=priority)
-    others = [scheme for scheme, handler in chosen.items() if handler and "PythonSpiderHandler" not in str(handler)]
+    settings.set("DOWNLOAD_HANDLERS", handlers, priority=priority)
+    others = [scheme for scheme, name in chosen.items() if name and name not in (*_WITH_GUARD, _SCRAPY_PLAYWRIGHT)]
     if guarded and others:
-        name = spider.name if spider is not None else "-"
-        logger.warning("%s: the address guard does not cover its handler of %s", name, ", ".join(others))
+        logger.warning(
+            "%s: the address guard does not cover its handler of %s",
+            spider.name if spider is not None else "-",
+            ", ".join(others),
+        )
+
+
+def _name(component: Any) -> str:
+    """The dotted name of a component; empty where there is none."""
+    if component is None or isinstance(component, str):
+        return component or ""
+    return f"{component.__module__}.{getattr(component, '__qualname__', type(component).__qualname__)}"

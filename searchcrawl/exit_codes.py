@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
+
+#: The reason for the end of a spider in Python that asks for a page in a browser where there is none: exit code 4.
+NO_BROWSER: Final = "no_browser"
 
 
 class Exit(IntEnum):

@@ -31,5 +31,5 @@ SEARCHCRAWL_STALL_SECONDS = 60
 # A run ends with exit 3 where a plug-in fails at so many documents in a row, or at more than so many and this percentage.
 SEARCHCRAWL_PLUGIN_ERRORS = [20, 5]
 
-# Whether spiders in Python may reach public addresses only, as sources do.
+# Whether spiders in Python may reach public addresses only, as sources do; their pages in a browser too.
 SEARCHCRAWL_GUARD = False

@@ -12,7 +12,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, Settings, default_settings
 from scrapy.utils.conf import arglist_to_dict, feed_process_params_from_cli
 from scrapy.utils.log import configure_logging, log_scrapy_info
 
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exit_codes import NO_BROWSER, Exit
 
 _ASYNCIO = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
@@ -46,6 +46,9 @@ def run_python_spider(process: CrawlerProcessBase, spider: type[Spider], opts: a
             process.settings, opts.output, overwrite_output=opts.overwrite_output or None
         )
         process.settings.set("FEEDS", feeds, priority="cmdline")
-    process.crawl(process.create_crawler(spider), **arguments)
+    crawler = process.create_crawler(spider)
+    process.crawl(crawler, **arguments)
     process.start()
+    if crawler.stats is not None and crawler.stats.get_value("finish_reason") == NO_BROWSER:
+        return Exit.CONFIGURATION
     return Exit.DIFFERENT if process.bootstrap_failed else Exit.DONE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Final, Self
 
 import yarl
@@ -11,7 +13,9 @@ from scrapy.exceptions import CannotResolveHostError
 from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
+from searchcrawl import urls
 from searchcrawl.http.address_guard import AddressGuard
+from searchcrawl.http.content_coding import decode_body, parse_codings
 from searchcrawl.http.download_handler import FOR_PROXY, GuardedHandler
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.visit_end import ForbiddenAddress
@@ -54,6 +58,25 @@ class PythonSpiderHandler(GuardedHandler):
             return await super().download_request(request)
         except ForbiddenAddress as error:
             raise CannotResolveHostError(str(error)) from error
+
+    async def answer_browser(
+        self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes
+    ) -> tuple[int, Sequence[tuple[str, str]], bytes]:
+        """Status, headers and decoded body of what a browser asks for, a redirect too; raises what ``download_request`` does.
+
+        Raises BrokenCoding and DecodedTooLarge as well.
+        """
+        meta = {"verbatim_url": True, "download_slot": urls.host_and_port(url)}
+        request = Request(url, method=method, body=body, meta=meta, dont_filter=True)
+        for name, value in headers:
+            request.headers.appendlist(name, value.encode("latin-1"))
+        response = await self.download_request(request)
+        codings = parse_codings(response.headers.getlist(b"Content-Encoding"))
+        content = response.body
+        if codings and content:
+            content = await asyncio.to_thread(decode_body, content, codings, max_bytes=self._max_bytes)
+        pairs = ((name.decode("latin-1"), values) for name, values in dict.items(response.headers))
+        return response.status, [(name, value.decode("latin-1")) for name, values in pairs for value in values], content
 
     def _choose_proxy(self, request: Request) -> tuple[yarl.URL | None, str | None]:
         url = request.meta.get("proxy")

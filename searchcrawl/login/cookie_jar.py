@@ -122,7 +122,7 @@ class CookieJar:
             header = _write_cookie(cookie)
             for origin in sorted(self._origins):
                 host = urls.parse(origin).host
-                if host == cookie.domain or (cookie.domain.startswith(".") and _is_below(host, cookie.domain[1:])):
+                if _is_for(cookie, host):
                     self._store(_parse_cookie(urls.parse(f"{origin}/"), header), of_login=True)
 
     def header(self, url: str) -> str:
@@ -168,8 +168,8 @@ class CookieJar:
             return
         added = 0
         for cookie in cookies:
-            taken = _parse_cookie(page, _write_cookie(cookie))
-            if taken is None or not taken.names_host(page.host) or taken.expires <= clock.now():
+            taken = _parse_cookie(page, _write_cookie(cookie)) if _is_for(cookie, page.host) else None
+            if taken is None or taken.expires <= clock.now():
                 continue
             known = self._of_origin.get(page.origin, {}).get(taken.key)
             if known is not None and known.value == taken.value:
@@ -239,6 +239,11 @@ class CookieJar:
         del self._of_origin[cookie.origin][cookie.key]
         del self._of_domain[cookie.domain][cookie.origin, *cookie.key]
         self._not_of_login -= not cookie.of_login
+
+
+def _is_for(cookie: BrowserCookie, host: str) -> bool:
+    """Whether a browser sends a cookie to a host."""
+    return host == cookie.domain or (cookie.domain.startswith(".") and _is_below(host, cookie.domain[1:]))
 
 
 def _write_cookie(cookie: BrowserCookie) -> str:

@@ -77,9 +77,7 @@ class ChromiumFiles:
 
     def __init__(self, program: str | None = None) -> None:
         """Raises BrowserUnavailable where there is no browser, or nobody to run it as."""
-        found = program or shutil.which(_PROGRAM)
-        if found is None:
-            raise BrowserUnavailable(f"{_PROGRAM} is not installed; on Debian: apt-get install {_PROGRAM}")
+        found = program or find_program()
         self._user = _find_user() if os.geteuid() == 0 else None
         if shutil.which("setpriv") is None:
             raise BrowserUnavailable("setpriv is not installed; on Debian: apt-get install util-linux")
@@ -98,6 +96,11 @@ class ChromiumFiles:
     def folder(self) -> Path:
         """Where its files are."""
         return self._private.path
+
+    @property
+    def profile(self) -> Path:
+        """The folder in it that the browser may write to."""
+        return self.folder / "profile"
 
     @property
     def script(self) -> Path:
@@ -125,7 +128,7 @@ class ChromiumFiles:
         self._private.remove()
 
     def _write(self, program: str) -> None:
-        profile = self.folder / "profile"
+        profile = self.profile
         profile.mkdir(mode=0o700)
         as_whom = ["setpriv", "--pdeathsig", "KILL"]
         if self._user is not None:
@@ -145,15 +148,24 @@ class ChromiumFiles:
         self.script.chmod(0o700)
 
 
-def list_flags(proxy_port: int, user_agent: str, trusted_key: str) -> list[str]:
+def find_program() -> str:
+    """The browser of this machine; raises BrowserUnavailable."""
+    found = shutil.which(_PROGRAM)
+    if found is None:
+        raise BrowserUnavailable(f"{_PROGRAM} is not installed; on Debian: apt-get install {_PROGRAM}")
+    return found
+
+
+def list_flags(proxy_port: int, user_agent: str | None, trusted_key: str) -> list[str]:
     """The arguments of a browser whose requests go to a proxy on this port of loopback, but for those of pages.
 
-    ``trusted_key`` is the digest of the key of an authority whose certificates it takes, besides those of the machine.
+    ``trusted_key`` is the digest of the key of an authority whose certificates it takes, besides those of the machine. Without a
+    ``user_agent`` it has its own.
     """
     return [
         *_FLAGS,
         f"--proxy-server=http://127.0.0.1:{proxy_port}",
-        f"--user-agent={user_agent}",
+        *([] if user_agent is None else [f"--user-agent={user_agent}"]),
         f"--ignore-certificate-errors-spki-list={trusted_key}",
     ]
 

@@ -17,6 +17,7 @@ from searchcrawl.run import Run
 from searchcrawl.sources.source_settings import FIXED, find_obstacle
 from tests.filled_store import FilledStore
 
+PAGES = "searchcrawl.render.own_spiders.playwright_handler.PlaywrightSpiderHandler"
 THREE_LINES = ("ADDONS", "COMMANDS_MODULE", "SPIDER_LOADER_CLASS")
 THEIRS = {
     "TELNETCONSOLE_ENABLED": True,
@@ -83,7 +84,7 @@ def test_python_spider_when_crawled_then_the_defaults_of_scrapy_but_nothing_that
     assert settings.getbool("ROBOTSTXT_OBEY")
     assert not settings.getbool("TELNETCONSOLE_ENABLED")
     assert not settings.getbool("REMOTE_CONTROL_ENABLED")
-    assert dict(settings["DOWNLOAD_HANDLERS"]) == {"file": None}
+    assert dict(settings["DOWNLOAD_HANDLERS"]) == {"file": None, "http": PAGES, "https": PAGES}
 
 
 def dict_of(value: object) -> object:
@@ -95,7 +96,7 @@ def test_python_spider_when_its_project_says_otherwise_then_that_counts() -> Non
 
     assert {name: dict_of(settings[name]) for name in THEIRS} == {
         **THEIRS,
-        "DOWNLOAD_HANDLERS": {"file": None, "http": "theirs.Handler", "gopher": "theirs.Gopher"},
+        "DOWNLOAD_HANDLERS": {"file": None, "http": "theirs.Handler", "https": PAGES, "gopher": "theirs.Gopher"},
     }
 
 
@@ -107,11 +108,24 @@ def test_python_spider_when_the_guard_is_on_then_our_handler_and_no_other_way_ou
 
     handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
     assert {scheme for scheme, handler in handlers.items() if handler is not None} == {"http", "https", "data"}
-    assert all("PythonSpiderHandler" in handlers[scheme] for scheme in ("http", "https"))
+    assert [handlers[scheme] for scheme in ("http", "https")] == [PAGES, PAGES]
     assert other["DOWNLOAD_HANDLERS"]["ftp"] == "theirs.Ftp"
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
         "own: the address guard does not cover its handler of ftp"
     ]
+
+
+def test_python_spider_when_the_guard_is_on_and_it_names_scrapy_playwright_then_that_is_behind_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    named = {"https": "scrapy_playwright.handler.ScrapyPlaywrightDownloadHandler"}
+
+    guarded = applied(OwnSpider(), SEARCHCRAWL_GUARD=True, DOWNLOAD_HANDLERS=named)
+    plain = applied(OwnSpider(), DOWNLOAD_HANDLERS=named)
+
+    assert guarded["DOWNLOAD_HANDLERS"]["https"] == PAGES
+    assert plain["DOWNLOAD_HANDLERS"]["https"] == named["https"]
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def test_settings_when_a_project_has_three_lines_of_ours_then_sources_can_be_crawled() -> None:
