@@ -250,13 +250,13 @@ def test_l7_spider_when_the_guard_is_on_then_pages_reach_public_addresses_only(
     project = Project(tmp_path, *network.inside)
     with network.build_server() as server:
         private = [f"http://{host}:{server.port}/secret" for host in ("127.0.0.1", "localhost", "[::1]", "10.0.0.1")]
+        public = f"http://{ADDRESS}:{server.port}"
         server.answers |= {
             "/text": page("show('of a script')"),
-            "/reach": page(REACH % json.dumps(private)),
+            "/reach": page(REACH % json.dumps([*private, public + "/away"])),
             "/away": redirect("302 Found", private[0]),
             "/move": page(f"location = '{private[0]}'"),
         }
-        public = f"http://{ADDRESS}:{server.port}"
 
         ended, items = project.crawl(
             public,
