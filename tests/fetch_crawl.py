@@ -33,7 +33,7 @@ from searchcrawl.items import Claim
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.rewriting import Rewriting
-from searchcrawl.sources.config import Fetch, Keep, Robots, Start
+from searchcrawl.sources.config import Fetch, Keep, Robots, Scope, Start
 from searchcrawl.sources.login import Login
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.render_table import Render
@@ -117,6 +117,7 @@ class VisitingSpider(Spider):
                 keep=Keep(),
                 login=Login(**JOB.get("login", {})),
                 render=Render(),
+                scope=Scope(allow_all=True),
                 start=Start(urls=JOB["urls"][:1]) if "login" in JOB else Start(),
             ),
             project=Project(root=Path.cwd(), contact="crawl@example.test"),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from searchcrawl import settings as shipped
-from searchcrawl.sources.refused_settings import find_refusal
+from searchcrawl.sources.refused_settings import COMPONENTS, find_refusal
 
 #: The same in each source, because a promise depends on them.
 FIXED: Final[Mapping[str, Any]] = {
@@ -82,5 +82,5 @@ def list_left_out(of_project: Iterable[tuple[str, Any]]) -> list[str]:
         if name not in _OF_PROJECT
         and not name.startswith("LOG")
         and value not in (vars(shipped).get(name), FIXED.get(name))
-        and (name in OF_SOURCE or find_refusal(name, {}) is not None)
+        and (name in OF_SOURCE or find_refusal(name, {} if name in COMPONENTS else value) is not None)
     )
