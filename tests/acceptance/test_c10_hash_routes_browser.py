@@ -22,14 +22,14 @@ TEXTS = {
     "!chairs": "chairs of beech",
 }
 _APP = """
-const texts = %s;
+const texts = %s; let been = 0;
 const show = () => {
   const name = location.hash.slice(1) || '/';
   const links = ['/', '/lamps', '!chairs'].map(each => `<a href="#${each}">${each}</a>`).join(' ');
   document.title = name;
   document.getElementById('root').innerHTML = `<nav>${links} <a href="#top">top</a></nav><main><p>${texts[name]}</p></main>`;
   // No link leads there.
-  if (name === '/lamps') setTimeout(() => { location.hash = '#/lamps/7'; setTimeout(() => history.back(), 50); }, 50);
+  if (name === '/lamps' && !been++) setTimeout(() => { location.hash = '#/lamps/7'; setTimeout(() => { location.hash = name; }, 50); }, 50);
 };
 addEventListener('hashchange', show);
 if (!location.hash) location.hash = '#/';

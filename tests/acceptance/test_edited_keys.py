@@ -109,6 +109,7 @@ def build_scope(port: int) -> dict[str, st.SearchStrategy[Any]]:
         "max_url_length": one_of_these(0, 20, 40, 60, 2048),
         "max_path_segments": one_of_these(0, 1, 2, 4, 16),
         "max_query_parameters": one_of_these(0, 1, 10),
+        "hash_routes": one_of_these(False),
         "max_repeated_segments": one_of_these(0, 1, 3),
         "max_urls": one_of_these(0, 1, 5, 12),
         "max_urls_per_pattern": one_of_these(0, 1, 2),
