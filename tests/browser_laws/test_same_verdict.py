@@ -75,6 +75,8 @@ def test_bare_chromium_when_it_opens_the_pages_then_it_does_what_the_standards_s
     assert different == {}
 
 
+# It takes as long as all other pages of browsers together.
+@pytest.mark.soak
 def test_l13_crawl_when_it_renders_the_pages_then_they_read_and_send_what_bare_chromium_does(
     bare: dict[str, Verdict],
 ) -> None:
