@@ -259,6 +259,9 @@ class _Jar:
     def list_for_page(self, page_url: str) -> list[BrowserCookie]:
         return self._cookies
 
+    def take_of_page(self, page_url: str, cookies: Sequence[BrowserCookie]) -> None:
+        """What a page leaves is no matter of the next one."""
+
     def list_withheld(self, url: str) -> frozenset[str]:
         return frozenset()
 
