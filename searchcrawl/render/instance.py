@@ -14,6 +14,7 @@ from playwright.async_api import Browser as Chromium
 from playwright.async_api import BrowserContext, Error, Page, StorageState
 
 from searchcrawl.render import page_scripts
+from searchcrawl.render.browser_cookies import describe_cookie, list_cookies
 from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.chromium import ChromiumFiles
 from searchcrawl.render.login_steps import BrowserCookie
@@ -69,26 +70,14 @@ class PlaceOfPage:
         )
         context.on("page", lambda page: asyncio.ensure_future(_close_stranger(page)))
         if cookies:
-            given: list[Any] = [_describe_cookie(cookie) for cookie in cookies]
+            given: list[Any] = [describe_cookie(cookie) for cookie in cookies]
             await context.add_cookies(given)
         await context.add_init_script(page_scripts.HIDE)
         return await context.new_page()
 
     async def list_cookies(self) -> list[BrowserCookie]:
         """The cookies that the context has; raises Playwright's Error."""
-        return [
-            BrowserCookie(
-                name=cookie["name"],
-                value=cookie["value"],
-                domain=cookie["domain"],
-                path=cookie["path"],
-                expires=None if cookie["expires"] < 0 else cookie["expires"],
-                https=cookie["secure"],
-                http_only=cookie["httpOnly"],
-                same_site=cookie["sameSite"],
-            )
-            for cookie in await self.context.cookies()
-        ]
+        return await list_cookies(self.context)
 
     async def close(self) -> None:
         """Ends the page and its connections; raises Playwright's Error where the browser does not."""
@@ -105,23 +94,6 @@ class PlaceOfPage:
     def _note_refused(self, reason: str) -> None:
         if self.visit is not None:
             self.visit.note_refused(reason)
-
-
-def _describe_cookie(cookie: BrowserCookie) -> dict[str, Any]:
-    """A cookie in the words of Playwright."""
-    described: dict[str, Any] = {
-        "name": cookie.name,
-        "value": cookie.value,
-        "domain": cookie.domain,
-        "path": cookie.path,
-        "secure": cookie.https,
-        "httpOnly": cookie.http_only,
-    }
-    if cookie.expires is not None:
-        described["expires"] = cookie.expires
-    if cookie.same_site:
-        described["sameSite"] = cookie.same_site
-    return described
 
 
 async def _close_stranger(page: Page) -> None:

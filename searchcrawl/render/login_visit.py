@@ -10,9 +10,10 @@ from playwright.async_api import Error, Locator, Page
 from searchcrawl import urls
 from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.render import page_scripts
+from searchcrawl.render.browser_cookies import list_cookies
 from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.budget import PageBudget
-from searchcrawl.render.login_steps import BrowserCookie, LoginEnd, LoginStep, LoginSteps, StepFailed
+from searchcrawl.render.login_steps import LoginEnd, LoginStep, LoginSteps, StepFailed
 from searchcrawl.render.login_wall import LoginWall
 from searchcrawl.render.open_page import STAY, OpenPage, Patience, first_line
 from searchcrawl.render.options import RenderOptions
@@ -167,26 +168,11 @@ class LoginVisit(OpenPage):
             refused=self._told_refusal,
             form_url=self._form_url,
             password_field=self._password_field,
-            cookies=await self._list_cookies(),
+            cookies=await list_cookies(self._page.context, https=self._wall.is_https),
         )
 
     async def _shows(self, text: str) -> bool:
         return await self._ask_or_none(page_scripts.SHOWS, text) is True
-
-    async def _list_cookies(self) -> list[BrowserCookie]:
-        return [
-            BrowserCookie(
-                name=cookie["name"],
-                value=cookie["value"],
-                domain=cookie["domain"],
-                path=cookie["path"],
-                expires=None if cookie["expires"] < 0 else cookie["expires"],
-                https=cookie["secure"] or self._wall.is_https,
-                http_only=cookie["httpOnly"],
-                same_site=cookie["sameSite"],
-            )
-            for cookie in await self._page.context.cookies()
-        ]
 
     def _find_refusal(self, request: BrowserRequest, *, is_page: bool) -> str | None:
         is_frame = request.is_navigation and not is_page
