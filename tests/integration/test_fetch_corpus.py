@@ -26,7 +26,7 @@ def test_r7_replies_of_curl_when_asked_for_then_none_hangs_and_each_has_a_code()
     codes = {path: visit["code"] for path, visit in visits.items()}
     assert {path: code for path, code in codes.items() if code is None} == {}
     assert {code for code in codes.values() if not 100 <= code <= 599} <= OUR_CODES
-    assert answer["peak_rss_mb"] < 200
+    assert answer["grown_mb"] < 60
 
 
 def test_r7_replies_of_curl_when_curl_reads_them_then_so_do_we() -> None:
