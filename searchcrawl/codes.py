@@ -197,8 +197,8 @@ class Code(IntEnum):
     META_REFRESH = _redirect(
         953,
         "it sends its readers to another URL",
-        "A meta refresh of the page leads to another URL. A known document is removed once the page at the end of "
-        "its redirects was fetched well, is gone, or lies outside the boundary.",
+        "A meta refresh of the page leads to another URL, or a script to one outside the boundary. A known document is "
+        "removed once the page at the end of its redirects was fetched well, is gone, or lies outside the boundary.",
         removes=True,
     )
     MOVED = _redirect(

@@ -190,3 +190,8 @@ def key(href: str) -> int:
 def document_id(source: str, href: str) -> str:
     """The id of a document in the index: ``SOURCE:`` and 32 hex digits of the URL's hash."""
     return f"{source}:{xxhash.xxh3_128_hexdigest(href.encode('utf-8', 'surrogatepass'))}"
+
+
+def is_same_port(one: int, other: int) -> bool:
+    """Whether two ports are one server's to cookies: those of http and https are."""
+    return one == other or {one, other} <= set(DEFAULT_PORTS.values())

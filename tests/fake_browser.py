@@ -74,6 +74,7 @@ class FakeBrowser:
             body=page.get("body", "").encode(),
             parts=tuple(Part(urljoin(url, part), *end) for part, *end in page.get("parts", ())),
             gave_up=page.get("gave_up"),
+            moves=page.get("moves", False),
         )
 
 

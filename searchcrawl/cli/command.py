@@ -180,6 +180,9 @@ class Command:
         for name, _, text in (pair.partition("=") for pair in opts.set):
             if (wrong := find_wrong_value(name, text)) is not None:
                 raise UsageError(f"-s {name}: {wrong} (got {quote_value(text, Privacy.BY_NAME)})")
+        for option, path in (("--logfile", opts.logfile), ("--pidfile", opts.pidfile)):
+            if path:
+                _check_writable(option, path)
         if any((opts.set, opts.logfile, opts.loglevel, opts.nolog, opts.pidfile, opts.pdb)):
             self._apply_global_options(opts)
 
@@ -248,6 +251,14 @@ class Command:
         print_note(f"{self._parser.prog}: error: {to_one_line(redact(str(error)))}")
         self.note_failure(Exit.WRONG_USE, [str(error)])
         sys.exit(Exit.WRONG_USE)
+
+
+def _check_writable(option: str, path: str) -> None:
+    """Raises UsageError for a file that cannot be written: Scrapy would end with a traceback."""
+    try:
+        Path(path).open("ab").close()
+    except OSError as error:
+        raise UsageError(f"{option} {path}: {error.strerror}") from error
 
 
 def _refuse_wrong_values(settings: Settings) -> None:

@@ -12,6 +12,7 @@ import orjson
 from searchcrawl.cli.output import is_on_terminal, print_line, print_table
 from searchcrawl.comparison.look import FINDINGS
 from searchcrawl.durable import write_whole
+from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +43,12 @@ def show_summary(status: Mapping[str, Any], *, warnings: bool = True, said: Path
     title = f"{status['source']}: {run['kind']} run {run['id']}, {run['end_reason'] or 'interrupted'}"
     print_table(("", "count"), rows, title=title)
     messages = [warning["message"] for warning in status["warnings"]] if warnings else []
-    for message in messages if said is None else _leave_out_said(said, messages):
+    shown = messages if said is None else _leave_out_said(said, messages)
+    for message in shown:
         print_line(f"{status['source']}: {message}")
+    if len(shown) < len(messages):
+        left_out = counted(len(messages) - len(shown), "warning", "warnings")
+        print_line(f"{status['source']}: {left_out} as after the run before: searchcrawl status {status['source']}")
 
 
 def _leave_out_said(file: Path, messages: Sequence[str]) -> list[str]:

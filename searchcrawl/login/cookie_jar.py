@@ -16,7 +16,7 @@ from typing import Final
 
 from searchcrawl import clock, urls
 from searchcrawl.render.login_steps import BrowserCookie
-from searchcrawl.urls import DEFAULT_PORTS, Url
+from searchcrawl.urls import Url
 
 MAX_COOKIE_BYTES: Final = 4096
 #: Of one origin, and in one request.
@@ -73,7 +73,7 @@ class Cookie:
 
     def is_for_port(self, port: int) -> bool:
         """Whether it goes to a port. Stricter than browsers: another port of a host may be another server (X-N7)."""
-        return self.port == port or {self.port, port} <= set(DEFAULT_PORTS.values())
+        return urls.is_same_port(self.port, port)
 
 
 class CookieJar:
@@ -184,12 +184,19 @@ class CookieJar:
 
     def list_withheld(self, url: str) -> frozenset[str]:
         """The cookies, as ``name=value``, that a browser would send to ``url``, and that are of another port of its host."""
+        return self._list_pairs(url, of_port=False)
+
+    def list_of_port(self, url: str) -> frozenset[str]:
+        """The cookies, as ``name=value``, that are of the host and the port of ``url``."""
+        return self._list_pairs(url, of_port=True)
+
+    def _list_pairs(self, url: str, *, of_port: bool) -> frozenset[str]:
         asked = urls.parse(url)
         return frozenset(
             f"{cookie.name}={cookie.value}"
             for of_origin in self._of_origin.values()
             for cookie in of_origin.values()
-            if cookie.names_host(asked.host) and not cookie.is_for_port(asked.port)
+            if cookie.names_host(asked.host) and cookie.is_for_port(asked.port) is of_port
         )
 
     def _store(self, cookie: Cookie | None, *, of_login: bool) -> None:

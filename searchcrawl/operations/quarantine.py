@@ -12,6 +12,7 @@ from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.commit.orphans import let_stay
 from searchcrawl.delivery import removals
 from searchcrawl.delivery.batch_sender import open_sender
+from searchcrawl.exceptions import UnknownRun
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.operations.source_lease import check_delivers, lease_source
@@ -93,8 +94,8 @@ def approve(
     ``only`` is the run whose removals are meant; None: those that were listed last, or all where none ever were.
     ``counts_into_run``: they are removals of the last run, which ends well if none is left to wait.
     Returns ``{"source", "documents", "removed", "failed", "waiting"}``. Raises SourceBusy while the source is crawled,
-    and DeliveryError where the index cannot be reached; removals that are sealed by then are sent by
-    the next run, or by another call.
+    UnknownRun where nothing waits of a run that is none of the source, and DeliveryError where the index cannot be
+    reached; removals that are sealed by then are sent by the next run, or by another call.
     """
     check_delivers(source)
     with lease_source(project, source, database) as run:
@@ -103,11 +104,19 @@ def approve(
         choice = run.read(partial(_choose, source_id=run.source_id, only=only))
         find = partial(quarantine_table.find_waiting, source_id=run.source_id, choice=choice)
         done = _carry_out(run, receiver, find, retry_seconds)
+        if only is not None and not done[0]:
+            _check_run(run, only)
         waiting = _count_waiting(run)
         if counts_into_run:
             code = Exit.QUARANTINE if waiting else Exit.DONE
             run.write(partial(run_table.amend, run_id=run.id, added={"deleted": done[1]}, exit_code=code))
         return _build_result(source, *done, waiting=waiting)
+
+
+def _check_run(run: Run, run_id: int) -> None:
+    """Raises UnknownRun for a run that is none of the source."""
+    if run.read(partial(run_table.find_source_of, run_id=run_id)) != run.source.name:
+        raise UnknownRun(f"unknown run: {run_id}")
 
 
 def restore(

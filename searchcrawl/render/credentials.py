@@ -32,6 +32,9 @@ class LoginCookies(Protocol):
     def list_withheld(self, url: str) -> frozenset[str]:
         """The cookies, as ``name=value``, that a browser would send to ``url``, and that are of another port of its host."""
 
+    def list_of_port(self, url: str) -> frozenset[str]:
+        """The cookies, as ``name=value``, that are of the host and the port of ``url``."""
+
 
 class Credentials:
     """The credentials of a crawl, for the pages of its browser.
@@ -94,6 +97,11 @@ class Credentials:
             # Nobody has asked for the page itself but the crawl.
             return site == "same-origin" or (site == "none" and request.kind == "document")
         return urls.origin_of(page_url) == origin and not has_other_frames
+
+    def list_of_port(self, url: str) -> frozenset[str]:
+        """The cookies of the login, as ``name=value``, that are of the host and the port of ``url``."""
+        jar = self._find_jar()
+        return frozenset() if jar is None else jar.list_of_port(url)
 
     def choose_cookies(self, request: BrowserRequest) -> str:
         """The cookies of a request that its server gets: without markers, and without those of a login at another port."""

@@ -92,6 +92,7 @@ class LoginVisit(OpenPage):
         milliseconds = self._options.max_seconds * 1000
         try:
             if step.action == "fill":
+                self._check_origin(name)
                 self._wall.note_typing()
                 await self._note_password(element)
                 await element.fill(step.value, timeout=milliseconds)
@@ -105,6 +106,12 @@ class LoginVisit(OpenPage):
             raise self._build_failure(name, reason) from error
         except TimeoutError as error:
             raise self._build_failure(name, "a script holds the page") from error
+
+    def _check_origin(self, name: str) -> None:
+        """Raises StepFailed where another origin shows the page: what is typed would be its."""
+        known = resolve(self._page.url)
+        if known is None or not self._wall.is_own(known):
+            raise self._build_failure(name, "its page is of an origin that is none of the login")
 
     def _build_failure(self, name: str, reason: str) -> StepFailed:
         return StepFailed(f"{name}: {reason}", self._status, self._told_refusal)
@@ -175,8 +182,7 @@ class LoginVisit(OpenPage):
         return await self._ask_or_none(page_scripts.SHOWS, text) is True
 
     def _find_refusal(self, request: BrowserRequest, *, is_page: bool) -> str | None:
-        is_frame = request.is_navigation and not is_page
-        refusal = self._wall.check(request, is_frame=is_frame)
+        refusal = self._wall.check(request)
         if refusal is not None:
             # Whether it was needed shows only by what fails later.
             origin = urls.origin_of(urls.resolve(request.url))

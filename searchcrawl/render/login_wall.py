@@ -26,8 +26,8 @@ class LoginWall:
     """Asks the rules of one source, for one login. For the event loop.
 
     A login goes to ``origins`` (those of ``login.url`` and of the start URLs) and to the hosts of ``render.allow_hosts``, and
-    sends forms there only; there no rule of the boundary and no robots.txt holds, as for a login by a form. For all other
-    hosts ``wall`` decides as about a page until something was typed: then a script has it, and none of them is asked for
+    shows pages and sends forms of these only; there no rule of the boundary and no robots.txt holds, as for a login by a form.
+    For scripts and styles of all other hosts ``wall`` decides as about a page until something was typed: then a script has it, and none of them is asked for
     more than was asked for before. After a page of https there is no http any more.
     """
 
@@ -54,7 +54,7 @@ class LoginWall:
         hosts = [urls.parse(f"{origin}/").host for origin in self._origins]
         return any(host == name or (domain != name and host.endswith(f".{name}")) for host in hosts)
 
-    def check(self, request: BrowserRequest, *, is_frame: bool) -> str | None:
+    def check(self, request: BrowserRequest) -> str | None:
         """The rule that forbids a request; None if none does."""
         known = resolve(request.url)
         if known is None:
@@ -68,12 +68,10 @@ class LoginWall:
             return None
         if self._has_typed and self._of_others.find(_build_key(known), request.kind) is None:
             return f"{urls.origin_of(known)} is none of the login: {_NAME_IT}"
-        if method == "POST" or is_frame:
+        if method == "POST" or request.is_navigation:
+            # Whoever shows the page gets what is typed into it.
             return f"{urls.origin_of(known)} is none of the login: {_NAME_IT}"
-        if not request.is_navigation:
-            return self._wall.find_resource_refusal(known, request.kind)
-        refusal = self._wall.find_refusal(known)
-        return None if refusal is None else f"{refusal}: {_NAME_IT}"
+        return self._wall.find_resource_refusal(known, request.kind)
 
     async def fetch(self, request: BrowserRequest, budget: PageBudget) -> Answer:
         """The answer to a request, also a redirect, which the browser follows; raises Refused and FetchFailed."""

@@ -21,7 +21,10 @@ from searchcrawl.render.wall import Answer, FetchFailed, Refused, resolve
 #: The kinds without which a page has no text; all others are refused. ``unknown`` is a script or data.
 _NEEDED: Final = frozenset({"document", "frame", "script", "stylesheet", "data", "unknown"})
 _PART_KINDS: Final = {"document": "frame", "frame": "frame", "script": "script", "stylesheet": "style", "data": "data"}
-_MAX_PARTS: Final = 200
+_FIRST_FAILURE: Final = 400
+#: How Chromium says that a script stopped a request, or may not read its answer (CORS); and of what scripts ask for.
+_NOT_GIVEN: Final = frozenset({"net::ERR_ABORTED", "net::ERR_FAILED"})
+_DATA_TYPES: Final = frozenset({"fetch", "xhr"})
 #: How long the browser may take for what it does at once, unless a script holds it.
 _ANSWER_SECONDS: Final = 5.0
 #: What Playwright says where a page was replaced while it was asked, and how often it is asked then.
@@ -66,11 +69,14 @@ class OpenPage(ABC):
         #: when the last answer was given
         self._answered = clock.monotonic()
         self._refused: Counter[str] = Counter()
+        #: as many as requests at most
         self._parts: list[Part] = []
+        self._not_given: Counter[str] = Counter()
         #: by URL, whether a navigation is that of the page itself, and not of a frame; the browser tells it beside the request
         self._navigations: dict[str, bool] = {}
         self._told = asyncio.Event()
         page.on("request", self._note_told)
+        page.on("requestfailed", self._note_failed)
         page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.dismiss()))
         page.on("crash", lambda _: self._fail("the page crashed", Code.CONVERSION_LIMIT))
         page.on("close", lambda _: self._fail("the page was closed", Code.CONVERSION_LIMIT))
@@ -134,17 +140,33 @@ class OpenPage(ABC):
             self._budget.check()
             self._note_part(request, error.code)
             return None
-        if answer.status not in REDIRECT_STATUSES or "location" not in dict(answer.headers):
-            content_type = dict(answer.headers).get("content-type", "")
-            self._note_part(request, answer.status, content_type.partition(";")[0].strip().lower()[:100])
+        fields = dict(answer.headers)
+        media_type = fields.get("content-type", "").partition(";")[0].strip().lower()[:100]
+        leads_on = answer.status in REDIRECT_STATUSES and "location" in fields
+        is_empty = not answer.body and request.method != "HEAD" and not leads_on
+        self._note_part(request, answer.status, media_type, is_empty=is_empty)
         return answer
 
-    def _note_part(self, request: BrowserRequest, code: int, media_type: str = "") -> None:
-        if len(self._parts) >= _MAX_PARTS or request.is_preflight:
+    def _note_part(self, request: BrowserRequest, code: int, media_type: str = "", *, is_empty: bool = False) -> None:
+        if request.is_preflight and code < _FIRST_FAILURE:
             return
         # On plain http a type alone tells scripts from data.
-        kind = _PART_KINDS.get(request.kind) or ("script" if media_type in SHARED_TYPES else "data")
-        self._parts.append(Part(request.url.partition("#")[0], kind, int(code), media_type))
+        guessed = "script" if media_type in SHARED_TYPES and not request.is_preflight else "data"
+        kind = _PART_KINDS.get(request.kind, guessed)
+        self._parts.append(Part(request.url.partition("#")[0], kind, int(code), media_type, is_empty))
+
+    def _note_failed(self, request: Request) -> None:
+        """Notes data that the page itself did not wait for, or was not given."""
+        if request.failure in _NOT_GIVEN and request.resource_type in _DATA_TYPES:
+            self._not_given[request.url.partition("#")[0]] += 1
+
+    def _list_parts(self) -> tuple[Part, ...]:
+        """The parts in their order; of data that the page never got, only that."""
+        asked = Counter(part.url for part in self._parts)
+        lost = {url for url, count in self._not_given.items() if count >= asked[url]}
+        kept = [part for part in self._parts if part.url not in lost or part.code >= _FIRST_FAILURE]
+        failed = {part.url for part in kept}
+        return (*kept, *(Part(url, "data", 0) for url in lost if url not in failed))
 
     def _find_refusal_of_kind(self, request: BrowserRequest) -> str | None:
         if resolve(request.url) is None:

@@ -69,15 +69,51 @@ class PageRules:
         self._wall = wall
         self._is_guest = not wall.is_inside(url)
         self._has_other_frames = False
+        #: the origins whose answers have set a cookie, by ``name=value``: Chromium does not tell them
+        self._set_by: dict[str, set[str]] = {}
 
     def list_cookies(self) -> Sequence[BrowserCookie]:
         """The cookies that the browser has before it opens the page."""
         return () if self._is_guest else self._wall.credentials.list_cookies(self.url)
 
     def keep_cookies(self, cookies: Sequence[BrowserCookie]) -> None:
-        """Takes over what the page has changed of the cookies that it had."""
+        """Takes over what the page has changed of the cookies that it had, but for what another origin has set for its host."""
         if not self._is_guest:
-            self._wall.credentials.keep_cookies(self.url, cookies)
+            own = [cookie for cookie in cookies if self._is_own(cookie)]
+            self._wall.credentials.keep_cookies(self.url, own)
+
+    def _is_own(self, cookie: BrowserCookie) -> bool:
+        set_by = self._set_by.get(f"{cookie.name}={cookie.value}")
+        if set_by is not None:
+            return urls.origin_of(self.url) in set_by
+        # A script has set it, which may be that of a frame.
+        return not self._has_other_frames
+
+    def _note_cookies(self, url: str, answer: Answer) -> None:
+        for name, value in answer.headers:
+            if name.lower() == "set-cookie":
+                cookie, _, content = value.partition(";")[0].partition("=")
+                pair = f"{cookie.strip()}={content.strip()}"
+                self._set_by.setdefault(pair, set()).add(urls.origin_of(url))
+
+    def _choose_cookies(self, request: BrowserRequest, url: str) -> str:
+        """The cookies that go with a request: to a port those that it has set, or that a page of this port has made."""
+        credentials = self._wall.credentials
+        header = "" if self._is_guest else credentials.choose_cookies(request)
+        if not header:
+            return ""
+        known = credentials.list_of_port(url)
+        of_page = urls.is_same_port(urls.parse(url).port, urls.parse(self.url).port)
+        return "; ".join(
+            pair for pair in header.split("; ") if pair in known or self._goes_to(pair, url, of_page=of_page)
+        )
+
+    def _goes_to(self, pair: str, url: str, *, of_page: bool) -> bool:
+        set_by = self._set_by.get(pair)
+        if set_by is None:
+            return of_page
+        port = urls.parse(url).port
+        return any(urls.is_same_port(port, urls.parse(f"{origin}/").port) for origin in set_by)
 
     def check_navigation(self, url: str) -> str | None:
         """The rule that forbids the page or a frame to go to ``url``; None if none does."""
@@ -125,7 +161,7 @@ class PageRules:
         It is sent as robots files and sitemaps are, so turns, addresses and logins are theirs.
         """
         url = urls.resolve(request.url)
-        cookies = "" if self._is_guest else self._wall.credentials.choose_cookies(request)
+        cookies = self._choose_cookies(request, url)
         headers = [*choose_headers(request), *([("cookie", cookies)] if cookies else [])]
         is_credited = self._has_credentials(request)
         key = build_key(urls.origin_of(self.url), url, headers, has_credentials=is_credited)
@@ -135,6 +171,7 @@ class PageRules:
             budget.take(len(answer.body))
             return answer
         answer = await self._request(url, request, headers, budget, is_credited=is_credited)
+        self._note_cookies(url, answer)
         if is_kept:
             self._wall.cache.keep(key, request.kind, answer)
         if urls.origin_of(url) != urls.origin_of(self.url) and (request.is_navigation or _may_be_frame(answer)):
@@ -176,7 +213,8 @@ class PageRules:
 
     def _check_type(self, url: str, request: BrowserRequest, answer: Answer) -> None:
         """Raises Refused for data of a host that may give scripts and styles only, where only the answer says what it is."""
-        if request.kind != "unknown" or self._wall.may_be_data(url) or answer.status in REDIRECT_STATUSES:
+        is_guessed = request.kind in {"unknown", "stylesheet"} and not request.tells_kind
+        if not is_guessed or self._wall.may_be_data(url) or answer.status in REDIRECT_STATUSES:
             return
         kind = dict(answer.headers).get("content-type", "").partition(";")[0].strip().lower()
         if kind not in SHARED_TYPES:

@@ -23,6 +23,8 @@ _MAX_RELOADS: Final = 2
 _LOOK_SECONDS: Final = 0.05
 #: The status of a move by a script.
 _MOVED: Final = 302
+#: Has the browser send no form of a page or a frame (CSP).
+NO_FORMS: Final = ("content-security-policy", "form-action 'none'")
 #: The crawl has decided about these of the page itself.
 _NOT_OF_PAGE: Final = frozenset({"content-disposition", "refresh"})
 
@@ -53,6 +55,9 @@ class PageVisit(OpenPage):
         self._seconds = seconds
         self._answer = answer
         self._target: tuple[str, int] | None = None
+        self._moves = False
+        #: whether it is there: where it goes from then on is a link of it
+        self._is_there = False
         self._loads = 0
         self._lost_login = False
         self._gave_up: str | None = None
@@ -85,12 +90,21 @@ class PageVisit(OpenPage):
         route = resolve(url, routes=self._options.hash_routes)
         if route is None or route == self._url:
             return
-        if len(self._routes) < _MAX_ROUTES and urls.origin_of(route) == urls.origin_of(self._url):
+        if urls.origin_of(route) == urls.origin_of(self._url):
+            self._add_route(route)
+
+    def _add_route(self, route: str) -> None:
+        if len(self._routes) < _MAX_ROUTES:
             self._routes[route] = None
 
     def _note_move(self, url: str) -> None:
-        if url != urls.without_route(self._url):
-            self._leave(url, _MOVED)
+        if url == urls.without_route(self._url):
+            return
+        if self._is_there:
+            self._add_route(url)
+            return
+        self._moves = self._target is None
+        self._leave(url, _MOVED)
 
     def _find_refusal(self, request: BrowserRequest, *, is_page: bool) -> str | None:
         if not is_page:
@@ -101,6 +115,9 @@ class PageVisit(OpenPage):
         """Answers the page itself; notes where it leads, by a redirect or by a script."""
         if resolve(request.url) != urls.without_route(self._url):
             # Where it goes is told by ``_note_move``.
+            return STAY
+        if self._is_there:
+            # A click has it loaded again.
             return STAY
         self._loads += 1
         if self._loads > 1 + _MAX_RELOADS:
@@ -124,7 +141,7 @@ class PageVisit(OpenPage):
             self._leave(location, answer.status)
             return STAY
         kept = tuple(pair for pair in answer.headers if pair[0].lower() not in _NOT_OF_PAGE)
-        return replace(answer, headers=kept)
+        return replace(answer, headers=(*kept, NO_FORMS))
 
     def _leave(self, url: str, status: int) -> None:
         target = resolve(url, self._url)
@@ -137,7 +154,7 @@ class PageVisit(OpenPage):
     async def _fetch(self, request: BrowserRequest) -> Answer:
         answer = await self._wall.fetch(request, self._budget)
         self._lost_login = self._lost_login or answer.lost_login
-        return answer
+        return replace(answer, headers=(*answer.headers, NO_FORMS)) if request.is_navigation else answer
 
     async def _open(self) -> None:
         opening = asyncio.ensure_future(self._page.goto(self._url, wait_until="commit", timeout=0))
@@ -170,6 +187,7 @@ class PageVisit(OpenPage):
         """
         if not await self._wait_for_quiet(self._options.wait_for):
             return
+        self._is_there = True
         for action in self._options.list_actions(self._url):
             if not await self._act(action):
                 return
@@ -245,6 +263,7 @@ class PageVisit(OpenPage):
             refused=dict(self._refused),
             lost_login=self._lost_login,
             body=b"" if answer is None else answer.body,
-            parts=tuple(self._parts),
+            parts=self._list_parts(),
+            moves=self._moves,
             gave_up=self._gave_up,
         )

@@ -34,6 +34,7 @@ from searchcrawl.render.renderer import Renderer
 from searchcrawl.render.verdicts import Plan
 from searchcrawl.render.wall import Answer
 from searchcrawl.rules import wholeness
+from searchcrawl.rules.redirects import write_target
 from searchcrawl.rules.rendering import ENOUGH_BYTES, Need, Shell, has_gained, judge
 from searchcrawl.rules.wholeness import Look, Missing
 from searchcrawl.run import Run
@@ -87,6 +88,8 @@ class RenderMiddleware:
         self._verdicts = renderer.verdicts
         self._always = source.render.mode == "always"
         self._max_bytes = source.fetch.max_bytes
+        self._boundary = run.boundary
+        self._rewriting = run.rewriting
         self._default_charset = source.fetch.default_charset
         self._retries = source.fetch.retries
         self._after_run = run.row.after_run
@@ -142,7 +145,9 @@ class RenderMiddleware:
     def _decide(self, claim: Claim, response: Response) -> Plan | None:
         if not has_scripts(response.body):
             return None
-        return self._verdicts.decide(claim.url, read_shell(self._decode(response), enough=ENOUGH_BYTES))
+        return self._verdicts.decide(
+            claim.url, read_shell(self._decode(response), enough=ENOUGH_BYTES), rendered=claim.rendered
+        )
 
     def _decode(self, response: Response) -> bytes:
         content_type = (response.headers.get(b"Content-Type") or b"").decode("latin-1")
@@ -163,19 +168,40 @@ class RenderMiddleware:
         except BrowserUnavailable as error:
             raise _release(claim, str(error)) from error
         self._log_refused(claim, page)
-        if _find_target(request, page) is not None:
+        target = _find_target(request, page)
+        if target is not None:
+            self._check_move(request, claim, page, target[0])
             if plan.need is not Need.CERTAIN:
                 await self._verdicts.note(claim.url, plan.need, gain=True)
             return self._build_response(request, response, claim, page, plan.reason)
         seen = await asyncio.to_thread(self._look, claim, response, page)
         if self._is_held(claim, plan, seen):
-            raise _build_incomplete_end(request, claim, seen)
+            raise _build_incomplete_end(request, claim, seen.look, "the page has less text than it may have")
         if plan.need is not Need.CERTAIN and (seen.gain or not seen.look.missing):
             await self._verdicts.note(claim.url, plan.need, gain=seen.gain)
         if not seen.gain and not plan.is_known:
             return response
         request.meta[WHOLENESS] = wholeness.dump(seen.look.taken), _describe_lacks(seen)
         return self._build_response(request, response, claim, page, plan.reason)
+
+    def _check_move(self, request: Request, claim: Claim, page: RenderedPage, target: str) -> None:
+        """Ends the visit where a script led outside the boundary, as a meta refresh would, or away from a page that lacks something."""
+        if not page.moves:
+            return
+        if claim.has_document and claim.rendered is not None:
+            known = wholeness.parse(claim.parts) or wholeness.Record()
+            # It has no text: only what failed counts.
+            found = wholeness.Found(known.text or 0, known.plain or 0, page.parts)
+            look = wholeness.look(known, found, run=self._after_run)
+            may_stay = not look.is_as_it_is or may_retry(claim.attempt + 1, retries=self._retries)
+            if may_stay and any(each.is_new for each in look.missing):
+                raise _build_incomplete_end(request, claim, look, "it went elsewhere")
+        found_url = self._rewriting.normalise(target, claim.url)
+        decision = found_url.decision if found_url.code else self._boundary.decide(found_url.url, claim.depth)
+        if not decision.allowed:
+            outcome = build_visit_end(request, claim, Code.META_REFRESH, rule=decision.text).outcome
+            hops = (*find_redirects(request), Hop(request.url, _MOVED))
+            raise VisitEnded(replace(outcome, redirects=hops, error=write_target(target)))
 
     def _log_refused(self, claim: Claim, page: RenderedPage) -> None:
         if self._logs_urls and page.refused:
@@ -303,12 +329,12 @@ def _describe_lacks(seen: _Seen) -> str | None:
     return wholeness.NO_TEXT if is_empty else None
 
 
-def _build_incomplete_end(request: Request, claim: Claim, seen: _Seen) -> VisitEnded:
+def _build_incomplete_end(request: Request, claim: Claim, look: Look, so: str) -> VisitEnded:
     """The end of a visit to a page that lacks something: what is known of it stays."""
-    words = seen.look.missing[0].words
-    error = f"not rendered: {words}, and the page has less text than it may have"
+    words = look.missing[0].words
+    error = f"not rendered: {words}, and {so}"
     end = build_visit_end(request, claim, Code.READ_ERROR, error=error, transient=True)
-    kept = wholeness.dump(seen.look.kept)
+    kept = wholeness.dump(look.kept)
     return VisitEnded(replace(end.outcome, parts=kept, lacks=join_lines(words)))
 
 

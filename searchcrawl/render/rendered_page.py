@@ -17,14 +17,16 @@ class Part(NamedTuple):
     """Something that a page asked for, and how that ended.
 
     ``kind`` is ``script`` (modules and workers too), ``style``, ``frame`` or ``data`` (fetch, XHR). ``code`` is the status of the
-    answer, or as for a page what kept it from coming. ``type`` is the media type of the answer, in lower case, empty where it named
-    none. What a rule refused is no part: ``RenderedPage.refused`` counts it.
+    answer, or as for a page what kept it from coming; 0: the page did not wait for it, or CORS kept it from the page. ``type`` is the media type of the
+    answer, in lower case, empty where it named none. ``is_empty``: it came without a body. What a rule refused is no part:
+    ``RenderedPage.refused`` counts it.
     """
 
     url: str
     kind: str
     code: int
     type: str = ""
+    is_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,8 @@ class RenderedPage:
     absolute URLs that scripts gave to the history. ``redirects`` has the URL and the code of each redirect that was
     followed. ``refused`` counts the requests that the wall refused, by reason. ``lost_login``:
     something that the page asked for was answered as if nobody was logged in. ``body`` is that of the answer, as it was
-    sent. ``parts`` are the first 200 that the page
-    asked for. ``gave_up`` says in words what it was not waited for any longer; None where the page was done.
+    sent. ``parts`` is what the page asked for. ``gave_up`` says in words what it was not waited for any longer; None where the
+    page was done. ``moves``: its script, or a meta refresh, led to ``url``.
     """
 
     url: str
@@ -53,6 +55,7 @@ class RenderedPage:
     body: bytes = field(default=b"", repr=False)
     parts: Sequence[Part] = ()
     gave_up: str | None = None
+    moves: bool = False
 
 
 @dataclass(slots=True)

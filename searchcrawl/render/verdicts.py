@@ -40,14 +40,19 @@ class Verdicts:
             await asyncio.to_thread(self._run.write, partial(render_table.forget, source_id=source_id))
         self._gains = await asyncio.to_thread(self._run.read, partial(render_table.load, source_id=source_id))
 
-    def decide(self, url: str, shell: Shell) -> Plan | None:
-        """Whether the page of ``url`` is rendered; None: it is not."""
+    def decide(self, url: str, shell: Shell, *, rendered: str | None = None) -> Plan | None:
+        """Whether the page of ``url`` is rendered; None: it is not.
+
+        ``rendered`` is why it was when its known text was made: it is again, whatever pages like it became.
+        """
         judgement = rendering.judge(shell)
         if judgement.need is Need.CERTAIN:
             return Plan(judgement.need, judgement.reason, True)
         known = self._gains.get(rendering.build_key(url, judgement.need), Gains())
         if rendering.is_worth_it(*known):
             return Plan(judgement.need, _describe(judgement, known), True)
+        if rendered is not None:
+            return Plan(judgement.need, rendered, False)
         if self.is_sampled(url):
             return Plan(judgement.need, f"one of the pages that are looked at again: {judgement.reason}", False)
         if judgement.need is Need.DOUBTFUL and not known.rendered:

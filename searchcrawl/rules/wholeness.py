@@ -16,6 +16,7 @@ import orjson
 import xxhash
 
 from searchcrawl import urls
+from searchcrawl.codes import REDIRECT_STATUSES
 from searchcrawl.rules.rendering import NEXT_TO_NOTHING, has_gained
 
 #: A page that ends incomplete in so many runs, each time the same way, is as it is now.
@@ -24,7 +25,8 @@ RUNS: Final = 3
 NO_TEXT: Final = "next to no text"
 #: The kinds of parts that write the text of a page, those first without which nothing else runs.
 _WRITING: Final = ("script", "data", "frame")
-_FIRST_OF_OURS: Final = 900
+#: The code of what did not reach the page.
+_NOT_GIVEN: Final = 0
 #: What ends the kind of what a page was not waited for.
 _KIND: Final = re.compile(" of |: ")
 _NO_CONTENT: Final = frozenset({204, 205})
@@ -54,6 +56,10 @@ class Part(Protocol):
     def type(self) -> str:
         """The media type of the answer."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it came without a body."""
+
 
 class PartEnd(StrEnum):
     """How a part ended; the values are names in the record."""
@@ -63,6 +69,8 @@ class PartEnd(StrEnum):
     HTML = "html"
     #: an answer without a body
     EMPTY = "empty"
+    #: a redirect: where it leads is another part
+    REDIRECT = "redirect"
     OTHER = "other"
     FAILED = "failed"
 
@@ -183,22 +191,36 @@ def _find_failing(before: Record, parts: Iterable[Part]) -> list[Missing]:
         for part in parts:
             if part.kind != kind:
                 continue
-            key, now, known = _digest(urls.without_query(part.url)), classify(part), before.find_end(part)
+            now, known = classify(part), before.find_end(part)
             if now is not PartEnd.FAILED and not _has_changed(known, now):
                 continue
-            is_new = known not in {None, PartEnd.FAILED} or key not in before.missing
+            was_there = known not in {None, PartEnd.FAILED}
+            if part.code == _NOT_GIVEN and not was_there:
+                # Pages ask again, and give up what they have asked for before.
+                continue
+            key = _digest(urls.without_query(part.url))
+            if not was_there and key not in before.missing:
+                # What never came may have another URL each time.
+                key = _digest(_describe_kind(part))
+            is_new = was_there or key not in before.missing
             missing = Missing(key, _describe(part, now, known), is_new, part.url, part.code)
             if key not in found or (is_new and not found[key].is_new):
                 found[key] = missing
     return list(found.values())
 
 
+def _describe_kind(part: Part) -> str:
+    return f"{part.kind} {urls.origin_of(urls.resolve(part.url))} {part.code} {part.type}"
+
+
 def classify(part: Part) -> PartEnd:
-    """How a part ended. A script without a body, or in HTML, is none."""
-    if part.code >= _FIRST_OF_OURS or part.code >= 400:
+    """How a part ended. A script that is 204, or in HTML, is none; one without a body may be meant so."""
+    if part.code >= 400 or part.code == _NOT_GIVEN:
         return PartEnd.FAILED
     kind = part.type
-    if part.code in _NO_CONTENT:
+    if part.code in REDIRECT_STATUSES:
+        return PartEnd.REDIRECT
+    if part.is_empty or part.code in _NO_CONTENT:
         end = PartEnd.EMPTY
     elif kind in _HTML:
         end = PartEnd.HTML
@@ -208,23 +230,27 @@ def classify(part: Part) -> PartEnd:
         end = PartEnd.SCRIPT
     else:
         end = PartEnd.OTHER
-    is_none = part.kind == "script" and end in {PartEnd.EMPTY, PartEnd.HTML}
+    is_none = part.kind == "script" and (end is PartEnd.HTML or part.code in _NO_CONTENT)
     return PartEnd.FAILED if is_none else end
 
 
 def _has_changed(before: PartEnd | None, now: PartEnd) -> bool:
     """Whether the answer is of another kind than it was; a type that says little is like all others."""
-    if before is None or before in {now, PartEnd.FAILED}:
+    if before is None or before in {now, PartEnd.FAILED, PartEnd.REDIRECT}:
         return False
-    return now in {PartEnd.EMPTY, PartEnd.HTML} or PartEnd.OTHER not in {before, now}
+    return now in {PartEnd.EMPTY, PartEnd.HTML, PartEnd.REDIRECT} or PartEnd.OTHER not in {before, now}
 
 
 def _describe(part: Part, now: PartEnd, before: PartEnd | None) -> str:
     shown = urls.without_query(part.url)
     if part.code >= 400:
         return f"{shown} failed with {part.code}"
-    if part.code in _NO_CONTENT:
+    if part.code == _NOT_GIVEN:
+        return f"{shown} did not reach the page: its script gave it up, or CORS refused it"
+    if now is PartEnd.EMPTY or part.code in _NO_CONTENT:
         return f"{shown} has no body ({part.code})"
+    if now is PartEnd.REDIRECT:
+        return f"{shown} redirects now ({part.code}), and was {before}"
     if now is PartEnd.FAILED:
         return f"{shown} is {part.type}, and no script"
     return f"{shown} is {part.type or 'of no type'} now, and was {before}"
@@ -273,7 +299,7 @@ def _digest(text: str) -> str:
 
 
 def dump(record: Record) -> str:
-    """A record as rows keep it, of some 2 KB at most."""
+    """A record as rows keep it, of some 4 KB at most."""
     values = {
         "text": record.text,
         "plain": record.plain,

@@ -87,6 +87,27 @@ def test_c10_login_when_a_script_sends_what_was_typed_then_no_other_host_gets_it
     assert SECRET not in read_written(tmp_path)
 
 
+@pytest.mark.parametrize("host", [NEAR, EVIL])
+@pytest.mark.parametrize("way", ["redirect", "script"])
+def test_n7_login_when_its_page_leads_to_another_host_then_nothing_is_typed_there(
+    tmp_path: Path, site: HostileLoginSite, host: str, way: str
+) -> None:
+    target = site.url("/login", host)
+    site.put("/login", Page(FORM % "<script>typed = 1</script>"), host)
+    page = (
+        Page("", 302, [("Location", target)]) if way == "redirect" else Page(f"<script>location = '{target}'</script>")
+    )
+    site.put("/login", page)
+
+    # Both are inside the boundary, and are no origin of the login.
+    exit_code = crawl(tmp_path, site, include=("acme.test", EVIL))
+
+    assert exit_code == 8
+    assert not site.told(host)
+    assert not [one for one in site.seen(host) if one.path == "/login"]
+    assert "is none of the login: render.allow_hosts may name its host" in find_error(tmp_path)[1]
+
+
 def test_l13_login_when_a_cookie_is_for_a_whole_domain_then_it_goes_where_a_browser_sends_it(
     tmp_path: Path, site: HostileLoginSite
 ) -> None:

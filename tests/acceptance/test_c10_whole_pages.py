@@ -187,6 +187,23 @@ def test_c10_incomplete_page_when_it_has_at_least_as_much_text_then_it_is_taken(
     assert len(here.project.found("other")) == 1
 
 
+@pytest.mark.parametrize("target", ["/maintenance", "http://elsewhere.test/"])
+def test_c10_known_document_when_a_script_leaves_because_data_failed_then_it_stays_until_three_runs_ended_so(
+    tmp_path: Path, site: SiteProcess, target: str
+) -> None:
+    site.set_page(HOST, "/maintenance", plain("maintenance"))
+    here = rendering(tmp_path, site, fetch={"retries": 0})
+    visit(here, WHOLE)
+    left = {**LESS["data-404"], "url": target, "moves": True, "redirects": [["/begin.html", 302]]}
+
+    rows = [visit(here, left) for _ in range(2)]
+
+    assert [(row["code"], row["deleted"]) for row in rows] == [(958, 0), (958, 0)]
+    assert "/api/1 failed with 404, and it went elsewhere" in rows[0]["error"]
+    assert len(here.project.found("ridge")) == 1
+    assert visit(here, left)["code"] != 958
+
+
 def test_c10_page_when_what_always_failed_fails_and_it_is_shorter_then_it_is_taken(
     tmp_path: Path, site: SiteProcess
 ) -> None:

@@ -70,7 +70,9 @@ def _sixty_gone(project: CrawlProject) -> list[Run]:
     waiting = [json.loads(line) for line in project.command("quarantine", "list", "demo", "--json").stdout.splitlines()]
     assert {row["run"] for row in waiting} == {2}
     assert len({row["url"] for row in waiting}) == 60
+    unknown = project.command("quarantine", "approve", "demo", "--run", "999")
     approved = project.command("quarantine", "approve", "demo", "--json")
+    assert (unknown.returncode, unknown.stderr.strip()) == (2, "searchcrawl: unknown run: 999")
     assert (approved.returncode, json.loads(approved.stdout)["removed"]) == (0, 60)
     return [*runs, run(project)]
 

@@ -162,7 +162,8 @@ def test_s9_store_when_its_server_is_a_standby_for_a_while_then_it_is_waited_for
         assert code == 0
         assert refusals > 0
         assert_undisturbed(kind, folder)
-        assert log(folder).count(BACK) == 1
+        # A read between stop and start of the standby may find it back.
+        assert log(folder).count(BACK) == log(folder).count(WAITING)
 
 
 @pytest.mark.few(2)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, environment, new_project
 from tests.site.client import SiteProcess
 
 WRONG: Final = (
@@ -54,6 +56,27 @@ def test_crawl_when_a_setting_of_the_command_line_is_wrong_then_exit_2_and_its_n
     assert log.read_text("utf-8").count(f"no run, exit 2: -s {name}: {message}") == 1
     assert site.log() == []
     log.unlink()
+
+
+@pytest.mark.parametrize("option", ["--logfile", "--pidfile"])
+@pytest.mark.parametrize("program", ["searchcrawl", "scrapy"])
+def test_crawl_when_a_file_of_an_option_cannot_be_written_then_exit_2_and_no_traceback(
+    project: CrawlProject, site: SiteProcess, program: str, option: str
+) -> None:
+    site.clear_log()
+    ended = subprocess.run(
+        [sys.executable, "-m", program, "crawl", "demo", option, str(project.folder / "none" / "x")],
+        cwd=project.folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stderr.splitlines()[-1].endswith(f"{option} {project.folder}/none/x: No such file or directory")
+    assert "Traceback" not in ended.stderr
+    assert site.log() == []
 
 
 def test_crawl_when_a_setting_of_a_file_is_wrong_then_exit_4_and_its_name(site: SiteProcess, tmp_path: Path) -> None:

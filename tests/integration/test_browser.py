@@ -143,8 +143,6 @@ def test_routes_of_the_history_are_told(running: RunningBrowser) -> None:
         ("/by-script", _script("location.href = '/elsewhere?a=1'"), f"{SITE}/elsewhere?a=1", 302),
         ("/by-meta", "<meta http-equiv=refresh content='0; url=/m'>x", f"{SITE}/m", 302),
         ("/outside", _script("location.replace('http://other.test/x')"), "http://other.test/x", 302),
-        ("/form", "<form action=/sent><input name=q value=1></form><script>document.forms[0].submit()</script>",
-         f"{SITE}/sent?q=1", 302),
     ],
 )  # fmt: skip
 def test_move_of_a_page_is_told_and_not_made(

@@ -123,7 +123,7 @@ class CrawlCommand(Command):
 
     def note_failure(self, code: int, lines: Sequence[str]) -> None:
         # scrapyd has answered by then that the job is scheduled: who looks for a reason looks into its log.
-        if self._log_file:
+        if self._log_file and Path(self._log_file).parent.is_dir():
             append_refusal(Path(self._log_file), code, "; ".join(lines))
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:

@@ -63,7 +63,7 @@ def fetch(wall: LoginWall, request: BrowserRequest) -> None:
         ("https://cdn.test/other.js", "script", True, False),
         ("https://cdn.test/known.js?p=secret", "script", True, False),
         ("https://below.site.test/x", "empty", True, False),
-        ("https://below.site.test/x", "document", True, False),
+        ("https://below.site.test/x", "document", False, False),
     ],
 )
 def test_c10_login_when_something_was_typed_then_no_other_host_is_asked_for_anything_new(
@@ -71,10 +71,10 @@ def test_c10_login_when_something_was_typed_then_no_other_host_is_asked_for_anyt
 ) -> None:
     wall = build(Site())
     fetch(wall, ask(SCRIPT))
-    first = wall.check(ask(url, destination), is_frame=False)
+    first = wall.check(ask(url, destination))
     wall.note_typing()
 
-    refusal = wall.check(ask(url, destination), is_frame=False)
+    refusal = wall.check(ask(url, destination))
 
     assert (first is None, refusal is None) == (before, after)
     assert after or "render.allow_hosts may name its host" in (refusal or "")
@@ -95,10 +95,10 @@ def test_c10_login_when_a_known_script_is_loaded_after_typing_then_its_host_is_n
 @pytest.mark.parametrize("url", ["http://site.test/x", "http://sso.test/x"])
 def test_n7_login_when_a_page_came_over_https_then_nothing_is_sent_over_http(url: str, method: str) -> None:
     wall = build(Site(), allow_hosts=("sso.test",))
-    before = wall.check(ask(url, "document", method), is_frame=False)
+    before = wall.check(ask(url, "document", method))
     fetch(wall, ask(LOGIN, "document"))
 
-    refusal = wall.check(ask(url, "document", method), is_frame=False)
+    refusal = wall.check(ask(url, "document", method))
 
     assert (before, refusal) == (None, "http after https")
     assert wall.is_https

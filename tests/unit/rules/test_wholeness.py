@@ -18,6 +18,7 @@ class End(NamedTuple):
     kind: str
     code: int = 200
     type: str = ""
+    is_empty: bool = False
 
 
 def ended(path: str, kind: str, code: int = 200, media_type: str = "") -> End:
@@ -57,6 +58,10 @@ def test_page_when_its_parts_end_well_then_it_is_whole_at_any_length() -> None:
         (DATA._replace(code=403), "/api/1 failed with 403"),
         (DATA._replace(code=204, type=""), "/api/1 has no body (204)"),
         (DATA._replace(type="text/html"), "/api/1 is text/html now, and was json"),
+        (DATA._replace(is_empty=True), "/api/1 has no body (200)"),
+        (DATA._replace(code=302, type=""), "/api/1 redirects now (302), and was json"),
+        (DATA._replace(code=0, type=""), "/api/1 did not reach the page: its script gave it up, or CORS refused it"),
+        (SCRIPT._replace(is_empty=True), "/app.js has no body (200)"),
         (FRAME._replace(code=404), "/frame failed with 404"),
         (FRAME._replace(type="application/json"), "/frame is application/json now, and was html"),
     ],
@@ -78,6 +83,9 @@ def test_page_when_a_part_fails_that_did_not_then_it_lacks_it_and_says_so_withou
         DATA._replace(type="text/plain"),
         ended("/beacon", "data", 204),
         ended("/other", "data", media_type="text/html"),
+        ended("/other", "data", 0),
+        ended("/other", "data", 302),
+        ended("/empty.js", "script", media_type="text/javascript")._replace(is_empty=True),
     ],
 )
 def test_page_when_a_part_is_of_no_weight_or_is_not_known_then_it_lacks_nothing(part: End) -> None:
@@ -93,6 +101,20 @@ def test_page_when_a_part_failed_all_along_then_only_more_than_that_makes_it_les
     assert (same.is_less, same.lacks) == (False, f"{SITE}/stats failed with 404")
     assert (more.is_less, more.lacks) == (True, f"{SITE}/app.js failed with 503")
     assert look(known, stats._replace(url=f"{SITE}/stats?t=2"), text=1000).is_less is False
+
+
+def test_page_when_what_never_came_has_another_url_each_time_then_its_runs_are_counted() -> None:
+    def beacon(number: int) -> End:
+        return ended(f"/beacon/{number}", "data", 404)
+
+    known = KNOWN
+    for run in range(1, 4):
+        found = wholeness.look(known, WHOLE._replace(text=1000, parts=(SCRIPT, DATA, beacon(run))), run=run)
+        known = found.kept
+
+    later = wholeness.look(found.taken, WHOLE._replace(text=900, parts=(SCRIPT, DATA, beacon(9))), run=4)
+
+    assert (found.runs, found.is_as_it_is, later.missing) == (3, True, ())
 
 
 def test_page_when_it_shows_its_frame_alone_then_it_is_less_unless_its_text_was_sent_plainly() -> None:
