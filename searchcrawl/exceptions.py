@@ -12,7 +12,7 @@ SearchcrawlError
 ├── SourceSuspended         somebody suspended the source; exit 3
 ├── LeaseLost               another process took the lease: this one stops writing; exit 7
 ├── StoreError              the database cannot go on; exit 7
-│   ├── StoreNewer          the database is of a newer release
+│   ├── OtherRevision       the database is of another release
 │   └── StoreAway           out of reach, maybe for a while only: tried again before it counts as failed
 │       └── StoreLocked     another process holds it
 ├── CacheError              the document cache cannot go on; exit 7
@@ -129,8 +129,8 @@ class StoreError(SearchcrawlError):
     """The database cannot be read or written."""
 
 
-class StoreNewer(StoreError):
-    """The database was written by a newer release."""
+class OtherRevision(StoreError):
+    """The database was written by another release, whose tables are others."""
 
 
 class StoreAway(StoreError):

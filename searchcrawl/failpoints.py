@@ -56,7 +56,7 @@ NAMES = (
     "delete.marked",
     "shutdown.begin",
     "shutdown.drain",
-    "migrate.mid",
+    "tables.mid",
     "forget.listed",
     "forget.emptied",
     "forget.done",

@@ -27,7 +27,6 @@ from tests.crawl_forks import CLOCK, FETCH, PAUSE, ROOT, SLICES
 #: What commands load late, beside the modules of searchcrawl: loaded before the fork, since it is the same for each.
 _LATE: Final = (
     "chardet",
-    "alembic.ddl.sqlite",
     "psycopg",
     "pydantic.v1",
     "queuelib",
@@ -154,9 +153,9 @@ def _warm_up() -> None:
 
 
 def _product_modules(path: Iterable[str]) -> list[str]:
-    """All modules of searchcrawl but those of its migrations, which Alembic loads."""
+    """All modules of searchcrawl."""
     found = (module.name for module in pkgutil.walk_packages(path, "searchcrawl."))
-    return [name for name in found if ".migrations" not in name and not name.endswith("__main__")]
+    return [name for name in found if not name.endswith("__main__")]
 
 
 def _become(order: dict[str, Any]) -> None:

@@ -45,7 +45,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
 _EMPTY: Final = """
     DO $$ DECLARE found record; BEGIN
         FOR found IN SELECT oid::regclass AS name, relkind FROM pg_class
-            WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S') AND relname <> 'alembic_version'
+            WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S') AND relname <> 'revision'
         LOOP
             IF found.relkind = 'r' THEN EXECUTE format('DELETE FROM %s', found.name);
             ELSE PERFORM setval(found.name, 1, false); END IF;

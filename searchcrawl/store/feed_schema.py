@@ -1,6 +1,6 @@
 """The tables of feeds that are written as deltas: what the files of each say of a source.
 
-A change here needs a migration; a test compares the two.
+A change here raises ``REVISION`` in ``engine/revision.py``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tables of hosts, which all sources share. Times are as in ``schema``.
 
-A change here needs a migration; a test compares the two.
+A change here raises ``REVISION`` in ``engine/revision.py``.
 """
 
 from __future__ import annotations

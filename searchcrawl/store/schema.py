@@ -1,6 +1,6 @@
 """The tables of sources, URLs and documents. Times are milliseconds since 1970 (UTC); digests are raw bytes.
 
-A change here needs a migration; a test compares the two.
+A change here raises ``REVISION`` in ``engine/revision.py``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read-only views of sources, runs and URLs, for people who read the store with SQL, also while a crawl writes (J6).
 
-They have no data of their own, so no migration changes them: they are made anew with each revision of the tables. Words
+They have no data of their own, and are made with the tables. Words
 for states and codes come from the same tables as those of ``urls`` and ``status``.
 """
 
@@ -71,12 +71,6 @@ def create_views(connection: Connection) -> None:
     for name, query in build_views(connection.dialect.name).items():
         # In a text a colon begins a parameter.
         connection.execute(text(f"CREATE VIEW {name} AS {query}".replace(":", "\\:")))
-
-
-def drop_views(connection: Connection) -> None:
-    """Drops the views: PostgreSQL changes no column that a view has."""
-    for name in VIEWS:
-        connection.execute(text(f"DROP VIEW IF EXISTS {name}"))
 
 
 def build_views(dialect: str) -> dict[str, str]:

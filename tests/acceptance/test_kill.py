@@ -36,7 +36,7 @@ _SOLR_MAINTENANCE = ("delete.selected", "delete.sent", "delete.marked", "index.a
 #: One kill in each start, then to the end: in the order in which a run passes them, so that each start recovers from
 #: the kill before it. At the last passing of a run most is at stake; the soak tries each failpoint alone.
 _CHAINS = (
-    "migrate.mid lease.taken fetch.sent:last fetch.headers",
+    "tables.mid lease.taken fetch.sent:last fetch.headers",
     "segment.append:last segment.append.mid segment.synced row.updated",
     "links.mid:4 segment.append.mid:3 links.committed",
     "links.mid:last links.committed blocks.frozen languages.frozen anchors.frozen batch.sealed",
@@ -54,7 +54,7 @@ _MAINTENANCE_CHAINS = (
     "near.signed near.resolved",
 )
 #: Where store and index may come to differ: tried with each pair of both.
-_MAIN = ("migrate.mid row.updated links.mid links.committed", "batch.post.mid index.acked batch.marked")
+_MAIN = ("tables.mid row.updated links.mid links.committed", "batch.post.mid index.acked batch.marked")
 _MAIN_MAINTENANCE = ("delete.sent delete.marked commit.sent",)
 #: Around each step that takes superseded records out of a cache that is full.
 _COMPACTING_CHAINS = (

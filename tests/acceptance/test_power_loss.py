@@ -24,7 +24,7 @@ pytestmark = pytest.mark.extended
 _BEAT: Final = "lease.renew"
 #: One loss in each start, in the order in which a run passes them: each start recovers from the one before it.
 _CHAIN: Final = (
-    "migrate.mid lease.taken fetch.sent:3 fetch.headers segment.append:2 segment.append.mid links.mid:4 segment.synced"
+    "tables.mid lease.taken fetch.sent:3 fetch.headers segment.append:2 segment.append.mid links.mid:4 segment.synced"
     " row.updated links.committed batch.sealed:2 batch.post.begin batch.post.mid index.acked batch.marked commit.sent"
     " delete.selected delete.sent delete.marked shutdown.begin shutdown.drain"
 )

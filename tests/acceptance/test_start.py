@@ -23,7 +23,6 @@ UNUSED: Final = (
     *("searchcrawl.render.render_middleware", "searchcrawl.render.crawl_wall", "searchcrawl.render.wall"),
     *(
         "psycopg",
-        "alembic",
         "sqlalchemy.dialects.postgresql",
         "pysolr",
         "requests",

@@ -111,7 +111,7 @@ def test_wheel_when_it_is_all_there_is_then_a_project_is_made_crawled_searched_a
     checked = call(programs, tmp_path / "made", "sources", "check")
     call(programs, tmp_path, "solr", "configset", "conf")
     project = write_project(tmp_path / "p", site, **source(site, HOST))
-    # The store gets all of its migrations, the index its schema.
+    # The store gets its tables, the index its schema.
     crawled = json.loads(call(programs, project, "crawl", "demo", "--json"))
     found = json.loads(call(programs, project, "search", "kettle", "--json"))
     where = subprocess.run(
@@ -163,8 +163,6 @@ def test_wheel_when_it_is_opened_then_it_has_the_package_and_nothing_else(wheel:
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"searchcrawl"}
     assert {"searchcrawl/py.typed", "searchcrawl/__init__.pyi"} <= set(names)
     assert {"searchcrawl/index/solr/configset_files/schema.xml"} <= set(names)
-    migrations = {path.name for path in (ROOT / "searchcrawl/store/migrations/versions").glob("*.py")}
-    assert migrations == {Path(name).name for name in names if "/migrations/versions/" in name}
     assert {"parquet", "postgresql", "playwright", "scrapyd"} <= set(
         re.findall(r"^Provides-Extra: (\S+)$", metadata, re.MULTILINE)
     )

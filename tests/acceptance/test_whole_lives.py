@@ -33,7 +33,7 @@ from tests.whole_lives import EDITS, URLS
 pytestmark = pytest.mark.extended
 
 POINTS: Final = [
-    name for name in NAMES if name not in {"migrate.mid", *OF_FEEDS, *OF_PLANS, *OF_REPAIRS, *OF_TICKS, *OF_NAMES}
+    name for name in NAMES if name not in {"tables.mid", *OF_FEEDS, *OF_PLANS, *OF_REPAIRS, *OF_TICKS, *OF_NAMES}
 ]
 
 urls = st.sampled_from(URLS)

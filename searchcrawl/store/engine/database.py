@@ -1,4 +1,4 @@
-"""The connection to the store: transactions, and bringing an older database up to date.
+"""The connection to the store: transactions, and the tables of an empty database.
 
 ``write()`` and ``read()`` repeat a transaction while the store is away. ``write_once()`` and ``read_once()`` are one
 try each, for this module, for tests and for callers that can do without the result. Every error of the driver
@@ -18,8 +18,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
 from searchcrawl.store.engine.dialect import load_dialect
-from searchcrawl.store.engine.migration import HEAD, create_tables, find_revision, migrate
 from searchcrawl.store.engine.outage_retry import OutageRetry
+from searchcrawl.store.engine.revision import REVISION, check_revision, create_tables, find_revision
 
 #: The open transaction that the functions of the table modules take; only Database makes one.
 Transaction = Connection
@@ -31,7 +31,7 @@ class Database:
     """A store at ``url``: an SQLite file, whose relative path starts at ``root``, or a PostgreSQL database.
 
     Several threads may use it; within the process writers queue on a lock. Raises StoreError where it
-    cannot be opened, StoreNewer for one of a newer release, ConfigurationError where its driver is missing.
+    cannot be opened, OtherRevision for one of another release, ConfigurationError where its driver is missing.
 
     ``patience_seconds`` limits how long a caller waits for a store that is locked, or that was reached before
     and is now out of reach. After that StoreAway is raised; with 0 there is one try.
@@ -54,7 +54,7 @@ class Database:
         self.folder = self._dialect.find_folder(self._engine.url)
         # At first only a lock is waited for: a store that cannot be reached may have a wrong address.
         try:
-            self.outage_retry.attempt(self._migrate, retry_on=StoreLocked)
+            self.outage_retry.attempt(self._prepare, retry_on=StoreLocked)
         except BaseException:
             self.close()
             raise
@@ -145,15 +145,15 @@ class Database:
             raise StoreError(f"store {self.name}: does not know any more how transaction {number} ended")
         return bool(status == "committed")
 
-    def _migrate(self) -> None:
+    def _prepare(self) -> None:
         with self.read_once() as connection:
-            if find_revision(connection) == HEAD:
-                return
-        with self.write_once() as connection:
-            self._dialect.lock_migration(connection)
-            # Another process may have migrated it meanwhile.
             revision = find_revision(connection)
-            if revision is None:
-                create_tables(connection)
-            elif revision != HEAD:
-                migrate(connection, self.name)
+        if revision is None:
+            with self.write_once() as connection:
+                self._dialect.lock_creation(connection)
+                # Another process may have made the tables meanwhile.
+                revision = find_revision(connection)
+                if revision is None:
+                    create_tables(connection)
+                    revision = REVISION
+        check_revision(revision, self.name)

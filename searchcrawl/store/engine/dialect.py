@@ -47,8 +47,8 @@ class Dialect(ABC):
         """The folder of the database file at the URL of an engine; None where the database is no file."""
 
     @abstractmethod
-    def lock_migration(self, transaction: Connection) -> None:
-        """Waits until no other process migrates this database, however long a migration takes."""
+    def lock_creation(self, transaction: Connection) -> None:
+        """Waits until no other process makes the tables of this database."""
 
     @abstractmethod
     def read_clock_ms(self, transaction: Connection) -> int:

@@ -48,8 +48,8 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-#: The key of the lock: two processes must not migrate one database at once. Any number that no other program uses.
-_MIGRATING: Final = 7_231_960_451_882_003
+#: The key of the lock: two processes must not make the tables of one database at once. Any number that no other program uses.
+_CREATING: Final = 7_231_960_451_882_003
 #: lock_not_available, deadlock_detected, serialization_failure
 _LOCKED: Final = frozenset({"55P03", "40P01", "40001"})
 #: too_many_connections, operator intervention (the server is told to stop, or starts), idle transactions ended
@@ -115,9 +115,9 @@ class PostgresqlDialect(Dialect):
     def find_folder(self, url: URL) -> Path | None:
         return None
 
-    def lock_migration(self, transaction: Connection) -> None:
+    def lock_creation(self, transaction: Connection) -> None:
         transaction.execute(text("SET LOCAL lock_timeout = 0"))
-        transaction.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATING})
+        transaction.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATING})
 
     def read_clock_ms(self, transaction: Connection) -> int:
         """The server's clock now, and not as the transaction began: it may have waited for a lock."""

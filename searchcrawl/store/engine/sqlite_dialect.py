@@ -65,7 +65,7 @@ class SqliteDialect(Dialect):
     def find_folder(self, url: URL) -> Path | None:
         return Path(url.database).parent if url.database and url.database != ":memory:" else None
 
-    def lock_migration(self, transaction: Connection) -> None:
+    def lock_creation(self, transaction: Connection) -> None:
         """Does nothing: a writing transaction has the file's write lock."""
 
     def read_clock_ms(self, transaction: Connection) -> int:

@@ -64,7 +64,7 @@ def call(command: Answering, *argv: str) -> Answering:
         (exceptions.IndexUnavailable("down"), 6),
         (exceptions.IndexMisconfigured("no core"), 6),
         (exceptions.StoreError("locked"), 7),
-        (exceptions.StoreNewer("newer"), 7),
+        (exceptions.OtherRevision("newer"), 7),
         (exceptions.CacheError("full"), 7),
         (exceptions.LeaseLost("lost"), 7),
         (OSError(28, "No space left on device"), 7),

@@ -33,7 +33,7 @@ from searchcrawl.store.engine.database import Database
 database = Database("sqlite:///store.db", Path(sys.argv[1]))
 with database.write_once() as transaction:
     host_table.find_or_add(transaction, ["a.test:80"])
-print([name for name in sys.modules if "postgresql" in name or "psycopg" in name or "alembic" in name])
+print([name for name in sys.modules if "postgresql" in name or "psycopg" in name])
 """
 LONG = "".join(random.Random(1).choices(string.ascii_lowercase, k=20_000))
 
