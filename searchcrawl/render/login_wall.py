@@ -27,8 +27,8 @@ class LoginWall:
 
     A login goes to ``origins`` (those of ``login.url`` and of the start URLs) and to the hosts of ``render.allow_hosts``, and
     shows pages and sends forms of these only; there no rule of the boundary and no robots.txt holds, as for a login by a form.
-    For scripts and styles of all other hosts ``wall`` decides as about a page until something was typed: then a script has it, and none of them is asked for
-    more than was asked for before. After a page of https there is no http any more.
+    For scripts and styles of all other hosts ``wall`` decides as about a page until something was typed: then a script has it,
+    and none of them is asked for more than was asked for before. After a page of https there is no http any more.
     """
 
     def __init__(self, wall: CrawlWall, side_requests: SideRequests, *, origins: Collection[str]) -> None:

@@ -168,6 +168,7 @@ class PageRules:
         is_kept = request.method == "GET"
         answer = self._wall.cache.find(key, request.kind) if is_kept else None
         if answer is not None:
+            self._note_cookies(url, answer)
             budget.take(len(answer.body))
             return answer
         answer = await self._request(url, request, headers, budget, is_credited=is_credited)

@@ -103,7 +103,7 @@ class PageVisit(OpenPage):
         if self._is_there:
             self._add_route(url)
             return
-        self._moves = self._target is None
+        self._moves = self._moves or self._target is None
         self._leave(url, _MOVED)
 
     def _find_refusal(self, request: BrowserRequest, *, is_page: bool) -> str | None:

@@ -266,6 +266,9 @@ class _Jar:
     def list_withheld(self, url: str) -> frozenset[str]:
         return frozenset()
 
+    def list_of_port(self, url: str) -> frozenset[str]:
+        return frozenset(f"{cookie.name}={cookie.value}" for cookie in self._cookies)
+
 
 def _build_cookie(cookie: Cookie, number: int) -> BrowserCookie:
     return BrowserCookie(

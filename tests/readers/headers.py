@@ -253,6 +253,7 @@ def cookie(value: bytes) -> None:
     for url in (URL, "https://a.test/"):
         jar.store(url, [text, f"x=y; {text}", *text.split(",")[:300]])
         jar.header(url)
+        jar.list_of_port(url)
 
 
 @declare(
@@ -345,6 +346,7 @@ def request_of_browser(value: bytes) -> None:
         credentials = Credentials(["https://a.test"], lambda: CookieJar(["https://a.test"]))
         credentials.belong_to(request, URL, has_other_frames=False)
         credentials.choose_cookies(request)
+        credentials.list_of_port(URL)
 
 
 @declare(*("CONNECT ", "a.test", ":", "443", " HTTP/1.1", "[", "]", "::1", ".", "@", "/"), most=256 * 1024)

@@ -289,6 +289,8 @@ def test_l13_browser_when_it_opens_a_page_then_it_has_the_cookies_of_the_login_b
     assert elsewhere == {"other"}
     assert jar.list_withheld("http://a.test:8080/x") == {"sid=1", "all=2"}
     assert jar.list_withheld("http://a.test/x") == frozenset()
+    assert jar.list_of_port("http://a.test/x") == {"sid=1", "all=2"}
+    assert jar.list_of_port("http://a.test:8080/x") == frozenset()
 
 
 def test_l13_browser_when_a_page_is_closed_then_what_it_changed_of_its_own_origin_is_kept_and_nothing_else() -> None:
