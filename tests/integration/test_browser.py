@@ -222,7 +222,7 @@ def test_page_that_is_not_waited_for_any_longer_says_what_it_waited_for(
     options: dict[str, Any], code: str, gave_up: str | None
 ) -> None:
     need_browser()
-    with RunningBrowser(RenderOptions(quiet_ms=150, max_seconds=1, **options)) as running:
+    with RunningBrowser(RenderOptions(quiet_ms=150, max_seconds=1, **options), seconds=10) as running:
         running.wall.pages[f"{SITE}/never.json"] = (60.0, "{}")
         page = running.render("/given-up", _script(code))
 
