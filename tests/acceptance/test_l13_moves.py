@@ -21,7 +21,7 @@ _WORDS: Final = " ".join(f"word{number}" for number in range(40))
 MOVES: Final = {
     "/location": "location = 'OUTSIDE/?t=' + document.title",
     "/link": "const a = document.createElement('a'); a.href = 'OUTSIDE/'; document.body.append(a); a.click()",
-    "/twice": "location = 'OUTSIDE/a'; setInterval(() => { location = 'OUTSIDE/b' + Date.now() }, 5)",
+    "/twice": "location = 'OUTSIDE/a'; setTimeout(() => { location = 'OUTSIDE/b' }, 30)",
     "/refresh": "const m = document.createElement('meta'); m.httpEquiv = 'refresh'; m.content = '0;url=OUTSIDE/';"
     "document.head.append(m)",
     "/top": "const f = document.createElement('iframe'); document.body.append(f); f.contentWindow.eval(\"top.location = 'OUTSIDE/'\")",

@@ -84,9 +84,11 @@ def rounds(forks: Forks, library: Path, site: SiteProcess, tmp_path_factory: pyt
 
 
 def test_initial_crawl_when_the_power_fails_at_each_failpoint_then_ends_as_if_undisturbed(rounds: Rounds) -> None:
-    kind = rounds("undisturbed")
     tried = {blow.partition(":")[0] for chain in (_CHAIN, _LAST_CHAIN) for blow in chain.split()}
-    assert tried == kind.passed.keys() - {_BEAT}
+    # On a busy machine copies may be found before they are sent, and nothing is removed.
+    kinds = (rounds(f"undisturbed{number}") for number in range(3))
+    kind = next((kind for kind in kinds if tried == kind.passed.keys() - {_BEAT}), None)
+    assert kind is not None
 
     assert kind.rounds([Cut(tuple(_CHAIN.split()), name="each"), Cut(tuple(_LAST_CHAIN.split()), name="last")]) == []
 
