@@ -21,6 +21,11 @@ def list_drivers(ancestor: int | None = None) -> set[int]:
     return _find(b"playwright", b"run-driver", ancestor)
 
 
+def list_network_services(ancestor: int) -> set[int]:
+    """The processes in which the browsers that ``ancestor`` started send and receive."""
+    return _find(b"--utility-sub-type=network", b"chromium", ancestor)
+
+
 def _find(word: bytes, other: bytes, ancestor: int | None) -> set[int]:
     processes = dict(_read())
     return {

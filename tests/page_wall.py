@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Any, Final, Self
@@ -35,10 +35,10 @@ _TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".json": "applica
 
 
 class PageWall:
-    """``pages`` by URL: a body, or an ``Answer``, or a list of seconds to wait and a body."""
+    """``pages`` by URL: a body, or an ``Answer``, or a list of seconds to wait and a body, or what makes a body."""
 
     def __init__(self) -> None:
-        self.pages: dict[str, str | Answer | tuple[float, str]] = {}
+        self.pages: dict[str, str | Answer | tuple[float, str] | Callable[[], str]] = {}
         self.asked: list[tuple[str, str]] = []
         #: how many answers are under way
         self.waiting = 0
@@ -85,6 +85,8 @@ class PageOfWall:
         page = wall.pages.get(url)
         if page is None:
             return Answer(url, 404, (("content-type", "text/plain"),), b"not here")
+        if callable(page):
+            page = page()
         if isinstance(page, tuple):
             wall.waiting += 1
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any, Final
 
 from playwright.async_api import Error, Locator, Page
@@ -147,11 +148,10 @@ class LoginVisit(OpenPage):
         patience = Patience(self._options.max_seconds)
         while not self._has_run_out(patience):
             self._check_failure()
-            quiet = await self._ask_or_none(page_scripts.QUIET_MS)
-            if quiet is None:
-                await self._ask_or_none(page_scripts.WATCH)
-            elif self._has_been_quiet(quiet):
-                return
+            with suppress(Error):
+                # Its page may be replaced meanwhile.
+                if self._has_been_quiet(await self._ask_quiet_ms()):
+                    return
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _ask_or_none(self, script: str, argument: Any = None) -> Any:

@@ -11,6 +11,7 @@ from playwright.async_api import Error, Page, Request
 
 from searchcrawl import clock
 from searchcrawl.codes import REDIRECT_STATUSES, Code
+from searchcrawl.render import page_scripts
 from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.budget import MAX_IN_FLIGHT, BudgetSpent, PageBudget
 from searchcrawl.render.options import RenderOptions
@@ -33,6 +34,10 @@ _MOST_ASKED: Final = 4
 #: How long a request waits for word of what frame it is of; one of a window that the page opened gets none.
 _TOLD_SECONDS: Final = 2.0
 _MAX_NAVIGATIONS: Final = 1000
+#: What the browser asks the proxy for; others are made in the page itself, and may have no end.
+_SENT: Final = ("http://", "https://")
+#: A page that takes so long to answer is given so many times that until it counts as quiet: its scripts wait as well.
+_LAGS: Final = 5
 #: What a frame or a page that stays as it is is answered: Chromium goes nowhere then.
 STAY: Final = Answer("", 204, (), b"")
 
@@ -66,8 +71,12 @@ class OpenPage(ABC):
         self._has_begun = False
         self._places = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._in_flight: dict[int, BrowserRequest] = {}
-        #: when the last answer was given
+        #: when the last answer was given, and when the browser had it
         self._answered = clock.monotonic()
+        #: what the browser waits for, with what it has not sent yet
+        self._awaited: set[Request] = set()
+        #: how long the page took of late to say anything, in seconds
+        self._lag = 0.0
         self._refused: Counter[str] = Counter()
         #: as many as requests at most
         self._parts: list[Part] = []
@@ -76,6 +85,7 @@ class OpenPage(ABC):
         self._navigations: dict[str, bool] = {}
         self._told = asyncio.Event()
         page.on("request", self._note_told)
+        page.on("requestfinished", self._note_done)
         page.on("requestfailed", self._note_failed)
         page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.dismiss()))
         page.on("crash", lambda _: self._fail("the page crashed", Code.CONVERSION_LIMIT))
@@ -157,8 +167,13 @@ class OpenPage(ABC):
 
     def _note_failed(self, request: Request) -> None:
         """Notes data that the page itself did not wait for, or was not given."""
+        self._note_done(request)
         if request.failure in _NOT_GIVEN and request.resource_type in _DATA_TYPES:
             self._not_given[request.url.partition("#")[0]] += 1
+
+    def _note_done(self, request: Request) -> None:
+        self._awaited.discard(request)
+        self._answered = clock.monotonic()
 
     def _list_parts(self) -> tuple[Part, ...]:
         """The parts in their order; of data that the page never got, only that."""
@@ -195,6 +210,8 @@ class OpenPage(ABC):
         return self._navigations[url]
 
     def _note_told(self, request: Request) -> None:
+        if request.url.startswith(_SENT):
+            self._awaited.add(request)
         try:
             if not request.is_navigation_request():
                 return
@@ -226,10 +243,20 @@ class OpenPage(ABC):
 
     def _has_been_quiet(self, quiet_ms: Any) -> bool:
         """Whether nothing is on its way, and the tree has not changed for long enough, which the page says itself."""
-        if self._in_flight or not isinstance(quiet_ms, int | float):
+        if self._in_flight or self._awaited or not isinstance(quiet_ms, int | float):
             return False
         # A page that waited for an answer was quiet all the time: it needs a moment to make something of it.
-        return min(quiet_ms, 1000 * (clock.monotonic() - self._answered)) >= self._options.quiet_ms
+        quiet = min(quiet_ms, 1000 * (clock.monotonic() - self._answered))
+        return quiet >= max(self._options.quiet_ms, 1000 * _LAGS * self._lag)
+
+    async def _ask_quiet_ms(self) -> Any:
+        """For how long the tree has not changed, as the page says; None where it is watched from now on."""
+        begun = clock.monotonic()
+        quiet_ms = await self._ask(page_scripts.QUIET_MS)
+        self._lag = max(clock.monotonic() - begun, self._lag / 2)
+        if quiet_ms is None:
+            await self._ask(page_scripts.WATCH)
+        return quiet_ms
 
     async def _ask(self, script: str, argument: Any = None) -> Any:
         """What a script in the page answers; an endless one of its own lets it answer never."""

@@ -241,9 +241,8 @@ class PageVisit(OpenPage):
         return None if waiting is None else f"no answer of {urls.without_query(waiting.url)[:300]} within {seconds}"
 
     async def _looks_done(self, is_idle: bool, wait_for: str | None) -> bool:
-        quiet = await self._ask(page_scripts.QUIET_MS)
+        quiet = await self._ask_quiet_ms()
         if quiet is None:
-            await self._ask(page_scripts.WATCH)
             return False
         if wait_for is not None:
             return await self._page.query_selector(wait_for) is not None

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from searchcrawl.render.chromium import ChromiumFiles
 from searchcrawl.render.options import Action, RenderOptions
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer
+from tests.live_browsers import list_network_services
 from tests.page_wall import NO_ANSWER, SCRIPTS, SITE, UNKNOWN_ROBOTS, RunningBrowser, need_browser
 from tests.site.client import ROOT
 
@@ -79,6 +81,20 @@ def test_slow_data_is_waited_for(running: RunningBrowser) -> None:
     )
 
     assert "late" in page.html
+
+
+def test_page_is_not_taken_for_quiet_before_its_browser_has_handed_it_the_answer(running: RunningBrowser) -> None:
+    def hold() -> str:
+        (network,) = list_network_services(os.getpid())
+        os.kill(network, signal.SIGSTOP)
+        threading.Timer(1.0, os.kill, (network, signal.SIGCONT)).start()
+        return '{"text": "handed over late"}'
+
+    running.wall.pages[f"{SITE}/held.json"] = hold
+    script = "fetch('/held.json').then(r => r.json()).then(d => app.textContent = d.text)"
+    page = running.render("/held", _script(f"setTimeout(() => {script}, 50)"))
+
+    assert "handed over late" in page.html
 
 
 def test_page_is_not_taken_for_quiet_before_its_script_has_run() -> None:
