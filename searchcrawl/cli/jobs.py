@@ -84,6 +84,6 @@ def show_stopped(name: str, result: str, *, goes_on: bool, suspended: bool, as_j
         if goes_on
         else "stopped: no run of it is left to go on with",
         "stopping": "was told to end, and still sends what it has fetched: searchcrawl status says when it has ended",
-        "idle": "was not running",
+        "idle": "was not running: the next crawl goes on with its last run" if goes_on else "was not running",
     }
     print_line(f"{name}: {texts[result]}{f'; suspended until searchcrawl resume {name}' if suspended else ''}")

@@ -62,8 +62,21 @@ def list_columns(attributes: AttributeMap | None, *, delta: bool) -> list[Column
     return columns
 
 
+class _Shown:
+    """The fields of documents as JSON and XML have them: one that may have several values is always a list."""
+
+    def __init__(self, columns: Iterable[Column]) -> None:
+        self._lists = frozenset(column.name for column in columns if column.is_multi_valued)
+
+    def show(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self._show(name, value) for name, value in fields.items()}
+
+    def _show(self, name: str, value: Any) -> Any:
+        shown = _show(value)
+        return [shown] if name in self._lists and shown is not None and not isinstance(shown, list) else shown
+
+
 def _show(value: Any) -> Any:
-    """A value as JSON and CSV have it."""
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, list | tuple):
@@ -80,10 +93,11 @@ class _Lines:
     """A JSON object a line."""
 
     def __init__(self, file: IO[bytes], columns: Iterable[Column]) -> None:
+        self._shown = _Shown(columns)
         self._file = file
 
     def write(self, fields: Mapping[str, Any]) -> None:
-        self._file.write(orjson.dumps({name: _show(value) for name, value in fields.items()}))
+        self._file.write(orjson.dumps(self._shown.show(fields)))
         self._file.write(b"\n")
 
     def close(self) -> None:
@@ -94,11 +108,12 @@ class _Array:
     """One JSON array, an object a line, as Scrapy writes it."""
 
     def __init__(self, file: IO[bytes], columns: Iterable[Column]) -> None:
+        self._shown = _Shown(columns)
         self._file = file
         self._before = b"[\n"
 
     def write(self, fields: Mapping[str, Any]) -> None:
-        self._file.write(self._before + orjson.dumps({name: _show(value) for name, value in fields.items()}))
+        self._file.write(self._before + orjson.dumps(self._shown.show(fields)))
         self._before = b",\n"
 
     def close(self) -> None:
@@ -110,11 +125,12 @@ class _Elements:
     """XML as Scrapy writes it: ``items``, an ``item`` for each document, an element a field, ``value`` for those of a list."""
 
     def __init__(self, file: IO[bytes], columns: Iterable[Column]) -> None:
+        self._shown = _Shown(columns)
         self._file = file
         self._file.write(b'<?xml version="1.0" encoding="utf-8"?>\n<items>')
 
     def write(self, fields: Mapping[str, Any]) -> None:
-        written = "".join(f"<{name}>{_build_xml(_show(value))}</{name}>" for name, value in fields.items())
+        written = "".join(f"<{name}>{_build_xml(value)}</{name}>" for name, value in self._shown.show(fields).items())
         self._file.write(f"\n<item>{written}</item>".encode())
 
     def close(self) -> None:

@@ -156,6 +156,9 @@ class Index(Table):
     def _check(self) -> Index:
         if self.type == "solr" and self.url is None:
             refuse('is required where index.type is "solr"', key="url")
+        if self.type == "local" and self.url is not None:
+            # Documents would go where nobody who wrote this looks for them.
+            refuse('is of a Solr server, and index.type is "local"', key="url")
         return self
 
 

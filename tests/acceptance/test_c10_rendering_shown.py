@@ -83,6 +83,8 @@ def test_j2_test_when_it_is_not_asked_to_render_then_it_does_what_a_crawl_would(
     assert ["text_before" in view for view in views] == [False, False]
     refused = here.run("test", site.url(HOST, "/app"), "--source", "demo", "--trace", "x")
     assert (refused.returncode, "--trace needs --render" in refused.stderr) == (2, True)
+    refused = here.run("test", site.url(HOST, "/app"), "--source", "demo", "--render", "--trace", "no/such/x")
+    assert (refused.returncode, "--trace: no folder no/such" in refused.stderr) == (2, True)
 
 
 def test_d9_render_when_it_is_edited_then_status_says_so_and_the_pages_are_fetched_and_rendered_anew(

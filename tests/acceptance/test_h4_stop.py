@@ -87,10 +87,12 @@ def test_stop_when_a_crawl_runs_elsewhere_then_ends_it_and_later_crawls_are_not_
     first = json.loads(project.command("stop", "slow", "--json").stdout)
     code = running.wait()
     second = json.loads(project.command("stop", "slow", "--json").stdout)
+    shown = project.command("stop", "slow").stdout
     unknown = project.command("stop", "other")
     after = project.crawl()
 
     assert (first["result"], code, second["result"]) == ("stopped", 3, "idle")
+    assert shown == "slow: was not running: the next crawl goes on with its last run\n"
     assert (unknown.returncode, unknown.stderr) == (2, "searchcrawl: unknown source: other\n")
     assert (after.exit_code, len(project.indexed())) == (0, PAGES)
 

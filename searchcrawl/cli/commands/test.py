@@ -23,6 +23,7 @@ from searchcrawl.queries.page import describe_page
 from searchcrawl.render.rendered_page import RenderTrial
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
+from searchcrawl.terminal import to_one_line
 
 _MAX_SHOWN_CHARACTERS = 600
 
@@ -56,6 +57,8 @@ class Command(BaseCommand):
             raise UsageError("missing option: --source NAME")
         if opts.trace is not None and not opts.render:
             raise UsageError("--trace needs --render")
+        if opts.trace is not None and not opts.trace.absolute().parent.is_dir():
+            raise UsageError(f"--trace: no folder {to_one_line(str(opts.trace.parent))}")
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         # Imported here, because it loads everything that fetches and reads.

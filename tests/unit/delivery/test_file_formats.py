@@ -46,6 +46,16 @@ def test_lines_when_written_then_times_are_iso_and_a_removal_has_nothing_else() 
     assert second == GONE
 
 
+@pytest.mark.parametrize("kind", ["json", "jsonl"])
+def test_json_when_a_field_of_several_values_has_one_then_it_is_a_list_as_of_more(kind: str) -> None:
+    row = {"id": "demo:1", "groups": "press", "tag_s": "a", "price_l": 3, "author": "one", "duplicates": None}
+
+    written = json.loads(write(kind, [row]))
+
+    (read,) = written if isinstance(written, list) else [written]
+    assert read == {**row, "groups": ["press"], "tag_s": ["a"], "price_l": [3]}
+
+
 def test_rows_when_written_then_each_has_all_columns_and_lists_are_json() -> None:
     text = write("csv", [{**DOCUMENT, "deleted": False}, GONE], delta=True).decode()
 

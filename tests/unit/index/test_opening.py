@@ -27,7 +27,7 @@ class Queue:
 
 @pytest.mark.parametrize("kind", get_args(Index.model_fields["type"].annotation))
 def test_receiver_when_its_type_may_be_written_then_the_package_of_this_name_has_it(kind: str, tmp_path: Path) -> None:
-    index: Any = {"type": kind, "url": "http://127.0.0.1:1/solr/pages"}
+    index: Any = {"type": kind} | ({"url": "http://127.0.0.1:1/solr/pages"} if kind == "solr" else {})
     project = Project(root=tmp_path, contact="crawl@example.test", index=index)
 
     assert callable(opening.open_index(project).deliver)

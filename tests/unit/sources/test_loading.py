@@ -155,6 +155,10 @@ def test_load_project_when_the_url_is_wrong_then_its_password_is_not_shown(root:
         ('contact = "a@example.org"\ncache.preserve = "yes"', 'cache.preserve: must be true or false (got "yes")'),
         ('contact = "a@example.org"\nindex.type = "lucene"', 'index.type: must be "local" or "solr" (got "lucene")'),
         ('contact = "a@example.org"\nindex.type = "solr"', 'index.url: is required where index.type is "solr"'),
+        (
+            'contact = "a@example.org"\nindex.url = "http://h:8983/solr/x"',
+            'index.url: is of a Solr server, and index.type is "local"',
+        ),
         ('contact = "a@example.org"\nindex.url = "http://h:8983"', "index.url: must end in the name of a core"),
         ('contact = "a@example.org"\nindex.url = "h:8983/solr/x"', "index.url: not an http or https URL (got "),
         ('contact = "a@example.org"\nlogs.level = "LOUD"', 'logs.level: must be "DEBUG", "INFO", "WARNING", '),
