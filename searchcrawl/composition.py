@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from scrapy.crawler import Crawler
 
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import open_cache
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.commit.group_commit import Listeners, WriterQueue
 from searchcrawl.convert.own_converter import list_own_converters
@@ -226,7 +226,7 @@ def compose_replay(crawler: Crawler, run: Run) -> Stages:
     stages.add(run, Run)
     traps, waiting = stages.add(_build_traps(run)), WriterQueue(group_pages=_REPLAYED_IN_GROUP)
     delivery = _add_delivery(stages, crawler, run)
-    cache = DocumentCache(run.project.cache_dir / run.source.name)
+    cache = open_cache(run.project, run.source.name)
     answers = stages.add(ReplayMiddleware(cache))
     hosts = HostRegistry(delay_seconds=0, host_concurrency=_REPLAYED_AT_ONCE)
     # Nothing has to be learned of it before it gets more than one request at once.

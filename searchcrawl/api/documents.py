@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 
 from searchcrawl.api.values import StoredDocument
-from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import open_cache
 from searchcrawl.delivery.documents import read_indexed
 from searchcrawl.delivery.export import show
 from searchcrawl.operations.dry_run import build_dry_run
@@ -22,7 +22,7 @@ def read_documents(project: Project, source: Source, database: Database) -> Iter
     """All that the index has of a source, by rising id of the URL; raises CacheError, StoreError."""
     run = build_dry_run(project, source, database)
     lost = run.read(lambda transaction: export_table.count_unreadable(transaction, run.source_id))
-    for part in read_indexed(run, DocumentCache(project.cache_dir / source.name)):
+    for part in read_indexed(run, open_cache(project, source.name)):
         for _, document in part.documents:
             fields = dict(show(document))
             yield StoredDocument(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,6 +60,7 @@ from searchcrawl.sources.loading import (
     read_start_urls,
 )
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.store.urls.url_state import UrlState
 
 T = TypeVar("T")
@@ -202,7 +202,7 @@ class Project:
         )
         if not sources:
             raise ConfigurationError("sources", "", "no source to ask: put one into sources/NAME.toml")
-        with self._open_store(project) as database:
+        with use_store(project) as database:
             first, *_ = explain_by_all(project, sources, database, url, versions=VERSIONS)
         return build(Explanation, first.as_json())
 
@@ -228,7 +228,7 @@ class Project:
         names = list_source_names(project)
         if name is not None and name not in names:
             raise UnknownSource(f"unknown source: {name}")
-        with self._open_store(project) as database, use_index(project) as index:
+        with use_store(project) as database, use_index(project) as index:
             crawling = list_crawled_sources(database, names if name is None else [name])
             with verify(database, index, names, only=name) as found:
                 differences = [
@@ -244,7 +244,7 @@ class Project:
         """
         check_text("name", name)
         project = self._load()
-        with self._open_store(project) as database, look_at_index(project) as look:
+        with use_store(project) as database, look_at_index(project) as look:
             gone = next((each for each in list_gone_sources(project, database) if each.name == name), None)
             if gone is not None:
                 return build(Status, describe_gone_source(project, gone, database))
@@ -282,7 +282,7 @@ class Project:
         """The runs of a source, also of one whose file is gone, or of all; newest first."""
         project = self._load()
         if name is not None:
-            with self._open_store(project) as database:
+            with use_store(project) as database:
                 if not is_known(database, check_text("name", name)):
                     load_source(project, name)
         return self._read(lambda database: (build(PastRun, row) for row in list_runs(database, name)))
@@ -305,7 +305,7 @@ class Project:
         """Puts one URL into the queue of a source, also while it is crawled; its rules decide as for a link."""
         project = self._load()
         found = load_source(project, check_text("source", source))
-        with self._open_store(project) as database:
+        with use_store(project) as database:
             done = submit(project, found, database, check_text("url", url))
         return Submitted(url=done.url, result=str(done.result), rule=done.rule or None)
 
@@ -314,22 +314,22 @@ class Project:
         project = self._load()
         source = load_source(project, check_text("name", name))
         asked = None if url is None else urls.resolve_typed(check_text("url", url), routes=source.scope.hash_routes)
-        with self._open_store(project) as database:
+        with use_store(project) as database:
             return build(Done, recrawl(project, source, database, url=asked, failed=failed))
 
     def stop(self, name: str, *, wait_seconds: float = 60) -> str:
         """Ends the crawl of a source cleanly, wherever it runs: ``stopped``, ``stopping`` or ``idle``."""
-        with self._open_store(self._load()) as database:
+        with use_store(self._load()) as database:
             return stopping.stop(database, self._find_known(database, name), wait_seconds=wait_seconds)
 
     def suspend(self, name: str, *, wait_seconds: float = 60) -> str:
         """The same, and the source is crawled no more until ``resume``."""
-        with self._open_store(self._load()) as database:
+        with use_store(self._load()) as database:
             return stopping.suspend(database, self._find_known(database, name), wait_seconds=wait_seconds)
 
     def resume(self, name: str) -> bool:
         """Lets a suspended source be crawled again, and runs nothing; whether it was suspended."""
-        with self._open_store(self._load()) as database:
+        with use_store(self._load()) as database:
             return stopping.resume(database, self._find_known(database, name))
 
     def flush(self, name: str) -> Done:
@@ -350,14 +350,14 @@ class Project:
         """Carries held removals out: those of ``run``, or those that were listed last."""
         project = self._load()
         source = load_source(project, check_text("name", name))
-        with self._open_store(project) as database, use_index(project) as index:
+        with use_store(project) as database, use_index(project) as index:
             return build(Done, quarantine.approve(project, source, database, index, only=run))
 
     def reject(self, name: str, *, run: int | None = None) -> Done:
         """Keeps the documents of held removals."""
         project = self._load()
         source = load_source(project, check_text("name", name))
-        with self._open_store(project) as database:
+        with use_store(project) as database:
             return build(Done, quarantine.reject(project, source, database, only=run))
 
     def undelete(self, run: int) -> Done:
@@ -382,7 +382,7 @@ class Project:
     def _send(self, name: str, order: Callable[..., Mapping[str, Any]]) -> Done:
         project = self._load()
         source = load_source(project, check_text("name", name))
-        with self._open_store(project) as database, use_index(project) as index:
+        with use_store(project) as database, use_index(project) as index:
             return build(
                 Done, order(project, source, database, index, retry_seconds=SEARCHCRAWL_INDEX_PATIENCE_SECONDS)
             )
@@ -397,14 +397,11 @@ class Project:
 
     def _read(self, rows: Callable[[Database], Iterator[T]]) -> Iterator[T]:
         """The rows of a store that stays open for as long as they are read."""
-        with self._open_store(self._load()) as database:
+        with use_store(self._load()) as database:
             yield from rows(database)
 
     def _load(self) -> configuration.Project:
         return load_project(self.root)
-
-    def _open_store(self, project: configuration.Project) -> closing[Database]:
-        return closing(Database(project.database_url, project.root))
 
     def _run(self, command: str, *arguments: str) -> tuple[int, dict[str, Any], tuple[str, ...]]:
         ended = run_command(self.root, command, *arguments)

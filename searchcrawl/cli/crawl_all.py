@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 
 from searchcrawl.cli.output import flush_output, print_error, print_note
 from searchcrawl.exit_codes import Exit, exit_of
@@ -15,7 +14,7 @@ from searchcrawl.scheduling.launching import build_command
 from searchcrawl.scheduling.service import Signals
 from searchcrawl.sources.loading import load_sources
 from searchcrawl.sources.project import Project
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.store.runs import job_table, run_table
 
 _POLL_SECONDS = 1.0
@@ -44,7 +43,7 @@ def crawl_all(project: Project, opts: argparse.Namespace) -> int:
 
 
 def _is_suspended(project: Project, name: str) -> bool:
-    with closing(Database(project.database_url, project.root)) as database, database.read_once() as transaction:
+    with use_store(project) as database, database.read_once() as transaction:
         return run_table.find_source(transaction, name) in job_table.find_suspended(transaction)
 
 

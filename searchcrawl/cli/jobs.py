@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Final
 
 from searchcrawl import clock
@@ -16,6 +16,7 @@ from searchcrawl.sources.loading import list_source_names
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.store.runs import job_table, run_table
 from searchcrawl.terminal import to_one_line
 
@@ -50,7 +51,7 @@ def note_failed_job(load_project: Callable[[], Project], name: str, token: str) 
 
 def _note(project: Project, name: str, token: str, code: Exit, text: str) -> None:
     try:
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             source_id = database.read(lambda opened: run_table.find_source(opened, name))
             if source_id is not None:
                 database.write(

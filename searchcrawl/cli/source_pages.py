@@ -26,7 +26,7 @@ from searchcrawl.queries.page import describe_page
 from searchcrawl.sources.loading import find_project, load_project, load_source
 from searchcrawl.sources.stored_modes import apply_umask
 from searchcrawl.spiders.page_spider import visit_page
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 
 #: Undone in the body.
 _CODING = b"Content-Encoding"
@@ -38,7 +38,7 @@ def open_dry_run(name: str) -> Iterator[DryRun]:
     try:
         project = load_project(find_project())
         apply_umask(project)
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             run = build_dry_run(project, load_source(project, name), database)
             run.rewriting.open(name)
             with closing(run.rewriting):

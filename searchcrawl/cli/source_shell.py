@@ -15,7 +15,7 @@ from scrapy.utils.defer import deferred_f_from_coro_f
 from twisted.internet import threads
 
 from searchcrawl import urls
-from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import open_cache
 from searchcrawl.cache.segment import Place
 from searchcrawl.cli.output import print_note
 from searchcrawl.cli.source_pages import build_response, describe_end, find_identity, make_response
@@ -177,6 +177,6 @@ def read_cached(run: DryRun, url: str) -> Response | None:
             response_bytes=answer.response_bytes,
             fields_bytes=answer.fields_bytes,
         )
-        page = DocumentCache(run.project.cache_dir / run.source.name).read_page(place, url=url)
+        page = open_cache(run.project, run.source.name).read_page(place, url=url)
         return make_response(page.base_url or page.url, page.headers, page.body, asked=url, status=page.status)
     return None

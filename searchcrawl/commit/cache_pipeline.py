@@ -12,7 +12,7 @@ from scrapy.crawler import Crawler
 from searchcrawl.admission.admit import Admission
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.admission.url_normalisation import normalise_starts, normalise_submitted
-from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import open_cache
 from searchcrawl.codes import REFUSED
 from searchcrawl.commit.group_commit import GroupCommit, Listeners, WriterQueue
 from searchcrawl.commit.link_rows import write_start_displays
@@ -110,7 +110,7 @@ class CachePipeline:
         if run.source.lifecycle.orphans == "check":
             release_orphans(run)
         self._admit_start(run, admission)
-        cache = DocumentCache(run.project.cache_dir / run.source.name)
+        cache = open_cache(run.project, run.source.name)
         turned = TurnedPages(run, cache)
         turned.open()
         return GroupCommit(

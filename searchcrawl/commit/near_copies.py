@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from functools import partial
 from typing import Final, TypeVar
 
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import use_cache
 from searchcrawl.cache.segment import Place
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.duplicates.near_groups import SignedDocument, find_groups
@@ -54,7 +54,7 @@ def settle_near_copies(run: Run, cut: CutText) -> None:
 
 def _take_out(run: Run, cut: CutText) -> int:
     """Returns how many documents are near copies now, or of others, or no longer."""
-    with closing(DocumentCache(run.project.cache_dir / run.source.name)) as cache:
+    with use_cache(run.project, run.source.name) as cache:
         standing = find_groups(_sign_all(run, partial(_read_text, cache, cut)))
     changed = 0
     for rows in _load_pages(run):

@@ -14,7 +14,7 @@ from typing import Final
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.admit import Admission, FoundLinks
-from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import open_cache
 from searchcrawl.codes import REFUSED
 from searchcrawl.comparison.look import is_newer, look_at_sample
 from searchcrawl.comparison.sorted_merge import SortedRow, pair_by_id
@@ -68,7 +68,7 @@ def prepare_resend(run: Run) -> None:
 
 def forget_lost_segments(run: Run) -> None:
     """Notes which segments the cache does not have any more; raises StoreError, LeaseLost."""
-    cached = {number for number, _ in DocumentCache(run.project.cache_dir / run.source.name).list_segments()}
+    cached = {number for number, _ in open_cache(run.project, run.source.name).list_segments()}
     for number in run.read(partial(comparison_table.find_segments, source_id=run.source_id)) - cached:
         logger.warning("%s: segment %d of the cache is gone: its pages are fetched again", run.source.name, number)
         run.write(partial(batch_table.forget_segment, source_id=run.source_id, number=number))

@@ -12,6 +12,7 @@ from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import open_cache
 from searchcrawl.comparison.look import require_known
 from searchcrawl.delivery.cache_space import CacheSpace
 from searchcrawl.delivery.documents import read_parts
@@ -199,7 +200,7 @@ def open_sender(
     """A sender for a command between crawls, which waits ``retry_seconds`` at most; tells the receiver how it ended."""
     retry = IndexRetry(retry_seconds)
     retry.limit_to_end()
-    cache = DocumentCache(run.project.cache_dir / run.source.name)
+    cache = open_cache(run.project, run.source.name)
     receiver.begin(run.source.name, run.id)
     outcome = "failed"
     try:

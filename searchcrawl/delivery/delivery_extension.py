@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 
-from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import open_cache
 from searchcrawl.delivery.delivery_thread import DeliveryThread
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.index.opening import open_index
@@ -113,7 +113,7 @@ class DeliveryExtension:
         return DeliveryThread(
             run,
             open_index(run.project),
-            DocumentCache(run.project.cache_dir / run.source.name),
+            open_cache(run.project, run.source.name),
             retry_seconds=self._retry_seconds,
             hand_over=self._hand_over,
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from searchcrawl import clock, urls
-from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import open_cache
 from searchcrawl.delivery.documents import read_indexed
 from searchcrawl.delivery.export import open_part, open_writer, path_of_part, show, sync
 from searchcrawl.delivery.file_formats import DELETED, Writer
@@ -117,7 +117,7 @@ def _write_changes(run: Run, feed: FeedRow, writer: Writer) -> tuple[int, int]:
     """Writes the documents that the deltas so far do not have like this; returns how many, and how many it cannot."""
     changed = 0
     lost = run.read(partial(export_table.count_unreadable, source_id=run.source_id, feed_id=feed.id))
-    cache = DocumentCache(run.project.cache_dir / run.source.name)
+    cache = open_cache(run.project, run.source.name)
     for part in read_indexed(run, cache, feed_id=feed.id):
         for _, document in part.documents:
             writer.write(show(document, [(DELETED, False)]))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from searchcrawl import clock
-from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import open_cache
 from searchcrawl.delivery.documents import read_indexed
 from searchcrawl.delivery.file_formats import FORMATS, OF_INDEX, Writer, list_columns
 from searchcrawl.durable import sync_folder
@@ -41,7 +41,7 @@ def export(run: Run, path: Path, kind: str) -> tuple[int, int]:
     with open_part(beginning) as file:
         lost = run.read(lambda transaction: export_table.count_unreadable(transaction, run.source_id))
         with open_writer(run, file, kind) as writer:
-            for part in read_indexed(run, DocumentCache(run.project.cache_dir / run.source.name)):
+            for part in read_indexed(run, open_cache(run.project, run.source.name)):
                 for _, document in part.documents:
                     writer.write(show(document))
                 written += len(part.documents)

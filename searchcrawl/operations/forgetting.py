@@ -8,13 +8,13 @@ moment is completed by the same call.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import use_cache
 from searchcrawl.cache.segment import Place
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.comparison.bring_together import prepare_resend
@@ -126,7 +126,7 @@ def _find_led(project: Project, database: Database, known: Known) -> dict[int, b
     identity, seen = build_identity(known.source), {*known.named, *known.matched}
     found: dict[int, bool] = {}
     after = 0
-    with closing(DocumentCache(project.cache_dir / known.source.name)) as cache:
+    with use_cache(project, known.source.name) as cache:
         while rows := database.read(partial(forget_table.load_redirecting, source_id=known.source_id, after=after)):
             after = rows[-1].id
             for row in rows:
@@ -202,7 +202,7 @@ def is_concerned(project: Project, database: Database, known: Known) -> bool:
     """
     if known.named or known.matched or known.led or database.read(partial(_find_submitted, known=known)):
         return True
-    with closing(DocumentCache(project.cache_dir / known.source.name)) as cache:
+    with use_cache(project, known.source.name) as cache:
         return any(find_segments(database.read, cache, known.source_id, partial(_may_be_meant, known)))
 
 
@@ -257,7 +257,7 @@ def forget_in(
             sent = _send(run, retry_seconds)
         except DeliveryError as error:
             failure = error
-        with closing(DocumentCache(project.cache_dir / source.name)) as cache:
+        with use_cache(project, source.name) as cache:
             remove_records(run, cache, partial(_may_be_meant, known))
         left = sum(run.write(partial(forget_table.purge, url_ids=part)) for part in split(ids))
         run.write(partial(_note_applied, source=source, source_id=run.source_id, before=before))

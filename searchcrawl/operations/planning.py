@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from searchcrawl.cache.opening import share_cache
 from searchcrawl.codes import describe_code
 from searchcrawl.durable import make_folder
 from searchcrawl.operations.plan_file import Plan, digest_configuration
@@ -24,6 +25,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import TRIAL_INDEX, Project
 from searchcrawl.store import side_copy
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.opening import open_store
 from searchcrawl.store.side_copy import Changed
 from searchcrawl.wording import counted
 
@@ -51,8 +53,8 @@ def open_trial(project: Project, source: Source, database: Database, versions: M
         shutil.rmtree(folder, ignore_errors=True)
         make_folder(folder)
         trial = _build_project(project, folder)
-        _link_cache(project.cache_dir / source.name, trial.cache_dir / source.name)
-        side = Database(trial.database_url, trial.root)
+        share_cache(project, trial, source.name)
+        side = open_store(trial)
         side_copy.copy_source(database, side, None if held is None else held.source_id)
     try:
         with closing(side):
@@ -72,13 +74,6 @@ def _build_project(project: Project, folder: Path) -> Project:
         "logs": project.logs.model_copy(update={"dir": str(folder)}),
     }
     return project.model_copy(update=tables)
-
-
-def _link_cache(folder: Path, trial: Path) -> None:
-    """Gives the trial a folder of the cache with links to all segments; what it writes is in new ones."""
-    make_folder(trial)
-    for segment in folder.iterdir() if folder.is_dir() else ():
-        (trial / segment.name).symlink_to(segment.resolve())
 
 
 def describe_trial(

@@ -7,17 +7,16 @@ completes the rest.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 from searchcrawl import clock, urls
+from searchcrawl.cache.opening import delete_cache, has_cache
 from searchcrawl.delivery.feeds import write_feeds
 from searchcrawl.delivery.index_retry import IndexRetry
-from searchcrawl.durable import sync_folder
-from searchcrawl.exceptions import CacheError, UnsupportedByIndex
+from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.failpoints import reach
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import Batch, IndexEntry, Receiver, SearchIndex
@@ -49,7 +48,7 @@ def count_documents(database: Database, name: str) -> int | None:
 
 def is_left(project: Project, database: Database, name: str) -> bool:
     """Whether table, cache or index have anything of a source; raises DeliveryError, UnsupportedByIndex, StoreError."""
-    if count_documents(database, name) is not None or (project.cache_dir / name).is_dir():
+    if count_documents(database, name) is not None or has_cache(project, name):
         return True
     with use_index(project) as receiver:
         return next(iter(_require_index(receiver).scan(name)), None) is not None
@@ -73,7 +72,8 @@ def delete(
             drop_plans(project, source.name)
             for path in (each(source.name) for each in (project.metrics_file, project.told_file, project.said_file)):
                 path.unlink(missing_ok=True)
-            _delete_cache(project, source.name)
+            delete_cache(project, source.name)
+            reach("source.uncached")
             if run is not None:
                 _delete_rows(run)
             else:
@@ -147,17 +147,6 @@ def _require_index(receiver: Receiver) -> SearchIndex:
     if not isinstance(receiver, SearchIndex):
         raise UnsupportedByIndex(f"{type(receiver).__name__} cannot list its documents")
     return receiver
-
-
-def _delete_cache(project: Project, name: str) -> None:
-    folder = project.cache_dir / name
-    try:
-        if folder.is_dir():
-            shutil.rmtree(folder)
-            sync_folder(project.cache_dir)
-    except OSError as error:
-        raise CacheError(f"{folder}: {error.strerror or error}") from error
-    reach("source.uncached")
 
 
 def _delete_rows(run: Run) -> None:

@@ -34,6 +34,7 @@ from searchcrawl.scheduling.scrapyd_answers import AnswerLost, ScrapydRefused, n
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.opening import use_store
 from searchcrawl.store.runs import job_table, lease, run_table
 from searchcrawl.wording import counted
 
@@ -100,9 +101,7 @@ def _examine_store(project: Project, sources: Mapping[str, Source]) -> Iterator[
     with ExitStack() as stack:
         database: Database | None = None
         try:
-            database = stack.enter_context(
-                closing(Database(project.database_url, project.root, patience_seconds=_STORE_SECONDS))
-            )
+            database = stack.enter_context(use_store(project, patience_seconds=_STORE_SECONDS))
             # As a run does, which has to wait for whoever has it locked.
             database.write(lambda opened: None)
             yield find_ok("store", f"{database.name} can be read and written")

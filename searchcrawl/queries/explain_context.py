@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import use_cache
 from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.codes import REDIRECTS, REFUSED, Code
 from searchcrawl.duplicates.resolution import MAX_HOPS
@@ -308,7 +307,7 @@ def read_page(context: Context, facts: UrlFacts) -> StoredPage | None:
     segment, offset, response_bytes, fields_bytes = facts.place
     at = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
     try:
-        with closing(DocumentCache(context.inputs.project.cache_dir / context.source.name)) as cache:
+        with use_cache(context.inputs.project, context.source.name) as cache:
             return cache.read_page(at, url=facts.listed.url)
     except CacheError:
         # The step about the content says so.

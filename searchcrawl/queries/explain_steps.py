@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.url_normalisation import LISTED_DEPTH
-from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import use_cache
 from searchcrawl.cache.segment import Place
 from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
 from searchcrawl.delivery.telling_titles import tell_title
@@ -307,7 +306,7 @@ def _describe_fields(context: Context, place: tuple[int, int, int, int], mimetyp
     """The fields of the record in the cache, the text by its length; raises CacheError."""
     segment, offset, response_bytes, fields_bytes = place
     at = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
-    with closing(DocumentCache(context.inputs.project.cache_dir / context.source.name)) as cache:
+    with use_cache(context.inputs.project, context.source.name) as cache:
         fields = cache.read_fields(at, url=context.url)
     languages = describe_languages(
         fields, context.url, forced=context.source.content.language, usual=context.usual_language

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from contextlib import closing
 
 from searchcrawl.exceptions import ConfigurationError, StoreError, UnknownSource
 from searchcrawl.sources.loading import list_source_names
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.registered import Registered, load_registered
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.store.runs import run_table
 
 logger = logging.getLogger(__name__)
@@ -19,7 +18,7 @@ logger = logging.getLogger(__name__)
 def read_registered(project: Project, *, without: Collection[str]) -> dict[str, Registered]:
     """What is registered of all sources but those ``without``, by name; nothing where the store is away."""
     try:
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             found = database.read(run_table.find_registered)
     except (StoreError, ConfigurationError) as error:
         logger.debug("what is registered of sources cannot be read: %s", error)

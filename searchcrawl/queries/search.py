@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,7 +21,7 @@ from searchcrawl.sources.checking import guess
 from searchcrawl.sources.loading import load_sources
 from searchcrawl.sources.project import Project
 from searchcrawl.store.documents.comparison_table import WINDOWS
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.store.runs import run_table
 
 logger = logging.getLogger(__name__)
@@ -118,7 +117,7 @@ def explain_index(project: Project, receiver: Receiver, source: str | None) -> l
     """
     found = list[Finding | None]()
     try:
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             names = [source] if source is not None else sorted(database.read(run_table.find_source_names).values())
             # All samples together cost about as much as that of one source, and a query waits for them.
             look = IndexLook(receiver, windows=max(_LEAST_WINDOWS, WINDOWS // max(len(names), 1)))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.trapped_documents import TrappedDocument, list_trapped
-from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import open_cache
 from searchcrawl.codes import Code
 from searchcrawl.commit.shared_copies import find_over
 from searchcrawl.comparison.look import IndexLook
@@ -358,5 +358,5 @@ def count_cache(project: Project, database: Database, name: str) -> dict[str, An
         return 0 if source_id is None else url_queries.count_cached_records(transaction, source_id)
 
     records = database.read(count)
-    sizes = [size for _, size in DocumentCache(project.cache_dir / name).list_segments()]
+    sizes = [size for _, size in open_cache(project, name).list_segments()]
     return {"source": name, "records": records, "segments": len(sizes), "bytes": sum(sizes)}

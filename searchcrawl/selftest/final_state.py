@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.opening import use_cache
 from searchcrawl.cache.segment import Place
 from searchcrawl.exceptions import CacheError, DamagedRecord, UnsupportedByIndex
 from searchcrawl.index.opening import open_index
@@ -94,7 +94,7 @@ def _open(project: Project) -> SearchIndex:
 def _read_cache(project: Project, source: str, select: Select) -> tuple[dict[str, str], list[str]]:
     """The digest of each page that a row names a record of, and the records that cannot be read."""
     digests, damaged = {}, []
-    with closing(DocumentCache(project.cache_dir / source)) as cache:
+    with use_cache(project, source) as cache:
         for row in select(_RECORDS):
             place = Place(
                 segment=row["segment"],

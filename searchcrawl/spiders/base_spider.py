@@ -20,7 +20,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.project import Project
 from searchcrawl.stages import Stages
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import open_store
 
 if TYPE_CHECKING:
     from searchcrawl.spiders.own_middleware import OwnMiddlewares
@@ -61,7 +61,7 @@ class SourceSpider(Spider):
         most = _read_number("limit", limit), _read_number("pages", pages)
         if run is None:
             patience_seconds = crawler.settings.getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
-            database = Database(cls.project.database_url, cls.project.root, patience_seconds=patience_seconds)
+            database = open_store(cls.project, patience_seconds=patience_seconds)
             run = begin(cls.project, cls.source, database, VERSIONS)
         run.limit, run.pages = most
         spider.run = run

@@ -21,7 +21,7 @@ from searchcrawl.sources.loading import build_boundary
 from searchcrawl.sources.secrets import hide, redact
 from searchcrawl.spiders.running import run_spider
 from searchcrawl.spiders.spider_loader import find_spider_class
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import open_store
 from searchcrawl.store.states import EndReason
 from searchcrawl.terminal import guard_logs, guard_streams
 from searchcrawl.worker_process import follow_owner
@@ -74,7 +74,7 @@ def _build_run(link: Link, *, patience_seconds: float) -> Run:
     run = Run(
         project=setup.project,
         source=setup.source,
-        database=Database(setup.project.database_url, setup.project.root, patience_seconds=patience_seconds),
+        database=open_store(setup.project, patience_seconds=patience_seconds),
         boundary=build_boundary(setup.source),
         source_id=setup.source_id,
         lease=setup.lease,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from contextlib import closing
 from typing import Any
 
 from scrapy.crawler import AsyncCrawlerProcess
@@ -21,7 +20,7 @@ from searchcrawl.operations.planning import describe_undecided
 from searchcrawl.run import Run
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_source
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.wording import counted
 
 
@@ -41,7 +40,7 @@ class Command(BaseCommand):
         source = load_source(project, load_plan(project, args[0]).source)
         logs = install_run_log(project, source)
         patience_seconds = self.load_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
-        with closing(Database(project.database_url, project.root, patience_seconds=patience_seconds)) as database:
+        with use_store(project, patience_seconds=patience_seconds) as database:
             run = begin_apply(project, source, database, load_plan(project, args[0]), VERSIONS)
             code, counts, left, undecided = Exit.DONE, dict[str, int](), 0, 0
             if run is not None:

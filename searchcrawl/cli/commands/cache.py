@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 from typing import Final
 
 from searchcrawl.cli.command import Command as BaseCommand
@@ -12,7 +11,7 @@ from searchcrawl.cli.output import print_objects, print_table
 from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.status import count_cache
 from searchcrawl.sources.loading import list_source_names, require_source_file
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 
 _COLUMNS: Final = ("source", "records", "segments", "bytes")
 
@@ -29,7 +28,7 @@ class Command(BaseCommand):
             raise UsageError(f"unrecognized argument: {action if action != 'count' else names[1]}")
         project = self.load_project()
         wanted = [require_source_file(project, names[0])] if names else list_source_names(project)
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             figures = [count_cache(project, database, name) for name in wanted]
         if opts.json:
             print_objects(figures)

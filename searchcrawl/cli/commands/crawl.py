@@ -60,7 +60,7 @@ from searchcrawl.sources.source_settings import find_obstacle
 from searchcrawl.spiders.base_spider import SourceSpider
 from searchcrawl.spiders.running import run_spider
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import open_store
 from searchcrawl.store.runs.job_table import END_CLEANLY
 from searchcrawl.store.states import EndReason
 
@@ -162,7 +162,7 @@ class CrawlCommand(Command):
             read_start_urls(spider.project, spider.source)
         logs = install_run_log(spider.project, spider.source, copy_to=log_file, level=level)
         patience_seconds = self.load_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
-        database = Database(spider.project.database_url, spider.project.root, patience_seconds=patience_seconds)
+        database = open_store(spider.project, patience_seconds=patience_seconds)
         run = begin(spider.project, spider.source, database, VERSIONS, job=job)
         run.files.asked = exports
         for log in logs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import closing
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_line, print_note, print_object
@@ -16,6 +15,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import is_source_name, list_source_names, load_source, stand_in_for
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.wording import counted
 
 
@@ -40,7 +40,7 @@ class Command(BaseCommand):
         (name,) = args
         project = self.load_project()
         retry_seconds = self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             source = _find_source(project, database, name)
             if not (opts.yes or _is_confirmed(name, source_deletion.count_documents(database, name))):
                 print_note(f"searchcrawl delete: nothing was deleted: {name} was not typed")

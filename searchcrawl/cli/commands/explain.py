@@ -17,6 +17,7 @@ from searchcrawl.queries.gone_sources import list_gone_sources
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 
 
 class Command(BaseCommand):
@@ -33,7 +34,7 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             gone = [each for each in list_gone_sources(project, database) if opts.source in {None, each.name}]
             sources = [] if gone and opts.source else self.load_sources(project, opts.source)
             if not sources and not gone:

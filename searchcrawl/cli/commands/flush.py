@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
@@ -18,6 +17,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import load_source, load_sources
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.wording import counted
 
 
@@ -47,7 +47,7 @@ class Command(BaseCommand):
         for error in errors:
             print_error(error)
         ended = [int(exit_of(error)) for error in errors]
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             ended += [self._flush(project, each, database, as_json=opts.json) for each in sources]
         return max(ended, default=Exit.DONE)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ from searchcrawl.sources.forgotten_list import add_lines, check_line, read_lines
 from searchcrawl.sources.loading import list_source_names
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.opening import use_store
 from searchcrawl.store.runs import run_table
 from searchcrawl.wording import counted
 
@@ -78,7 +78,7 @@ class Command(BaseCommand):
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()
         before = digest(project.forgotten)
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             lines = [*_read_lines(args, opts), *_list_trapped(project, database, opts.traps)]
             if not lines and opts.traps is not None:
                 print_line(f"the index has no documents of ended traps of {opts.traps}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from contextlib import closing
 from typing import Any
 
 from scrapy.crawler import AsyncCrawlerProcess
@@ -22,6 +21,7 @@ from searchcrawl.sources.fingerprint import VERSIONS, describe_keys
 from searchcrawl.sources.loading import load_source
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 
 
 class Command(BaseCommand):
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         source = load_source(project, args[0])
         if not isinstance(self.crawler_process, AsyncCrawlerProcess):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             plan = _try(self.crawler_process, project, source, database)
         path = save_plan(project, plan)
         reach("plan.written")

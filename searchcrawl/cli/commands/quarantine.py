@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from itertools import islice
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import use_index
 from searchcrawl.operations import quarantine
 from searchcrawl.sources.loading import load_source
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.wording import counted
 
 _ACTIONS: Final = ("list", "approve", "reject", "restore")
@@ -51,7 +50,7 @@ class Command(BaseCommand):
         action, name = args
         project = self.load_project()
         source = load_source(project, name)
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             if action == "list":
                 listing = quarantine.list_rejected if opts.rejected else quarantine.list_waiting
                 _show_list(listing(database, source), rejected=opts.rejected, as_json=opts.json)

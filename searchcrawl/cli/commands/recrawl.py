@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 
 from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
@@ -12,7 +11,7 @@ from searchcrawl.exit_codes import Exit
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.operations.recrawling import recrawl
 from searchcrawl.sources.loading import load_source
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.wording import counted
 
 
@@ -40,7 +39,7 @@ class Command(BaseCommand):
         source = load_source(project, args[0])
         url = None if opts.url is None else urls.resolve_typed(opts.url, routes=source.scope.hash_routes)
         install_run_log(project, source)
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             done = recrawl(project, source, database, url=url, failed=opts.failed)
         if opts.json:
             print_object(done)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.jobs import find_known_name
 from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.operations.stopping import resume
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 
 
 class Command(BaseCommand):
@@ -23,7 +22,7 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             name = find_known_name(project, database, args[0])
             was_suspended = resume(database, name)
         if opts.json:

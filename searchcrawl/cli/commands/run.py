@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from functools import partial
 
 from searchcrawl import clock
@@ -15,7 +14,7 @@ from searchcrawl.cli.output import error_lines, print_line, print_note, print_ob
 from searchcrawl.scheduling.service import Service
 from searchcrawl.scheduling.ticking import Ticked
 from searchcrawl.sources.project import Project
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.wording import counted
 
 
@@ -35,7 +34,7 @@ class Command(BaseCommand):
         teller = _Teller(as_json=opts.json)
 
         # A store that is away for longer does not end it either, and no signal waits for the store.
-        with closing(Database(project.database_url, project.root, patience_seconds=STORE_PATIENCE_SECONDS)) as database:
+        with use_store(project, patience_seconds=STORE_PATIENCE_SECONDS) as database:
             follower = TickFollower(database)
 
             def tell(done: Ticked) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping
-from contextlib import closing
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_line, print_objects, print_table
 from searchcrawl.queries.runs import is_known, list_runs
 from searchcrawl.sources.loading import load_source
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 
 #: The counters that the table has; ``--json`` has all.
 _SHOWN: Final = ("fetched", "fetch_failures", "indexed", "deleted")
@@ -27,7 +26,7 @@ class Command(BaseCommand):
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
         name = args[0] if args else None
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             if name is not None and not is_known(database, name):
                 # A source whose file is gone has runs all the same; one of neither is unknown.
                 load_source(project, name)

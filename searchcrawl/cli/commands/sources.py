@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from contextlib import closing
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
@@ -20,7 +19,7 @@ from searchcrawl.sources.effective import list_effective_values
 from searchcrawl.sources.loading import find_project, load_source, load_sources, read_project
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 
 #: What a run needs beside the files.
 _UNSEEN: Final = "folders, store, index, host names, certificates, browser, clock, scrapyds"
@@ -130,7 +129,7 @@ def _find_gone(project: Project) -> Sequence[GoneSource]:
     if not project.has_store:
         return ()
     try:
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             return list_gone_sources(project, database)
     except StoreError as error:
         print_warnings([error])

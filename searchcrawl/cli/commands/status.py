@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
@@ -24,7 +23,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_sources
 from searchcrawl.sources.project import Project
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 
 #: Hosts whose refused links are shown; ``--json`` has all that were counted.
 _MOST_REFUSED: Final = 10
@@ -47,7 +46,7 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
-        with closing(Database(project.database_url, project.root)) as database, look_at_index(project) as look:
+        with use_store(project) as database, look_at_index(project) as look:
             gone = [each for each in list_gone_sources(project, database) if not args or each.name == args[0]]
             sources, refused = self._load(project, args[0] if args else None, is_gone=bool(args and gone))
             found = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
@@ -11,7 +10,7 @@ from searchcrawl.cli.output import print_line, print_note, print_object
 from searchcrawl.exit_codes import Exit
 from searchcrawl.operations.submitting import Result, submit
 from searchcrawl.sources.loading import load_source
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 
 
 class Command(BaseCommand):
@@ -36,7 +35,7 @@ class Command(BaseCommand):
             raise UsageError("missing option: --source NAME")
         project = self.load_project()
         source = load_source(project, opts.source)
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             done = submit(project, source, database, args[0])
         if opts.json:
             print_object({"result": done.result})

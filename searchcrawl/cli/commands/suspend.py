@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.jobs import find_known_name, show_stopped
 from searchcrawl.operations.stopping import is_left, suspend
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 
 _WAIT_SECONDS = 60.0
 
@@ -27,7 +26,7 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             name = find_known_name(project, database, args[0])
             result = suspend(database, name, wait_seconds=_WAIT_SECONDS)
             goes_on = is_left(database, name)

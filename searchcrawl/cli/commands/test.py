@@ -22,7 +22,7 @@ from searchcrawl.operations.stall_watch import watch_stalls
 from searchcrawl.queries.page import describe_page
 from searchcrawl.render.rendered_page import RenderTrial
 from searchcrawl.sources.loading import load_source
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.terminal import to_one_line
 
 _MAX_SHOWN_CHARACTERS = 600
@@ -71,7 +71,7 @@ class Command(BaseCommand):
         url = urls.resolve_typed(args[0], routes=source.scope.hash_routes)
         if not isinstance(self.crawler_process, AsyncCrawlerProcess):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             run = build_dry_run(project, source, database)
             if opts.render:
                 run.trial = RenderTrial(trace=opts.trace)

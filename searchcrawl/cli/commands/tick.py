@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from contextlib import closing
 from typing import Any, Final
 
 from searchcrawl.cli.after_tick import find_events, follow_tick
@@ -12,7 +11,7 @@ from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_line, print_note, print_object
 from searchcrawl.exit_codes import Exit
 from searchcrawl.scheduling.ticking import Ticked, Ticking
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 
 #: So long a tick waits for a store that others write to.
 STORE_PATIENCE_SECONDS: Final = 5.0
@@ -37,7 +36,7 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()
-        with closing(Database(project.database_url, project.root, patience_seconds=STORE_PATIENCE_SECONDS)) as database:
+        with use_store(project, patience_seconds=STORE_PATIENCE_SECONDS) as database:
             done = Ticking(project, database).tick()
             if opts.json:
                 print_object(describe_tick(done))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
@@ -13,7 +12,7 @@ from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index
 from searchcrawl.operations import undelete
 from searchcrawl.sources.loading import load_source
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.wording import counted
 
 
@@ -33,7 +32,7 @@ class Command(BaseCommand):
         run_id = int(args[0])
         project = self.load_project()
         retry_seconds = self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             source = load_source(project, undelete.find_source_of(database, run_id))
             install_run_log(project, source)
             with use_index(project) as index, progress_bar(source.name) as on_progress:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping
-from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from searchcrawl.codes import ROBOTS_UNAVAILABLE, is_code
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.rules.unread_robots import describe_unavailable
 from searchcrawl.sources.loading import load_source
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.store.urls.url_state import UrlState
 
 _CODE_DIGITS: Final = 4
@@ -60,7 +59,7 @@ class Command(BaseCommand):
             host=opts.host,
             since_ms=opts.since_ms,
         )
-        with closing(Database(project.database_url, project.root)) as database:
+        with use_store(project) as database:
             rows = list_urls(database, source, wanted)
             if opts.json:
                 print_objects(rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from contextlib import closing
 from functools import partial
 
 from searchcrawl.cli.command import Command as BaseCommand
@@ -21,6 +20,7 @@ from searchcrawl.queries.verify import KINDS, Verified, list_crawled_sources, ve
 from searchcrawl.sources.loading import list_source_names, require_source_file
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.opening import use_store
 from searchcrawl.wording import counted
 
 
@@ -55,7 +55,7 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()
-        with closing(Database(project.database_url, project.root)) as database, use_index(project) as index:
+        with use_store(project) as database, use_index(project) as index:
             only = _require_source(project, database, args[0]) if args else None
             names = list_source_names(project)
             repair = self._open_repair(project, database, index, names, opts, only) if opts.repair else None
