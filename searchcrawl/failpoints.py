@@ -64,6 +64,7 @@ NAMES = (
     "source.uncached",
     "source.rows",
     "recrawl.marked",
+    "closing.step",
     "near.signed",
     "near.resolved",
     "blocks.frozen",

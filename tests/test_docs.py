@@ -18,6 +18,7 @@ import pytest
 from docs import reference_pages as pages
 from searchcrawl.codes import Code, CodeClass
 from searchcrawl.counters import COUNTS
+from searchcrawl.delivery.closing import AFTER_LAST_BATCH, BEFORE_LAST_BATCH
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index_fields import FIELDS, Kind
 from searchcrawl.store.states import BatchState, DocumentState, EndReason, FetchState
@@ -157,6 +158,15 @@ def test_packages_when_listed_then_each_is_in_the_architecture() -> None:
     packages = {path.relative_to(ROOT).parts[1] for path, _ in texts() if path.match("searchcrawl/*/__init__.py")}
 
     assert sorted(name for name in packages if f"`{name}`" not in text) == []
+
+
+def test_steps_of_a_closing_when_listed_then_the_architecture_has_them_in_their_order() -> None:
+    text = (DOCS / "explanation/architecture.md").read_text(encoding="utf-8")
+    table = text.partition("## The closing of a run\n")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.splitlines() if line.startswith("| ")][1:]
+
+    steps = (*BEFORE_LAST_BATCH, *AFTER_LAST_BATCH)
+    assert [row for row in rows if row[0]] == [[step.name, step.where.value] for step in steps]
 
 
 def test_keys_when_listed_then_each_has_a_meaning_and_numbers_a_unit() -> None:

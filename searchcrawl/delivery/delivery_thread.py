@@ -6,21 +6,13 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
-from functools import partial
 
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.commit.near_copies import settle_near_copies
-from searchcrawl.commit.orphans import settle_orphans
-from searchcrawl.commit.retention import purge_old
 from searchcrawl.commit.shared_copies import settle_shared_copies
-from searchcrawl.delivery import delivery_queue, removals, undelivered
-from searchcrawl.delivery.anchors import freeze_anchors
+from searchcrawl.delivery import closing, delivery_queue, removals
 from searchcrawl.delivery.batch_sender import BatchSender
-from searchcrawl.delivery.end_look import look_at_end
+from searchcrawl.delivery.closing import Closing
 from searchcrawl.delivery.index_retry import IndexRetry
-from searchcrawl.delivery.site_blocks import cut_content, freeze_blocks, load_blocks
-from searchcrawl.delivery.telling_titles import freeze_titles
-from searchcrawl.delivery.usual_languages import freeze_languages
 from searchcrawl.exceptions import DeliveryError, SearchcrawlError
 from searchcrawl.index.receiver import Receiver
 from searchcrawl.run import Run
@@ -55,7 +47,8 @@ class DeliveryThread:
         self._hand_over = hand_over
         self._retry = IndexRetry(retry_seconds)
         self._sender = BatchSender(run, receiver, cache, self._retry)
-        self._completed = self._saw_all = False
+        #: told by ``finish``
+        self._closing = self._build_closing(EndReason.STOPPED)
         self._queue: queue.SimpleQueue[SealedBatch | None] = queue.SimpleQueue()
         self._counting = threading.Lock()
         #: how many batches wait or are being sent; what an earlier process left counts as one, too
@@ -128,11 +121,6 @@ class DeliveryThread:
         with self._counting:
             self._under_way -= 1
 
-    def _send_copies(self) -> None:
-        batch = delivery_queue.seal_batch(self._run)
-        if batch is not None:
-            delivery_queue.deliver_batch(self._sender, batch)
-
     def finish(self, reason: str) -> None:
         """Sends what is left, waits for all receipts, and carries out the removals; blocks until then.
 
@@ -140,9 +128,7 @@ class DeliveryThread:
         """
         self._retry.limit_to_end()
         self._sender.hurry()
-        self._completed = reason == EndReason.FINISHED
-        # After `apply` all that the cache holds was processed.
-        self._saw_all = reason in {EndReason.FINISHED, EndReason.APPLIED}
+        self._closing = self._build_closing(reason)
         if self._run.shutdown.failure is None and self._run.delivers:
             self._seal_last_batch()
         self._queue.put(None)
@@ -150,18 +136,11 @@ class DeliveryThread:
         if not self._run.delivers:
             return
         failed = self._run.shutdown.failure or self._run.delivery_failure
-        self._receiver.end("failed" if failed else "finished" if self._completed else "stopped")
+        self._receiver.end("failed" if failed else "finished" if self._closing.is_completed else "stopped")
 
     def _seal_last_batch(self) -> None:
         try:
-            if self._completed:
-                freeze_blocks(self._run, self._cache)
-                freeze_languages(self._run, self._cache)
-            # Near copies that were not sent yet need not be. What is on most pages makes none.
-            self._settle_near_copies()
-            settle_shared_copies(self._run, gives_way=self._saw_all)
-            if self._completed:
-                self._freeze_anchors()
+            self._closing.take(closing.BEFORE_LAST_BATCH)
             # A new segment begins, so that the last one can be deleted as well (E2).
             self._seal(rotate=not self._run.project.cache.preserve)
         except SearchcrawlError as error:
@@ -175,10 +154,7 @@ class DeliveryThread:
                 self._deliver()
             else:
                 self._deliver_nothing()
-            if run.shutdown.failure is None and self._completed:
-                purge_old(run, [number for number, _ in self._cache.list_segments()])
-            if run.shutdown.failure is None and run.delivers:
-                look_at_end(run, self._receiver)
+            self._closing.take(closing.AFTER_LAST_BATCH if run.delivers else closing.WITHOUT_DELIVERY)
         except DeliveryError as error:
             run.delivery_failure = error
             logger.error("documents wait for the index: %s", error)
@@ -196,47 +172,24 @@ class DeliveryThread:
         if run.shutdown.failure is None:
             delivery_queue.continue_resend(self._sender)
         if run.shutdown.failure is None and settle_shared_copies(run, gives_way=False):
-            self._send_copies()
+            self._closing.send_copies()
         self._note_sent()
         # The batches of a run that failed stay sealed; the next run sends them.
         while (batch := self._queue.get()) is not None:
             if run.shutdown.failure is None:
                 delivery_queue.deliver_batch(self._sender, batch)
             self._note_sent()
-        if run.shutdown.failure is None:
-            if self._settle_orphans():
-                # Before orphans leave: one of their copies takes the place of each, and may be a near copy of others.
-                self._settle_near_copies()
-                self._send_copies()
-            # The links of orphans do not count any more.
-            if self._completed and run.source.lifecycle.orphans == "delete" and self._freeze_anchors():
-                self._send_copies()
-            self._hand_over()
-            # Those that others have listed anew since.
-            if settle_shared_copies(run, gives_way=False):
-                self._send_copies()
-            removals.remove_documents(self._sender, completed=self._completed)
 
     def _deliver_nothing(self) -> None:
-        """Decides at the end of the run as always, and carries nothing out (D11, H6)."""
         while self._queue.get() is not None:
             # Batches of an earlier run stay sealed.
             pass
-        if self._run.shutdown.failure is None:
-            self._settle_orphans()
-            self._settle_near_copies()
-            settle_shared_copies(self._run, gives_way=self._saw_all)
-            undelivered.report(self._run, completed=self._completed)
 
-    def _settle_near_copies(self) -> None:
-        """Decides about near copies once all documents were seen: where some were not, each stays as it is."""
-        if self._saw_all:
-            settle_near_copies(self._run, partial(cut_content, blocks=load_blocks(self._run)))
-
-    def _freeze_anchors(self) -> bool:
-        return freeze_anchors(self._run, partial(freeze_titles, self._run, self._cache))
-
-    def _settle_orphans(self) -> bool:
-        """Marks orphans after a completed run; whether documents are to be sent in the place of some."""
-        run = self._run
-        return self._completed and run.source.lifecycle.orphans != "check" and settle_orphans(run)
+    def _build_closing(self, reason: str) -> Closing:
+        return Closing(
+            sender=self._sender,
+            receiver=self._receiver,
+            cache=self._cache,
+            reason=reason,
+            hand_over=self._hand_over,
+        )

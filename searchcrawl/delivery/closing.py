@@ -1,0 +1,162 @@
+"""The closing of a run: what depends on all of its pages, or counts, is decided here, one step after the other.
+
+The order of the steps is the algorithm. Each of them may be the last one of a process: the next run does it again, and what
+it did before is the same then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Final, NamedTuple
+
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.commit.near_copies import settle_near_copies
+from searchcrawl.commit.orphans import settle_orphans
+from searchcrawl.commit.retention import purge_old
+from searchcrawl.commit.shared_copies import settle_shared_copies
+from searchcrawl.delivery import delivery_queue, removals, undelivered
+from searchcrawl.delivery.anchors import freeze_anchors
+from searchcrawl.delivery.batch_sender import BatchSender
+from searchcrawl.delivery.end_look import look_at_end
+from searchcrawl.delivery.site_blocks import cut_content, freeze_blocks, load_blocks
+from searchcrawl.delivery.telling_titles import freeze_titles
+from searchcrawl.delivery.usual_languages import freeze_languages
+from searchcrawl.failpoints import reach
+from searchcrawl.index.receiver import Receiver
+from searchcrawl.run import Run
+from searchcrawl.store.states import EndReason
+
+
+class Where(Enum):
+    """At the end of which runs a step is taken."""
+
+    ALWAYS = "always"
+    #: all that is known was seen: the run was completed, or ``apply`` processed all that the cache holds
+    ALL_SEEN = "all seen"
+    COMPLETED = "completed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closing:
+    """The end of one run; ``reason`` is why its crawl ended, ``hand_over`` gives other sources the copies that they have."""
+
+    sender: BatchSender
+    receiver: Receiver
+    cache: DocumentCache
+    reason: str
+    hand_over: Callable[[], None]
+
+    @property
+    def run(self) -> Run:
+        """The run that ends."""
+        return self.sender.run
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether all that was due was visited."""
+        return self.reason == EndReason.FINISHED
+
+    @property
+    def saw_all(self) -> bool:
+        """Whether all that is known was seen."""
+        return self.reason in {EndReason.FINISHED, EndReason.APPLIED}
+
+    def take(self, steps: Sequence[Step]) -> None:
+        """Takes steps in their order, until the run fails; raises what they raise."""
+        for step in steps:
+            if self.run.shutdown.failure is not None:
+                return
+            if self._is_taken(step.where):
+                step.work(self)
+                reach("closing.step")
+
+    def send_copies(self) -> None:
+        """Sends what a step put in the place of others."""
+        batch = delivery_queue.seal_batch(self.run)
+        if batch is not None:
+            delivery_queue.deliver_batch(self.sender, batch)
+
+    def _is_taken(self, where: Where) -> bool:
+        return where is Where.ALWAYS or (self.is_completed if where is Where.COMPLETED else self.saw_all)
+
+
+class Step(NamedTuple):
+    """One step: its name, as the page on the architecture has it, where it is taken, and what it does."""
+
+    name: str
+    where: Where
+    work: Callable[[Closing], object]
+
+
+def _settle_near_copies(closing: Closing) -> None:
+    run = closing.run
+    settle_near_copies(run, partial(cut_content, blocks=load_blocks(run)))
+
+
+def _freeze_anchors(closing: Closing) -> bool:
+    return freeze_anchors(closing.run, partial(freeze_titles, closing.run, closing.cache))
+
+
+def _mark_orphans(closing: Closing) -> bool:
+    """Whether documents are to be sent in the place of some."""
+    run = closing.run
+    return run.source.lifecycle.orphans != "check" and settle_orphans(run)
+
+
+def _replace_orphans(closing: Closing) -> None:
+    """Before orphans leave one of their copies takes the place of each, and may be a near copy of others."""
+    if _mark_orphans(closing):
+        _settle_near_copies(closing)
+        closing.send_copies()
+
+
+def _freeze_anchors_without_orphans(closing: Closing) -> None:
+    if closing.run.source.lifecycle.orphans == "delete" and _freeze_anchors(closing):
+        closing.send_copies()
+
+
+def _send_shared_copies(closing: Closing) -> None:
+    if settle_shared_copies(closing.run, gives_way=False):
+        closing.send_copies()
+
+
+def _purge(closing: Closing) -> None:
+    purge_old(closing.run, [number for number, _ in closing.cache.list_segments()])
+
+
+#: Before the last batch is sealed. Near copies that were not sent yet need not be, and what is on most pages makes none.
+BEFORE_LAST_BATCH: Final = (
+    Step("blocks of hosts", Where.COMPLETED, lambda closing: freeze_blocks(closing.run, closing.cache)),
+    Step("usual languages", Where.COMPLETED, lambda closing: freeze_languages(closing.run, closing.cache)),
+    Step("near copies", Where.ALL_SEEN, _settle_near_copies),
+    Step("shared copies", Where.ALWAYS, lambda closing: settle_shared_copies(closing.run, gives_way=closing.saw_all)),
+    Step("texts of links", Where.COMPLETED, _freeze_anchors),
+)
+
+#: Once the index has the last batch.
+AFTER_LAST_BATCH: Final = (
+    Step("orphans", Where.COMPLETED, _replace_orphans),
+    Step("texts of links of orphans", Where.COMPLETED, _freeze_anchors_without_orphans),
+    Step("handing over", Where.ALWAYS, lambda closing: closing.hand_over()),
+    # Those that others have listed anew since.
+    Step("shared copies again", Where.ALWAYS, _send_shared_copies),
+    Step(
+        "removals",
+        Where.ALWAYS,
+        lambda closing: removals.remove_documents(closing.sender, completed=closing.is_completed),
+    ),
+    Step("retention", Where.COMPLETED, _purge),
+    Step("look at the index", Where.ALWAYS, lambda closing: look_at_end(closing.run, closing.receiver)),
+)
+
+#: Of a run that delivers nothing: the same decisions, and nothing is carried out (D11, H6).
+WITHOUT_DELIVERY: Final = (
+    Step("orphans", Where.COMPLETED, _mark_orphans),
+    Step("near copies", Where.ALL_SEEN, _settle_near_copies),
+    Step("shared copies", Where.ALWAYS, lambda closing: settle_shared_copies(closing.run, gives_way=closing.saw_all)),
+    Step("report", Where.ALWAYS, lambda closing: undelivered.report(closing.run, completed=closing.is_completed)),
+    Step("retention", Where.COMPLETED, _purge),
+)
