@@ -18,7 +18,7 @@ import argcomplete
 from searchcrawl.cli import commands
 from searchcrawl.cli.dispatch import make_command
 from searchcrawl.exceptions import SearchcrawlError
-from searchcrawl.sources.loading import find_project, list_names_below
+from searchcrawl.sources.loading import find_project, list_names_below, load_project
 
 _ARGUMENTS: Final = "arguments"
 #: A word of a usage that is typed as it stands.
@@ -50,6 +50,10 @@ def build_parser(typed: Iterable[str]) -> argparse.ArgumentParser:
             of_command.usage = None
             argument: Any = of_command.add_argument(_ARGUMENTS, nargs="*")
             argument.completer = _Words(list_words(command.syntax()))
+            for option in list(of_command._actions):  # argparse has no other way to them
+                if "--source" in option.option_strings:
+                    of_source: Any = option
+                    of_source.completer = _Words([["NAME"]], of_arguments=False)
     return parser
 
 
@@ -68,17 +72,20 @@ def list_words(syntax: str) -> list[list[str]]:
 
 
 class _Words:
-    """The words that fit as the next argument; ``NAME`` stands for the names of the sources here."""
+    """The words that fit as the next argument; ``NAME`` is any source of the project here, ``PLAN`` a plan of it."""
 
-    def __init__(self, words: Sequence[Sequence[str]]) -> None:
+    def __init__(self, words: Sequence[Sequence[str]], *, of_arguments: bool = True) -> None:
         self._words = words
+        self._of_arguments = of_arguments
 
     def __call__(self, prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
-        before = getattr(parsed_args, _ARGUMENTS, None) or []
+        before = (getattr(parsed_args, _ARGUMENTS, None) or []) if self._of_arguments else []
         words = self._words[len(before)] if len(before) < len(self._words) else ()
         found = [word for word in words if _LITERAL.fullmatch(word)]
         if "NAME" in words:
             found += _list_sources()
+        if "PLAN" in words:
+            found += _list_plans()
         return [word for word in found if word.startswith(prefix)]
 
 
@@ -87,4 +94,14 @@ def _list_sources() -> list[str]:
         return list_names_below(find_project())
     except SearchcrawlError:
         # There is no project here, or it cannot be read: a shell shows no errors.
+        return []
+
+
+def _list_plans() -> list[str]:
+    # Imported here: it is seldom asked for, and each press of the key loads this anew.
+    from searchcrawl.operations.plan_file import list_plan_names  # noqa: PLC0415
+
+    try:
+        return list_plan_names(load_project(find_project()))
+    except SearchcrawlError:
         return []

@@ -89,6 +89,11 @@ def drop_plans(project: Project, name: str, *, but: str | None = None) -> None:
             old.unlink(missing_ok=True)
 
 
+def list_plan_names(project: Project) -> list[str]:
+    """The plans that may be applied, sorted."""
+    return sorted(path.stem for path in project.plans_dir.glob(f"*{_SUFFIX}"))
+
+
 def load_plan(project: Project, name: str) -> Plan:
     """The plan of a name or a path, as ``plan`` showed it; raises PlanRefused."""
     path = Path(name) if name.endswith(_SUFFIX) else project.plans_dir / f"{name}{_SUFFIX}"

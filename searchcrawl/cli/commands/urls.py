@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -19,6 +20,7 @@ from searchcrawl.store.opening import use_store
 from searchcrawl.store.urls.url_state import UrlState
 
 _CODE_DIGITS: Final = 4
+_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]*]+)(:[0-9]{1,5})?")
 
 
 class Command(BaseCommand):
@@ -39,7 +41,7 @@ class Command(BaseCommand):
             help="the rule that decided, its key, or both with a colon between",
         )
         parser.add_argument(
-            "--host", type=utf8_text, metavar="HOST[:PORT]", help="a host, on any port where none is named"
+            "--host", type=_read_host, metavar="HOST[:PORT]", help="a host, on any port where none is named"
         )
         parser.add_argument(
             "--since", metavar="DATE", help="visited, or first seen, since an ISO date or date-time (UTC by default)"
@@ -73,6 +75,13 @@ def _read_code(text: str) -> int:
     if not is_code(int(text)):
         raise argparse.ArgumentTypeError(f"there is no such code (got {text}): docs/reference/codes.md has all")
     return int(text)
+
+
+def _read_host(text: str) -> str:
+    host = utf8_text(text)
+    if not _HOST.fullmatch(host):
+        raise argparse.ArgumentTypeError(f"must be a host, with a port or without one (got {host!r})")
+    return host
 
 
 def _moment_ms(text: str) -> int:

@@ -147,6 +147,8 @@ def test_process_options_when_an_argument_is_missing_then_refused(capsys: pytest
         ("urls", "demo", "--code", "9" * 20),
         ("urls", "demo", "--code", "-1"),
         ("urls", "demo", "--host", "a\udcff"),
+        ("urls", "demo", "--host", "http://a.test/"),
+        ("urls", "demo", "--host", "*.a.test"),
         ("urls", "demo", "--rule", "a\udcff"),
         ("quarantine", "approve", "demo", "--run", "9" * 20),
         ("search", "*", "--offset", "9" * 20),

@@ -25,17 +25,23 @@ done
 _FISH = (
     'searchcrawl completion fish | source; for line in $argv; complete -C $line | cut -f 1 | tr "\\n" " "; echo; end'
 )
-_LINES = ("searchcrawl sour", "searchcrawl crawl ", "searchcrawl sources ", "searchcrawl status --js")
-_FOUND = [["sources"], ["one", "two"], ["check", "show"], ["--json"]]
+_LINES = (
+    "searchcrawl sour", "searchcrawl crawl ", "searchcrawl sources ", "searchcrawl status --js",
+    "searchcrawl explain http://a.test/ --source ", "searchcrawl apply ",
+)  # fmt: skip
+_FOUND = [["sources"], ["one", "two"], ["check", "show"], ["--json"], ["one", "two"], ["one-3"]]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A project with two sources."""
+    """A project with two sources, and a plan of one."""
     (tmp_path / "sources").mkdir()
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = searchcrawl.settings\n")
     for name in ("one", "two"):
         (tmp_path / "sources" / f"{name}.toml").write_text("")
+    (tmp_path / "searchcrawl.toml").write_text('contact = "crawl@example.test"')
+    (tmp_path / "var" / "plans").mkdir(parents=True)
+    (tmp_path / "var" / "plans" / "one-3.json").write_text("{}")
     return tmp_path
 
 
