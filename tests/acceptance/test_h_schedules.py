@@ -132,6 +132,11 @@ def test_tick_when_two_sources_are_due_and_one_may_run_then_one_after_the_other_
     check_complete(site, folder)
 
 
+def count_ups(folder: Path) -> int:
+    """How many services have said that they are up."""
+    return (folder / "output.txt").read_text("utf-8").count("Z up: ")
+
+
 def end_by_system(forks: Forks, folder: Path) -> tuple[list[Any], list[Any], list[Any]]:
     """Runs the service and ends it as systemd does, with a signal to all its processes; runs, unsent documents, jobs."""
     with started(forks.start(folder, "run", **{PAUSE: "0.1"})) as service:
@@ -154,6 +159,7 @@ def test_run_when_its_crawls_and_itself_are_killed_then_all_go_on_and_nothing_is
     stopped = end_by_system(forks, folder)
 
     for kill_itself in (True, False):
+        ups = count_ups(folder)
         with started(forks.start(folder, "run", **{PAUSE: "0.1"})) as service:
             known = len(settled(folder))
             service.until(lambda known=known: len(settled(folder)) >= min(known + 8, PAGES))
@@ -165,6 +171,8 @@ def test_run_when_its_crawls_and_itself_are_killed_then_all_go_on_and_nothing_is
                 assert service.wait() == -signal.SIGKILL
             else:
                 service.until(lambda: len([each for each in processes(folder) if each != service.pid]) > 0)
+                # The crawls may be those of the one before: this one has to be up.
+                service.until(lambda ups=ups: count_ups(folder) > ups)
                 service.signal(signal.SIGTERM)
                 assert service.wait() == 0
                 # All that it started have ended, and their worker processes.

@@ -44,6 +44,7 @@ _CHAINS = (
     "batch.sealed:2 batch.post.mid:2 commit.sent",
     "delete.selected delete.sent:last delete.marked shutdown.begin shutdown.drain",
     "near.signed near.resolved",
+    "closing.step closing.step:last",
 )
 _MAINTENANCE_CHAINS = (
     "lease.taken fetch.sent fetch.headers segment.append",
@@ -51,7 +52,7 @@ _MAINTENANCE_CHAINS = (
     "links.committed blocks.frozen languages.frozen anchors.frozen batch.sealed batch.post.begin batch.post.mid",
     "index.acked batch.marked commit.sent shutdown.begin",
     "delete.selected delete.sent delete.marked shutdown.drain",
-    "near.signed near.resolved",
+    "near.signed near.resolved closing.step:last",
 )
 #: Where store and index may come to differ: tried with each pair of both.
 _MAIN = ("tables.mid row.updated links.mid links.committed", "batch.post.mid index.acked batch.marked")

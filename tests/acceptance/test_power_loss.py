@@ -29,7 +29,7 @@ _CHAIN: Final = (
     " delete.selected delete.sent delete.marked shutdown.begin shutdown.drain"
 )
 #: What is decided once, when nothing more comes.
-_LAST_CHAIN: Final = "blocks.frozen languages.frozen near.signed near.resolved anchors.frozen"
+_LAST_CHAIN: Final = "blocks.frozen closing.step languages.frozen near.signed near.resolved anchors.frozen"
 _FORGETFUL_CHAIN: Final = "cache.freed batch.marked commit.sent"
 #: Of hundreds of passings (requests, records) not all are tried.
 _SOAK_PASSINGS: Final = 10

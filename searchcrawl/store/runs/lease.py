@@ -70,9 +70,9 @@ def check(transaction: Transaction, lease: Lease) -> None:
 
 
 def renew(transaction: Transaction, lease: Lease) -> None:
-    """Renews the lease; to be called every BEAT_SECONDS. Raises LeaseLost."""
+    """Renews the lease; to be called every BEAT_SECONDS. One that was given back stays so. Raises LeaseLost."""
     check(transaction, lease)
-    statement = update(leases).where(leases.c.source_id == lease.source_id)
+    statement = update(leases).where(leases.c.source_id == lease.source_id, leases.c.renewed_ms.is_not(None))
     transaction.execute(statement.values(_build_beat(transaction)))
 
 

@@ -227,3 +227,21 @@ def test_run_when_its_fence_was_taken_meanwhile_then_writes_nothing(filled: Fill
         filled.run.write(lambda transaction: None)
     with pytest.raises(LeaseLost):
         filled.run.renew_lease()
+
+
+def test_run_when_its_end_comes_after_a_late_beat_then_the_lease_is_free(filled: FilledStore) -> None:
+    filled.run.lease_until_ms -= EXPIRY_MS
+
+    filled.run.end("finished", 0)
+
+    assert not is_held(filled.database)
+    take(filled.database)
+
+
+def test_lease_when_it_was_given_back_then_a_beat_that_comes_late_does_not_take_it(database: Database) -> None:
+    own = take(database)
+    with database.write_once() as transaction:
+        lease.release(transaction, own)
+        lease.renew(transaction, own)
+
+    assert not is_held(database)
