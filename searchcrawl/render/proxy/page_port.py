@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -78,9 +79,19 @@ class PagePort:
             logger.warning("a connection of user %s to the port of a page was closed", owner)
             writer.close()
             return
+        if self._server is None or not self._server.is_serving():
+            # It was accepted while the port was closed.
+            writer.close()
+            return
         task = asyncio.ensure_future(self._serve(reader, writer))
         self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
+        task.add_done_callback(partial(self._forget, writer=writer))
+
+    def _forget(self, task: asyncio.Task[None], *, writer: asyncio.StreamWriter) -> None:
+        self._serving.discard(task)
+        # One that was cancelled before its first step closes nothing itself.
+        with suppress(OSError, RuntimeError):
+            writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -88,9 +99,6 @@ class PagePort:
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, BadRequest) as error:
             # The page is gone, or its connection is: whoever waits for it is the browser.
             logger.debug("a connection of a page ended: %s", error)
-        finally:
-            with suppress(OSError, RuntimeError):
-                writer.close()
 
     async def _serve_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await _read_head(reader)
