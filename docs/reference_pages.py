@@ -39,9 +39,9 @@ from searchcrawl.messages import list_messages
 from searchcrawl.rules import archives
 from searchcrawl.sources import config, project
 from searchcrawl.sources.values import Check
+from searchcrawl.store.documents import document_events
 from searchcrawl.store.states import (
     BATCH_TRANSITIONS,
-    DOCUMENT_TRANSITIONS,
     FETCH_TRANSITIONS,
     BatchState,
     DocumentState,
@@ -380,7 +380,7 @@ def layers_page() -> str:
 
 _STATES: Final = (
     ("Fetching", FetchState, FETCH_TRANSITIONS),
-    ("Document", DocumentState, DOCUMENT_TRANSITIONS),
+    ("Document", DocumentState, document_events.TRANSITIONS),
     ("Delivery", BatchState, BATCH_TRANSITIONS),
 )
 
@@ -405,5 +405,5 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "variables": variable_page,
     "states": state_page,
     "fetch-transitions": lambda: "\n".join(transition_rows(FETCH_TRANSITIONS)),
-    "document-transitions": lambda: "\n".join(transition_rows(DOCUMENT_TRANSITIONS)),
+    "document-transitions": lambda: "\n".join(transition_rows(document_events.TRANSITIONS)),
 }

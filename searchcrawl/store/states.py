@@ -1,4 +1,6 @@
-"""The states of URL rows, documents, deliveries and runs: a table of each, with every transition and who makes it.
+"""The states of URL rows, documents, deliveries and runs, with every transition of rows and deliveries and who makes it.
+
+Those of documents are in ``documents/document_events.py``.
 
 A URL row has two independent states: how far its next visit is (``FetchState``), and how far its document is on the way
 to the index (``DocumentState``). Conditions in SQL and reference pages are derived from here.
@@ -127,11 +129,7 @@ class Transition(NamedTuple):
     by: str
 
 
-_F, _D, _B = FetchState, DocumentState, BatchState
-#: In each of these states a document in the index may be removed from it.
-_MAY_LEAVE: Final = (_D.NONE, _D.CACHED, _D.SENDING, _D.PRESENT, _D.WITHHELD, _D.RECORD_LOST)
-#: In each of these states it may be a copy.
-_STOOD_FOR: Final = (_D.WITHHELD, _D.REMOVING, _D.QUARANTINED)
+_F, _B = FetchState, BatchState
 
 FETCH_TRANSITIONS: Final = (
     Transition((), _F.TODO, "a page, a sitemap or the start list names a new URL that may be requested", "admission"),
@@ -172,92 +170,6 @@ FETCH_TRANSITIONS: Final = (
     Transition((_F.SETTLED,), _F.TODO, "store and index differ about the document: the page decides", "comparison"),
     Transition((_F.TODO, _F.SETTLED), _F.SETTLED, "edited rules refuse a known URL", "commit"),
     Transition(tuple(_F), _F.SETTLED, "somebody asks for the URL to be forgotten: `forget`", "operations"),
-)
-
-DOCUMENT_TRANSITIONS: Final = (
-    Transition((), _D.CACHED, "a page was fetched for the first time and is to be indexed", "commit"),
-    Transition((), _D.NONE, "a page was fetched for the first time and is not to be indexed", "commit"),
-    Transition(tuple(_D), _D.CACHED, "the page has changed", "commit"),
-    Transition(tuple(_D), _D.NONE, "the page has changed and is not to be indexed any more", "commit"),
-    Transition(
-        (_D.CACHED, _D.WITHHELD, _D.RECORD_LOST), _D.NONE, "evidence against what the index does not hold", "commit"
-    ),
-    Transition(
-        (_D.CACHED, _D.SENDING, _D.PRESENT, _D.RECORD_LOST),
-        _D.WITHHELD,
-        "another page is indexed in its place",
-        "commit",
-    ),
-    Transition(_STOOD_FOR, _D.CACHED, "no other page is indexed in its place any more", "commit"),
-    Transition(_STOOD_FOR, _D.RECORD_LOST, "the same, and its record is gone", "commit"),
-    Transition((_D.WITHHELD,), _D.CACHED, "a copy in the index has evidence of its own against it", "commit"),
-    Transition((_D.NONE, _D.REMOVING), _D.CACHED, "the page is back as it was, and its record is there", "commit"),
-    Transition((_D.QUARANTINED,), _D.PRESENT, "the page is back as it was: the removal is dropped", "commit"),
-    Transition((_D.QUARANTINED,), _D.CACHED, "the same, with a version that the index does not have yet", "commit"),
-    Transition((_D.QUARANTINED,), _D.RECORD_LOST, "the same, and its record is gone", "commit"),
-    Transition((_D.PRESENT, _D.SENDING), _D.CACHED, "an indexed value besides the text has changed", "commit"),
-    Transition((_D.PRESENT, _D.SENDING), _D.RECORD_LOST, "the same, and its record is gone", "commit"),
-    Transition(
-        (_D.NONE, _D.CACHED), _D.RECORD_LOST, "the page is the document that it was, and its record is gone", "commit"
-    ),
-    Transition(
-        (_D.CACHED, _D.WITHHELD, _D.RECORD_LOST),
-        _D.PRESENT,
-        "it is put back as it was: many pages of its host had turned into one text",
-        "commit",
-    ),
-    Transition(
-        (_D.SENDING, _D.PRESENT, _D.WITHHELD, _D.REMOVING),
-        _D.CACHED,
-        "the same, and the index has or may have the other text",
-        "commit",
-    ),
-    Transition((_D.CACHED, _D.WITHHELD, _D.REMOVING), _D.RECORD_LOST, "the same, and its record is gone", "commit"),
-    Transition((_D.CACHED,), _D.SENDING, "a delivery is sealed", "commit and delivery"),
-    Transition((_D.PRESENT,), _D.SENDING, "everything is sent again", "delivery"),
-    Transition(
-        (_D.PRESENT, _D.WITHHELD), _D.SENDING, "the index differs, and is mended: `verify --repair`", "operations"
-    ),
-    Transition((*_MAY_LEAVE, _D.QUARANTINED), _D.REMOVING, "the same, and the source has no file", "operations"),
-    Transition((_D.WITHHELD,), _D.CACHED, "everything is sent again, what the index refused included", "comparison"),
-    Transition((_D.SENDING,), _D.PRESENT, "the index acknowledges the document", "delivery"),
-    Transition(
-        (_D.PRESENT,), _D.CACHED, "it was put back while its new text was sent: the old text follows", "delivery"
-    ),
-    Transition((_D.SENDING,), _D.WITHHELD, "the index refuses the document", "delivery"),
-    Transition((_D.CACHED, _D.SENDING), _D.RECORD_LOST, "the record cannot be read", "delivery"),
-    Transition(
-        (_D.PRESENT, _D.WITHHELD), _D.RECORD_LOST, "everything is sent again, and the record is gone", "comparison"
-    ),
-    Transition((), _D.RECORD_LOST, "the index has a document that the store does not know", "comparison"),
-    Transition(tuple(_D), _D.RECORD_LOST, "the index has another version than the store knows, or none", "comparison"),
-    Transition(
-        (_D.REMOVING,), _D.PRESENT, "the store is older than the index: the removal is decided again", "comparison"
-    ),
-    Transition((_D.REMOVING,), _D.NONE, "the index does not have the document", "comparison"),
-    Transition(_MAY_LEAVE, _D.REMOVING, "the run ends, and its removals are within the limits", "delivery"),
-    Transition(_MAY_LEAVE, _D.QUARANTINED, "the run ends, and its removals pass a limit", "delivery"),
-    Transition((_D.QUARANTINED,), _D.REMOVING, "an operator approves the removal", "operations"),
-    Transition((_D.QUARANTINED,), _D.PRESENT, "an operator rejects the removal", "operations"),
-    Transition((_D.QUARANTINED,), _D.CACHED, "the same, with a version that the index does not have yet", "operations"),
-    Transition((_D.QUARANTINED,), _D.RECORD_LOST, "the same, and its record is gone", "operations"),
-    Transition((_D.QUARANTINED,), _D.WITHHELD, "the same, and it has the text of another page", "operations"),
-    Transition(_MAY_LEAVE, _D.REMOVING, "an operator lets a rejected removal go after all", "operations"),
-    Transition((_D.CACHED, _D.RECORD_LOST), _D.NONE, "the same, and the index does not have it", "operations"),
-    Transition((_D.CACHED, _D.RECORD_LOST), _D.WITHHELD, "the same, and it is a copy", "operations"),
-    Transition(
-        (_D.NONE, _D.WITHHELD, _D.REMOVING),
-        _D.CACHED,
-        "an operator takes the removal back: it is sent again",
-        "operations",
-    ),
-    Transition((_D.NONE, _D.WITHHELD, _D.REMOVING), _D.RECORD_LOST, "the same, and its record is gone", "operations"),
-    Transition(
-        (*_MAY_LEAVE, _D.QUARANTINED), _D.REMOVING, "somebody asks for its URL to be forgotten: `forget`", "operations"
-    ),
-    Transition(tuple(_D), _D.NONE, "the same, and the index does not have it", "operations"),
-    Transition((_D.REMOVING,), _D.NONE, "the index acknowledges the removal", "delivery"),
-    Transition((_D.REMOVING,), _D.WITHHELD, "the index acknowledges the removal of a copy", "delivery"),
 )
 
 BATCH_TRANSITIONS: Final = (

@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
-    BigInteger,
-    BindParameter,
     ColumnElement,
-    Integer,
     and_,
     bindparam,
-    case,
     exists,
     func,
     insert,
@@ -22,6 +18,7 @@ from sqlalchemy import (
     update,
 )
 
+from searchcrawl.store.documents.document_events import ACKNOWLEDGED, INDEX_REFUSED, RECORD_GONE, SEALED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.run_schema import batches
@@ -104,7 +101,7 @@ def seal_documents(transaction: Transaction, source_id: int, run_id: int, now_ms
     if transaction.execute(select(literal(1)).where(ready).limit(1)).scalar() is None:
         return None
     batch = add_batch(transaction, source_id, run_id, now_ms)
-    transaction.execute(update(documents).where(ready).values(state=int(DocumentState.SENDING), batch_id=batch.number))
+    transaction.execute(update(documents).where(ready).values(**SEALED.values, batch_id=batch.number))
     return batch
 
 
@@ -158,41 +155,7 @@ def find_without_receipt(transaction: Transaction, number: int, *, after: int, l
     return [BatchDocument._make(row) for row in transaction.execute(query)]
 
 
-_NUMBER: Final[BindParameter[int]] = bindparam("number", type_=Integer)
-_VERSION: Final[BindParameter[int]] = bindparam("version", type_=BigInteger)
-_SENT: Final = and_(documents.c.state == int(DocumentState.SENDING), documents.c.batch_id == _NUMBER)
-#: It was put back while it was sent (965): the index has the other text, and the old one is to follow.
-_PUT_BACK: Final = and_(documents.c.state == int(DocumentState.PRESENT), documents.c.batch_id.is_distinct_from(_NUMBER))
-_LOST: Final = and_(_PUT_BACK, documents.c.segment.is_(None))
-_HELD: Final = and_(documents.c.state == int(DocumentState.QUARANTINED), documents.c.batch_id == _NUMBER)
-_ACCEPT: Final = (
-    update(documents)
-    .where(documents.c.url_id == bindparam("row_id"))
-    .values(
-        indexed_version=_VERSION,
-        indexed_since=func.coalesce(documents.c.indexed_since, _NUMBER),
-        state=case(
-            (_SENT, int(DocumentState.PRESENT)),
-            (and_(_PUT_BACK, ~_LOST), int(DocumentState.CACHED)),
-            else_=documents.c.state,
-        ),
-        # Without its record the next visit must count as a change.
-        **{
-            name: case((_LOST, None), else_=documents.c[name])
-            for name in ("fields_digest", "body_digest", "etag", "last_modified")
-        },
-        leaving=case(
-            # An operator kept it.
-            (documents.c.rejected_run.is_not(None), documents.c.leaving),
-            # The document may not be indexed any more.
-            (documents.c.state == int(DocumentState.NONE), 1),
-            else_=documents.c.leaving,
-        ),
-        # It was sent again as it is while its removal waits.
-        held_state=case((_HELD, int(DocumentState.PRESENT)), else_=documents.c.held_state),
-        index_error=None,
-    )
-)
+_ACCEPT: Final = update(documents).where(documents.c.url_id == bindparam("row_id")).values(ACKNOWLEDGED.values)
 
 
 def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> None:
@@ -215,11 +178,7 @@ def note_refused(transaction: Transaction, batch: SealedBatch, refused: Sequence
                 or_(sending, documents.c.state == int(DocumentState.QUARANTINED)),
                 documents.c.batch_id == batch.number,
             )
-            .values(
-                state=case((sending, int(DocumentState.WITHHELD)), else_=documents.c.state),
-                batch_id=None,
-                index_error=bindparam("reason"),
-            )
+            .values(INDEX_REFUSED.values)
         )
         transaction.execute(statement, [{"row_id": url_id, "reason": reason} for url_id, reason in refused])
 
@@ -232,9 +191,7 @@ def select_still_in_batch(transaction: Transaction, batch: SealedBatch, url_ids:
 
 def mark_records_lost(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Notes that the records of documents to be sent are gone or damaged: their pages have to be fetched again."""
-    in_quarantine = documents.c.state == int(DocumentState.QUARANTINED)
-    state = case((in_quarantine, documents.c.state), else_=int(DocumentState.RECORD_LOST))
-    set_documents(transaction, url_ids, state=state, batch_id=None, segment=None)
+    set_documents(transaction, url_ids, **RECORD_GONE.values)
 
 
 def set_documents(transaction: Transaction, url_ids: Sequence[int], **values: Any) -> None:

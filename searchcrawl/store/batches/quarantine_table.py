@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, TextClause, case, func, or_, select, text, update
+from sqlalchemy import Column, ColumnElement, TextClause, func, or_, select, text, update
 
 from searchcrawl.rules.lifecycle import describe_evidence
 from searchcrawl.store.batches.removal_table import COLUMNS, PAGE_ROWS, ROWS, RemovalCandidate
+from searchcrawl.store.documents.document_events import LET_GO, TAKEN_BACK
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.run_schema import runs
 from searchcrawl.store.schema import documents, sources, urls
@@ -111,10 +112,8 @@ def find_unsent(transaction: Transaction, source_id: int, choice: Choice) -> lis
 
 def drop(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Lets documents go that ``find_unsent`` found; their duplicates have to be resolved afterwards."""
-    state = case((documents.c.duplicate_of.is_not(None), int(DocumentState.WITHHELD)), else_=int(DocumentState.NONE))
-    values = {"state": state, "removed_run": documents.c.rejected_run, "rejected_run": None}
     for part in split(url_ids):
-        transaction.execute(update(documents).where(documents.c.url_id.in_(part)).values(values))
+        transaction.execute(update(documents).where(documents.c.url_id.in_(part)).values(LET_GO.values))
 
 
 def find_removed(transaction: Transaction, source_id: int, run_id: int) -> dict[int, str | None]:
@@ -133,21 +132,9 @@ def take_back(transaction: Transaction, url_ids: Sequence[int]) -> tuple[list[in
 
     Those with a record are to be sent. Returns the ids of these, and of the others, which have to be fetched.
     """
-    cached = documents.c.segment.is_not(None)
-    values = {
-        "state": case((cached, int(DocumentState.CACHED)), else_=int(DocumentState.RECORD_LOST)),
-        # Whether the index still has it is not known.
-        "indexed_version": case((_IS_REMOVING, 0)),
-        "batch_id": None,
-        "leaving": 0,
-        "rejected_run": documents.c.removed_run,
-        "removed_run": None,
-        # A page that is to be fetched is to be read: nothing of it is "unchanged".
-        **{name: case((cached, documents.c[name])) for name in ("body_digest", "etag", "last_modified")},
-    }
     by_record: tuple[list[int], list[int]] = ([], [])
     for part in split(url_ids):
-        statement = update(documents).where(documents.c.url_id.in_(part)).values(values)
+        statement = update(documents).where(documents.c.url_id.in_(part)).values(TAKEN_BACK.values)
         for url_id, state in transaction.execute(statement.returning(documents.c.url_id, documents.c.state)):
             by_record[state == DocumentState.RECORD_LOST].append(url_id)
     return by_record

@@ -7,9 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select, text, update
 
-from searchcrawl.codes import Code
 from searchcrawl.store.batches.batch_table import SealedBatch, add_batch, set_documents
-from searchcrawl.store.documents.document_table import MAYBE_INDEXED, OUT_OF_QUARANTINE
+from searchcrawl.store.documents.document_events import HELD_BACK, REMOVAL_REJECTED, REMOVAL_SEALED, REMOVED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.run_schema import batches, runs
 from searchcrawl.store.schema import documents, urls
@@ -153,15 +152,12 @@ def seal(
     set_documents(
         transaction,
         url_ids,
-        state=int(DocumentState.REMOVING),
+        **REMOVAL_SEALED.values,
         batch_id=batch.number,
         # What an operator decided is a removal of the run that held it back; what never was a document is none.
         removed_run=func.coalesce(
             documents.c.quarantine_run, documents.c.rejected_run, run_id if counted else documents.c.removed_run
         ),
-        quarantine_run=None,
-        rejected_run=None,
-        indexed_version=MAYBE_INDEXED,
     )
     return batch
 
@@ -237,10 +233,8 @@ def quarantine(transaction: Transaction, url_ids: Sequence[int], run_id: int) ->
     set_documents(
         transaction,
         url_ids,
-        state=int(DocumentState.QUARANTINED),
-        held_state=documents.c.state,
+        **HELD_BACK.values,
         quarantine_run=run_id,
-        batch_id=None,
     )
 
 
@@ -249,17 +243,7 @@ def reject(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
 
     Returns the ids of those that have to be fetched again: they are to be sent, and their record is gone.
     """
-    set_documents(
-        transaction,
-        url_ids,
-        # The index has the text of a copy: it is that of its survivor. Here it keeps the earlier one.
-        state=case((documents.c.code == int(Code.DUPLICATE), int(DocumentState.WITHHELD)), else_=OUT_OF_QUARANTINE),
-        # The index has an earlier text than the one that may not be indexed: a text to be indexed is a new one.
-        fields_digest=case((documents.c.held_state == int(DocumentState.NONE), None), else_=documents.c.fields_digest),
-        leaving=0,
-        rejected_run=documents.c.quarantine_run,
-        quarantine_run=None,
-    )
+    set_documents(transaction, url_ids, **REMOVAL_REJECTED.values)
     lost: list[int] = []
     for part in split(url_ids):
         query = select(documents.c.url_id).where(
@@ -274,19 +258,5 @@ def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
 
     A copy stays a copy of its survivor. A page that came back meanwhile stays in its new batch.
     """
-    still = documents.c.state == int(DocumentState.REMOVING)
-    set_documents(
-        transaction,
-        url_ids,
-        indexed_version=None,
-        indexed_since=None,
-        leaving=0,
-        batch_id=case((still, None), else_=documents.c.batch_id),
-        state=case(
-            (and_(still, _IS_COPY), int(DocumentState.WITHHELD)),
-            (still, int(DocumentState.NONE)),
-            else_=documents.c.state,
-        ),
-        index_error=case((still, None), else_=documents.c.index_error),
-    )
+    set_documents(transaction, url_ids, **REMOVED.values)
     orphan_table.park_removed(transaction, url_ids)

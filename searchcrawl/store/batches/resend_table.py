@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, or_, select, update
 
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import SealedBatch, add_batch, choose_version
+from searchcrawl.store.documents.document_events import MENDED, REFUSED_RESENT, RESENT
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, sources
 from searchcrawl.store.statements import split, unindexed
@@ -62,7 +63,7 @@ def prepare(transaction: Transaction, source_id: int, *, after: int) -> int | No
     batch_table.mark_records_lost(transaction, [row[0] for row in rows if row[1]])
     url_table.reopen(transaction, [row[0] for row in rows if row[1]])
     again = update(documents).where(documents.c.url_id.in_([row[0] for row in rows if not row[1]]))
-    transaction.execute(again.values(state=int(DocumentState.CACHED)))
+    transaction.execute(again.values(REFUSED_RESENT.values))
     return rows[-1][0] if rows else None
 
 
@@ -82,11 +83,10 @@ def seal(
     if last is None:
         return None
     batch = add_batch(transaction, source_id, run_id, now_ms)
-    present = documents.c.state == int(DocumentState.PRESENT)
     transaction.execute(
         update(documents)
         .where(_build_condition(transaction, source_id), documents.c.url_id > after, documents.c.url_id <= last)
-        .values(batch_id=batch.number, state=case((present, int(DocumentState.SENDING)), else_=documents.c.state))
+        .values(**RESENT.values, batch_id=batch.number)
     )
     return Chunk(batch, last)
 
@@ -96,13 +96,9 @@ def seal_chosen(
 ) -> SealedBatch:
     """Puts chosen documents with records into a batch, whatever receipts they have; also those that the index refused."""
     batch = add_batch(transaction, source_id, run_id, now_ms)
-    refused = and_(documents.c.state == int(DocumentState.WITHHELD), documents.c.index_error.is_not(None))
-    sending = or_(documents.c.state == int(DocumentState.PRESENT), refused)
     for part in split(url_ids):
         transaction.execute(
-            update(documents)
-            .where(documents.c.url_id.in_(part))
-            .values(batch_id=batch.number, state=case((sending, int(DocumentState.SENDING)), else_=documents.c.state))
+            update(documents).where(documents.c.url_id.in_(part)).values(**MENDED.values, batch_id=batch.number)
         )
     return batch
 

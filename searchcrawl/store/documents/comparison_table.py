@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Select, Update, and_, bindparam, case, func, insert, literal, or_, select, update
+from sqlalchemy import Select, Update, and_, bindparam, func, insert, literal, or_, select, update
 
 from searchcrawl.store.batches import batch_table
-from searchcrawl.store.documents.document_table import IS_COPY
+from searchcrawl.store.documents.document_events import ABSENT, FOUND_OTHERWISE, MISSING, REMOVAL_OPENED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.run_schema import batches, runs
@@ -144,26 +144,12 @@ def open_removals(transaction: Transaction, source_id: int) -> int:
         documents.c.source_id == source_id, documents.c.state == int(DocumentState.REMOVING)
     )
     ids = list(transaction.execute(some.limit(PAGE_ROWS)).scalars())
-    copy = and_(IS_COPY, documents.c.duplicate_of.is_not(None))
-    state = case((copy, int(DocumentState.WITHHELD)), else_=int(DocumentState.PRESENT))
-    there = update(documents).where(documents.c.url_id.in_(ids))
-    transaction.execute(there.values(state=state, batch_id=None, removed_run=None))
+    transaction.execute(update(documents).where(documents.c.url_id.in_(ids)).values(REMOVAL_OPENED.values))
     transaction.execute(update(batches).where(batches.c.source_id == source_id, _IS_OPEN).values(removals=0))
     return len(ids)
 
 
 _IS_OPEN: Final = batches.c.state < int(BatchState.COMMITTED)
-#: Only the index can say what it has of such a document; the page is fetched whole, and sent again.
-_TO_FETCH: Final[Mapping[str, Any]] = {
-    "state": int(DocumentState.RECORD_LOST),
-    "code": case((IS_COPY, documents.c.code), else_=200),
-    "segment": None,
-    "batch_id": None,
-    "leaving": 0,
-    "quarantine_run": None,
-    "index_error": None,
-}
-_NOT_THERE: Final[Mapping[str, Any]] = {"indexed_version": None, "indexed_since": None}
 
 
 class Indexed(NamedTuple):
@@ -188,7 +174,7 @@ def take_over(transaction: Transaction, source_id: int, indexed: Mapping[int, In
     ]
     if rows:
         statement = dialect_of(transaction).upsert(documents, ["url_id"], _take_over)
-        transaction.execute(statement.values(state=int(DocumentState.RECORD_LOST)), rows)
+        transaction.execute(statement.values(state=FOUND_OTHERWISE.values["state"]), rows)
         url_table.reopen(transaction, indexed)
 
 
@@ -197,7 +183,7 @@ def _take_over(new: Any) -> dict[str, Any]:
         "indexed_version": new.indexed_version,
         "indexed_since": func.coalesce(documents.c.indexed_since, 0),
         "fields_digest": new.fields_digest,
-        **_TO_FETCH,
+        **FOUND_OTHERWISE.values,
     }
 
 
@@ -211,19 +197,11 @@ def note_missing(transaction: Transaction, url_ids: Sequence[int], *, with_recor
     chosen = documents.c.url_id.in_(url_ids)
     here = chosen if with_records else and_(chosen, documents.c.segment.is_(None))
     fetched = transaction.execute(
-        update(documents).where(here, lost).values(**_NOT_THERE, **_TO_FETCH).returning(documents.c.url_id)
+        update(documents).where(here, lost).values(MISSING.values).returning(documents.c.url_id)
     )
     url_table.reopen(transaction, list(fetched.scalars()))
-    removing = documents.c.state == int(DocumentState.REMOVING)
     rest: Update = update(documents).where(here, ~lost)
-    transaction.execute(
-        rest.values(
-            **_NOT_THERE,
-            leaving=0,
-            state=case((removing, int(DocumentState.NONE)), else_=documents.c.state),
-            batch_id=case((removing, None), else_=documents.c.batch_id),
-        )
-    )
+    transaction.execute(rest.values(ABSENT.values))
 
 
 def find_segments(transaction: Transaction, source_id: int) -> set[int]:

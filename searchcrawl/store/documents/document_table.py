@@ -8,14 +8,9 @@ from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import (
-    BigInteger,
     Insert,
-    LargeBinary,
-    SmallInteger,
-    Text,
     and_,
     bindparam,
-    case,
     func,
     or_,
     select,
@@ -23,8 +18,15 @@ from sqlalchemy import (
     update,
 )
 
-from searchcrawl.codes import COPIES, WITH_DOCUMENT
-from searchcrawl.rules.lifecycle import ORPHAN
+from searchcrawl.store.documents.document_events import (
+    ACCUSED,
+    CONFIRMED,
+    DROPPED,
+    HELD_AS_IT_IS,
+    IS_GOOD,
+    VALUE_CHANGED,
+    build_changed,
+)
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import Dialect, dialect_of
 from searchcrawl.store.many_rows import write_rows
@@ -34,40 +36,6 @@ from searchcrawl.store.states import AT_HAND, PENDING, DocumentState, Leaving
 
 _PENDING: Final = is_one_of("documents.state", PENDING)
 _INDEXED: Final = text("documents.indexed_version IS NOT NULL")
-#: Another document is indexed instead.
-_STOOD_FOR: Final = documents.c.duplicate_of.is_not(None)
-#: The document of another page is indexed instead. No IN: its list cannot be expanded for many rows at once.
-_COPY_CODES: Final = COPIES & WITH_DOCUMENT
-IS_COPY: Final = or_(*(documents.c.code == code for code in sorted(_COPY_CODES)))
-_CODE_ALONE: Final = case((_STOOD_FOR, 200), else_=documents.c.code)
-#: What an operator and the index said of a document that is none any more.
-_UNJUDGED: Final[Mapping[str, Any]] = {"rejected_run": None, "index_error": None}
-
-#: The version of a document that is taken out of its delivery. The index may have got it, and its answer may be lost
-#: with the process. Then the document may be in the index in an unknown version (0).
-MAYBE_INDEXED: Final = case(
-    (and_(documents.c.state == int(DocumentState.SENDING), documents.c.indexed_version.is_(None)), 0),
-    else_=documents.c.indexed_version,
-)
-#: The state of a document whose removal is dropped. It is sent unless the index had it as it is when the removal was
-#: held back. A page that may not be indexed has no text that could be sent: what the index has stays.
-OUT_OF_QUARANTINE: Final = case(
-    (
-        or_(
-            and_(documents.c.held_state == int(DocumentState.PRESENT), documents.c.duplicate_of.is_(None)),
-            documents.c.held_state == int(DocumentState.NONE),
-        ),
-        int(DocumentState.PRESENT),
-    ),
-    (documents.c.segment.is_not(None), int(DocumentState.CACHED)),
-    else_=int(DocumentState.RECORD_LOST),
-)
-#: What a removal that waits was held back in, where an indexed value besides the text has changed since. No document is held
-#: back in this state itself.
-HELD_CHANGED: Final = int(DocumentState.QUARANTINED)
-HELD_AS_IT_IS: Final = and_(
-    documents.c.state == int(DocumentState.QUARANTINED), documents.c.held_state == int(DocumentState.PRESENT)
-)
 #: The index has it as it is, or is about to, and it stays, or its removal waits.
 AS_IT_IS: Final = or_(
     and_(
@@ -76,14 +44,6 @@ AS_IT_IS: Final = or_(
     ),
     HELD_AS_IT_IS,
 )
-#: Documents whose removal an operator rejected for what good content says nothing about: another page is indexed in
-#: their place (909, 956, 964), or nothing names them any more.
-_REJECTED_FOR_OTHERS: Final = and_(
-    documents.c.rejected_run.is_not(None),
-    or_(*(documents.c.evidence == each for each in (ORPHAN, *(str(code) for code in sorted(_COPY_CODES))))),
-)
-#: The page is as good as it was, and that is what counts.
-_IS_GOOD: Final = and_(documents.c.code == 200, documents.c.evidence.is_distinct_from(ORPHAN))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,89 +107,18 @@ def _build_upsert(dialect: Dialect) -> Insert:
     return dialect.upsert(documents, ["url_id"], _build_changes)
 
 
-def _build_changes(new: Any) -> dict[str, Any]:
-    replaced: dict[str, Any] = {
-        name: new[name]
-        for name in (
-            *(*StoredDocument.__slots__, "leaving", "duplicate_of", "index_error"),
-            *("quarantine_run", "rejected_run", "removed_run"),
-        )
-        if name not in {"url_id", "state"}
-    }
-    # A document in the index that may not be indexed any more is marked, and removed at the end of the run.
-    replaced["state"] = new.state
-    replaced["leaving"] = case((and_(new.state == int(DocumentState.NONE), MAYBE_INDEXED.is_not(None)), 1), else_=0)
-    replaced["indexed_version"] = MAYBE_INDEXED
-    replaced["batch_id"] = None
-    # Whether another text stands for its own is decided at the end of the run.
-    replaced["near_digest"] = replaced["near_signature"] = None
-    # It is that of the content, also where that was read by an earlier release: known copies keep their order.
-    same_content = documents.c.copy_digest == new.copy_digest
-    replaced["url_fit"] = case((same_content, documents.c.url_fit), else_=new.url_fit)
-    # Whether it is still a copy is decided after this: ``duplicate_key_table.set_results``, or ``forget_rejections``.
-    still_rejected = and_(new.state == int(DocumentState.CACHED), _REJECTED_FOR_OTHERS)
-    for name in ("evidence", "rejected_run"):
-        replaced[name] = case((still_rejected, documents.c[name]), else_=new[name])
-    return replaced
-
-
-_CONFIRM: Final = (
-    update(documents)
-    .where(documents.c.url_id == bindparam("row_id"))
-    .values(
-        etag=case(
-            # What was read may have none any more; what did not change may not repeat it.
-            (bindparam("read") == 1, bindparam("new_etag", type_=Text)),
-            else_=func.coalesce(bindparam("new_etag", type_=Text), documents.c.etag),
-        ),
-        last_modified=func.coalesce(bindparam("new_modified"), documents.c.last_modified),
-        body_digest=func.coalesce(bindparam("new_body"), documents.c.body_digest),
-        copy_digest=case(
-            (bindparam("same_fields") == 0, documents.c.copy_digest),
-            (bindparam("has_copy") == 0, None),
-            else_=bindparam("new_copy", type_=LargeBinary),
-        ),
-        near_digest=case(
-            (and_(bindparam("same_fields") == 1, bindparam("has_copy") == 0), None), else_=documents.c.near_digest
-        ),
-        url_fit=case(
-            (or_(bindparam("same_fields") == 0, bindparam("has_copy") == 0), documents.c.url_fit),
-            (documents.c.copy_digest == bindparam("new_copy", type_=LargeBinary), documents.c.url_fit),
-            else_=bindparam("new_fit", type_=SmallInteger),
-        ),
-        unavailable_ms=case(
-            (bindparam("read") == 1, bindparam("new_unavailable", type_=BigInteger)), else_=documents.c.unavailable_ms
-        ),
-        rendered=bindparam("new_rendered"),
-        parts=bindparam("new_parts"),
-        state=case(
-            # The page is back, and has another value than the index.
-            (and_(bindparam("send_again") == 1, HELD_AS_IT_IS, _IS_GOOD), int(DocumentState.CACHED)),
-            # The page is back: the removal in quarantine is dropped.
-            (and_(documents.c.state == int(DocumentState.QUARANTINED), _IS_GOOD), OUT_OF_QUARANTINE),
-            # The document was removed, or is being removed, and the cache has its record: it is sent again.
-            (
-                and_(
-                    # No IN: its list cannot be expanded for many rows at once.
-                    or_(documents.c.state == int(DocumentState.NONE), documents.c.state == int(DocumentState.REMOVING)),
-                    _IS_GOOD,
-                    documents.c.segment.is_not(None),
-                ),
-                int(DocumentState.CACHED),
-            ),
-            (
-                and_(bindparam("send_again") == 1, documents.c.state == int(DocumentState.PRESENT)),
-                int(DocumentState.CACHED),
-            ),
-            else_=documents.c.state,
-        ),
-        leaving=case((_IS_GOOD, 0), else_=documents.c.leaving),
-        **{
-            name: case((_IS_GOOD, None), else_=documents.c[name])
-            for name in ("evidence", "quarantine_run", "rejected_run", "removed_run")
-        },
-    )
+#: The columns of a known document that are those of the new one; ``build_changed`` has all others.
+_REPLACED: Final = (
+    *(name for name in StoredDocument.__slots__ if name not in {"url_id", "state"}),
+    *("duplicate_of", "index_error", "quarantine_run", "rejected_run", "removed_run"),
 )
+
+
+def _build_changes(new: Any) -> dict[str, Any]:
+    return build_changed(new, _REPLACED)
+
+
+_CONFIRM: Final = update(documents).where(documents.c.url_id == bindparam("row_id")).values(CONFIRMED.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +185,7 @@ def find_lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
             documents.c.segment.is_(None),
             or_(
                 documents.c.state.in_([int(DocumentState.CACHED), int(DocumentState.RECORD_LOST)]),
-                and_(_IS_GOOD, documents.c.state == int(DocumentState.REMOVING)),
+                and_(IS_GOOD, documents.c.state == int(DocumentState.REMOVING)),
                 and_(documents.c.state == int(DocumentState.NONE), documents.c.indexed_version.is_(None)),
             ),
         )
@@ -330,27 +219,10 @@ def mark_evidence(
         here = and_(documents.c.url_id.in_(part), ~func.coalesce(kept, False))
         on_the_way = or_(documents.c.indexed_version.is_not(None), documents.c.state == int(DocumentState.SENDING))
         transaction.execute(
-            update(documents)
-            .where(here, on_the_way)
-            .values(
-                leaving=int(leaving),
-                # It is not treated as a copy any more: it is removed for its own reason.
-                state=case(
-                    (and_(_STOOD_FOR, documents.c.state == int(DocumentState.WITHHELD)), int(DocumentState.CACHED)),
-                    else_=documents.c.state,
-                ),
-                duplicate_of=None,
-                code=_CODE_ALONE,
-                evidence=evidence,
-                rejected_run=None,
-            )
+            update(documents).where(here, on_the_way).values(**ACCUSED.values, leaving=int(leaving), evidence=evidence)
         )
         if leaving == Leaving.EVIDENCE:
-            transaction.execute(
-                update(documents)
-                .where(here, ~on_the_way)
-                .values(state=int(DocumentState.NONE), duplicate_of=None, code=_CODE_ALONE, **_UNJUDGED)
-            )
+            transaction.execute(update(documents).where(here, ~on_the_way).values(DROPPED.values))
 
 
 def forget_rejections(transaction: Transaction, url_ids: Sequence[int]) -> None:
@@ -378,16 +250,7 @@ def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
         rows = transaction.execute(
             update(documents)
             .where(documents.c.url_id.in_(part), AS_IT_IS)
-            .values(
-                state=case(
-                    (documents.c.state == int(DocumentState.QUARANTINED), documents.c.state),
-                    (documents.c.segment.is_(None), int(DocumentState.RECORD_LOST)),
-                    else_=int(DocumentState.CACHED),
-                ),
-                held_state=case((HELD_AS_IT_IS, HELD_CHANGED), else_=documents.c.held_state),
-                indexed_version=MAYBE_INDEXED,
-                batch_id=None,
-            )
+            .values(VALUE_CHANGED.values)
             .returning(documents.c.url_id, documents.c.state)
         )
         wanted += [url_id for url_id, state in rows if state == DocumentState.RECORD_LOST]

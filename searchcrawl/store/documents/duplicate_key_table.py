@@ -8,17 +8,12 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     Column,
-    Integer,
     Select,
-    SmallInteger,
-    Text,
     and_,
     bindparam,
-    case,
     exists,
     func,
     literal_column,
-    or_,
     select,
     text,
     update,
@@ -26,7 +21,7 @@ from sqlalchemy import (
 
 from searchcrawl import urls as identity
 from searchcrawl.codes import WITH_DOCUMENT, Code
-from searchcrawl.store.documents.document_table import IS_COPY, MAYBE_INDEXED
+from searchcrawl.store.documents.document_events import IS_COPY, RESOLVED
 from searchcrawl.store.documents.shared_copy_table import build_found, find_places
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
@@ -183,30 +178,7 @@ def has_canonicals(transaction: Transaction, source_id: int) -> bool:
     return bool(transaction.execute(select(named)).scalar())
 
 
-_NEW_STATE: Final = bindparam("new_state", type_=SmallInteger())
-_NEW_EVIDENCE: Final = bindparam("new_evidence", type_=Text())
-#: An operator kept the document although another one is indexed in its place for the same reason.
-_IS_REJECTED: Final = and_(documents.c.rejected_run.is_not(None), documents.c.evidence == _NEW_EVIDENCE)
-#: A document with a text of its own stays as it is. That of a copy is its survivor's: the index keeps the earlier one.
-_KEEPS_STATE: Final = or_(
-    _NEW_STATE.is_(None), and_(_IS_REJECTED, bindparam("new_code", type_=Integer()) != int(Code.DUPLICATE))
-)
-_SET: Final = (
-    update(documents)
-    .where(documents.c.url_id == bindparam("row_id"))
-    .values(
-        code=bindparam("new_code", type_=Integer()),
-        duplicate_of=bindparam("new_duplicate_of"),
-        state=case((_KEEPS_STATE, documents.c.state), else_=_NEW_STATE),
-        batch_id=case((_KEEPS_STATE, documents.c.batch_id), else_=None),
-        indexed_version=MAYBE_INDEXED,
-        # Copies in the index are found by a query of their own (``removal_table.find_candidates``).
-        leaving=case((_KEEPS_STATE, documents.c.leaving), else_=0),
-        evidence=case((_KEEPS_STATE, documents.c.evidence), else_=_NEW_EVIDENCE),
-        rejected_run=case((or_(_KEEPS_STATE, _IS_REJECTED), documents.c.rejected_run), else_=None),
-        **{name: case((_KEEPS_STATE, documents.c[name]), else_=None) for name in ("quarantine_run", "removed_run")},
-    )
-)
+_SET: Final = update(documents).where(documents.c.url_id == bindparam("row_id")).values(RESOLVED.values)
 
 
 def set_results(transaction: Transaction, changes: Iterable[tuple[int, int, int | None, DocumentState | None]]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, and_, func, or_, select
 
 from searchcrawl.store.batches.batch_table import BATCH_COLUMNS, BatchDocument
-from searchcrawl.store.documents.document_table import HELD_CHANGED
+from searchcrawl.store.documents.document_events import HELD_CHANGED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.feed_schema import feed_documents
 from searchcrawl.store.schema import documents, urls

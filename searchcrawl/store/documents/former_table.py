@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Integer, Row, SmallInteger, and_, bindparam, delete, or_, select, update
+from sqlalchemy import Row, and_, bindparam, delete, or_, select, update
 
 from searchcrawl.codes import COPIES
-from searchcrawl.store.documents.document_table import MAYBE_INDEXED
+from searchcrawl.store.documents.document_events import PUT_BACK
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, former_documents, outlinks, urls
@@ -200,15 +200,7 @@ _SET: Final = (
     .where(documents.c.url_id == bindparam("row_id"))
     .values(
         **{name: bindparam(f"old_{name}", type_=documents.c[name].type) for name in _VALUES},
-        state=bindparam("new_state", type_=SmallInteger()),
-        batch_id=bindparam("new_batch", type_=Integer()),
-        indexed_version=MAYBE_INDEXED,
-        near_signature=None,
-        code=200,
-        duplicate_of=None,
-        leaving=0,
-        index_error=None,
-        quarantine_run=None,
+        **PUT_BACK.values,
     )
 )
 #: The index has the new text, and nobody has the old one any more: the next visit must count as a change.

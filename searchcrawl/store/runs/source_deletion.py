@@ -8,7 +8,7 @@ from sqlalchemy import Column, Table, delete, select
 
 from searchcrawl.store.batches import removal_table
 from searchcrawl.store.documents import shared_copy_table
-from searchcrawl.store.documents.document_table import MAYBE_INDEXED
+from searchcrawl.store.documents.document_events import MAYBE_INDEXED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.feed_schema import feed_documents, feeds
 from searchcrawl.store.run_schema import batches, jobs, leases, runs, segments, submitted

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import and_, bindparam, case, delete, func, or_, select, update
+from sqlalchemy import and_, bindparam, delete, func, or_, select, update
 
 from searchcrawl.codes import Code
 from searchcrawl.store.batches.batch_table import set_documents
+from searchcrawl.store.documents.document_events import FORGOTTEN
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, former_documents, outlinks, unfollowed_links, urls
 from searchcrawl.store.site_schema import anchors
@@ -177,12 +178,7 @@ def empty(transaction: Transaction, rules: Mapping[int, str | None]) -> None:
         transaction,
         url_ids,
         **dict.fromkeys(EMPTY),
-        code=int(Code.OUTSIDE_BOUNDARY),
-        content_length=0,
-        leaving=0,
-        state=case(
-            (documents.c.state == int(DocumentState.REMOVING), documents.c.state), else_=int(DocumentState.NONE)
-        ),
+        **FORGOTTEN.values,
     )
     for part in split(url_ids):
         for table in (former_documents, outlinks, unfollowed_links, anchors):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
 
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
-from searchcrawl.store.documents.document_table import OUT_OF_QUARANTINE
+from searchcrawl.store.documents.document_events import NAMED_AGAIN
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, outlinks, sources, urls
 from searchcrawl.store.statements import split, unindexed
@@ -24,17 +24,6 @@ _IS_VISITED: Final = and_(
     exists().where(
         urls.c.id == documents.c.url_id,
         or_(*(urls.c.fetch_state == int(state) for state in (FetchState.FETCHING, FetchState.ALONE))),
-    ),
-)
-#: A removed document whose page was visited since, with the text that it had: what waits to be named is not visited.
-_WAS_FOUND_WELL: Final = and_(
-    documents.c.state == int(DocumentState.NONE),
-    documents.c.code == 200,
-    exists().where(
-        urls.c.id == documents.c.url_id,
-        urls.c.code == 200,
-        urls.c.rule.is_(None),
-        urls.c.fetch_state == int(FetchState.SETTLED),
     ),
 )
 
@@ -163,19 +152,7 @@ def note_named(transaction: Transaction, url_ids: Sequence[int], *, due_ms: int)
                 or_(documents.c.evidence == ORPHAN, documents.c.leaving == int(Leaving.ORPHAN)),
                 ~_IS_VISITED,
             )
-            .values(
-                state=case(
-                    (documents.c.state == int(DocumentState.QUARANTINED), OUT_OF_QUARANTINE),
-                    (and_(_WAS_FOUND_WELL, documents.c.segment.is_(None)), int(DocumentState.RECORD_LOST)),
-                    (_WAS_FOUND_WELL, int(DocumentState.CACHED)),
-                    else_=documents.c.state,
-                ),
-                removed_run=case((_WAS_FOUND_WELL, None), else_=documents.c.removed_run),
-                leaving=int(Leaving.NO),
-                evidence=None,
-                quarantine_run=None,
-                rejected_run=None,
-            )
+            .values(NAMED_AGAIN.values)
             .returning(documents.c.url_id, documents.c.state)
         ).all()
         sends |= any(state == DocumentState.CACHED for _, state in rows)

@@ -11,7 +11,7 @@ from sqlalchemy import func, select, update
 
 from searchcrawl.store.batches import removal_table
 from searchcrawl.store.documents import export_table, feed_table
-from searchcrawl.store.documents.document_table import HELD_CHANGED
+from searchcrawl.store.documents.document_events import HELD_CHANGED
 from searchcrawl.store.documents.feed_table import FeedDocument
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.feed_schema import feed_documents, feeds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from searchcrawl.store import states
+from searchcrawl.store.documents import document_events
 from searchcrawl.store.states import BatchState, DocumentState, FetchState, Transition
 
 
@@ -18,7 +19,7 @@ def test_sets_when_derived_then_they_are_those_of_the_indexes() -> None:
     ("kind", "transitions"),
     [
         (FetchState, states.FETCH_TRANSITIONS),
-        (DocumentState, states.DOCUMENT_TRANSITIONS),
+        (DocumentState, document_events.TRANSITIONS),
         (BatchState, states.BATCH_TRANSITIONS),
     ],
 )

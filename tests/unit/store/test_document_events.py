@@ -1,0 +1,275 @@
+"""The walk over all (state, event) pairs: what each event of a document makes of it, in each state and circumstance.
+
+``document_events.txt`` has the results: for each event and state, into which states how many of the rows come. Each row
+has other circumstances, so nearly any change of an event changes a number. The file is the place to read what a change of
+an event does; ``python -m tests.unit.store.test_document_events`` writes it anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from sqlalchemy import delete, insert, select
+
+from searchcrawl import store
+from searchcrawl.rules.lifecycle import ORPHAN
+from searchcrawl.store.batches import batch_table, quarantine_table, removal_table, resend_table
+from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store.documents import comparison_table, document_table, duplicate_key_table, former_table
+from searchcrawl.store.documents.comparison_table import Indexed
+from searchcrawl.store.documents.document_table import Confirmed, StoredDocument
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.run_schema import batches
+from searchcrawl.store.runs import run_table
+from searchcrawl.store.schema import documents, former_documents, urls
+from searchcrawl.store.states import BatchState, DocumentState, FetchState, Leaving
+from searchcrawl.store.urls import forget_table, orphan_table
+from tests.unit.store.support_store import NOW_MS, SOURCE
+
+FILE: Final = Path(__file__).with_name("document_events.txt")
+BATCH, OTHER_BATCH = 7, 8
+Event = Callable[[Transaction, Sequence[int]], object]
+
+
+def circumstances() -> Iterator[dict[str, Any]]:
+    """One document of each kind, without its id: each state with all that its events look at."""
+    for state in DocumentState:
+        held = (0, 1, 3, 6) if state == DocumentState.QUARANTINED else (None,)
+        values = product(
+            (None, 1), (None, 999_999), (None, 0, 5), (200, 909), held, (None, 2), (None, ORPHAN, "909"), (BATCH,)
+        )
+        for segment, duplicate_of, version, code, held_state, rejected_run, evidence, batch_id in values:
+            place = dict.fromkeys(("record_offset", "response_bytes", "fields_bytes"), segment)
+            yield {
+                **place,
+                "source_id": SOURCE,
+                "state": int(state),
+                "segment": segment,
+                "duplicate_of": duplicate_of,
+                "indexed_version": version,
+                "code": code,
+                "held_state": held_state,
+                "rejected_run": rejected_run,
+                "evidence": evidence,
+                "batch_id": batch_id,
+                "leaving": int(Leaving.ORPHAN if evidence == ORPHAN else Leaving.NO),
+                "fields_digest": b"f",
+                "body_digest": b"b",
+            }
+
+
+def confirmed(*, send_again: bool) -> Event:
+    return lambda transaction, ids: document_table.confirm(
+        transaction, [Confirmed(url_id=url_id, send_again=send_again) for url_id in ids]
+    )
+
+
+def changed(state: DocumentState) -> Event:
+    place = dict.fromkeys(
+        ("segment", "record_offset", "response_bytes", "fields_bytes"), 2 if state == DocumentState.CACHED else None
+    )
+    return lambda transaction, ids: document_table.store(
+        transaction,
+        SOURCE,
+        [
+            StoredDocument(
+                url_id=url_id,
+                state=state,
+                code=200 if state == DocumentState.CACHED else 952,
+                body_digest=b"B",
+                fields_digest=b"F",
+                mimetype="text/html",
+                content_length=1,
+                etag=None,
+                last_modified=None,
+                last_changed_ms=NOW_MS,
+                **place,
+            )
+            for url_id in ids
+        ],
+    )
+
+
+def resolved(code: int, duplicate_of: int | None, state: DocumentState | None) -> Event:
+    return lambda transaction, ids: duplicate_key_table.set_results(
+        transaction, [(url_id, code, duplicate_of, state) for url_id in ids]
+    )
+
+
+def put_back(state: DocumentState, version: int | None, *, readable: bool) -> Event:
+    def restore(transaction: Transaction, ids: Sequence[int]) -> None:
+        rows = [
+            {"url_id": url_id, "source_id": SOURCE, "run_id": 1, "sketch": b"", "state": int(state)} for url_id in ids
+        ]
+        transaction.execute(insert(former_documents), [{**row, "indexed_version": version} for row in rows])
+        former_table.restore(transaction, ids, readable=ids if readable else ())
+        transaction.execute(delete(former_documents))
+
+    return restore
+
+
+SEALED = SealedBatch(BATCH, 6, BatchState.SEALED)
+EVENTS: Final[dict[str, Event]] = {
+    "changed, to be indexed": changed(DocumentState.CACHED),
+    "changed, not to be indexed": changed(DocumentState.NONE),
+    "confirmed": confirmed(send_again=False),
+    "confirmed, with another value": confirmed(send_again=True),
+    "evidence": lambda transaction, ids: document_table.mark_evidence(transaction, ids, "404"),
+    "evidence, as before a rejection": lambda transaction, ids: document_table.mark_evidence(transaction, ids, "909"),
+    "nothing names it": lambda transaction, ids: document_table.mark_evidence(transaction, ids, ORPHAN, Leaving.ORPHAN),
+    "something names it again": lambda transaction, ids: orphan_table.note_named(transaction, ids, due_ms=NOW_MS),
+    "value changed": document_table.send_again,
+    "copy of another": resolved(909, 999_998, DocumentState.WITHHELD),
+    "other canonical page": resolved(964, 999_998, DocumentState.WITHHELD),
+    "copy of another, as before": resolved(909, 999_998, None),
+    "stands again, recorded": resolved(200, None, DocumentState.CACHED),
+    "stands again": resolved(200, None, DocumentState.RECORD_LOST),
+    "put back, was there": put_back(DocumentState.PRESENT, 5, readable=True),
+    "put back, was not there": put_back(DocumentState.CACHED, None, readable=True),
+    "put back, record gone": put_back(DocumentState.PRESENT, 4, readable=False),
+    "put into a delivery": lambda transaction, ids: batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS),
+    "acknowledged": lambda transaction, ids: batch_table.note_accepted(transaction, SEALED, ids),
+    "acknowledged, of another delivery": lambda transaction, ids: batch_table.note_accepted(
+        transaction, SEALED._replace(number=OTHER_BATCH), ids
+    ),
+    "refused by the index": lambda transaction, ids: batch_table.note_refused(
+        transaction, SEALED, [(url_id, "too long") for url_id in ids]
+    ),
+    "record gone": batch_table.mark_records_lost,
+    "removal put into a delivery": lambda transaction, ids: removal_table.seal(
+        transaction, SOURCE, 1, NOW_MS, ids, counted=True
+    ),
+    "removal acknowledged": removal_table.note_removed,
+    "removal held back": lambda transaction, ids: removal_table.quarantine(transaction, ids, 1),
+    "removal rejected": removal_table.reject,
+    "rejected removal let go, not there": quarantine_table.drop,
+    "removal taken back": quarantine_table.take_back,
+    "refused one sent again": lambda transaction, ids: resend_table.prepare(transaction, SOURCE, after=0),
+    "sent again": lambda transaction, ids: (
+        resend_table.begin(transaction, SOURCE, NOW_MS),
+        resend_table.seal(transaction, SOURCE, 1, NOW_MS, after=0, max_bytes=1 << 40),
+    ),
+    "sent again, chosen": lambda transaction, ids: resend_table.seal_chosen(
+        transaction, SOURCE, 1, NOW_MS, url_ids=ids
+    ),
+    "found in another version": lambda transaction, ids: comparison_table.take_over(
+        transaction, SOURCE, {url_id: Indexed(9, None) for url_id in ids}
+    ),
+    "not found": lambda transaction, ids: comparison_table.note_missing(transaction, ids, with_records=True),
+    "not found, record gone": lambda transaction, ids: comparison_table.note_missing(
+        transaction, ids, with_records=False
+    ),
+    "removal decided again": lambda transaction, ids: comparison_table.open_removals(transaction, SOURCE),
+    "forgotten": lambda transaction, ids: forget_table.empty(transaction, dict.fromkeys(ids, "forget_urls: x")),
+}
+
+
+class Walk:
+    """A store with one document of each kind, which each event meets as it was."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        rows = [{**values, "url_id": number} for number, values in enumerate(circumstances(), 1)]
+        self._rows = [
+            {**row, "index_error": "x"} if row["state"] == DocumentState.WITHHELD and row["batch_id"] else row
+            for row in rows
+        ]
+        self.ids = [row["url_id"] for row in self._rows]
+        url = {"source_id": SOURCE, "host_id": 1, "depth": 0, "fetch_state": int(FetchState.SETTLED), "code": 200}
+        with database.write_once() as transaction:
+            transaction.execute(
+                insert(urls),
+                [{**url, "id": each, "key": each, "url": str(each), "first_seen_ms": NOW_MS} for each in self.ids],
+            )
+
+    def meet(self, event: Event) -> list[Any]:
+        """The rows after an event, by rising id."""
+        with self._database.write_once() as transaction:
+            transaction.execute(delete(documents))
+            transaction.execute(delete(batches))
+            for number in (BATCH, OTHER_BATCH):
+                values = {"run_id": 1, "crawl_version": number, "state": 0, "created_ms": 0}
+                transaction.execute(insert(batches).values(id=number, source_id=SOURCE, **values))
+            for row in ({"index_error": None}, {"index_error": "x"}):
+                part = [
+                    {**row, **each} for each in self._rows if ("index_error" in each) == (row["index_error"] == "x")
+                ]
+                transaction.execute(insert(documents), part)
+            event(transaction, self.ids)
+            return list(transaction.execute(select(documents).order_by(documents.c.url_id)))
+
+    def describe(self, name: str) -> list[str]:
+        """The lines of an event."""
+        found: dict[int, Counter[int]] = {}
+        for before, after in zip(self._rows, self.meet(EVENTS[name]), strict=True):
+            found.setdefault(before["state"], Counter())[after.state] += 1
+        return [
+            f"{name}: {DocumentState(before).name} -> "
+            + ", ".join(f"{DocumentState(after).name} {number}" for after, number in sorted(counts.items()))
+            for before, counts in found.items()
+        ]
+
+
+@contextmanager
+def open_walk(folder: Path) -> Iterator[Walk]:
+    """A walk in a store of its own."""
+    database = Database("sqlite:///walk.db", folder)
+    try:
+        database.write(lambda transaction: run_table.find_or_add_source(transaction, "demo"))
+        yield Walk(database)
+    finally:
+        database.close()
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
+    with open_walk(tmp_path_factory.mktemp("walk")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_event_when_it_meets_documents_in_each_state_then_they_come_where_the_table_says(walk: Walk, name: str) -> None:
+    known = [line for line in FILE.read_text("utf-8").splitlines() if line.startswith(f"{name}: ")]
+
+    assert walk.describe(name) == known
+
+
+def test_state_of_a_document_when_written_then_by_an_event() -> None:
+    """The kept versions of ``former_documents`` have states too, and no transitions."""
+    package = Path(store.__file__).parent
+    others = {package / "documents" / name for name in ("document_events.py", "former_table.py")}
+
+    found = [
+        f"{path.relative_to(package)}:{node.lineno}"
+        for path in sorted({*package.rglob("*.py")} - others)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.keyword | ast.Dict)
+        and any("DocumentState" in ast.dump(each) for each in states_in(node))
+    ]
+
+    assert found == [], "document_events.py says how states change"
+
+
+def states_in(node: ast.keyword | ast.Dict) -> list[ast.expr]:
+    """The values that are given under the name ``state``."""
+    if isinstance(node, ast.keyword):
+        return [node.value] if node.arg == "state" else []
+    return [
+        value
+        for key, value in zip(node.keys, node.values, strict=True)
+        if isinstance(key, ast.Constant) and key.value == "state"
+    ]
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder, open_walk(Path(folder)) as found:
+        lines = [line for name in EVENTS for line in found.describe(name)]
+        FILE.write_text("\n".join([*lines, ""]), "utf-8")
