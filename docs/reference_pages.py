@@ -10,7 +10,7 @@ import pkgutil
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum
+from enum import Enum, IntEnum
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
 
@@ -342,7 +342,7 @@ def transition_rows(transitions: Iterable[Transition]) -> list[str]:
     """A line for each transition: from which states to which, why, and which package makes it."""
     rows = [
         (
-            ", ".join(f"`{state.name}`" for state in each.before) or "new row",
+            _name_states(each.before),
             f"`{each.after.name}`",
             each.reason,
             f"`{each.by}`",
@@ -350,6 +350,12 @@ def transition_rows(transitions: Iterable[Transition]) -> list[str]:
         for each in transitions
     ]
     return grid(("from", "to", "because", "made by"), rows)
+
+
+def _name_states(before: Sequence[IntEnum]) -> str:
+    if not before:
+        return "new row"
+    return "any" if {*before} == {*type(before[0])} else ", ".join(f"`{state.name}`" for state in before)
 
 
 def members_page(kind: type[Enum]) -> str:

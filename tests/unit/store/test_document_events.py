@@ -179,7 +179,7 @@ class Walk:
         self._database = database
         rows = [{**values, "url_id": number} for number, values in enumerate(circumstances(), 1)]
         self._rows = [
-            {**row, "index_error": "x"} if row["state"] == DocumentState.WITHHELD and row["batch_id"] else row
+            {**row, "index_error": "x"} if row["state"] == DocumentState.WITHHELD and not row["duplicate_of"] else row
             for row in rows
         ]
         self.ids = [row["url_id"] for row in self._rows]
