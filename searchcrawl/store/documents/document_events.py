@@ -64,16 +64,24 @@ class Event:
 
     by: str
     moves: tuple[Move, ...]
+    #: where this holds the state stays, whatever the moves say
+    stays: ColumnElement[bool] | None = None
     #: the other columns that are set
     sets: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def values(self) -> dict[str, Any]:
         """The values of an update of ``documents``."""
-        known = [(move.condition, int(move.after)) for move in self.moves if move.before]
-        always = next((number for number, (condition, _) in enumerate(known) if condition is None), len(known))
-        whens = [(condition, after) for condition, after in known[:always] if condition is not None]
-        rest = known[always][1] if always < len(known) else documents.c.state
+        whens: list[tuple[ColumnElement[bool], Any]] = []
+        rest: Any = documents.c.state
+        if self.stays is not None:
+            whens.append((self.stays, documents.c.state))
+        for move in filter(lambda each: each.before, self.moves):
+            condition = move.condition
+            if condition is None:
+                rest = int(move.after)
+                break
+            whens.append((condition, int(move.after)))
         return {"state": case(*whens, else_=rest) if whens else rest, **self.sets}
 
     @property
@@ -295,10 +303,7 @@ _new_code: Final[BindParameter[int]] = bindparam("new_code", type_=Integer())
 #: An operator kept the document although another one is indexed in its place for the same reason.
 _IS_REJECTED: Final = and_(documents.c.rejected_run.is_not(None), documents.c.evidence == _NEW_EVIDENCE)
 #: A document with a text of its own stays as it is. That of a copy is its survivor's: the index keeps the earlier one.
-#: Never null: it is denied as well.
-_KEEPS_STATE: Final = func.coalesce(
-    or_(_new_state.is_(None), and_(_IS_REJECTED, _new_code != int(Code.DUPLICATE))), False
-)
+_KEEPS_STATE: Final = or_(_new_state.is_(None), and_(_IS_REJECTED, _new_code != int(Code.DUPLICATE)))
 
 
 def _is_chosen(state: DocumentState) -> ColumnElement[bool]:
@@ -309,31 +314,29 @@ def _is_chosen(state: DocumentState) -> ColumnElement[bool]:
 #: Whether it is a copy, and of what, was decided; a state is chosen where that changes it.
 RESOLVED: Final = Event(
     by="commit",
+    stays=_KEEPS_STATE,
     moves=(
-        Move(_ANY, _D.WITHHELD, "another page is indexed in its place", and_(~_KEEPS_STATE, _is_chosen(_D.WITHHELD))),
-        Move(
-            _ANY,
-            _D.CACHED,
-            "no other page is indexed in its place any more",
-            and_(~_KEEPS_STATE, _is_chosen(_D.CACHED)),
-        ),
+        Move(_ANY, _D.WITHHELD, "another page is indexed in its place", _is_chosen(_D.WITHHELD)),
+        Move(_ANY, _D.CACHED, "no other page is indexed in its place any more", _is_chosen(_D.CACHED)),
         Move(
             _ANY,
             _D.RECORD_LOST,
             "no other page is indexed in its place any more, and its record is gone",
-            and_(~_KEEPS_STATE, _is_chosen(_D.RECORD_LOST)),
+            _is_chosen(_D.RECORD_LOST),
         ),
     ),
     sets={
         "code": _new_code,
         "duplicate_of": bindparam("new_duplicate_of"),
-        "batch_id": case((_KEEPS_STATE, documents.c.batch_id), else_=None),
         "indexed_version": MAYBE_INDEXED,
         # Copies in the index are found by a query of their own (``removal_table.find_candidates``).
         "leaving": case((_KEEPS_STATE, documents.c.leaving), else_=0),
         "evidence": case((_KEEPS_STATE, documents.c.evidence), else_=_NEW_EVIDENCE),
         "rejected_run": case((or_(_KEEPS_STATE, _IS_REJECTED), documents.c.rejected_run), else_=None),
-        **_null_where(~_KEEPS_STATE, "quarantine_run", "removed_run"),
+        **{
+            name: case((_KEEPS_STATE, documents.c[name]), else_=None)
+            for name in ("batch_id", "quarantine_run", "removed_run")
+        },
     },
 )
 #: Many pages of its host had turned into one text; a state is chosen by what the index has or may have.
