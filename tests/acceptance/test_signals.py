@@ -133,7 +133,8 @@ def test_signal_when_the_crawl_still_loads_then_its_exit_code_is_that_of_one_tha
     (folder / "slow.py").write_text(text, "utf-8")
     file = folder / "sources" / "demo.toml"
     file.write_text(f'spider = "slow:Slow"\n{file.read_text("utf-8")}', "utf-8")
-    command = [sys.executable, "-m", "searchcrawl", "crawl", "demo"]
+    # What starts the tests may ignore SIGINT, as a shell does for commands in the background; the crawl would go on so.
+    command = ["env", f"--default-signal={number.name}", sys.executable, "-m", "searchcrawl", "crawl", "demo"]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as crawl:
         end = time.monotonic() + 60
         while not (folder / "loading").exists() and time.monotonic() < end:
