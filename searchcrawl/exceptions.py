@@ -7,6 +7,7 @@ SearchcrawlError
 ├── UnknownSource           a wrong use of the command line; exit 2
 ├── UnknownAttribute        the same
 ├── UnknownRun              the same
+├── UnknownReceiver         the same
 ├── PlanRefused             the plan is not that of this source file and table; exit 2
 ├── SourceBusy              another process holds the source; exit 5
 ├── SourceSuspended         somebody suspended the source; exit 3
@@ -87,6 +88,12 @@ class UnknownSource(SearchcrawlError):
 
 class UnknownRun(SearchcrawlError):
     """There is no run with this number."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class UnknownReceiver(SearchcrawlError):
+    """There is no receiver of this name, or the source does not have it."""
 
     exit_code: ClassVar[int] = 2
 

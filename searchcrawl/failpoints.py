@@ -30,6 +30,8 @@ OF_TICKS = ("job.chosen", "job.launched", "job.stopped", "url.submitted")
 OF_NAMES = ("name.claimed", "name.told")
 #: The steps of feeds, which only sources with ``[feeds]`` take.
 OF_FEEDS = ("feed.staged", "feed.written", "feed.noted", "feed.named", "feed.settled")
+#: The steps of receivers besides the index, which only projects with ``[receivers.NAME]`` take.
+OF_RECEIVERS = ("receiver.sent", "receiver.moved", "receiver.swept")
 #: Every step that makes something durable; a test checks that each is reached.
 NAMES = (
     "lease.taken",
@@ -81,6 +83,7 @@ NAMES = (
     *OF_TICKS,
     *OF_NAMES,
     *OF_FEEDS,
+    *OF_RECEIVERS,
 )
 
 

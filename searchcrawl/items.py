@@ -353,15 +353,27 @@ class VisitEnds(NamedTuple):
     ends: Sequence[Document | Outcome]
 
 
+class Change(StrEnum):
+    """What a document is for a receiver besides the index; one that has gone is a ``Removal``."""
+
+    #: it was not there, as far as the receiver was told, or had gone since
+    NEW = "new"
+    CHANGED = "changed"
+    #: told only where ``report`` is "all"
+    UNCHANGED = "unchanged"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedDocument:
     """A document as an index receives it: ``id`` and its other fields (``index_fields.py``).
 
-    Values are str, int, float, bool, aware datetimes, or lists of str; ``fields`` has no ``id``.
+    Values are str, int, float, bool, aware datetimes, or lists of str; ``fields`` has no ``id``. ``change`` is what it is
+    for a receiver of ``[receivers.NAME]``, None for the index.
     """
 
     id: str
     fields: Mapping[str, Any] = field(default_factory=dict)
+    change: Change | None = None
 
 
 @dataclass(slots=True)

@@ -14,13 +14,16 @@ from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.own_converter import page_of_plugin
 from searchcrawl.documents.shown_document import show
-from searchcrawl.items import Claim, Page
+from searchcrawl.exceptions import IndexUnavailable
+from searchcrawl.index.receiver import Batch, Receipt, Receiver
+from searchcrawl.items import Change, Claim, IndexedDocument, Page, Removal
 from searchcrawl.plugins import Converted, Document, DocumentConverter, DocumentService, Rewritten, UrlRewriter
 from searchcrawl.rules.identity import DEFAULT_NAMES, Identity
 from searchcrawl.rules.rewriting import PluginRewriter, Rewriting
 
 __all__ = [
-    "Converted", "Document", "DocumentConverter", "DocumentService", "FollowedLink", "Rewritten", "UrlRewriter",
+    "Batch", "Change", "Converted", "Document", "DocumentConverter", "DocumentService", "FollowedLink",
+    "IndexUnavailable", "IndexedDocument", "Receipt", "Receiver", "Removal", "Rewritten", "UrlRewriter",
     "converted", "followed", "read",
 ]  # fmt: skip
 

@@ -17,6 +17,7 @@ from searchcrawl.comparison.look import require_known
 from searchcrawl.delivery.cache_space import CacheSpace
 from searchcrawl.delivery.documents import read_parts
 from searchcrawl.delivery.index_retry import IndexRetry
+from searchcrawl.delivery.receivers.sending import send_rest
 from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Batch, HurryingReceiver, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
@@ -145,7 +146,7 @@ class BatchSender:
         gone = [row for row, receipt in zip(part, receipts, strict=True) if receipt.accepted]
 
         def note_receipts(transaction: Transaction) -> Mapping[str, int]:
-            removal_table.note_removed(transaction, [row.url_id for row in gone])
+            removal_table.note_removed(transaction, self.run.source_id, [row.url_id for row in gone])
             return {"deleted": len(gone)}
 
         self._write(note_receipts, counted=batch.removals > 0)
@@ -197,7 +198,10 @@ def open_sender(
     counts_into_run: bool = True,
     on_sent: Callable[[int], None] | None = None,
 ) -> Iterator[BatchSender]:
-    """A sender for a command between crawls, which waits ``retry_seconds`` at most; tells the receiver how it ended."""
+    """A sender for a command between crawls, which waits ``retry_seconds`` at most; tells the receiver how it ended.
+
+    Afterwards the receivers besides the index get what they do not have.
+    """
     retry = IndexRetry(retry_seconds)
     retry.limit_to_end()
     cache = open_cache(run.project, run.source.name)
@@ -210,6 +214,8 @@ def open_sender(
         outcome = "finished"
     finally:
         receiver.end(outcome)
+    if send_rest(run, cache, retry_seconds=retry_seconds):
+        sender.space.free()
 
 
 def _find_signatures(part: Sequence[tuple[int, IndexedDocument]], accepted: Collection[int]) -> dict[int, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Final
 
 from searchcrawl.cache import disk_space
@@ -41,22 +42,31 @@ class CacheSpace:
         return sum(size for _, size in self._cache.list_segments())
 
     def free(self) -> None:
-        """Deletes records that the index has; none while everything is sent again.
+        """Deletes records that the index has, and all receivers; none while everything is sent again.
 
-        Without ``cache.preserve`` all of them go. Else those beyond ``max_gb``: first superseded ones, then the oldest.
+        Without ``cache.preserve`` all of them go. Else those beyond ``max_gb``: first superseded ones, then the oldest. A full
+        cache does not wait for receivers besides the index: they get later what is fetched again.
         Raises StoreError, LeaseLost, CacheError.
         """
-        run = self._run
         with self._lock:
-            used = run.read(lambda transaction: _find_in_use(transaction, run.source_id))
+            used = self._find_in_use(for_receivers=True)
             if used is None:
                 return
-            sizes = dict(self._cache.list_segments())
-            if not run.project.cache.preserve:
-                for number in sorted(sizes.keys() - used):
-                    give_up(run, self._cache, number)
-            elif self._count_excess():
-                self._give_up_oldest(used, self._compact(sizes, used))
+            self._free(used)
+            if self._count_excess() and (used := self._find_in_use(for_receivers=False)) is not None:
+                self._free(used)
+
+    def _find_in_use(self, *, for_receivers: bool) -> set[int] | None:
+        find = partial(_find_in_use, source_id=self._run.source_id, for_receivers=for_receivers)
+        return self._run.read(find)
+
+    def _free(self, used: set[int]) -> None:
+        sizes = dict(self._cache.list_segments())
+        if not self._run.project.cache.preserve:
+            for number in sorted(sizes.keys() - used):
+                give_up(self._run, self._cache, number)
+        elif self._count_excess():
+            self._give_up_oldest(used, self._compact(sizes, used))
 
     def _count_excess(self, leaving: AbstractSet[int] = frozenset()) -> int:
         """How many bytes are too many, without segments that are about to leave."""
@@ -107,8 +117,8 @@ class CacheSpace:
         return run.read(lambda transaction: segment_table.find_ages(transaction, run.source_id))
 
 
-def _find_in_use(transaction: Transaction, source_id: int) -> set[int] | None:
+def _find_in_use(transaction: Transaction, *, source_id: int, for_receivers: bool) -> set[int] | None:
     """The segments that must stay; None means all of them."""
     if resend_table.find_version(transaction, source_id) is not None:
         return None
-    return segment_table.find_in_use(transaction, source_id)
+    return segment_table.find_in_use(transaction, source_id, for_receivers=for_receivers)

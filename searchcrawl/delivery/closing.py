@@ -21,6 +21,7 @@ from searchcrawl.delivery import delivery_queue, removals, undelivered
 from searchcrawl.delivery.anchors import freeze_anchors
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.end_look import look_at_end
+from searchcrawl.delivery.receivers.left_behind import let_go_of_left
 from searchcrawl.delivery.site_blocks import cut_content, freeze_blocks, load_blocks
 from searchcrawl.delivery.telling_titles import freeze_titles
 from searchcrawl.delivery.usual_languages import freeze_languages
@@ -148,6 +149,7 @@ AFTER_LAST_BATCH: Final = (
         Where.ALWAYS,
         lambda closing: removals.remove_documents(closing.sender, completed=closing.is_completed),
     ),
+    Step("left behind in receivers", Where.COMPLETED, lambda closing: let_go_of_left(closing.run)),
     Step("retention", Where.COMPLETED, _purge),
     Step("look at the index", Where.ALWAYS, lambda closing: look_at_end(closing.run, closing.receiver)),
 )

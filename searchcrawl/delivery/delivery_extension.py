@@ -14,6 +14,7 @@ from scrapy.crawler import Crawler
 
 from searchcrawl.cache.opening import open_cache
 from searchcrawl.delivery.delivery_thread import DeliveryThread
+from searchcrawl.delivery.receivers.sending import Receivers, note_receivers
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.index.opening import open_index
 from searchcrawl.run import Run
@@ -42,6 +43,7 @@ class DeliveryExtension:
         self._at_end = at_end
         self._retry_seconds = retry_seconds
         self._delivery: DeliveryThread | None = None
+        self._receivers: Receivers | None = None
         self._ended: asyncio.Event | None = None
 
     @classmethod
@@ -56,6 +58,8 @@ class DeliveryExtension:
         """Puts a sealed batch into the queue; any thread may call it."""
         if self._delivery is not None:
             self._delivery.submit(batch)
+        if self._receivers is not None:
+            self._receivers.wake()
 
     def has_room(self) -> bool:
         """Whether the cache may grow; any thread may call it."""
@@ -100,7 +104,7 @@ class DeliveryExtension:
             return
         try:
             if self._delivery is not None:
-                await asyncio.to_thread(self._delivery.finish, reason)
+                await asyncio.to_thread(self._finish_delivery, self._delivery, reason)
         except Exception as error:
             logger.exception("the delivery cannot end")
             self._run.shutdown.fail(error)
@@ -108,12 +112,17 @@ class DeliveryExtension:
             # It runs in a thread, because it may have to wait for the store.
             await asyncio.to_thread(call, reason)
 
+    def _finish_delivery(self, delivery: DeliveryThread, reason: str) -> None:
+        delivery.finish(reason)
+        if self._receivers is not None:
+            self._receivers.finish(delivery.outcome)
+            delivery.free_space()
+
     def _open(self) -> DeliveryThread:
-        run = self._run
-        return DeliveryThread(
-            run,
-            open_index(run.project),
-            open_cache(run.project, run.source.name),
-            retry_seconds=self._retry_seconds,
-            hand_over=self._hand_over,
+        run, cache = self._run, open_cache(self._run.project, self._run.source.name)
+        delivery = DeliveryThread(
+            run, open_index(run.project), cache, retry_seconds=self._retry_seconds, hand_over=self._hand_over
         )
+        if names := note_receivers(run):
+            self._receivers = Receivers(run, cache, names, retry_seconds=self._retry_seconds)
+        return delivery

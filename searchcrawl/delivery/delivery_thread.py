@@ -136,7 +136,23 @@ class DeliveryThread:
         if not self._run.delivers:
             return
         failed = self._run.shutdown.failure or self._run.delivery_failure
-        self._receiver.end("failed" if failed else "finished" if self._closing.is_completed else "stopped")
+        self._receiver.end("failed" if failed else self.outcome)
+
+    @property
+    def outcome(self) -> str:
+        """How the run ended, in the word that receivers are told."""
+        if self._run.shutdown.failure is not None:
+            return "failed"
+        return "finished" if self._closing.is_completed else "stopped"
+
+    def free_space(self) -> None:
+        """Gives up records of the cache that nobody is to get any more; a failure is one of the run."""
+        try:
+            if self._run.shutdown.failure is None and self._run.delivery_failure is None:
+                self._sender.space.free()
+        except SearchcrawlError as error:
+            logger.warning("the cache cannot be freed: %s", error)
+            self._run.shutdown.fail(error)
 
     def _seal_last_batch(self) -> None:
         try:

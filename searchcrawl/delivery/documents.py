@@ -99,6 +99,23 @@ def read_indexed(run: Run, cache: DocumentCache, *, feed_id: int | None = None) 
             yield BatchPart(documents=numbered, lost=part.lost)
 
 
+class DocumentReader:
+    """Builds the documents of rows that are at hand, for one receiver; what is frozen of hosts is read anew by each reader."""
+
+    def __init__(self, run: Run, cache: DocumentCache) -> None:
+        self._run = run
+        self._cache = cache
+        self._of_hosts = OfHosts(load_blocks(run), load_languages(run), load_titles(run))
+        self._foreign = ForeignUrls(run)
+
+    def read(self, rows: Sequence[BatchDocument]) -> Generator[BatchPart, None, None]:
+        """The documents of rows, in parts of some MB; raises CacheError, StoreError."""
+        ids = [row.url_id for row in rows]
+        others = self._run.read(partial(_find_others, url_ids=ids))
+        others = others._replace(duplicates=self._foreign.show_all(others.duplicates))
+        yield from _build_parts(self._run, self._cache, rows, others, self._of_hosts, fetches_again=False)
+
+
 def build_indexed_document(
     row: BatchDocument,
     record: Mapping[str, Any],
@@ -198,16 +215,18 @@ def _build_parts(
 def _next_rows(transaction: Transaction, *, number: int, after: int) -> tuple[list[BatchDocument], _OfOthers]:
     """The next documents of a batch, and what other pages say of them."""
     rows = batch_table.find_without_receipt(transaction, number, after=after, limit=_ROWS)
-    ids = [row.url_id for row in rows]
-    return rows, _OfOthers(duplicate_key_table.find_duplicates(transaction, ids), anchor_table.load(transaction, ids))
+    return rows, _find_others(transaction, url_ids=[row.url_id for row in rows])
+
+
+def _find_others(transaction: Transaction, *, url_ids: Sequence[int]) -> _OfOthers:
+    return _OfOthers(duplicate_key_table.find_duplicates(transaction, url_ids), anchor_table.load(transaction, url_ids))
 
 
 def _next_indexed(
     transaction: Transaction, *, source_id: int, after: int, feed_id: int | None
 ) -> tuple[list[IndexedRow], _OfOthers]:
     found = export_table.find_indexed(transaction, source_id, after=after, limit=_ROWS, feed_id=feed_id)
-    ids = [each.row.url_id for each in found]
-    return found, _OfOthers(duplicate_key_table.find_duplicates(transaction, ids), anchor_table.load(transaction, ids))
+    return found, _find_others(transaction, url_ids=[each.row.url_id for each in found])
 
 
 def _place(row: BatchDocument) -> Place:

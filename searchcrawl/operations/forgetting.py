@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.opening import use_cache
+from searchcrawl.cache.opening import open_cache, use_cache
 from searchcrawl.cache.segment import Place
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.comparison.bring_together import prepare_resend
@@ -22,6 +22,7 @@ from searchcrawl.comparison.look import has_documents, require_known
 from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.anchors import take_back_texts
 from searchcrawl.delivery.delivery_queue import Sent
+from searchcrawl.delivery.receivers.sending import send_rest
 from searchcrawl.exceptions import (
     ConfigurationError,
     DamagedRecord,
@@ -259,7 +260,9 @@ def forget_in(
             failure = error
         with use_cache(project, source.name) as cache:
             remove_records(run, cache, partial(_may_be_meant, known))
-        left = sum(run.write(partial(forget_table.purge, url_ids=part)) for part in split(ids))
+        purge = partial(forget_table.purge, source_id=run.source_id, name=source.name)
+        left = sum(run.write(partial(purge, url_ids=part)) for part in split(ids))
+        send_rest(run, open_cache(project, source.name), retry_seconds=retry_seconds)
         run.write(partial(_note_applied, source=source, source_id=run.source_id, before=before))
         reach("forget.done")
     receipt = build_receipt(source.name, documents=documents, removed=sent.removed, to_fetch=sent.to_fetch)
@@ -324,7 +327,7 @@ def _empty_page(transaction: Transaction, *, run: Run, url_ids: Sequence[int], c
     take_back_texts(transaction, run.source_id, list(rules))
     forget_table.empty(transaction, rules)
     resolve_again(transaction, run.source_id, before)
-    forget_table.purge(transaction, list(rules))
+    forget_table.purge(transaction, run.source_id, run.source.name, list(rules))
     return len(before)
 
 

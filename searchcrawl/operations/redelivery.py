@@ -7,19 +7,24 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from searchcrawl.cache.opening import open_cache
 from searchcrawl.comparison.bring_together import bring_together, prepare_resend
 from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.delivery.delivery_queue import Sent
 from searchcrawl.delivery.end_look import forget_end_look
+from searchcrawl.delivery.receivers.sending import send_rest
+from searchcrawl.exceptions import UnknownReceiver
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.operations.source_lease import check_delivers, lease_source
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.project import Project
+from searchcrawl.sources.project import FILE, Project
+from searchcrawl.sources.receiver_errors import list_receivers
 from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import comparison_table, document_table
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.receivers import receiver_table
 from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
@@ -41,7 +46,7 @@ def flush(
 ) -> dict[str, Any]:
     """Sends everything that waits for the index, including what a dead process began.
 
-    If nothing waits, the index gets no request. Returns ``{"source", "documents", "removed", "failed", "to_fetch"}``.
+    The receivers besides it get what they do not have. If nothing waits, the index gets no request. Returns ``{"source", "documents", "removed", "failed", "to_fetch"}``.
     Removals that no run has decided about wait for the end of a run. Raises SourceBusy while the source is crawled, and
     DeliveryError if the index cannot be reached, or is newer than the store: then the rest waits as before.
     """
@@ -53,6 +58,8 @@ def flush(
                 receiver.ping()
             prepare_resend(run)
             sent = send_waiting(run, receiver, retry_seconds, on_progress)
+        if run is not None:
+            send_rest(run, open_cache(project, source.name), retry_seconds=retry_seconds, looks=True)
     return {"source": source.name, **sent._asdict()}
 
 
@@ -93,6 +100,36 @@ def resend(
                     counted(to_fetch, "document", "documents"),
                 )
     return {"source": source.name, **done._asdict()}
+
+
+def resend_to_receiver(
+    project: Project, source: Source, database: Database, name: str, *, retry_seconds: float = _RETRY_SECONDS
+) -> dict[str, Any]:
+    """Sends a receiver besides the index all documents that the index has, with new versions, and removes what it has besides.
+
+    Returns and raises as ``resend``; ``to_fetch`` are those of which the cache has no record. One that is cut off is completed
+    by the next run or ``flush``. Raises UnknownReceiver for a receiver that the source does not have.
+    """
+    check_delivers(source)
+    if name not in (names := list_receivers(project, source)):
+        raise UnknownReceiver(
+            f"{source.name} has no receiver of this name: {name} (it has {', '.join(names) or 'none'}: [receivers.NAME] in {FILE})"
+        )
+    sent = failed = to_fetch = 0
+    with lease_source(project, source, database) as run:
+        if run is not None:
+            run.write(partial(_begin_anew, source_id=run.source_id, name=name))
+            sent = send_rest(run, open_cache(project, source.name), retry_seconds=retry_seconds, only=name)
+            count = partial(receiver_table.count_faulty, source_id=run.source_id, name=name)
+            failed = run.read(partial(count, lost=False))
+            to_fetch = run.read(partial(count, lost=True))
+    return {"source": source.name, **Sent(documents=sent, failed=failed, to_fetch=to_fetch)._asdict()}
+
+
+def _begin_anew(transaction: Transaction, *, source_id: int, name: str) -> None:
+    row = receiver_table.find(transaction, source_id, name)
+    generation = 1 if row is None else row.generation + 1
+    receiver_table.begin_anew(transaction, source_id, name, generation=generation, sweeping=True)
 
 
 def send_waiting(run: Run, receiver: Receiver, retry_seconds: float, on_progress: ProgressCallback | None) -> Sent:

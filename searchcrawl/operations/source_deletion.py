@@ -13,9 +13,10 @@ from itertools import islice
 from typing import Any, Final
 
 from searchcrawl import clock, urls
-from searchcrawl.cache.opening import delete_cache, has_cache
+from searchcrawl.cache.opening import delete_cache, has_cache, open_cache
 from searchcrawl.delivery.feeds import write_feeds
 from searchcrawl.delivery.index_retry import IndexRetry
+from searchcrawl.delivery.receivers.sending import note_receivers, open_stream
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.failpoints import reach
 from searchcrawl.index.opening import use_index
@@ -61,7 +62,7 @@ def delete(
 
     Returns ``{"source", "documents", "removed", "failed", "to_fetch"}``; while the index refuses removals (``failed``),
     cache and rows stay. Raises SourceBusy while the source is crawled, and DeliveryError where the index cannot be
-    reached: then the documents, the cache and the rows are still there, and the same call deletes them later. Feeds are
+    reached, or a receiver besides it: then the cache and the rows are still there, and the same call deletes them later. Feeds are
     written last; of one that cannot be written the error is raised, and the same call writes it.
     """
     with lease_source(project, source, database) as run:
@@ -69,6 +70,8 @@ def delete(
             _seal_all(run)
         removed, failed = _empty_index(project, source.name, database, retry_seconds, run)
         if not failed:
+            if run is not None:
+                _empty_receivers(run, retry_seconds)
             drop_plans(project, source.name)
             for path in (each(source.name) for each in (project.metrics_file, project.told_file, project.said_file)):
                 path.unlink(missing_ok=True)
@@ -147,6 +150,14 @@ def _require_index(receiver: Receiver) -> SearchIndex:
     if not isinstance(receiver, SearchIndex):
         raise UnsupportedByIndex(f"{type(receiver).__name__} cannot list its documents")
     return receiver
+
+
+def _empty_receivers(run: Run, retry_seconds: float) -> None:
+    """Removes what the receivers besides the index have; raises DeliveryError where one is away, or paused."""
+    cache = open_cache(run.project, run.source.name)
+    for name in note_receivers(run):
+        with open_stream(run, cache, name, retry_seconds=retry_seconds) as stream:
+            stream.remove_all()
 
 
 def _delete_rows(run: Run) -> None:

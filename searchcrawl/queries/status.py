@@ -28,6 +28,7 @@ from searchcrawl.counters import (
 )
 from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.job_status import describe_job, warn_of_job
+from searchcrawl.queries.receivers import describe_receivers, warn_of_receivers
 from searchcrawl.queries.rendering_status import warn_of_rendering
 from searchcrawl.rules.failures import MOST_STOPS
 from searchcrawl.rules.wholeness import NO_TEXT
@@ -78,7 +79,11 @@ def describe_status(
     def read(transaction: Transaction) -> dict[str, Any]:
         found = _read_status(transaction, source=source, versions=versions, preserve=preserve)
         source_id = run_table.find_source(transaction, source.name)
-        warnings = warn_of_job(transaction, project, source.name, source_id, found["state"])
+        found["receivers"] = [] if project is None else describe_receivers(transaction, project, source)
+        warnings = [
+            *warn_of_job(transaction, project, source.name, source_id, found["state"]),
+            *warn_of_receivers(found["receivers"], source.name),
+        ]
         found["warnings"] += [_build_warning(*each) for each in warnings]
         return found | describe_job(transaction, project, source.name, source_id, found["state"])
 

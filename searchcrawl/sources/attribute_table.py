@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import Annotated, Final, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -74,6 +74,11 @@ class Attributes(Table):
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, AttributeName]
+
+    @classmethod
+    def takes_key(cls, name: str, table: Mapping[str, Any]) -> bool:
+        """Whether a key names a place in a page."""
+        return ":" in name
 
     drop: AttributeNames = Field((), description="Attributes of the defaults or the set that this source does without.")
     types: Mapping[AttributeName, AttributeType] = Field(

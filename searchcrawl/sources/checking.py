@@ -19,6 +19,7 @@ from searchcrawl.exceptions import ConfigurationError, NotAvailableYet
 from searchcrawl.sources.named_files import require_file
 from searchcrawl.sources.privacy import Privacy, mask, privacy_below, privacy_of, show_name
 from searchcrawl.sources.secrets import HIDDEN, is_reference, resolve_reference
+from searchcrawl.sources.values import Table
 from searchcrawl.terminal import to_one_line
 
 M = TypeVar("M", bound=BaseModel)
@@ -206,9 +207,9 @@ class _KeyCheck:
             elif name in fields:
                 field = fields[name]
                 found[name] = self._inner(field.annotation, value, place, privacy_of(model, _field_name(model, name)))
-            elif ":" in name and model.model_config.get("extra") == "allow":
+            elif issubclass(model, Table) and model.takes_key(name, raw):
                 # A key of the user's choosing, beside those of the table.
-                found[name] = self._without_references(value, place, Privacy.PUBLIC)
+                found[name] = self._without_references(value, place, privacy_of(model, name))
             else:
                 shown = _show_unknown(name, value, fields, privacy)
                 message = f"unknown key{guess(name, fields)}"

@@ -23,6 +23,7 @@ from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.sources.login import Login
 from searchcrawl.sources.plugin_classes import PluginName
 from searchcrawl.sources.privacy import Privacy
+from searchcrawl.sources.receivers_table import ReceiverNames
 from searchcrawl.sources.refused_settings import find_refusal
 from searchcrawl.sources.render_table import Render
 from searchcrawl.sources.rewrites import ParameterNames, Rewrites
@@ -350,6 +351,10 @@ class SourceFile(Tables):
         None,
         description="A class that changes each document or keeps it out of the index; its module is beside scrapy.cfg.",
     )
+    receivers: ReceiverNames | None = Field(
+        None,
+        description="Which `[receivers.NAME]` of searchcrawl.toml get its documents besides the index; without it all of them.",
+    )
     test: bool = Field(False, description="Crawl as always, and deliver nothing: no document and no removal.")
 
 
@@ -407,4 +412,4 @@ class Source(SourceFile):
 
 
 #: Keys that a later release brings, with all that is below them.
-LATER_KEYS: Final = frozenset({"collection", "receiver", "cache", "tests", "file", "table", "mail", "agent"})
+LATER_KEYS: Final = frozenset({"collection", "cache", "tests", "file", "table", "mail", "agent"})

@@ -153,7 +153,7 @@ def hide_plain_secrets(model: BaseModel, *, of_file: type[BaseModel]) -> None:
 
 def _find_hidden(model: BaseModel, names: Iterable[str]) -> set[str]:
     hidden: set[str] = set()
-    for name in names:
+    for name in (*names, *(model.model_extra or ())):
         value = getattr(model, name)
         inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else [value]
         tables = [each for each in inner if isinstance(each, BaseModel)]

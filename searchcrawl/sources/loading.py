@@ -46,6 +46,7 @@ from searchcrawl.sources.overrides import OPTION, name_option
 from searchcrawl.sources.plugin_errors import find_plugin_errors
 from searchcrawl.sources.project import FILE, Project, ProjectFile
 from searchcrawl.sources.project_errors import find_project_errors
+from searchcrawl.sources.receiver_errors import find_unknown_receivers
 from searchcrawl.sources.refused_settings import list_refused_settings
 from searchcrawl.sources.rewrites import build_rewriters
 from searchcrawl.sources.rule_errors import find_rule_errors
@@ -373,6 +374,7 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
     found = [(f"login.{key}", message) for key, message in find_login_errors(source.login)]
     errors += [ConfigurationError(*source.locate(key), message) for key, message in found]
     errors += [*_find_unmapped(source), *find_plugin_errors(project, source), *find_feed_errors(project, source)]
+    errors += find_unknown_receivers(project, source)
     scope = source.scope
     if scope.hash_routes and not source.render.in_use:
         message = 'needs render.mode = "auto" or "always": routes are rendered (got true)'

@@ -50,8 +50,19 @@ def find_class(plugin: str, root: Path) -> Any:
         return attrgetter(name)(importlib.import_module(module))
 
 
-def import_class(plugin: str, methods: Sequence[str], *, file: str, key: str, root: Path) -> Any:
-    """The class of a name, which has these methods; raises ConfigurationError with the file and key to be edited."""
+def import_class(
+    plugin: str,
+    methods: Sequence[str],
+    *,
+    file: str,
+    key: str,
+    root: Path,
+    arguments: Mapping[str, Any] | None = None,
+) -> Any:
+    """The class of a name, which has these methods and takes ``arguments``, or none.
+
+    Raises ConfigurationError with the file and key to be edited.
+    """
     try:
         found = find_class(plugin, root)
     except Exception as error:
@@ -63,8 +74,9 @@ def import_class(plugin: str, methods: Sequence[str], *, file: str, key: str, ro
     missing = [method for method in methods if not callable(getattr(found, method, None))]
     if missing:
         raise ConfigurationError(file, key, f'has no method {", ".join(missing)} (got "{plugin}")')
-    if methods and (needed := _find_arguments(found)):
-        raise ConfigurationError(file, key, f'must be made without arguments: {needed} (got "{plugin}")')
+    if methods and (needed := _find_wrong_arguments(found, arguments or {})):
+        how = "without arguments" if arguments is None else f"with {', '.join(arguments) or 'no arguments'}"
+        raise ConfigurationError(file, key, f'must be made {how}: {needed} (got "{plugin}")')
     return found
 
 
@@ -79,10 +91,10 @@ def import_converter(plugin: str, *, file: str, key: str, root: Path) -> Any:
     return found
 
 
-def _find_arguments(found: type) -> str:
-    """Why a class cannot be made without arguments; empty where it can, or does not tell."""
+def _find_wrong_arguments(found: type, arguments: Mapping[str, Any]) -> str:
+    """Why a class cannot be made with such arguments; empty where it can, or does not tell."""
     try:
-        inspect.signature(found).bind()
+        inspect.signature(found).bind(**arguments)
     except TypeError as error:
         return str(error)
     except ValueError:

@@ -72,10 +72,10 @@ class Reference(dict[str, str]):
 
 @cache
 def privacy_of(model: type[BaseModel], name: str) -> Privacy:
-    """The privacy of a field of ``model``; a table is a secret if a key in it is. A key of a user's own is public."""
+    """The privacy of a field of ``model``; a table is a secret if a key in it is. For keys of a user's own the model says it."""
     field = model.model_fields.get(name)
     if field is None:
-        return Privacy.PUBLIC
+        return getattr(model, "own_privacy", Privacy.PUBLIC)
     own = next((each for each in field.metadata if isinstance(each, Privacy)), Privacy.SECRET)
     return max(_find_texts(field.annotation, own), default=Privacy.PUBLIC)
 

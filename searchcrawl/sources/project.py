@@ -16,18 +16,19 @@ from searchcrawl.sources.config import Tables
 from searchcrawl.sources.notify_table import Notify
 from searchcrawl.sources.plugin_classes import PluginName
 from searchcrawl.sources.privacy import Privacy
+from searchcrawl.sources.receivers_table import ReceiverName, ReceiverTable
 from searchcrawl.sources.schedule import Schedule, check_name, check_schedules
 from searchcrawl.sources.values import (
     Check,
     Contact,
     Count,
     FilePath,
+    IndexUrl,
     PositiveAmount,
     PositiveCount,
     Product,
     Table,
     Umask,
-    WebUrl,
     refuse,
     refuse_until_later,
     require_form,
@@ -77,13 +78,6 @@ def _check_cache_location(text: str) -> str:
     if text != "files":
         refuse('must be "files"')
     return text
-
-
-def _check_index_url(text: str) -> str:
-    parts = urlsplit(text)
-    if not parts.path.strip("/") or parts.query or parts.fragment:
-        refuse("must end in the name of a core, a collection or an alias")
-    return text.rstrip("/")
 
 
 MimeType = Annotated[
@@ -148,7 +142,7 @@ class Index(Table):
 
     type: Literal["local", "solr"] = Field("local", description="The embedded index, or a Solr server.")
     path: FilePath = Field("var/index", description="The folder of the embedded index.")
-    url: Annotated[WebUrl, Privacy.SHOWN, AfterValidator(_check_index_url)] | None = Field(
+    url: IndexUrl | None = Field(
         None, description="The URL of the Solr server; it ends in the name of a core, a collection or an alias."
     )
 
@@ -186,6 +180,10 @@ class ProjectFile(Table):
     store: Store = Field(default_factory=Store, description="Where the URL table is.")
     cache: Cache = Field(default_factory=Cache, description="Where fetched documents are kept, and how many.")
     index: Index = Field(default_factory=Index, description="Where documents are sent.")
+    receivers: Mapping[ReceiverName, ReceiverTable] = Field(
+        default_factory=dict,
+        description="Who gets the documents of sources besides the index; a source names those that it has in its `receivers`.",
+    )
     logs: Logs = Field(default_factory=Logs, description="The log of each source.")
     notify: Notify = Field(
         default_factory=Notify,
@@ -262,6 +260,13 @@ class Project(ProjectFile):
         """The folder of the local index."""
         return self.path(self.index.path)
 
+    def of_receiver(self, name: str) -> Project:
+        """The same project, with the receiver of this name, which is no class of a user's own, as its index."""
+        table = self.receivers[name]
+        place = {"path": table.path or f"var/receivers/{name}"} if table.type == "local" else {"url": table.url}
+        index = self.index.model_copy(update={"type": table.type, **place})
+        return self.model_copy(update={"index": index})
+
     @property
     def logs_dir(self) -> Path:
         return self.path(self.logs.dir)
@@ -288,7 +293,8 @@ class Project(ProjectFile):
         """All files and folders on this machine that crawls write, whether they are there or not."""
         database = self._database_file
         files = [] if database is None else [Path(f"{database}{suffix}") for suffix in ("", "-wal", "-shm")]
-        folders = (self.cache_dir, self.index_dir, self.logs_dir, self.plans_dir)
+        indexes = (self.of_receiver(name).index_dir for name, each in self.receivers.items() if each.type == "local")
+        folders = (self.cache_dir, self.index_dir, *indexes, self.logs_dir, self.plans_dir)
         return *files, *folders, self.metrics_file("").parent, self.told_file("").parent
 
     @property

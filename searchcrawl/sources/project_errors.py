@@ -6,6 +6,7 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.checking import guess, join_key, quote_value
 from searchcrawl.sources.plugin_classes import import_converter
 from searchcrawl.sources.project import FILE, Project
+from searchcrawl.sources.receiver_errors import find_receiver_errors
 from searchcrawl.sources.source_files import list_source_files
 
 
@@ -17,7 +18,7 @@ def find_project_errors(project: Project) -> list[ConfigurationError]:
             import_converter(plugin, file=FILE, key=join_key(("converters", mimetype)), root=project.root)
         except ConfigurationError as error:
             errors.append(error)
-    return errors
+    return [*errors, *find_receiver_errors(project)]
 
 
 def _find_unknown_sources(project: Project) -> list[ConfigurationError]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import codecs
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Any, ClassVar, Final, NoReturn
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
@@ -41,6 +42,13 @@ class Table(BaseModel):
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
+    #: the privacy of keys of the user's choosing
+    own_privacy: ClassVar[Privacy] = Privacy.PUBLIC
+
+    @classmethod
+    def takes_key(cls, name: str, table: Mapping[str, Any]) -> bool:
+        """Whether a key that no field has is one of the user's choosing; ``table`` is all that was written."""
+        return False
 
     def list_shown(self) -> frozenset[str]:
         """Values here that are secrets by their type, and are none as they are."""
@@ -102,6 +110,13 @@ def _check_prefix_url(text: str) -> str:
     if "#" in text:
         refuse("must have no fragment: it is no part of a URL's identity")
     return text
+
+
+def _check_index_url(text: str) -> str:
+    parts = urlsplit(text)
+    if not parts.path.strip("/") or parts.query or parts.fragment:
+        refuse("must end in the name of a core, a collection or an alias")
+    return text.rstrip("/")
 
 
 def _check_contact(text: str) -> str:
@@ -232,6 +247,7 @@ Rules = Annotated[tuple[PublicText, ...], LIST]
 WebUrl = Annotated[str, Check(_check_url, "URL")]
 Origins = Annotated[tuple[Annotated[str, Privacy.PUBLIC, Check(_check_origin, "origin")], ...], LIST]
 PublicUrl = Annotated[WebUrl, Privacy.PUBLIC]
+IndexUrl = Annotated[WebUrl, Privacy.SHOWN, AfterValidator(_check_index_url)]
 PrefixUrl = Annotated[PublicUrl, Check(_check_prefix_url, "URL")]
 WebUrls = Annotated[tuple[PublicUrl, ...], LIST]
 Sitemaps = Annotated[str | tuple[str, ...], BeforeValidator(_check_sitemaps), Privacy.PUBLIC]

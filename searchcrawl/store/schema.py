@@ -51,6 +51,8 @@ sources = Table(
     Column("hasten_after", BigInteger),
     Column("hasten_run", Integer),
     Column("hasten_since_ms", BigInteger),
+    # The last number of its change log (receivers.log_table).
+    Column("log_seq", BigInteger, nullable=False, server_default="0"),
 )
 
 urls = Table(
@@ -264,6 +266,19 @@ documents = Table(
     Column("removed_run", Integer),
     # 1: its page had no text of its own when it was fetched first (rules.own_text); null: it had some, or is not new.
     Column("bare", SmallInteger),
+    # Its last entry in the change log of the source, which receivers besides the index read; null: it was never sent. What
+    # that says: 1, it is there; 0, it has gone. The entry since which it has always been there.
+    Column("seq", BigInteger),
+    Column("shown", SmallInteger),
+    Column("first_seq", BigInteger),
+    Index("ix_documents_log", "source_id", "seq", "url_id", sqlite_where=text("seq IS NOT NULL")),
+    # Those that receivers may have and the index has not.
+    Index(
+        "ix_documents_left",
+        "source_id",
+        "url_id",
+        sqlite_where=text("shown = 1 AND indexed_version IS NULL"),
+    ),
     # Survivors by content; without copies and lost documents, whose number must not slow down look-ups.
     Index(
         "ix_documents_copies",

@@ -29,13 +29,24 @@ from searchcrawl.store.documents import segment_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.feed_schema import feed_documents, feeds
 from searchcrawl.store.host_schema import hosts, name_answers, name_turns, robots_copies
+from searchcrawl.store.log_schema import faulty, receivers, tombstones
 from searchcrawl.store.run_schema import leases
 from searchcrawl.store.schema import documents, outlinks, sources, urls
 from searchcrawl.store.states import DocumentState, FetchState, Sharing
 
 _ROWS: Final = 2_000
 #: Not of one source, or only of the process that runs it, or of no concern to what is tried.
-_LEFT_OUT: Final = (leases, robots_copies, name_answers, name_turns, feeds, feed_documents)
+_LEFT_OUT: Final = (
+    leases,
+    robots_copies,
+    name_answers,
+    name_turns,
+    feeds,
+    feed_documents,
+    receivers,
+    faulty,
+    tombstones,
+)
 #: The rows as they were copied; in copies only.
 _before = Table(
     "before_plan",

@@ -43,6 +43,7 @@ WORDS: Final[Mapping[str, tuple[str, ...] | None]] = {
     "plan": ("demo",),
     "quarantine": ("list", "demo"),
     "quick": None,
+    "receivers": ("list",),
     "recrawl": ("demo", "--failed"),
     "resend": ("demo",),
     "resume": ("demo",),

@@ -22,11 +22,24 @@ class Command(BaseCommand):
     shown_arguments = "NAME"
     example = "searchcrawl resend intranet"
 
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--receiver", metavar="NAME", help="to this receiver instead, which loses what it has besides"
+        )
+
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()
         source = load_source(project, args[0])
         install_run_log(project, source)
         retry_seconds = self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
+        if opts.receiver is not None:
+            with use_store(project) as database:
+                done = redelivery.resend_to_receiver(
+                    project, source, database, opts.receiver, retry_seconds=retry_seconds
+                )
+            show_sent(done, as_json=opts.json)
+            return Exit.DIFFERENT if done["failed"] or done["to_fetch"] else Exit.DONE
         with (
             use_store(project) as database,
             use_index(project) as index,

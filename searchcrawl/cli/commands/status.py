@@ -104,6 +104,9 @@ def _show_one(status: Mapping[str, Any]) -> None:
     if run is not None:
         print_table(("count of the run", ""), list_counts(status) or [("nothing was fetched", None)])
     _show_refused_links(status["refused_links"])
+    if receivers := status.get("receivers"):
+        columns = ("receiver", "state", "waiting", "refused", "lost")
+        print_table(columns, [tuple(each[name] for name in columns) for each in receivers])
     _show_warnings(status)
 
 

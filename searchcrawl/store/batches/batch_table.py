@@ -21,6 +21,7 @@ from sqlalchemy import (
 from searchcrawl.store.documents.document_events import ACKNOWLEDGED, INDEX_REFUSED, RECORD_GONE, SEALED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.many_rows import write_rows
+from searchcrawl.store.receivers.log_counter import draw
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import is_one_of
@@ -101,7 +102,8 @@ def seal_documents(transaction: Transaction, source_id: int, run_id: int, now_ms
     if transaction.execute(select(literal(1)).where(ready).limit(1)).scalar() is None:
         return None
     batch = add_batch(transaction, source_id, run_id, now_ms)
-    transaction.execute(update(documents).where(ready).values(**SEALED.values, batch_id=batch.number))
+    statement = update(documents).where(ready).values(**SEALED.values, batch_id=batch.number)
+    transaction.execute(statement, {"log_seq": draw(transaction, source_id)})
     return batch
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select, text, update
+from sqlalchemy import ColumnElement, and_, bindparam, case, exists, func, or_, select, text, update
 
 from searchcrawl.store.batches.batch_table import SealedBatch, add_batch, set_documents
 from searchcrawl.store.documents.document_events import HELD_BACK, REMOVAL_REJECTED, REMOVAL_SEALED, REMOVED
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.receivers.log_counter import draw
 from searchcrawl.store.run_schema import batches, runs
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import is_one_of, split
@@ -253,10 +254,15 @@ def reject(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     return lost
 
 
-def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
+_REMOVE: Final = update(documents).where(documents.c.url_id == bindparam("row_id")).values(REMOVED.values)
+
+
+def note_removed(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> None:
     """Notes that the index acknowledged removals.
 
     A copy stays a copy of its survivor. A page that came back meanwhile stays in its new batch.
     """
-    set_documents(transaction, url_ids, **REMOVED.values)
+    if url_ids:
+        number = draw(transaction, source_id)
+        transaction.execute(_REMOVE, [{"row_id": url_id, "log_seq": number} for url_id in url_ids])
     orphan_table.park_removed(transaction, url_ids)

@@ -363,7 +363,17 @@ PUT_BACK: Final = Event(
 
 # What deliveries say
 
-SEALED: Final = Event(by="commit and delivery", moves=(Move((_D.CACHED,), _D.SENDING, "it is put into a delivery"),))
+#: The number of the entry in the change log (receivers.log_table).
+_LOG_SEQ: Final[BindParameter[int]] = bindparam("log_seq", type_=BigInteger)
+SEALED: Final = Event(
+    by="commit and delivery",
+    moves=(Move((_D.CACHED,), _D.SENDING, "it is put into a delivery"),),
+    sets={
+        "seq": _LOG_SEQ,
+        "shown": 1,
+        "first_seq": case((documents.c.shown == 1, documents.c.first_seq), else_=_LOG_SEQ),
+    },
+)
 _NUMBER: Final[BindParameter[int]] = bindparam("number", type_=Integer)
 _VERSION: Final[BindParameter[int]] = bindparam("version", type_=BigInteger)
 _IN_IT: Final = documents.c.batch_id == _NUMBER
@@ -517,8 +527,13 @@ REMOVED: Final = Event(
         "indexed_since": None,
         "leaving": 0,
         **_null_where(_IS_REMOVING, "batch_id", "index_error"),
+        # One that came back and is being sent has its entry.
+        "seq": case((documents.c.state == int(_D.SENDING), documents.c.seq), else_=_LOG_SEQ),
+        "shown": case((documents.c.state == int(_D.SENDING), documents.c.shown), else_=0),
     },
 )
+#: Receivers may have it, and neither the index nor a delivery: it was lost in the index, or refused by it.
+LEFT_BEHIND: Final = Event(by="delivery", moves=(), sets={"seq": _LOG_SEQ, "shown": 0})
 #: What is known of it goes; a removal that is sealed stays so.
 FORGOTTEN: Final = Event(
     by="operations",

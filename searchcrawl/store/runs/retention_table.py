@@ -12,6 +12,7 @@ from searchcrawl.codes import REFUSED
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
 from searchcrawl.store.documents import segment_table
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.receivers import log_table
 from searchcrawl.store.run_schema import batches, runs, segments
 from searchcrawl.store.runs.run_table import find_last_completed
 from searchcrawl.store.schema import documents, former_documents, outlinks, unfollowed_links, urls
@@ -70,6 +71,8 @@ class Over:
             or_(documents.c.url_id.is_(None), and_(_NOTHING_LEFT, removed)),
             ~exists().where(former_documents.c.url_id == urls.c.id, former_documents.c.url_id > above),
             ~exists().where(_copies.c.duplicate_of == urls.c.id, _copies.c.duplicate_of > above),
+            # A receiver is still to be told that it has gone.
+            or_(documents.c.seq.is_(None), ~log_table.is_unread(self.source_id)),
             # SQLite would give its id to the next row, and links that lead to it would lead there.
             urls.c.id < select(func.max(urls.c.id)).scalar_subquery(),
         )

@@ -11,6 +11,7 @@ from searchcrawl.store.documents import shared_copy_table
 from searchcrawl.store.documents.document_events import MAYBE_INDEXED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.feed_schema import feed_documents, feeds
+from searchcrawl.store.log_schema import faulty, receivers, tombstones
 from searchcrawl.store.run_schema import batches, jobs, leases, runs, segments, submitted
 from searchcrawl.store.runs import lease
 from searchcrawl.store.runs.lease import Lease
@@ -51,6 +52,9 @@ OF_SOURCE: Final = (
     submitted,
     feed_documents,
     feeds,
+    faulty,
+    receivers,
+    tombstones,
 )
 #: Rows that belong to a row of ``urls``: each is deleted before it.
 OF_URL: Final = (former_documents, outlinks, unfollowed_links, anchors, documents)

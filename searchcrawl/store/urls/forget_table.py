@@ -11,6 +11,7 @@ from searchcrawl.codes import Code
 from searchcrawl.store.batches.batch_table import set_documents
 from searchcrawl.store.documents.document_events import FORGOTTEN
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.receivers import log_table
 from searchcrawl.store.schema import documents, former_documents, outlinks, unfollowed_links, urls
 from searchcrawl.store.site_schema import anchors
 from searchcrawl.store.statements import split, unindexed
@@ -191,13 +192,22 @@ def empty(transaction: Transaction, rules: Mapping[int, str | None]) -> None:
                 transaction.execute(statement, parameters)
 
 
-def purge(transaction: Transaction, url_ids: Sequence[int]) -> int:
-    """Deletes the emptied documents that the index does not have; returns how many of these rows still have one."""
+def purge(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[int]) -> int:
+    """Deletes the emptied documents that the index does not have; returns how many of these rows still have one.
+
+    ``name`` is that of the source.
+    """
     left = 0
     for part in split(url_ids):
         here = documents.c.url_id.in_(part)
-        gone = (documents.c.state == int(DocumentState.NONE), documents.c.indexed_version.is_(None))
-        transaction.execute(delete(documents).where(here, documents.c.segment.is_(None), *gone))
+        gone = (
+            documents.c.state == int(DocumentState.NONE),
+            documents.c.indexed_version.is_(None),
+            documents.c.segment.is_(None),
+        )
+        buried = list(transaction.execute(select(documents.c.url_id).where(here, *gone)).scalars())
+        log_table.bury(transaction, source_id, name, buried)
+        transaction.execute(delete(documents).where(here, *gone))
         left += int(transaction.execute(select(func.count()).select_from(documents).where(here)).scalar_one())
     return left
 

@@ -19,11 +19,12 @@ PROJECT: Final = {
     "store": "url retention_days",
     "cache": "dir threshold_mb preserve location max_gb",
     "index": "type path url",
+    "receivers.a": "type path url class mode report rollback_days",
     "logs": "dir level max_bytes backups urls",
     "schedules.a": "sources cron every_minutes window timezone mode misfire enabled scrapyd",
 }
 SOURCE: Final = {
-    "": "type title groups collection parameters spider mode test receiver document_service render file table mail agent"
+    "": "type title groups collection parameters spider mode test receivers document_service render file table mail agent"
     " tests settings feeds",
     "cache": "preserve location",
     "start": "urls files sitemaps",
@@ -51,7 +52,7 @@ SOURCE: Final = {
 }
 COMMANDS: Final = (
     "init quick crawl search status urls explain test plan apply verify recrawl flush resend suspend resume stop delete"
-    " quarantine undelete cache submit optimize forget runs run tick serve selftest sources index solr"
+    " quarantine undelete cache submit optimize forget runs run tick serve selftest sources index solr receivers"
 )
 USES: Final = (
     "quick http://x/ --pages 1 --allow-private 10.0.0.0/8 --keep d",
@@ -73,6 +74,10 @@ USES: Final = (
     "test http://x/ --source a --trace f",
     "verify --all-sources",
     "verify a --repair --yes",
+    "receivers list",
+    "receivers pause a --source b",
+    "receivers resume a",
+    "resend a --receiver b",
     "verify --yes",
     "delete a --yes",
     "quarantine list a --rejected",

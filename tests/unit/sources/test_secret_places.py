@@ -173,7 +173,7 @@ def test_privacy_when_keys_are_listed_then_these_are_not_public() -> None:
     }
     tables = ("defaults.", "parameters.")
     assert {key for key in of_project if not key.startswith(tables)} == {
-        "store.url", "index.url", "schedules.scrapyd", "notify.command", "notify.webhook",
+        "store.url", "index.url", "receivers.url", "schedules.scrapyd", "notify.command", "notify.webhook",
     }  # fmt: skip
     assert set(SourceFile.model_fields) > {"login", "fetch", "settings"}
 

@@ -27,6 +27,7 @@ from searchcrawl.store.documents import comparison_table, document_table, duplic
 from searchcrawl.store.documents.comparison_table import Indexed
 from searchcrawl.store.documents.document_table import Confirmed, StoredDocument
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.receivers import log_table
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import documents, former_documents, urls
@@ -147,7 +148,8 @@ EVENTS: Final[dict[str, Event]] = {
     "removal put into a delivery": lambda transaction, ids: removal_table.seal(
         transaction, SOURCE, 1, NOW_MS, ids, counted=True
     ),
-    "removal acknowledged": removal_table.note_removed,
+    "removal acknowledged": lambda transaction, ids: removal_table.note_removed(transaction, SOURCE, ids),
+    "left behind in receivers": lambda transaction, ids: log_table.let_go(transaction, SOURCE, ids),
     "removal held back": lambda transaction, ids: removal_table.quarantine(transaction, ids, 1),
     "removal rejected": removal_table.reject,
     "rejected removal let go, not there": quarantine_table.drop,

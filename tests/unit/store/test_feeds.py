@@ -57,7 +57,7 @@ def settle(database: Database, feed: int) -> None:
 def remove(database: Database, ids: list[int]) -> None:
     with database.write_once() as transaction:
         removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids, counted=False)
-        removal_table.note_removed(transaction, ids)
+        removal_table.note_removed(transaction, SOURCE, ids)
 
 
 def test_delta_when_it_counts_then_it_is_what_the_next_one_is_compared_with(

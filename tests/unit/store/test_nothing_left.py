@@ -8,7 +8,7 @@ from searchcrawl.store.runs import source_deletion
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.urls import forget_table
 
-#: What an emptied document keeps: whose it is, and how far its removal is.
+#: What an emptied document keeps: whose it is, how far its removal is, and what receivers were told.
 KEPT = {
     "url_id",
     "source_id",
@@ -19,6 +19,9 @@ KEPT = {
     "code",
     "content_length",
     "leaving",
+    "seq",
+    "shown",
+    "first_seq",
 }
 #: What a refused row keeps: the URL, where and in which run it was found, and that it is refused.
 KEPT_OF_ROW = {

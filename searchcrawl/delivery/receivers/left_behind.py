@@ -1,0 +1,32 @@
+"""Documents that receivers have and the index has not: lost there, or refused by it, and gone from the site since."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from searchcrawl.delivery.removals import find_limits
+from searchcrawl.run import Run
+from searchcrawl.sources.receiver_errors import list_receivers
+from searchcrawl.store.receivers import log_table
+
+logger = logging.getLogger(__name__)
+
+
+def let_go_of_left(run: Run) -> None:
+    """Has receivers remove them, within the limits on deleting: no removal of the index has counted them (L3)."""
+    if not list_receivers(run.project, run.source):
+        return
+    count = run.read(partial(log_table.count_left, source_id=run.source_id))
+    if not count:
+        return
+    if not run.read(partial(find_limits, run=run, candidates=count)).allowed:
+        logger.warning(
+            "receivers have %d documents that the index does not have, which is past the limits on deleting: "
+            "searchcrawl resend %s --receiver NAME has one receiver remove them",
+            count,
+            run.source.name,
+        )
+        return
+    while rows := run.read(partial(log_table.find_left, source_id=run.source_id)):
+        run.write(partial(log_table.let_go, source_id=run.source_id, url_ids=rows))

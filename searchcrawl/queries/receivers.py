@@ -1,0 +1,80 @@
+"""How far the receivers of sources besides the index have got: ``receivers list``, and a part of ``status`` (L14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from searchcrawl import clock
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.project import Project
+from searchcrawl.sources.receiver_errors import list_receivers
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.receivers import log_table, receiver_table
+from searchcrawl.store.receivers.log_table import Place
+from searchcrawl.store.receivers.receiver_table import ReceiverRow
+from searchcrawl.store.runs import run_table
+from searchcrawl.wording import counted
+
+#: Refused documents that are named.
+_MOST_SHOWN: Final = 100
+
+
+def describe_receivers(transaction: Transaction, project: Project, source: Source) -> list[dict[str, Any]]:
+    """What ``receivers list --json`` prints of a source, by the order of searchcrawl.toml.
+
+    Each is ``{"receiver", "source", "state", "position", "waiting", "refused", "lost", "error", "since", "documents"}``; ``position``
+    is the number of the last entry of the change log that it has, ``documents`` are up to 100 that it refused.
+    """
+    source_id = run_table.find_source(transaction, source.name)
+    known = {} if source_id is None else {row.name: row for row in receiver_table.load(transaction, source_id)}
+    return [
+        _describe(transaction, source, source_id, name, known.get(name)) for name in list_receivers(project, source)
+    ]
+
+
+def warn_of_receivers(receivers: list[dict[str, Any]], name: str) -> Iterator[tuple[str, str]]:
+    """The warnings of ``status`` about receivers: the code and the message of each."""
+    for each in receivers:
+        receiver, waiting = each["receiver"], each["waiting"]
+        waits = counted(waiting, "change waits", "changes wait")
+        if each["state"] == "paused" and waiting:
+            yield "receiver", f"the receiver {receiver} is paused, and {waits}: searchcrawl receivers resume {receiver}"
+        elif each["state"] == "away":
+            yield "receiver", f"{each['error']}; {waits}: the next run goes on, or searchcrawl flush {name}"
+        if each["refused"]:
+            refused = counted(each["refused"], "document", "documents")
+            yield "receiver", f"the receiver {receiver} refuses {refused}: searchcrawl receivers list {receiver} --json"
+
+
+def _describe(
+    transaction: Transaction, source: Source, source_id: int | None, name: str, row: ReceiverRow | None
+) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "receiver": name,
+        "source": source.name,
+        "state": "active",
+        "position": 0,
+        "waiting": 0,
+        "refused": 0,
+        "lost": 0,
+        "error": None,
+        "since": None,
+        "documents": [],
+    }
+    if source_id is None:
+        return found
+    place = Place() if row is None else row.place
+    found["waiting"] = log_table.count_waiting(transaction, source_id, place)
+    if row is None:
+        return found
+    faulty = receiver_table.find_faulty(transaction, source_id, name, limit=_MOST_SHOWN)
+    return found | {
+        "state": "paused" if row.is_paused else "away" if row.error is not None else "active",
+        "position": place.seq,
+        "refused": receiver_table.count_faulty(transaction, source_id, name, lost=False),
+        "lost": receiver_table.count_faulty(transaction, source_id, name, lost=True),
+        "error": row.error,
+        "since": clock.iso(row.error_ms),
+        "documents": [{"url": url, "error": error} for url, error in faulty],
+    }

@@ -1,0 +1,247 @@
+"""The change log of a source: what receivers besides the index are to have of its documents, in the order of changes (L14).
+
+It has no rows of its own but for documents whose rows are gone (``tombstones``): a document has its last entry, by the number
+in ``documents.seq``. A number is drawn in the transaction that writes the entry, and the counter stays locked until its end:
+who has read up to a number has missed none below it. Entries of one transaction have the same number, and are told apart by
+their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, text, update
+
+from searchcrawl import urls as identities
+from searchcrawl.store.batches.batch_table import BATCH_COLUMNS, BatchDocument
+from searchcrawl.store.documents.document_events import HELD_CHANGED, LEFT_BEHIND
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.log_schema import receivers, tombstones
+from searchcrawl.store.receivers.log_counter import draw
+from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.statements import split, unindexed
+from searchcrawl.store.states import DocumentState
+
+_D = DocumentState
+#: Rows that are read or written at once.
+PAGE_ROWS: Final = 500
+_survivor = documents.alias("survivor")
+#: The row and the record say what is to be sent: it is on its way to the index, or there, or the index alone refuses it.
+#: Others are drawn anew once they are.
+_CAN_BE_SENT: Final = and_(
+    documents.c.fields_digest.is_not(None),
+    or_(
+        documents.c.state == int(_D.SENDING),
+        documents.c.state == int(_D.PRESENT),
+        and_(
+            documents.c.state == int(_D.QUARANTINED),
+            documents.c.held_state.in_([int(_D.PRESENT), HELD_CHANGED]),
+            documents.c.duplicate_of.is_(None),
+        ),
+        and_(
+            documents.c.state == int(_D.WITHHELD),
+            documents.c.index_error.is_not(None),
+            documents.c.duplicate_of.is_(None),
+        ),
+    ),
+)
+# The literals let the planner use the partial indexes.
+_IS_LEFT: Final = text("documents.shown = 1 AND documents.indexed_version IS NULL")
+_HAS_GONE: Final = or_(
+    documents.c.state == int(_D.NONE),
+    and_(documents.c.state == int(_D.WITHHELD), documents.c.duplicate_of.is_not(None)),
+)
+_IS_LOGGED: Final = text("documents.seq IS NOT NULL")
+
+
+class Place(NamedTuple):
+    """How far the log was read: to this number, and of the entries with it to this row."""
+
+    seq: int = 0
+    url_id: int = 0
+
+
+class Entry(NamedTuple):
+    """What the log says of a document: it is there or has gone, since which entry, and whether it can be sent now.
+
+    ``survivor_id`` is the document that is indexed instead of it.
+    """
+
+    row: BatchDocument
+    seq: int
+    is_shown: bool
+    first_seq: int | None
+    can_be_sent: bool
+    survivor_id: int | None
+
+    @property
+    def place(self) -> Place:
+        """Where it is in the log."""
+        return Place(self.seq, self.row.url_id)
+
+
+class Tombstone(NamedTuple):
+    """An entry of a document whose row is gone; ``digest`` is that of its id."""
+
+    seq: int
+    digest: bytes
+
+
+_OF_ENTRY: Final = (
+    documents.c.seq,
+    documents.c.shown,
+    documents.c.first_seq,
+    _CAN_BE_SENT.label("can_be_sent"),
+    documents.c.duplicate_of,
+)
+
+
+def find_page(transaction: Transaction, source_id: int, after: Place, *, limit: int = PAGE_ROWS) -> list[Entry]:
+    """The next entries of documents that have a row, in the order of the log."""
+    query = _select_entries().where(_build_after(source_id, after))
+    return _read(transaction, query.order_by(documents.c.seq, documents.c.url_id).limit(limit))
+
+
+def find_entries(transaction: Transaction, url_ids: Collection[int]) -> list[Entry]:
+    """The entries of documents, without those that have none."""
+    found: list[Entry] = []
+    for part in split(list(url_ids)):
+        found += _read(transaction, _select_entries().where(documents.c.url_id.in_(part), _IS_LOGGED))
+    return found
+
+
+def find_present(transaction: Transaction, source_id: int, *, after: int, before: Place) -> list[Entry]:
+    """The next documents that are there and can be sent, by rising row, with entries up to a place in the log."""
+    query = _select_entries().where(
+        unindexed(documents.c.source_id) == source_id,
+        documents.c.url_id > after,
+        documents.c.shown == 1,
+        documents.c.seq <= before.seq,
+        _CAN_BE_SENT,
+    )
+    return _read(transaction, query.order_by(documents.c.url_id).limit(PAGE_ROWS))
+
+
+def find_tombstones(transaction: Transaction, source_id: int, *, after: int, up_to: int | None) -> list[Tombstone]:
+    """The entries of rows that are gone above a number, up to another one (None: all of them), by rising number."""
+    query = select(tombstones.c.seq, tombstones.c.digest).where(
+        tombstones.c.source_id == source_id, tombstones.c.seq > after
+    )
+    if up_to is not None:
+        query = query.where(tombstones.c.seq <= up_to)
+    return [Tombstone(*row) for row in transaction.execute(query.order_by(tombstones.c.seq, tombstones.c.digest))]
+
+
+def count_waiting(transaction: Transaction, source_id: int, after: Place) -> int:
+    """How many entries there are after a place."""
+    query = select(func.count()).select_from(documents).where(_build_after(source_id, after))
+    gone = select(func.count()).where(tombstones.c.source_id == source_id, tombstones.c.seq > after.seq)
+    return int(transaction.execute(query).scalar_one()) + int(transaction.execute(gone).scalar_one())
+
+
+def find_shown(transaction: Transaction, source_id: int, url_keys: Collection[int]) -> set[int]:
+    """Those of the keys of URLs (``urls.key``) whose documents are there by the log."""
+    found: set[int] = set()
+    for part in split(list(url_keys)):
+        query = (
+            select(urls.c.key)
+            .join(documents, documents.c.url_id == urls.c.id)
+            .where(urls.c.source_id == source_id, urls.c.key.in_(part), documents.c.shown == 1)
+        )
+        found.update(transaction.execute(query).scalars())
+    return found
+
+
+def find_left(transaction: Transaction, source_id: int) -> list[int]:
+    """The next documents that are there by the log, and that neither the index nor a delivery has any more."""
+    query = select(documents.c.url_id).where(documents.c.source_id == source_id, _IS_LEFT, _HAS_GONE)
+    return list(transaction.execute(query.order_by(documents.c.url_id).limit(PAGE_ROWS)).scalars())
+
+
+def count_left(transaction: Transaction, source_id: int) -> int:
+    """How many ``find_left`` finds, page after page."""
+    query = select(func.count()).select_from(documents)
+    return int(transaction.execute(query.where(documents.c.source_id == source_id, _IS_LEFT, _HAS_GONE)).scalar_one())
+
+
+def let_go(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> None:
+    """Writes the entries of documents that ``find_left`` found: they have gone."""
+    number = draw(transaction, source_id)
+    for part in split(url_ids):
+        statement = update(documents).where(documents.c.url_id.in_(part)).values(LEFT_BEHIND.values)
+        transaction.execute(statement, {"log_seq": number})
+
+
+def bury(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[int]) -> None:
+    """Keeps entries of documents whose rows are about to be deleted, as long as there is a receiver.
+
+    ``name`` is that of the source.
+    """
+    has_receivers = select(receivers.c.name).where(receivers.c.source_id == source_id).limit(1)
+    if not url_ids or transaction.execute(has_receivers).scalar() is None:
+        return
+    found: list[str] = []
+    for part in split(url_ids):
+        query = select(urls.c.url).join(documents, documents.c.url_id == urls.c.id)
+        found += transaction.execute(query.where(urls.c.id.in_(part), _IS_LOGGED)).scalars()
+    if found:
+        number = draw(transaction, source_id)
+        rows = [
+            {"source_id": source_id, "seq": number, "digest": digest_of(identities.document_id(name, url))}
+            for url in found
+        ]
+        transaction.execute(dialect_of(transaction).upsert(tombstones, ["source_id", "seq", "digest"]), rows)
+
+
+def drop_tombstones(transaction: Transaction, source_id: int) -> None:
+    """Deletes those that all receivers have."""
+    slowest = select(func.min(receivers.c.seq)).where(receivers.c.source_id == source_id).scalar_subquery()
+    passed = or_(slowest.is_(None), tombstones.c.seq <= slowest)
+    transaction.execute(delete(tombstones).where(tombstones.c.source_id == source_id, passed))
+
+
+def digest_of(document_id: str) -> bytes:
+    """What of the id of a document tells it from others of its source."""
+    return bytes.fromhex(document_id.rpartition(":")[2])
+
+
+def find_segments_unread(transaction: Transaction, source_id: int) -> set[int]:
+    """The segments of the cache with records that a receiver is still to get."""
+    query = select(documents.c.segment).where(
+        is_unread(source_id), documents.c.shown == 1, documents.c.segment.is_not(None)
+    )
+    return set(transaction.execute(query.distinct()).scalars())
+
+
+def is_unread(source_id: int) -> ColumnElement[bool]:
+    """The condition on ``documents`` for entries that a receiver is still to get; none where there is no receiver."""
+    of_source = receivers.c.source_id == source_id
+    slowest = select(receivers.c.seq, receivers.c.url_id).where(of_source)
+    slowest = slowest.order_by(receivers.c.seq, receivers.c.url_id).limit(1)
+    seq, url_id = (
+        slowest.with_only_columns(column).scalar_subquery() for column in (receivers.c.seq, receivers.c.url_id)
+    )
+    after = and_(documents.c.seq >= seq, or_(documents.c.seq > seq, documents.c.url_id > url_id))
+    return and_(unindexed(documents.c.source_id) == source_id, func.coalesce(after, False))
+
+
+def _build_after(source_id: int, after: Place) -> ColumnElement[bool]:
+    return and_(
+        documents.c.source_id == source_id,
+        documents.c.seq >= after.seq,
+        or_(documents.c.seq > after.seq, documents.c.url_id > after.url_id),
+    )
+
+
+def _select_entries() -> Any:
+    return select(*BATCH_COLUMNS, *_OF_ENTRY).select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+
+
+def _read(transaction: Transaction, query: Any) -> list[Entry]:
+    found = []
+    for *values, seq, shown, first_seq, can_be_sent, survivor_id in transaction.execute(query):
+        row = BatchDocument._make(values)
+        found.append(Entry(row, seq, bool(shown), first_seq, bool(can_be_sent), survivor_id))
+    return found

@@ -1,0 +1,175 @@
+"""How far receivers besides the index have got with the change log of a source, and what they do not have (L14)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, delete, func, select, update
+
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.log_schema import faulty, receivers
+from searchcrawl.store.receivers import log_table
+from searchcrawl.store.receivers.log_table import Place
+from searchcrawl.store.schema import urls
+from searchcrawl.store.statements import split
+
+#: A version has the number of an entry in so many bits, and the generation above them.
+_SEQ_BITS: Final = 40
+#: The error of a document that could not be sent; its page is fetched again, and so it gets a new entry.
+NO_RECORD: Final = "the cache has no record of it any more: it is fetched again"
+
+
+class ReceiverRow(NamedTuple):
+    """How far a receiver has got with a source; the fields are columns of ``receivers``."""
+
+    name: str
+    place: Place
+    generation: int
+    acknowledged: int
+    is_paused: bool
+    is_sweeping: bool
+    error: str | None
+    error_ms: int | None
+
+    @property
+    def lowest_version(self) -> int:
+        """The version below which it has nothing since everything was sent again."""
+        return self.generation << _SEQ_BITS
+
+    def compute_version(self, seq: int) -> int:
+        """The version of an entry as this receiver gets it."""
+        return self.lowest_version + seq
+
+    def find_generation_above(self, version: int) -> int:
+        """A generation whose versions are all above one."""
+        return max(self.generation, version >> _SEQ_BITS) + 1
+
+
+def find(transaction: Transaction, source_id: int, name: str) -> ReceiverRow | None:
+    """What is known of a receiver; None for one that has nothing yet."""
+    return next((row for row in load(transaction, source_id) if row.name == name), None)
+
+
+def load(transaction: Transaction, source_id: int) -> list[ReceiverRow]:
+    """All receivers that a source has or had, by their names."""
+    query = select(receivers).where(receivers.c.source_id == source_id).order_by(receivers.c.name)
+    return [
+        ReceiverRow(
+            name=row.name,
+            place=Place(row.seq, row.url_id),
+            generation=row.generation,
+            acknowledged=row.acknowledged,
+            is_paused=bool(row.paused),
+            is_sweeping=bool(row.sweeping),
+            error=row.error,
+            error_ms=row.error_ms,
+        )
+        for row in transaction.execute(query)
+    ]
+
+
+def keep(transaction: Transaction, source_id: int, names: Collection[str]) -> None:
+    """Adds those of ``names`` that are new, at the beginning of the log, and forgets all others."""
+    known = {row.name for row in load(transaction, source_id)}
+    for name in known - set(names):
+        for table, column in ((faulty, faulty.c.receiver), (receivers, receivers.c.name)):
+            transaction.execute(delete(table).where(table.c.source_id == source_id, column == name))
+    for name in set(names) - known:
+        _add(transaction, source_id, name)
+
+
+def pause(transaction: Transaction, source_id: int, name: str, *, paused: bool) -> bool:
+    """Has a receiver get nothing, or lets it go on; whether that is new."""
+    row = find(transaction, source_id, name)
+    if row is None:
+        _add(transaction, source_id, name)
+    transaction.execute(_update(source_id, name).values(paused=int(paused)))
+    return paused != (row is not None and row.is_paused)
+
+
+def move(
+    transaction: Transaction,
+    source_id: int,
+    name: str,
+    *,
+    place: Place,
+    acknowledged: int,
+    refused: Mapping[int, tuple[int, str]],
+    taken: Sequence[int],
+) -> None:
+    """Notes that a receiver has all entries up to a place.
+
+    ``refused`` are those that it does not have: the number and the reason, by row. ``taken`` are rows that it has.
+    """
+    transaction.execute(
+        _update(source_id, name).values(
+            seq=place.seq, url_id=place.url_id, acknowledged=acknowledged, error=None, error_ms=None
+        )
+    )
+    for part in split(taken):
+        transaction.execute(delete(faulty).where(_is_of(source_id, name), faulty.c.url_id.in_(part)))
+    rows = [
+        {"source_id": source_id, "receiver": name, "url_id": url_id, "seq": seq, "error": error}
+        for url_id, (seq, error) in refused.items()
+    ]
+    if rows:
+        statement = dialect_of(transaction).upsert(
+            faulty, ["source_id", "receiver", "url_id"], lambda new: {"seq": new.seq, "error": new.error}
+        )
+        transaction.execute(statement, rows)
+    log_table.drop_tombstones(transaction, source_id)
+
+
+def begin_anew(transaction: Transaction, source_id: int, name: str, *, generation: int, sweeping: bool) -> None:
+    """Has everything sent again to a receiver, with higher versions; with ``sweeping`` what it has besides is removed."""
+    if find(transaction, source_id, name) is None:
+        _add(transaction, source_id, name)
+    values = {"seq": 0, "url_id": 0, "acknowledged": 0, "generation": generation}
+    transaction.execute(_update(source_id, name).values(**values))
+    if sweeping:
+        transaction.execute(_update(source_id, name).values(sweeping=1))
+    transaction.execute(delete(faulty).where(_is_of(source_id, name)))
+
+
+def end_sweep(transaction: Transaction, source_id: int, name: str) -> None:
+    """Notes that a receiver has nothing any more that the log does not have."""
+    transaction.execute(_update(source_id, name).values(sweeping=0))
+
+
+def set_error(transaction: Transaction, source_id: int, name: str, error: str, now_ms: int) -> None:
+    """Notes why a receiver gets nothing; the moment is that of the first time."""
+    since = func.coalesce(receivers.c.error_ms, now_ms)
+    transaction.execute(_update(source_id, name).values(error=error, error_ms=since))
+
+
+def clear_error(transaction: Transaction, source_id: int, name: str) -> None:
+    """Notes that a receiver answers."""
+    transaction.execute(_update(source_id, name).values(error=None, error_ms=None))
+
+
+def count_faulty(transaction: Transaction, source_id: int, name: str, *, lost: bool) -> int:
+    """How many documents a receiver refused, or with ``lost`` did not get because the cache had lost them."""
+    here = and_(_is_of(source_id, name), faulty.c.error == NO_RECORD if lost else faulty.c.error != NO_RECORD)
+    return int(transaction.execute(select(func.count()).select_from(faulty).where(here)).scalar_one())
+
+
+def find_faulty(transaction: Transaction, source_id: int, name: str, *, limit: int) -> list[tuple[str, str]]:
+    """Some of both: the URL and the reason of each, by rising row."""
+    query = select(urls.c.url, faulty.c.error).join(urls, urls.c.id == faulty.c.url_id)
+    rows = transaction.execute(query.where(_is_of(source_id, name)).order_by(faulty.c.url_id).limit(limit))
+    return [(row.url, row.error) for row in rows]
+
+
+def _add(transaction: Transaction, source_id: int, name: str) -> None:
+    statement = dialect_of(transaction).upsert(receivers, ["source_id", "name"])
+    transaction.execute(statement.values(source_id=source_id, name=name))
+
+
+def _update(source_id: int, name: str) -> Any:
+    return update(receivers).where(receivers.c.source_id == source_id, receivers.c.name == name)
+
+
+def _is_of(source_id: int, name: str) -> ColumnElement[bool]:
+    return and_(faulty.c.source_id == source_id, faulty.c.receiver == name)

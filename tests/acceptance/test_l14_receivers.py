@@ -1,0 +1,469 @@
+"""Receivers besides the index: each has its own place in the change log, and holds up nothing (L14, K3)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from searchcrawl.failpoints import OF_RECEIVERS
+from tests.acceptance.support_project import CrawlProject
+from tests.acceptance.support_quarantine import decide, is_verified
+from tests.acceptance.support_receivers import (
+    AWAY,
+    BOTH,
+    HOST,
+    LINES,
+    NAMES,
+    SECOND,
+    assert_same,
+    build,
+    in_index,
+    in_lines,
+    list_receivers,
+    read_told,
+    set_receivers,
+)
+from tests.acceptance.support_stories import page, source
+from tests.crawl_forks import COMMANDS
+from tests.site.client import SiteProcess
+from tests.solr_server import free_port
+
+ALL: Final = {f"{HOST}/", *(f"{HOST}/{name}.html" for name in NAMES)}
+
+
+@pytest.fixture
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+def change(site: SiteProcess, number: int) -> None:
+    """One page changes, one goes, and one comes."""
+    site.set_page(HOST, "/a.html", page(f"page a {number}"))
+    site.delete_page(HOST, f"/{NAMES[number]}.html")
+    links = (f"/{name}.html" for name in (*NAMES, f"new{number}"))
+    site.set_page(HOST, "/", page("start", *links))
+    site.set_page(HOST, f"/new{number}.html", page(f"new {number}"))
+
+
+def told_since(project: CrawlProject, before: int) -> list[tuple[str, str]]:
+    """What the class was told of documents after so many lines, as the kind of change and the title."""
+    lines = [line for line in read_told(project)[before:] if "id" in line]
+    return sorted((line["told"], line["fields"].get("title", "")) for line in lines)
+
+
+@pytest.mark.matrix
+def test_receivers_when_pages_come_change_and_go_then_each_has_what_the_index_has_and_is_told_so(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site, {"second": SECOND, "lines": {**LINES, "report": "all"}})
+
+    first = project.crawl()
+    assert_same(project)
+    before = len(read_told(project))
+    change(site, 1)
+    project.crawl()
+    assert_same(project)
+    told = told_since(project, before)
+    status = json.loads(project.command("status", "demo", "--json").stdout)
+    shown = project.command("status", "demo").stdout
+
+    assert first.exit_code == 0
+    assert set(in_lines(project)) == ALL - {f"{HOST}/b.html"} | {f"{HOST}/new1.html"}
+    assert told == [
+        ("changed", "page a 1"),
+        ("changed", "start"),
+        ("deleted", ""),
+        ("new", "new 1"),
+        ("unchanged", "page c"),
+        ("unchanged", "page d"),
+    ]
+    assert [line for line in read_told(project) if "id" not in line] == [
+        {"begin": "demo", "run": 1},
+        {"end": "finished"},
+        {"begin": "demo", "run": 2},
+        {"end": "finished"},
+    ]
+    assert [(each["receiver"], each["state"], each["waiting"]) for each in status["receivers"]] == [
+        ("second", "active", 0),
+        ("lines", "active", 0),
+    ]
+    assert "second" in shown
+    assert status["warnings"] == []
+
+
+def test_receiver_when_away_for_three_runs_then_the_others_are_right_meanwhile_and_it_is_at_the_end(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site)
+    project.crawl()
+    (tmp_path / AWAY).touch()
+    codes = []
+    for number in (1, 2, 3):
+        change(site, number)
+        codes.append(project.crawl().exit_code)
+        assert_same(project, names=("second",))
+    status = json.loads(project.command("status", "demo", "--json").stdout)
+    away = list_receivers(project)["lines"]
+    shown = project.command("receivers", "list").stdout
+    (tmp_path / AWAY).unlink()
+    flushed = project.command("flush", "demo", "--json")
+
+    assert codes == [0, 0, 0]
+    assert (away["state"], away["waiting"]) == ("away", 8)
+    assert away["error"] == "searchcrawl.toml: receivers.lines: there is nobody"
+    assert away["error"] in shown
+    assert [warning["code"] for warning in status["warnings"]] == ["receiver"]
+    assert flushed.returncode == 0
+    assert_same(project)
+
+
+def test_index_when_away_then_receivers_get_what_is_new_meanwhile_and_all_are_right_at_the_end(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site)
+    gone = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
+    set_receivers(project, BOTH, index=gone)
+
+    first = project.crawl()
+    change(site, 1)
+    second = project.crawl()
+    meanwhile = set(in_lines(project)), set(in_index(project, "second"))
+    set_receivers(project, BOTH, index={"type": "local"})
+    back = project.crawl()
+
+    assert (first.exit_code, second.exit_code, back.exit_code) == (6, 6, 0)
+    # Removals are decided about once the index has what is new.
+    assert meanwhile == (ALL | {f"{HOST}/new1.html"},) * 2
+    assert set(in_lines(project)) == ALL - {f"{HOST}/b.html"} | {f"{HOST}/new1.html"}
+    assert_same(project)
+
+
+def test_receiver_when_paused_then_it_gets_nothing_until_it_is_resumed(site: SiteProcess, tmp_path: Path) -> None:
+    project = build(tmp_path, site)
+    paused = project.command("receivers", "pause", "lines")
+    project.crawl()
+    before = in_lines(project)
+    again = project.command("receivers", "pause", "lines", "--source", "demo")
+    state = list_receivers(project, "lines")["lines"]
+    status = json.loads(project.command("status", "demo", "--json").stdout)
+    resumed = project.command("receivers", "resume", "lines", "--json")
+    project.crawl()
+
+    assert (paused.returncode, before) == (0, {})
+    assert "is so already" in again.stdout
+    assert (state["state"], state["waiting"]) == ("paused", 5)
+    assert [warning["code"] for warning in status["warnings"]] == ["receiver"]
+    assert json.loads(resumed.stdout) == {"receiver": "lines", "source": "demo", "paused": False}
+    assert_same(project)
+
+
+def test_receiver_when_paused_while_a_cache_that_keeps_nothing_is_full_then_it_gets_what_is_fetched_again(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site)
+    text = " ".join(f"word{number}" for number in range(30_000))
+    for name in NAMES:
+        site.set_page(HOST, f"/{name}.html", page(f"page {name}", text=f"{name} {text}"))
+    small = {"preserve": False, "threshold_mb": 0.1, "max_gb": 0.0003}
+    set_receivers(project, BOTH, cache=small)
+    project.command("receivers", "pause", "lines")
+    full = project.crawl()
+    assert_same(project, names=("second",))
+    project.command("receivers", "resume", "lines")
+    first = project.crawl()
+    lost = list_receivers(project)["lines"]["lost"]
+    project.crawl()
+    project.crawl()
+
+    assert (full.exit_code, first.exit_code) == (0, 0)
+    assert lost > 0
+    assert list_receivers(project)["lines"]["lost"] == 0
+    assert_same(project)
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("point", [*OF_RECEIVERS, "batch.post.mid:2", "receiver.sent:2", "receiver.moved:2"])
+def test_receivers_when_killed_at_any_step_then_the_next_run_loses_nothing(
+    site: SiteProcess, tmp_path: Path, point: str
+) -> None:
+    project = build(tmp_path, site)
+    project.crawl()
+    change(site, 1)
+    if point == "receiver.swept":
+        killed = COMMANDS.run(tmp_path, "resend", "demo", "--receiver", "second", SEARCHCRAWL_FAILPOINT=point)
+        assert killed.returncode == -signal.SIGKILL
+    else:
+        assert project.crawl(SEARCHCRAWL_FAILPOINT=point).exit_code == -signal.SIGKILL
+    change(site, 2)
+    again = project.crawl()
+
+    assert again.exit_code == 0
+    assert_same(project)
+    assert is_verified(project)
+
+
+def test_receiver_when_emptied_or_put_back_or_new_then_it_gets_everything_again(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site, {"second": SECOND})
+    project.crawl()
+    folder = tmp_path / "var" / "receivers" / "second"
+    shutil.copytree(folder, tmp_path / "kept")
+    change(site, 1)
+    project.crawl()
+    shutil.rmtree(folder)
+    emptied = project.crawl()
+    assert_same(project, names=("second",))
+    shutil.rmtree(folder)
+    shutil.copytree(tmp_path / "kept", folder)
+    change(site, 2)
+    put_back = project.crawl()
+    assert_same(project, names=("second",))
+    set_receivers(project, {**BOTH, "third": SECOND})
+    project.crawl()
+
+    assert (emptied.exit_code, put_back.exit_code) == (0, 0)
+    assert "receiver second has lost documents" in project.log()
+    assert_same(project, names=("second", "lines", "third"))
+
+
+def test_receiver_when_taken_out_and_put_back_then_what_went_meanwhile_leaves_it_too(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site)
+    project.crawl()
+    set_receivers(project, {})
+    change(site, 1)
+    project.crawl()
+    without = list_receivers(project)
+    set_receivers(project, BOTH)
+    project.crawl()
+
+    assert without == {}
+    assert_same(project)
+
+
+def test_receiver_when_it_refuses_a_document_then_that_is_said_and_others_are_there(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site)
+    (tmp_path / "refused").write_text("b.html")
+    ended = project.crawl()
+    told = list_receivers(project)["lines"]
+    status = json.loads(project.command("status", "demo", "--json").stdout)
+    (tmp_path / "refused").unlink()
+    site.set_page(HOST, "/b.html", page("page b anew"))
+    project.crawl()
+
+    assert ended.exit_code == 0
+    assert (told["state"], told["waiting"], told["refused"]) == ("active", 0, 1)
+    assert [(each["error"]) for each in told["documents"]] == ["not this one"]
+    assert [warning["code"] for warning in status["warnings"]] == ["receiver"]
+    assert list_receivers(project)["lines"]["refused"] == 0
+    assert_same(project)
+
+
+@pytest.mark.parametrize(
+    ("what", "error"), [("raises", "LookupError: no such thing"), ("mute", "it gave 0 receipts for 5")]
+)
+def test_receiver_when_its_class_is_wrong_then_only_it_waits(
+    site: SiteProcess, tmp_path: Path, what: str, error: str
+) -> None:
+    project = build(tmp_path, site)
+    (tmp_path / what).touch()
+    ended = project.crawl()
+    told = list_receivers(project)["lines"]
+    (tmp_path / what).unlink()
+    project.crawl()
+
+    assert ended.exit_code == 0
+    assert (told["state"], told["waiting"]) == ("away", 5)
+    assert told["error"].endswith(error)
+    assert_same(project)
+
+
+def test_receiver_when_it_hangs_then_the_run_ends_and_it_gets_all_later(site: SiteProcess, tmp_path: Path) -> None:
+    project = build(tmp_path, site)
+    (tmp_path / "hangs").touch()
+    ended = project.crawl()
+    (tmp_path / "hangs").unlink()
+    meanwhile = list_receivers(project)["lines"]
+    project.crawl()
+
+    assert (ended.exit_code, ended.status["run"]["end_reason"]) == (0, "finished")
+    assert "the receiver lines does not answer" in project.log()
+    assert (meanwhile["waiting"], meanwhile["state"]) == (5, "away")
+    assert_same(project)
+
+
+def test_resend_to_a_receiver_when_it_has_others_then_it_gets_all_and_they_leave(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site)
+    project.crawl()
+    # The receiver has a page that neither the index nor the store knows: both are put back.
+    for name in ("index", "searchcrawl.db"):
+        kept = tmp_path / "var" / name
+        (shutil.copytree if kept.is_dir() else shutil.copy)(kept, tmp_path / f"kept-{name}")
+    change(site, 1)
+    project.crawl()
+    shutil.rmtree(tmp_path / "var" / "index")
+    shutil.move(tmp_path / "kept-index", tmp_path / "var" / "index")
+    for path in (tmp_path / "var").glob("searchcrawl.db*"):
+        path.unlink()
+    shutil.move(tmp_path / "kept-searchcrawl.db", tmp_path / "var" / "searchcrawl.db")
+    for name in (*NAMES, "new1"):
+        site.delete_page(HOST, f"/{name}.html")
+    site.set_page(HOST, "/", page("start"))
+    project.crawl()
+    before = in_index(project, "second")
+    done = project.command("resend", "demo", "--receiver", "second", "--json")
+    unknown = project.command("resend", "demo", "--receiver", "third")
+
+    assert f"{HOST}/new1.html" in before
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["failed"] == 0
+    assert in_index(project, "second") == in_index(project)
+    assert unknown.returncode == 2
+    assert "third" in unknown.stderr
+
+
+def test_copy_when_its_survivor_comes_then_receivers_have_one_of_both(site: SiteProcess, tmp_path: Path) -> None:
+    project = build(tmp_path, site)
+    site.set_page(HOST, "/", page("start", "/long/way/to/copy.html"))
+    site.set_page(HOST, "/long/way/to/copy.html", page("the same", text="the same text on both"))
+    project.crawl()
+    (tmp_path / AWAY).touch()
+    site.set_page(HOST, "/copy.html", page("the same", text="the same text on both"))
+    site.set_page(HOST, "/", page("start", "/long/way/to/copy.html", "/copy.html"))
+    project.crawl()
+    (tmp_path / AWAY).unlink()
+    project.crawl()
+
+    assert set(in_lines(project)) == {f"{HOST}/", f"{HOST}/copy.html"}
+    assert_same(project)
+
+
+def test_removals_when_past_the_limits_then_receivers_keep_the_documents_until_they_are_approved(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site, lifecycle={"max_delete_documents": 0})
+    project.crawl()
+    for name in NAMES:
+        site.delete_page(HOST, f"/{name}.html")
+    held = project.crawl()
+    meanwhile = set(in_lines(project)), set(in_index(project, "second"))
+    decide(project, "approve", "--run", "2")
+
+    assert held.exit_code == 9
+    assert meanwhile == (ALL, ALL)
+    assert set(in_lines(project)) == {f"{HOST}/"}
+    assert_same(project)
+
+
+def test_url_when_forgotten_then_it_leaves_receivers_also_one_that_was_away(site: SiteProcess, tmp_path: Path) -> None:
+    project = build(tmp_path, site)
+    project.crawl()
+    (tmp_path / AWAY).touch()
+    done = project.command("forget", site.url(HOST, "/b.html"), "-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
+    meanwhile = set(in_lines(project)), set(in_index(project, "second"))
+    (tmp_path / AWAY).unlink()
+    project.crawl()
+
+    assert done.returncode == 0, done.stderr
+    assert meanwhile == (ALL, ALL - {f"{HOST}/b.html"})
+    assert set(in_lines(project)) == ALL - {f"{HOST}/b.html"}
+    assert_same(project)
+
+
+def test_source_when_deleted_then_receivers_are_emptied_before_it_is_forgotten(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site)
+    project.crawl()
+    (tmp_path / AWAY).touch()
+    hurry = ("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
+    away = project.command("delete", "demo", "--yes", *hurry)
+    (tmp_path / AWAY).unlink()
+    done = project.command("delete", "demo", "--yes", *hurry)
+
+    assert (away.returncode, done.returncode) == (6, 0), (away.stderr, done.stderr)
+    assert "receivers.lines" in away.stderr
+    assert (in_lines(project), in_index(project, "second"), in_index(project)) == ({}, {}, {})
+
+
+@pytest.mark.parametrize("key", [{"test": True}, {"mode": "examine"}])
+def test_receivers_when_nothing_is_delivered_then_they_get_nothing(
+    site: SiteProcess, tmp_path: Path, key: dict[str, Any]
+) -> None:
+    project = build(tmp_path, site, **key)
+    ended = project.crawl()
+    before = read_told(project)
+    project.edit(**source(site, HOST))
+    project.crawl()
+
+    assert (ended.exit_code, before) == (0, [])
+    assert_same(project)
+
+
+def test_receiver_in_mode_list_when_a_run_ends_then_it_is_called_once(site: SiteProcess, tmp_path: Path) -> None:
+    project = build(tmp_path, site, {"lines": {**LINES, "mode": "list"}})
+    set_receivers(project, {"lines": {**LINES, "mode": "list"}}, cache={"threshold_mb": 0.00001})
+    project.crawl()
+
+    versions = [line["version"] for line in read_told(project) if "id" in line]
+    assert len(versions) == len(ALL)
+    assert len(set(versions)) == 1
+    assert_same(project, names=("lines",))
+
+
+@pytest.mark.parametrize(
+    ("receivers", "own", "error"),
+    [
+        ({"second": {}}, {}, "receivers.second.class: one of type and class is required"),
+        ({"second": {"type": "files"}}, {}, "receivers.second.type: not available yet"),
+        ({"second": {"type": "sofa"}}, {}, 'receivers.second.type: must be "local" or "solr"'),
+        ({"second": {"type": "solr"}}, {}, "receivers.second.url: is required"),
+        ({"second": {"type": "local", "folder": "x"}}, {}, "receivers.second.folder: unknown key"),
+        ({"second": {"type": "local", "rollback_days": 3}}, {}, "receivers.second.rollback_days: not available yet"),
+        ({"second": {"type": "local", "path": "var/index"}}, {}, "receivers.second.path: index has the same"),
+        (
+            {"second": {"type": "local", "path": "x"}, "third": {"type": "local", "path": "./x"}},
+            {},
+            "receivers.third.path: receivers.second has the same",
+        ),
+        ({"Second": SECOND}, {}, "receivers"),
+        ({"lines": {"class": "lines:Lines"}}, {}, "receivers.lines.class: must be made with no arguments"),
+        ({"lines": {**LINES, "color": 1}}, {}, "receivers.lines.class: must be made with folder, color"),
+        ({"lines": {"class": "gone:Lines"}}, {}, "receivers.lines.class: cannot be imported"),
+        ({"lines": {"class": "lines:json"}}, {}, "receivers.lines.class: is no class"),
+        (BOTH, {"receivers": ["secnd"]}, "receivers: no such receiver in searchcrawl.toml (did you mean second?)"),
+    ],
+)
+def test_configuration_when_wrong_then_exit_4_with_file_and_key(
+    site: SiteProcess, tmp_path: Path, receivers: dict[str, Any], own: dict[str, Any], error: str
+) -> None:
+    project = build(tmp_path, site, receivers, **own)
+
+    ended = project.crawl()
+
+    assert ended.exit_code == 4
+    assert error in ended.errors
+
+
+def test_source_when_it_names_some_receivers_then_the_others_get_nothing(site: SiteProcess, tmp_path: Path) -> None:
+    project = build(tmp_path, site, receivers=["second"])
+    project.crawl()
+    unknown = project.command("receivers", "pause", "lines")
+
+    assert list(list_receivers(project)) == ["second"]
+    assert read_told(project) == []
+    assert unknown.returncode == 2
+    assert_same(project, names=("second",))
