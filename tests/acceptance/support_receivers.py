@@ -24,7 +24,7 @@ LINES: Final = {"class": "lines:Lines", "folder": "var/lines"}
 BOTH: Final = {"second": SECOND, "lines": LINES}
 #: An index that is away is not waited for.
 HURRY: Final = ("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
-_CLASS: Final = '''
+CLASS: Final = '''
 import json
 import pathlib
 import time
@@ -82,7 +82,7 @@ def build(folder: Path, site: SiteProcess, given: dict[str, Any] = BOTH, /, **mo
     pages(site, HOST, **{name: page(f"page {name}") for name in NAMES})
     overrides = {**source(site, HOST), "lifecycle": {"max_delete_percent": 100}, **more}
     project = new_project(folder, site, options=HURRY, project={"receivers": given}, **overrides)
-    (folder / "lines.py").write_text(_CLASS, "utf-8")
+    (folder / "lines.py").write_text(CLASS, "utf-8")
     return project
 
 

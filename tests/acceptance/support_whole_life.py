@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final
 
 from hypothesis.stateful import RuleBasedStateMachine
 
+from tests.acceptance.support_life_receivers import LifeReceivers
 from tests.acceptance.support_project import Ended, new_project
 from tests.counted import find_wrong_counters
 from tests.crawl_forks import CLOCK, COMMANDS, Forks, Running, started
@@ -55,6 +56,7 @@ class Life(RuleBasedStateMachine):
         self.memory = Memory()
         self.clock = 0
         self.project = new_project(self.folder / "project", self.site)
+        self.receivers = LifeReceivers(self.project)
         self.present: set[str] = set()
         #: in the index since a run that ended of itself: what leaves of these counts
         self.established: set[str] = set()
@@ -139,6 +141,8 @@ class Life(RuleBasedStateMachine):
         self.observe(completed=ended.status["run"]["end_reason"] == "finished")
         verified = self.command("verify", "demo")
         assert verified.returncode == 0 or self.is_older, verified.stdout
+        if not (self.is_older or self.is_torn):
+            self.receivers.check()
         if is_whole and not self.is_torn:
             self._check_completed(visited)
 

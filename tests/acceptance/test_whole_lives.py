@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
 import tests.same_examples  # noqa: F401  # the same for everybody
-from searchcrawl.failpoints import NAMES, OF_FEEDS, OF_NAMES, OF_PLANS, OF_RECEIVERS, OF_REPAIRS, OF_TICKS
+from searchcrawl.failpoints import NAMES, OF_FEEDS, OF_NAMES, OF_PLANS, OF_REPAIRS, OF_TICKS
 from tests import backends
+from tests.acceptance.support_life_receivers import KINDS as RECEIVERS
 from tests.acceptance.support_whole_life import PRESENT, QUARANTINED, RECORD_LOST, Life
 from tests.life_changes import KINDS, Change
 from tests.life_memory import Memory
@@ -33,9 +34,7 @@ from tests.whole_lives import EDITS, URLS
 pytestmark = pytest.mark.extended
 
 POINTS: Final = [
-    name
-    for name in NAMES
-    if name not in {"tables.mid", *OF_FEEDS, *OF_PLANS, *OF_RECEIVERS, *OF_REPAIRS, *OF_TICKS, *OF_NAMES}
+    name for name in NAMES if name not in {"tables.mid", *OF_FEEDS, *OF_PLANS, *OF_REPAIRS, *OF_TICKS, *OF_NAMES}
 ]
 
 urls = st.sampled_from(URLS)
@@ -87,6 +86,10 @@ class WholeLife(Life):
         self.change(events)
         with self.run_under_way(requests) as running:
             running.signal(how)
+
+    @rule(kind=st.sampled_from(RECEIVERS))
+    def shake_receivers(self, kind: str) -> None:
+        self.receivers.shake(kind)
 
     # What operators do.
 
@@ -193,6 +196,7 @@ class LongLife(WholeLife):
         if self.saved is not None:
             _, memory, doubtful, rejected = self.saved
             self._put_back("store")
+            self.receivers.doubt()
             self.memory.put_back(memory)
             self.doubtful |= doubtful
             self.rejected |= rejected

@@ -1,0 +1,107 @@
+"""Two receivers besides the index in a whole life: each may be away, paused, emptied, put back, or taken out for a while."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import closing
+from typing import Any, Final
+
+from searchcrawl.index.opening import open_index
+from searchcrawl.index.receiver import SearchIndex, SearchQuery
+from searchcrawl.sources.loading import load_project
+from tests.acceptance.support_project import CrawlProject
+from tests.acceptance.support_receivers import AWAY, BOTH, CLASS, read_told, set_receivers
+
+#: What may happen to them; the last brings them all back.
+KINDS: Final = ("away", "pause", "empty", "save", "put back", "take out", "refill", "heal")
+#: What a receiver has of a document that the index has as well; it gets the others when it gets the document.
+_SAME: Final = ("title", "checksum", "content", "duplicates", "depth")
+
+
+class LifeReceivers:
+    """The receivers of a project, and what was done to them."""
+
+    def __init__(self, project: CrawlProject) -> None:
+        self._project = project
+        self._is_out = False
+        #: may have what it should not, until it is sent everything again
+        self._is_doubtful = False
+        (project.folder / "lines.py").write_text(CLASS.replace("IndexUnavailable", "IndexMisconfigured"), "utf-8")
+        set_receivers(project, BOTH)
+
+    def shake(self, kind: str) -> None:
+        """Does one of KINDS."""
+        project, folder = self._project, self._project.folder
+        second, kept = folder / "var" / "receivers" / "second", folder / "kept-second"
+        print("receivers:", kind)
+        if kind == "away":
+            (folder / AWAY).touch()
+        elif kind == "pause":
+            project.command("receivers", "pause", "lines")
+        elif kind == "empty":
+            shutil.rmtree(second, ignore_errors=True)
+        elif kind == "save" and second.exists():
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(second, kept)
+        elif kind == "put back" and kept.exists():
+            shutil.rmtree(second, ignore_errors=True)
+            shutil.move(kept, second)
+        elif kind == "take out":
+            self._is_out = not self._is_out
+            set_receivers(project, {"lines": BOTH["lines"]} if self._is_out else BOTH)
+        elif kind == "refill":
+            self.refill()
+        elif kind == "heal":
+            (folder / AWAY).unlink(missing_ok=True)
+            project.command("receivers", "resume", "lines")
+            if self._is_out:
+                self.shake("take out")
+
+    def doubt(self) -> None:
+        """Notes that the store was put back: it does not know what receivers got since."""
+        self._is_doubtful = True
+
+    def refill(self) -> None:
+        """Sends the embedded one everything again."""
+        if not self._is_out:
+            done = self._project.command("resend", "demo", "--receiver", "second", "--json")
+            assert done.returncode in {0, 1}, done.stderr
+            self._is_doubtful = False
+
+    def check(self) -> None:
+        """After a run: each that is there has what the index has."""
+        if self._is_doubtful:
+            return
+        expected = self._read(None)
+        if not self._is_out:
+            assert self._read("second") == expected
+        told = {row["receiver"]: row for row in self._list()}
+        if told["lines"]["state"] == "active":
+            assert told["lines"]["waiting"] == 0, told
+            assert self._read_lines() == {key: self._show(fields) for key, fields in self._fields(None).items()}
+
+    def _list(self) -> list[dict[str, Any]]:
+        done = self._project.command("receivers", "list", "--json")
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def _read(self, name: str | None) -> dict[str, dict[str, Any]]:
+        return {key: {field: fields.get(field) for field in _SAME} for key, fields in self._fields(name).items()}
+
+    def _fields(self, name: str | None) -> dict[str, dict[str, Any]]:
+        loaded = load_project(self._project.folder)
+        with closing(open_index(loaded if name is None else loaded.of_receiver(name))) as index:
+            assert isinstance(index, SearchIndex)
+            hits = index.search(SearchQuery(words="*", source="demo", rows=1000)).hits
+        return {hit.id: dict(hit.fields) for hit in hits}
+
+    def _show(self, fields: dict[str, Any]) -> dict[str, Any]:
+        return {name: fields.get(name) for name in ("url", "title")}
+
+    def _read_lines(self) -> dict[str, dict[str, Any]]:
+        there: dict[str, dict[str, Any]] = {}
+        for line in read_told(self._project):
+            if "id" in line and line["version"] >= there.get(line["id"], {"version": 0})["version"]:
+                there[line["id"]] = line
+        return {key: self._show(line["fields"]) for key, line in there.items() if line["told"] != "deleted"}
