@@ -29,7 +29,7 @@ OF_TICKS = ("job.chosen", "job.launched", "job.stopped", "url.submitted")
 #: The steps of looking up a host name, which a crawl takes where the source file does not name the address.
 OF_NAMES = ("name.claimed", "name.told")
 #: The steps of feeds, which only sources with ``[feeds]`` take.
-OF_FEEDS = ("feed.staged", "feed.written", "feed.noted", "feed.named", "feed.settled")
+OF_FEEDS = ("feed.written", "feed.noted", "feed.named")
 #: The steps of receivers besides the index, which only projects with ``[receivers.NAME]`` take.
 OF_RECEIVERS = ("receiver.sent", "receiver.moved", "receiver.swept")
 #: Every step that makes something durable; a test checks that each is reached.

@@ -18,20 +18,16 @@ from searchcrawl.cache.opening import open_cache
 from searchcrawl.codes import REFUSED
 from searchcrawl.comparison.look import is_newer, look_at_sample
 from searchcrawl.comparison.sorted_merge import SortedRow, pair_by_id
-from searchcrawl.comparison.spool import in_groups
 from searchcrawl.exceptions import DeliveryError, DiskFull
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import IndexEntry, SearchIndex
 from searchcrawl.items import Link
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table, resend_table
-from searchcrawl.store.documents import comparison_table, feed_table
+from searchcrawl.store.documents import comparison_table
 from searchcrawl.store.documents.comparison_table import Indexed
-from searchcrawl.store.documents.feed_table import FeedDocument
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import url_queries
-from searchcrawl.store.urls.url_queries import IndexedRow
 
 logger = logging.getLogger(__name__)
 
@@ -108,22 +104,11 @@ def bring_together(run: Run, index: SearchIndex, *, resending: bool = False) -> 
 def note_compared(run: Run, newer: int) -> None:
     """Ends a comparison with an index that was newer, up to the version ``newer``; raises StoreError, LeaseLost.
 
-    Until then each start begins it again. What the index has now may be in deltas that the store does not know.
+    Until then each start begins it again.
     """
-    for name in sorted(name for name, feed in run.source.feeds.items() if feed.delta):
-        run.write(partial(feed_table.find_or_add, source_id=run.source_id, name=name))
-    if run.read(partial(feed_table.list_feeds, source_id=run.source_id)):
-        for rows in in_groups(url_queries.list_indexed(run.database, run.source_id), _PAGE):
-            told = [_describe(run.source.name, row) for row in rows]
-            run.write(partial(feed_table.note_told, source_id=run.source_id, found=told))
     # From now on nothing says any more that the store was older.
     note = partial(comparison_table.note_version, source_id=run.source_id, run_id=run.id, version=newer)
     run.write(partial(note, now_ms=clock.now_ms()))
-
-
-def _describe(name: str, row: IndexedRow) -> FeedDocument:
-    digest = bytes.fromhex(urls.document_id(name, row.url).rpartition(":")[2])
-    return FeedDocument(row.url_id, urls.key(row.url), digest)
 
 
 @dataclass(slots=True)

@@ -1,28 +1,33 @@
 """Writes deltas: what has changed in the index since the last delta of a feed, removals included (K4).
 
-A delta is the difference between the index and what all deltas before it add up to, by the version of each document, so it
-does not matter which command changed the index, or how often a run was killed: ``feed_table`` has the steps.
+A delta is what lies between two places in the change log: a feed is a receiver that writes files. Once the content of a file is on
+the disk one transaction notes the file and the place; then the file gets its name. Before that it means nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from searchcrawl import clock, urls
 from searchcrawl.cache.opening import open_cache
-from searchcrawl.delivery.documents import read_indexed
+from searchcrawl.delivery.documents import DocumentReader
 from searchcrawl.delivery.export import open_part, open_writer, path_of_part, show, sync
 from searchcrawl.delivery.file_formats import DELETED, Writer
 from searchcrawl.durable import sync_folder
 from searchcrawl.failpoints import reach
-from searchcrawl.items import IndexedDocument
 from searchcrawl.run import Run
 from searchcrawl.sources.feeds_table import FeedFile
-from searchcrawl.store.documents import export_table, feed_table
-from searchcrawl.store.documents.feed_table import FeedDocument, FeedRow
+from searchcrawl.store.receivers import log_table, receiver_table
+from searchcrawl.store.receivers.log_table import Entry, Place, Tombstone
+from searchcrawl.store.receivers.receiver_table import NO_RECORD, Fault, ReceiverRow
+from searchcrawl.store.states import DocumentState
+
+#: The index has the document as its row and its record say.
+_IN_INDEX: Final = frozenset({DocumentState.PRESENT, DocumentState.QUARANTINED})
 
 
 class Delta(NamedTuple):
@@ -34,26 +39,33 @@ class Delta(NamedTuple):
     lost: int
 
 
-def list_known(run: Run) -> list[FeedRow]:
-    """All feeds of a source that have deltas."""
-    return run.read(partial(feed_table.list_feeds, source_id=run.source_id))
+@dataclass(slots=True)
+class _Written:
+    """What was written so far, and how far the log was read."""
+
+    place: Place
+    changed: int = 0
+    removed: int = 0
+    faults: dict[int, Fault] = field(default_factory=dict)
 
 
-def finish_delta(run: Run, feed: FeedRow) -> None:
-    """Gives a delta that counts its name, unless it has it or was taken away, and takes over what it says.
-
-    A feed that the source file has no more is forgotten then. Raises OSError, StoreError.
-    """
-    _finish(run, feed)
-    named = run.source.feeds.get(feed.name)
-    if named is None or not named.delta:
-        while run.write(partial(feed_table.drop_page, source_id=run.source_id, feed_id=feed.id)):
-            pass
+def finish_delta(run: Run, row: ReceiverRow) -> None:
+    """Gives a delta that counts its name, unless it has it or was taken away. Raises OSError, StoreError."""
+    if row.file is None:
+        return
+    path = run.project.path(row.file)
+    part = path_of_part(path)
+    if part.exists():
+        part.replace(path)
+        sync_folder(path.parent)
+    reach("feed.named")
+    run.write(partial(receiver_table.end_file, source_id=run.source_id, name=row.name))
 
 
 def drop_parts(run: Run, feed: FeedFile) -> None:
     """Removes files of a feed that a process began and that will never count."""
-    kept = {path_of_part(run.project.path(each.file)) for each in list_known(run) if each.file is not None}
+    rows = run.read(partial(receiver_table.load, source_id=run.source_id))
+    kept = {path_of_part(run.project.path(each.file)) for each in rows if each.file is not None}
     for path in run.project.path(feed.name).parent.iterdir():
         begun = path.with_name(path.name.removeprefix(".").removesuffix(".part"))
         if (
@@ -66,12 +78,8 @@ def drop_parts(run: Run, feed: FeedFile) -> None:
 
 def write_delta(run: Run, feed: FeedFile) -> Delta:
     """Writes the next delta of a feed; raises OSError, CacheError, StoreError. Then the next run writes what this one did not."""
-    row = run.write(partial(feed_table.find_or_add, source_id=run.source_id, name=feed.name))
-    # First of all: what is staged is that of this file, if there is one.
-    _finish(run, row)
-    while run.write(partial(feed_table.unstage_page, source_id=run.source_id, feed_id=row.id)):
-        pass
-    _move(run, row)
+    row = run.read(partial(receiver_table.require, source_id=run.source_id, name=feed.receiver))
+    finish_delta(run, row)
     # Also above those of a feed that was forgotten since: none is overwritten.
     there = [path.name for path in run.project.path(feed.name).parent.iterdir()]
     number = max([row.number, *(feed.find_number(run.source.name, name) or 0 for name in there)]) + 1
@@ -80,71 +88,72 @@ def write_delta(run: Run, feed: FeedFile) -> Delta:
     part = path_of_part(path)
     with open_part(part) as opened:
         with open_writer(run, opened, feed.format, delta=True) as writer:
-            removed = sum(_write_removals(run, row, writer))
-            changed, lost = _write_changes(run, row, writer)
+            written = _write_entries(run, row, writer)
         sync(opened)
         reach("feed.written")
-    if not changed and not removed:
+    note = partial(
+        receiver_table.note_file, source_id=run.source_id, name=row.name, place=written.place, faults=written.faults
+    )
+    lost = len(written.faults)
+    if not written.changed and not written.removed:
         part.unlink()
+        run.write(partial(note, file=None, number=row.number))
         return Delta(None, 0, 0, lost)
     # The name of the file that is written is to be there before the delta counts.
     sync_folder(path.parent)
-    run.write(partial(feed_table.note_file, feed_id=row.id, file=file, number=number))
+    run.write(partial(note, file=file, number=number))
     reach("feed.noted")
-    _finish(run, row._replace(file=file))
-    return Delta(path, changed, removed, lost)
+    finish_delta(run, replace(row, file=file))
+    return Delta(path, written.changed, written.removed, lost)
 
 
-def _move(run: Run, feed: FeedRow) -> None:
-    after: tuple[int, int] | None = (0, 0)
-    move = partial(feed_table.move_page, source_id=run.source_id, feed_id=feed.id)
-    while after is not None:
-        after = run.write(partial(move, after=after))
+def _write_entries(run: Run, row: ReceiverRow, writer: Writer) -> _Written:
+    """Writes what the log has after the place of a feed."""
+    written = _Written(row.place)
+    reader = DocumentReader(run, open_cache(run.project, run.source.name))
+    while page := run.read(partial(log_table.find_page, source_id=run.source_id, after=written.place)):
+        _write_documents(run, row, page, reader, writer, written)
+        _write_removals(run, row, page, writer, written)
+        written.place = page[-1].place
+    for tombstone in _list_tombstones(run, row.place):
+        writer.write({"id": f"{run.source.name}:{tombstone.digest.hex()}", DELETED: True})
+        written.removed += 1
+        written.place = max(written.place, Place(tombstone.seq))
+    return written
 
 
-def _write_removals(run: Run, feed: FeedRow, writer: Writer) -> Iterator[int]:
-    after = (0, 0)
-    find = partial(feed_table.find_gone, source_id=run.source_id, feed_id=feed.id)
-    while gone := run.read(partial(find, after=after)):
-        after = gone[-1].url_id, gone[-1].url_key
-        for each in gone:
-            writer.write({"id": f"{run.source.name}:{each.digest.hex()}", DELETED: True})
-        _stage(run, feed, gone)
-        yield len(gone)
+def _write_documents(
+    run: Run, row: ReceiverRow, page: Sequence[Entry], reader: DocumentReader, writer: Writer, written: _Written
+) -> None:
+    there = {each.row.url_id: each for each in page if each.is_shown}
+    readable = [each for each in there.values() if each.can_be_sent and each.state in _IN_INDEX]
+    lost = there.keys() - {each.row.url_id for each in readable}
+    for part in reader.read([each.row for each in readable]):
+        lost |= set(part.lost)
+        for url_id, document in part.documents:
+            version = {"crawl_version": there[url_id].indexed_version}
+            writer.write(show(replace(document, fields={**document.fields, **version}), [(DELETED, False)]))
+            written.changed += 1
+    for url_id in lost:
+        written.faults[url_id] = Fault(there[url_id].seq, NO_RECORD, there[url_id].is_known_at(row.place))
 
 
-def _write_changes(run: Run, feed: FeedRow, writer: Writer) -> tuple[int, int]:
-    """Writes the documents that the deltas so far do not have like this; returns how many, and how many it cannot."""
-    changed = 0
-    lost = run.read(partial(export_table.count_unreadable, source_id=run.source_id, feed_id=feed.id))
-    cache = open_cache(run.project, run.source.name)
-    for part in read_indexed(run, cache, feed_id=feed.id):
-        for _, document in part.documents:
-            writer.write(show(document, [(DELETED, False)]))
-        _stage(run, feed, [_describe(url_id, document) for url_id, document in part.documents])
-        changed += len(part.documents)
-        lost += len(part.lost)
-    return changed, lost
+def _write_removals(run: Run, row: ReceiverRow, page: Sequence[Entry], writer: Writer, written: _Written) -> None:
+    """Writes what has gone and is in the deltas so far: not what came and went since, or never was in one."""
+    gone = [each for each in page if not each.is_shown and (each.first_seq is None or each.is_known_at(row.place))]
+    never = run.read(
+        partial(
+            receiver_table.find_unknown,
+            source_id=run.source_id,
+            name=row.name,
+            url_ids=[each.row.url_id for each in gone],
+        )
+    )
+    for each in gone:
+        if each.row.url_id not in never:
+            writer.write({"id": urls.document_id(run.source.name, each.row.url), DELETED: True})
+            written.removed += 1
 
 
-def _describe(url_id: int, document: IndexedDocument) -> FeedDocument:
-    digest = bytes.fromhex(document.id.rpartition(":")[2])
-    return FeedDocument(url_id, urls.key(document.fields["access_url"]), digest, document.fields["crawl_version"])
-
-
-def _stage(run: Run, feed: FeedRow, found: list[FeedDocument]) -> None:
-    run.write(partial(feed_table.stage, source_id=run.source_id, feed_id=feed.id, found=found))
-    reach("feed.staged")
-
-
-def _finish(run: Run, feed: FeedRow) -> None:
-    if feed.file is None:
-        return
-    path = run.project.path(feed.file)
-    part = path_of_part(path)
-    if part.exists():
-        part.replace(path)
-        sync_folder(path.parent)
-    reach("feed.named")
-    while run.write(partial(feed_table.settle_page, source_id=run.source_id, feed_id=feed.id)):
-        reach("feed.settled")
+def _list_tombstones(run: Run, after: Place) -> Iterator[Tombstone]:
+    yield from run.read(partial(log_table.find_tombstones, source_id=run.source_id, after=after.seq, up_to=None))

@@ -77,14 +77,14 @@ def read_parts(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPa
             yield part
 
 
-def read_indexed(run: Run, cache: DocumentCache, *, feed_id: int | None = None) -> Generator[BatchPart, None, None]:
+def read_indexed(run: Run, cache: DocumentCache) -> Generator[BatchPart, None, None]:
     """The documents of a source that the index has, by rising id of the URL, each with its ``crawl_version``.
 
-    With a feed only those that its deltas do not have like this. Raises CacheError, StoreError.
+    Raises CacheError, StoreError.
     """
     after, of_hosts, foreign = 0, OfHosts(load_blocks(run), load_languages(run), load_titles(run)), ForeignUrls(run)
     while True:
-        find = partial(_next_indexed, source_id=run.source_id, after=after, feed_id=feed_id)
+        find = partial(_next_indexed, source_id=run.source_id, after=after)
         found, others = run.read(find)
         if not found:
             return
@@ -222,10 +222,8 @@ def _find_others(transaction: Transaction, *, url_ids: Sequence[int]) -> _OfOthe
     return _OfOthers(duplicate_key_table.find_duplicates(transaction, url_ids), anchor_table.load(transaction, url_ids))
 
 
-def _next_indexed(
-    transaction: Transaction, *, source_id: int, after: int, feed_id: int | None
-) -> tuple[list[IndexedRow], _OfOthers]:
-    found = export_table.find_indexed(transaction, source_id, after=after, limit=_ROWS, feed_id=feed_id)
+def _next_indexed(transaction: Transaction, *, source_id: int, after: int) -> tuple[list[IndexedRow], _OfOthers]:
+    found = export_table.find_indexed(transaction, source_id, after=after, limit=_ROWS)
     return found, _find_others(transaction, url_ids=[each.row.url_id for each in found])
 
 

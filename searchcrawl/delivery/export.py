@@ -112,7 +112,7 @@ def find_kind(text: str, source: str) -> tuple[Path, str]:
         raise ValueError(f"the name must end in {' or '.join(f'.{each}' for each in FORMATS)}, or :KIND follows it")
     if kind == PARQUET and not has_library():
         raise ValueError(NEEDS_LIBRARY)
-    path = find_target(Path(FeedFile(name, form, delta=False).render(source, clock.now(), 0)))
+    path = find_target(Path(FeedFile(name, form, delta=False, receiver="").render(source, clock.now(), 0)))
     if (wrong := find_no_place(path)) is not None:
         raise ValueError(wrong)
     return path, form

@@ -12,16 +12,22 @@ from pathlib import Path
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.delivery.deltas import drop_parts, finish_delta, list_known, write_delta
+from searchcrawl.delivery.deltas import drop_parts, finish_delta, write_delta
 from searchcrawl.delivery.export import export
+from searchcrawl.delivery.receivers.sending import note_receivers
 from searchcrawl.exceptions import CacheError, LeaseLost, StoreError
 from searchcrawl.run import Run
-from searchcrawl.sources.feeds_table import FeedFile, list_files
+from searchcrawl.sources.feed_files import list_feeds
+from searchcrawl.sources.feeds_table import FeedFile
 from searchcrawl.sources.project import TRIAL_INDEX
+from searchcrawl.store.receivers import log_counter, receiver_table
+from searchcrawl.store.receivers.log_table import Place
 from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
 
+#: The place after all entries with a number.
+_ALL_ROWS: Final = (1 << 63) - 1
 _LOST: Final = "the cache does not have what the index has"
 
 
@@ -43,19 +49,34 @@ def write_files(run: Run) -> None:
 
 def write_feeds(run: Run) -> None:
     """Writes the feeds of a source; a failure of a file is in ``run.files``. Raises StoreError, LeaseLost."""
-    # First of all: until then what they have staged is that of their files.
-    for known in list_known(run):
-        _try(run, f"the feed {known.name}", partial(finish_delta, run, known))
-    for feed in list_files(run.source.feeds):
-        _try(run, f"the feed {feed.name}", partial(_write_feed, run, feed))
+    write_deltas(run)
+    for feed in list_feeds(run.project, run.source):
+        if not feed.delta and not _is_paused(run, feed):
+            _try(run, f"the feed {feed.name}", partial(_write_feed, run, feed))
+
+
+def write_deltas(run: Run) -> None:
+    """The same, of feeds that are deltas."""
+    for row in run.read(partial(receiver_table.load, source_id=run.source_id)):
+        _try(run, f"the feed {row.name}", partial(finish_delta, run, row))
+    # Those that are in no file any more are forgotten now.
+    note_receivers(run)
+    for feed in list_feeds(run.project, run.source):
+        if feed.delta and not _is_paused(run, feed):
+            _try(run, f"the feed {feed.name}", partial(_write_delta, run, feed))
+
+
+def _is_paused(run: Run, feed: FeedFile) -> bool:
+    find = partial(receiver_table.require, source_id=run.source_id, name=feed.receiver)
+    return run.read(find).is_paused
 
 
 def _report_waiting(run: Run) -> None:
     """The index may have something else than the table says, or gets nothing of this run: files stay as they are."""
     for path, _ in run.files.asked:
         run.files.notes.append(f"{path} is not written: documents wait for the index")
-    for name in run.source.feeds:
-        logger.warning("the feed %s is not written: documents wait for the index", name)
+    for feed in list_feeds(run.project, run.source):
+        logger.warning("the feed %s is not written: documents wait for the index", feed.name)
 
 
 def _try(run: Run, name: str, write: Callable[[], None]) -> None:
@@ -72,15 +93,26 @@ def _try(run: Run, name: str, write: Callable[[], None]) -> None:
 
 def _write_feed(run: Run, feed: FeedFile) -> None:
     drop_parts(run, feed)
-    if not feed.delta:
-        path = run.project.path(feed.render(run.source.name, clock.now(), 0))
-        written, lost = export(run, path, feed.format)
-        logger.info("documents in %s: %d", path, written)
-    else:
-        delta = write_delta(run, feed)
-        lost = delta.lost
-        if delta.path is not None:
-            logger.info("documents in %s: %d changed, %d removed", delta.path, delta.changed, delta.removed)
+    path = run.project.path(feed.render(run.source.name, clock.now(), 0))
+    last = run.read(partial(log_counter.find_last, source_id=run.source_id))
+    written, lost = export(run, path, feed.format)
+    note = partial(
+        receiver_table.note_file, source_id=run.source_id, name=feed.receiver, file=None, number=0, faults={}
+    )
+    run.write(partial(note, place=Place(last, _ALL_ROWS)))
+    logger.info("documents in %s: %d", path, written)
+    _warn_of_lost(feed, lost)
+
+
+def _write_delta(run: Run, feed: FeedFile) -> None:
+    drop_parts(run, feed)
+    delta = write_delta(run, feed)
+    if delta.path is not None:
+        logger.info("documents in %s: %d changed, %d removed", delta.path, delta.changed, delta.removed)
+    _warn_of_lost(feed, delta.lost)
+
+
+def _warn_of_lost(feed: FeedFile, lost: int) -> None:
     if lost:
         logger.warning("documents that are not in the feed %s: %d: %s", feed.name, lost, _LOST)
 

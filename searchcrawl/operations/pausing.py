@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from searchcrawl.exceptions import UnknownReceiver
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import FILE, Project
-from searchcrawl.sources.receiver_errors import list_receivers
+from searchcrawl.sources.receiver_errors import list_names
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.receivers import receiver_table
 from searchcrawl.store.runs import run_table
@@ -18,7 +18,7 @@ def pause(project: Project, sources: Iterable[Source], database: Database, name:
 
     A crawl that is under way heeds it with the next page of documents. Raises UnknownReceiver where no source has it.
     """
-    chosen = [source for source in sources if name in list_receivers(project, source)]
+    chosen = [source for source in sources if name in list_names(project, source)]
     if not chosen:
         raise UnknownReceiver(
             f"no source has a receiver of this name: {name} (there are {', '.join(project.receivers) or 'none'}: [receivers.NAME] "

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from searchcrawl import clock, urls
 from searchcrawl.cache.opening import delete_cache, has_cache, open_cache
-from searchcrawl.delivery.feeds import write_feeds
+from searchcrawl.delivery.feeds import write_deltas, write_feeds
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.delivery.receivers.sending import note_receivers, open_stream
 from searchcrawl.exceptions import UnsupportedByIndex
@@ -30,6 +30,7 @@ from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.receivers import log_table
 from searchcrawl.store.runs import lease, run_table, source_deletion
 
 _RETRY_SECONDS: Final = 60.0
@@ -153,11 +154,22 @@ def _require_index(receiver: Receiver) -> SearchIndex:
 
 
 def _empty_receivers(run: Run, retry_seconds: float) -> None:
-    """Removes what the receivers besides the index have; raises DeliveryError where one is away, or paused."""
+    """Removes what the receivers besides the index have, and tells deltas so; raises DeliveryError where one is away, or paused."""
+    after: int | None = 0
+    while after is not None:
+        after = run.write(partial(log_table.let_go_of_all, source_id=run.source_id, after=after))
     cache = open_cache(run.project, run.source.name)
+    write_deltas(run)
+    _require_written(run)
     for name in note_receivers(run):
         with open_stream(run, cache, name, retry_seconds=retry_seconds) as stream:
-            stream.remove_all()
+            stream.send()
+            stream.remove_rest()
+
+
+def _require_written(run: Run) -> None:
+    if run.files.failure is not None:
+        raise run.files.failure
 
 
 def _delete_rows(run: Run) -> None:
@@ -165,8 +177,7 @@ def _delete_rows(run: Run) -> None:
         reach("source.rows")
     # Feeds say the same as the index: nothing is there any more.
     write_feeds(run)
-    if run.files.failure is not None:
-        raise run.files.failure
+    _require_written(run)
     # Not by the run, which would renew a lease that is gone.
     run.database.write(partial(source_deletion.delete_source, own=run.lease))
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from searchcrawl import clock
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
-from searchcrawl.sources.receiver_errors import list_receivers
+from searchcrawl.sources.receiver_errors import list_names
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.receivers import log_table, receiver_table
 from searchcrawl.store.receivers.log_table import Place
@@ -28,9 +28,7 @@ def describe_receivers(transaction: Transaction, project: Project, source: Sourc
     """
     source_id = run_table.find_source(transaction, source.name)
     known = {} if source_id is None else {row.name: row for row in receiver_table.load(transaction, source_id)}
-    return [
-        _describe(transaction, source, source_id, name, known.get(name)) for name in list_receivers(project, source)
-    ]
+    return [_describe(transaction, source, source_id, name, known.get(name)) for name in list_names(project, source)]
 
 
 def warn_of_receivers(receivers: list[dict[str, Any]], name: str) -> Iterator[tuple[str, str]]:

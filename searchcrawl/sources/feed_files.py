@@ -15,6 +15,7 @@ from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.feeds_table import PARQUET, FeedFile, list_files
 from searchcrawl.sources.project import FILE, Project
+from searchcrawl.sources.receiver_errors import list_names
 
 _LIBRARY: Final = "pyarrow"
 NEEDS_LIBRARY: Final = f"parquet needs {_LIBRARY}: pip install 'searchcrawl[parquet]'"
@@ -46,10 +47,18 @@ def find_no_place(path: Path) -> str | None:
     return None if path.parent.is_dir() else "there is no such folder"
 
 
+def list_feeds(project: Project, source: Source) -> Iterator[FeedFile]:
+    """All files of documents that runs of a source write: those of ``[feeds]``, then its receivers that are files."""
+    yield from list_files(source.feeds)
+    for name in list_names(project, source):
+        if (feed := project.receivers[name].build_feed(name)) is not None:
+            yield feed
+
+
 def find_feed_errors(project: Project, source: Source) -> Iterator[ConfigurationError]:
     """The feeds of a source that no run could write, or that would overwrite something."""
     seen: dict[Path, str] = {}
-    for feed in list_files(source.feeds):
+    for feed in list_feeds(project, source):
         path = find_path(project, source, feed)
         message = find_own_place(project, path) or find_no_place(path)
         if not project.cache.preserve:
@@ -60,7 +69,7 @@ def find_feed_errors(project: Project, source: Source) -> Iterator[Configuration
             message = f"is the file of {seen[path]}, too"
         seen.setdefault(path, feed.name)
         if message is not None:
-            yield _build_error(source, feed.name, message)
+            yield _build_error(source, feed, message)
 
 
 def find_own_place(project: Project, path: Path) -> str | None:
@@ -74,14 +83,14 @@ def find_own_place(project: Project, path: Path) -> str | None:
 
 def find_shared_files(project: Project, sources: Iterable[Source]) -> list[tuple[str, ConfigurationError]]:
     """An error for each feed whose file is that of a feed of another source, with the name of the source."""
-    uses: dict[Path, list[tuple[Source, str]]] = {}
+    uses: dict[Path, list[tuple[Source, FeedFile]]] = {}
     for source in sources:
-        for feed in list_files(source.feeds):
-            uses.setdefault(find_path(project, source, feed), []).append((source, feed.name))
+        for feed in list_feeds(project, source):
+            uses.setdefault(find_path(project, source, feed), []).append((source, feed))
     return [
-        (source.name, _build_error(source, name, f"is the file of a feed of {other.file}, too{_HINT}"))
+        (source.name, _build_error(source, feed, f"is the file of a feed of {other.file}, too{_HINT}"))
         for several in uses.values()
-        for source, name in several
+        for source, feed in several
         for other in [next((each for each, _ in several if each.name != source.name), None)]
         if other is not None
     ]
@@ -92,14 +101,16 @@ def find_path(project: Project, source: Source, feed: FeedFile) -> Path:
     return find_target(project.path(feed.render(source.name, _MOMENT, 0)))
 
 
-def find_origin(source: Source, name: str) -> tuple[str, str]:
+def find_origin(source: Source, feed: FeedFile) -> tuple[str, str]:
     """The file in which a feed was written, and its key there."""
-    origin = source.origins.get(f"feeds.{name}")
-    key = join_key(("feeds", name))
+    if feed.name not in source.feeds:
+        return FILE, join_key(("receivers", feed.receiver, "path"))
+    origin = source.origins.get(f"feeds.{feed.name}")
+    key = join_key(("feeds", feed.name))
     if origin is None:
         return source.file, key
     return origin.file, f"{origin.table}.{key}" if origin.table else key
 
 
-def _build_error(source: Source, name: str, message: str) -> ConfigurationError:
-    return ConfigurationError(*find_origin(source, name), message)
+def _build_error(source: Source, feed: FeedFile, message: str) -> ConfigurationError:
+    return ConfigurationError(*find_origin(source, feed), message)

@@ -36,11 +36,15 @@ class Feed(Table):
 
 
 class FeedFile(NamedTuple):
-    """A feed by its name in the source file, which may have placeholders; ``format`` is never None."""
+    """A feed by its path as it was written, which may have placeholders; ``format`` is never None.
+
+    ``receiver`` is its name among the receivers of its source: that of its table ``[receivers.NAME]``, or one that no table has.
+    """
 
     name: str
     format: Format
     delta: bool
+    receiver: str
 
     def render(self, source: str, moment: datetime, number: int) -> str:
         """The path of a file, as in the source file."""
@@ -99,8 +103,12 @@ Feeds = Annotated[Mapping[FilePath, Feed], AfterValidator(_check_feeds)]
 def list_files(feeds: Mapping[str, Feed]) -> Iterator[FeedFile]:
     """The feeds of a source, with their formats."""
     for name, feed in feeds.items():
-        ending = Path(name).suffix.removeprefix(".")
-        form = feed.format or next((each for each in FORMATS if each == ending), None)
         # Without one its name is refused (``find_wrong_name``).
-        if form is not None:
-            yield FeedFile(name, form, feed.delta)
+        if (form := find_format(name, feed)) is not None:
+            yield FeedFile(name, form, feed.delta, f"feed:{name}")
+
+
+def find_format(name: str, feed: Feed) -> Format | None:
+    """The format of a feed: what it says, or what its name ends in."""
+    ending = Path(name).suffix.removeprefix(".")
+    return feed.format or next((each for each in FORMATS if each == ending), None)

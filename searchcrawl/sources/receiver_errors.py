@@ -32,6 +32,8 @@ def find_receiver_errors(project: Project) -> Iterator[ConfigurationError]:
             except ConfigurationError as error:
                 yield error
             continue
+        if table.type == "files":
+            continue
         place = _find_place(project.of_receiver(name))
         if place in places:
             key = join_key((*above, "path" if table.type == "local" else "url"))
@@ -48,7 +50,12 @@ def find_unknown_receivers(project: Project, source: Source) -> Iterator[Configu
 
 
 def list_receivers(project: Project, source: Source) -> tuple[str, ...]:
-    """The receivers of a source besides the index, in the order of searchcrawl.toml."""
+    """The receivers of a source besides the index that are called, in the order of searchcrawl.toml: all but those that are files."""
+    return tuple(name for name in list_names(project, source) if project.receivers[name].type != "files")
+
+
+def list_names(project: Project, source: Source) -> tuple[str, ...]:
+    """All receivers of a source, in the order of searchcrawl.toml."""
     return tuple(name for name in project.receivers if source.receivers is None or name in source.receivers)
 
 

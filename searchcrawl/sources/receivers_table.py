@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
+from searchcrawl.sources.feeds_table import Feed, FeedFile, Format, find_format, find_wrong_name
 from searchcrawl.sources.plugin_classes import PluginName
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import (
@@ -23,9 +24,17 @@ from searchcrawl.sources.values import (
 )
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_TYPES: Final = ("local", "solr")
+Kind = Literal["local", "solr", "files"]
 _OWN_KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_KEYS_OF_TYPES: Final[Mapping[str, str]] = {"path": "local", "url": "solr"}
+#: The types that have a key, and others not.
+_TYPES_OF_KEYS: Final[Mapping[str, tuple[Kind, ...]]] = {
+    "path": ("local", "files"),
+    "url": ("solr",),
+    "format": ("files",),
+    "delta": ("files",),
+    "mode": ("local", "solr"),
+    "report": ("local", "solr"),
+}
 
 ReceiverName = Annotated[
     str,
@@ -33,14 +42,6 @@ ReceiverName = Annotated[
     Check(require_form(_NAME, "must be at most 64 small letters, digits and _-, no _- first"), "name of a receiver"),
 ]
 ReceiverNames = Annotated[tuple[ReceiverName, ...], LIST]
-
-
-def _check_type(text: str) -> str:
-    if text == "files":
-        refuse_until_later()
-    if text not in _TYPES:
-        refuse('must be "local" or "solr"')
-    return text
 
 
 def _check_days(days: int) -> int:
@@ -55,10 +56,21 @@ class ReceiverTable(Table):
     #: one of them may be a password
     own_privacy: ClassVar[Privacy] = Privacy.SECRET
 
-    type: Annotated[str, Privacy.PUBLIC, Check(_check_type, '`"local"` or `"solr"`')] | None = Field(
-        None, description="An embedded index, or a Solr server; or else `class`."
+    type: Kind | None = Field(
+        None, description="An embedded index, a Solr server, or files of documents; or else `class`."
     )
-    path: FilePath | None = Field(None, description="The folder of an embedded index; without it `var/receivers/NAME`.")
+    path: FilePath | None = Field(
+        None,
+        description="The folder of an embedded index, without it `var/receivers/NAME`; the path of a file, as the name of a feed.",
+    )
+    format: Format | None = Field(
+        None, description="What is written to a file; without it the ending of its path says it."
+    )
+    delta: bool = Field(
+        False,
+        description="Write what has changed since the last file, removals included, instead of all documents; the path has "
+        "`%(delta)s`.",
+    )
     url: IndexUrl | None = Field(
         None, description="The URL of a Solr server; it ends in the name of a core, a collection or an alias."
     )
@@ -89,15 +101,37 @@ class ReceiverTable(Table):
     def _check(self) -> ReceiverTable:
         if (self.type is None) == (self.class_ is None):
             refuse("one of type and class is required" if self.type is None else "not together with type", key="class")
-        for key, kind in _KEYS_OF_TYPES.items():
-            if getattr(self, key) is not None and self.type not in {None, kind}:
-                refuse(f'is of type = "{kind}"', key=key)
+        for key, kinds in _TYPES_OF_KEYS.items():
+            if key in self.model_fields_set and self.type not in {None, *kinds}:
+                names = " or ".join(f'"{kind}"' for kind in kinds)
+                refuse(f"is of type = {names}", key=key)
         if self.type == "solr" and self.url is None:
             refuse('is required where type is "solr"', key="url")
+        if self.type == "files":
+            self._check_files()
         return self
+
+    def _check_files(self) -> None:
+        if self.path is None:
+            refuse('is required where type is "files"', key="path")
+        elif (wrong := find_wrong_name(self.path, self._feed)) is not None:
+            refuse(wrong, key="path")
+
+    @property
+    def _feed(self) -> Feed:
+        return Feed(format=self.format, delta=self.delta)
+
+    def build_feed(self, name: str) -> FeedFile | None:
+        """The file that it is, under the name of the receiver; None for another type."""
+        form = None if self.path is None else find_format(self.path, self._feed)
+        if self.type != "files" or self.path is None or form is None:
+            return None
+        return FeedFile(self.path, form, self.delta, name)
 
     @property
     def arguments(self) -> dict[str, Any]:
         """What the constructor of its class gets."""
-        places = {key: getattr(self, key) for key in _KEYS_OF_TYPES if getattr(self, key) is not None}
-        return {**places, **self.__pydantic_extra__}
+        own: dict[str, Any] = {
+            key: getattr(self, key) for key in ("path", "url", "format", "delta") if key in self.model_fields_set
+        }
+        return {**own, **self.__pydantic_extra__}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from searchcrawl.store import feed_schema, host_schema, log_schema, run_schema, schema, site_schema
+from searchcrawl.store import host_schema, log_schema, run_schema, schema, site_schema
 from searchcrawl.store.naming import metadata
 
 #: The modules that declare tables: they are in ``ALL_TABLES`` once these are imported.
-DECLARED_IN: Final = (feed_schema, host_schema, log_schema, run_schema, schema, site_schema)
+DECLARED_IN: Final = (host_schema, log_schema, run_schema, schema, site_schema)
 ALL_TABLES: Final = metadata

@@ -30,6 +30,10 @@ receivers = Table(
     # Why it got nothing the last time, and since when that is so; null: it did.
     Column("error", Text),
     Column("error_ms", BigInteger),
+    # Of one that writes a file for each change: the number of the last one, and the file that counts and may not have its name
+    # yet; null: none is under way.
+    Column("number", BigInteger, nullable=False, server_default="0"),
+    Column("file", Text),
 )
 
 # Documents that a receiver does not have as the change log says.
@@ -42,6 +46,8 @@ faulty = Table(
     # The entry, and the answer of the receiver.
     Column("seq", BigInteger, nullable=False),
     Column("error", Text, nullable=False),
+    # 1: it has an earlier version.
+    Column("known", SmallInteger, nullable=False),
 )
 
 # Entries of documents whose rows are gone, until all receivers have them. No URL: what is forgotten leaves none here.

@@ -27,7 +27,6 @@ from searchcrawl.codes import REFUSED
 from searchcrawl.store.all_tables import ALL_TABLES
 from searchcrawl.store.documents import segment_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.feed_schema import feed_documents, feeds
 from searchcrawl.store.host_schema import hosts, name_answers, name_turns, robots_copies
 from searchcrawl.store.log_schema import faulty, receivers, tombstones
 from searchcrawl.store.run_schema import leases
@@ -41,8 +40,6 @@ _LEFT_OUT: Final = (
     robots_copies,
     name_answers,
     name_turns,
-    feeds,
-    feed_documents,
     receivers,
     faulty,
     tombstones,

@@ -428,8 +428,12 @@ def test_receiver_in_mode_list_when_a_run_ends_then_it_is_called_once(site: Site
     ("receivers", "own", "error"),
     [
         ({"second": {}}, {}, "receivers.second.class: one of type and class is required"),
-        ({"second": {"type": "files"}}, {}, "receivers.second.type: not available yet"),
-        ({"second": {"type": "sofa"}}, {}, 'receivers.second.type: must be "local" or "solr"'),
+        ({"second": {"type": "files"}}, {}, "receivers.second.path: is required"),
+        ({"second": {"type": "files", "path": "all.doc"}}, {}, "receivers.second.path: the name must end in .jsonl"),
+        ({"second": {"type": "files", "path": "gone/all.csv"}}, {}, "receivers.second.path: there is no such folder"),
+        ({"second": {"type": "files", "path": "all.csv", "mode": "list"}}, {}, "receivers.second.mode: is of type"),
+        ({"second": {"type": "local", "delta": True}}, {}, 'receivers.second.delta: is of type = "files"'),
+        ({"second": {"type": "sofa"}}, {}, "receivers.second.type: must be 'local', 'solr' or 'files'"),
         ({"second": {"type": "solr"}}, {}, "receivers.second.url: is required"),
         ({"second": {"type": "local", "folder": "x"}}, {}, "receivers.second.folder: unknown key"),
         ({"second": {"type": "local", "rollback_days": 3}}, {}, "receivers.second.rollback_days: not available yet"),
@@ -456,6 +460,47 @@ def test_configuration_when_wrong_then_exit_4_with_file_and_key(
 
     assert ended.exit_code == 4
     assert error in ended.errors
+
+
+def test_receivers_that_are_files_when_pages_change_then_they_say_what_the_index_has(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    files = {
+        "whole": {"type": "files", "path": "%(name)s.csv"},
+        "changes": {"type": "files", "path": "%(name)s-%(delta)s.jsonl", "delta": True},
+    }
+    project = build(tmp_path, site, {**files, "lines": LINES})
+    project.crawl()
+    project.command("receivers", "pause", "whole")
+    project.command("receivers", "pause", "changes")
+    change(site, 1)
+    project.crawl()
+    paused = list_receivers(project)
+    before = (tmp_path / "demo.csv").read_text("utf-8")
+    for name in files:
+        project.command("receivers", "resume", name)
+    change(site, 2)
+    project.crawl()
+
+    deltas = sorted(path.name for path in tmp_path.glob("demo-*.jsonl"))
+    last = [json.loads(line) for line in (tmp_path / deltas[-1]).read_text("utf-8").splitlines()]
+    assert {name: (row["state"], row["waiting"]) for name, row in paused.items()} == {
+        "whole": ("paused", 4),
+        "changes": ("paused", 4),
+        "lines": ("active", 0),
+    }
+    assert "page b" in before
+    assert deltas == ["demo-000001.jsonl", "demo-000002.jsonl"]
+    assert sorted((row["deleted"], row.get("title", "")) for row in last) == [
+        (False, "new 2"),
+        (False, "page a 2"),
+        (False, "start"),
+        (True, ""),
+        (True, ""),
+    ]
+    assert {row["waiting"] for row in list_receivers(project).values()} == {0}
+    assert "page b" not in (tmp_path / "demo.csv").read_text("utf-8")
+    assert_same(project, names=("lines",))
 
 
 def test_source_when_it_names_some_receivers_then_the_others_get_nothing(site: SiteProcess, tmp_path: Path) -> None:

@@ -46,8 +46,7 @@ from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.feed_files import find_origin, find_own_place, find_path
-from searchcrawl.sources.feeds_table import list_files
+from searchcrawl.sources.feed_files import find_origin, find_own_place, find_path, list_feeds
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import find_project, read_start_urls
 from searchcrawl.sources.overrides import read_overrides
@@ -320,13 +319,13 @@ def _check_exports(exports: Sequence[tuple[Path, str]], project: Project, source
     """Refuses files that cannot be written, or that a feed of the source writes as well."""
     if exports and not project.cache.preserve:
         raise ConfigurationError(FILE, "cache.preserve", "must be true for -o: it reads the documents of the cache")
-    feeds = {find_path(project, source, feed): feed.name for feed in list_files(source.feeds)}
+    feeds = {find_path(project, source, feed): feed for feed in list_feeds(project, source)}
     for path, _ in exports:
         if (wrong := find_own_place(project, path)) is not None:
             raise UsageError(f"-o {path}: {wrong}")
-        name = feeds.get(path)
-        if name is not None:
-            file, key = find_origin(source, name)
+        feed = feeds.get(path)
+        if feed is not None:
+            file, key = find_origin(source, feed)
             raise UsageError(f"-o {path}: is the file of a feed, too ({file}: {key})")
 
 

@@ -7,15 +7,14 @@ from functools import partial
 
 from searchcrawl.delivery.removals import find_limits
 from searchcrawl.run import Run
-from searchcrawl.sources.receiver_errors import list_receivers
-from searchcrawl.store.receivers import log_table
+from searchcrawl.store.receivers import log_table, receiver_table
 
 logger = logging.getLogger(__name__)
 
 
 def let_go_of_left(run: Run) -> None:
     """Has receivers remove them, within the limits on deleting: no removal of the index has counted them (L3)."""
-    if not list_receivers(run.project, run.source):
+    if not run.read(partial(receiver_table.load, source_id=run.source_id)):
         return
     count = run.read(partial(log_table.count_left, source_id=run.source_id))
     if not count:

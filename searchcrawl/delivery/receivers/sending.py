@@ -16,6 +16,7 @@ from searchcrawl.delivery.receivers.door import Door
 from searchcrawl.delivery.receivers.stream import Stream
 from searchcrawl.exceptions import DeliveryError, IndexUnavailable, SearchcrawlError
 from searchcrawl.run import Run
+from searchcrawl.sources.feed_files import list_feeds
 from searchcrawl.sources.project import FILE, TRIAL_INDEX
 from searchcrawl.sources.receiver_errors import list_receivers
 from searchcrawl.store.receivers import receiver_table
@@ -128,13 +129,17 @@ class Receivers:
 
 
 def note_receivers(run: Run) -> tuple[str, ...]:
-    """The receivers of a run's source; those that it has no more lose their place. None in a run that delivers nothing."""
+    """The receivers of a run's source besides its feeds; those that it has no more lose their place.
+
+    None in a run that delivers nothing.
+    """
     if not run.delivers or run.project.index.type == TRIAL_INDEX:
         return ()
     names = list_receivers(run.project, run.source)
+    feeds = [feed.receiver for feed in list_feeds(run.project, run.source)]
     known = {row.name for row in run.read(partial(receiver_table.load, source_id=run.source_id))}
-    if known != set(names):
-        run.write(partial(receiver_table.keep, source_id=run.source_id, names=names))
+    if known != {*names, *feeds}:
+        run.write(partial(receiver_table.keep, source_id=run.source_id, names=[*names, *feeds]))
     return names
 
 

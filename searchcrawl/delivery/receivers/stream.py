@@ -27,7 +27,7 @@ from searchcrawl.store.batches.batch_table import BatchDocument
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.receivers import log_counter, log_table, receiver_table
 from searchcrawl.store.receivers.log_table import Entry, Place, Tombstone
-from searchcrawl.store.receivers.receiver_table import ReceiverRow
+from searchcrawl.store.receivers.receiver_table import Fault, ReceiverRow
 from searchcrawl.store.urls import url_table
 from searchcrawl.wording import counted
 
@@ -45,7 +45,7 @@ class _Page:
     place: Place
     acknowledged: int
     taken: list[int] = field(default_factory=list)
-    refused: dict[int, tuple[int, str]] = field(default_factory=dict)
+    refused: dict[int, Fault] = field(default_factory=dict)
     lost: list[int] = field(default_factory=list)
 
 
@@ -110,21 +110,16 @@ class Stream:
                 if documents:
                     self._deliver(max(by_id[url_id].seq for url_id, _ in part.documents), documents=documents)
 
-    def remove_all(self) -> None:
-        """Removes all that the receiver has of the source, whose rows are about to be deleted."""
+    def remove_rest(self) -> None:
+        """Removes what the receiver has of the source, if it is an index: nothing of it is to be left."""
         if self._find_row().is_paused:
             raise DeliveryError(f"the receiver {self.name} is paused, and has documents of {self._run.source.name}")
         self._open()
-        after = Place()
-        number = self._run.write(partial(log_counter.draw, source_id=self._run.source_id))
-        while entries := self._run.read(partial(log_table.find_page, source_id=self._run.source_id, after=after)):
-            after = entries[-1].place
-            ids = [urls.document_id(self._run.source.name, entry.row.url) for entry in entries]
-            self._deliver(number, removals=[Removal(id=each, url="", code=0) for each in ids])
         if (index := self.door.index) is not None:
+            number = self._run.write(partial(log_counter.draw, source_id=self._run.source_id))
             for part in self._list_entries(index, below=None):
                 self._remove(number, part)
-        self._commit()
+            self._commit()
 
     def note_error(self, error: Exception) -> None:
         """Notes why the receiver gets nothing."""
@@ -133,7 +128,7 @@ class Stream:
 
     def _find_row(self) -> ReceiverRow:
         row = self._run.read(partial(receiver_table.find, source_id=self._run.source_id, name=self.name))
-        self._row = row or ReceiverRow(self.name, Place(), 0, 0, False, False, None, None)
+        self._row = row or ReceiverRow(name=self.name)
         return self._row
 
     def _is_waiting(self, transaction: Transaction) -> bool:
@@ -227,7 +222,7 @@ class Stream:
         }
         for url_id in self._send_parts(page, again, reader):
             page.lost.append(url_id)
-            page.refused[url_id] = again[url_id].seq, receiver_table.NO_RECORD
+            page.refused[url_id] = self._build_fault(again[url_id], receiver_table.NO_RECORD)
 
     def _send_parts(self, page: _Page, by_id: dict[int, Entry], reader: DocumentReader) -> list[int]:
         """Sends the documents of entries, a part at a time; returns the rows whose record cannot be read."""
@@ -249,13 +244,15 @@ class Stream:
             if receipt.accepted:
                 page.taken.append(url_id)
             else:
-                page.refused[url_id] = by_id[url_id].seq, receipt.error or "refused"
+                page.refused[url_id] = self._build_fault(by_id[url_id], receipt.error)
         if any(receipt.accepted for receipt in receipts):
             page.acknowledged = max(page.acknowledged, self._require_row().compute_version(number))
 
     def _judge(self, entry: Entry) -> Change:
-        known = entry.first_seq is not None and entry.first_seq <= self._require_row().place.seq
-        return Change.CHANGED if known else Change.NEW
+        return Change.CHANGED if entry.is_known_at(self._require_row().place) else Change.NEW
+
+    def _build_fault(self, entry: Entry, error: str | None) -> Fault:
+        return Fault(entry.seq, error or "refused", entry.is_known_at(self._require_row().place))
 
     def _send_removals(self, page: _Page, part: Sequence[_Going]) -> None:
         removals = [Removal(id=each.id, url="" if each.row is None else each.row.url, code=0) for each in part]
@@ -266,7 +263,7 @@ class Stream:
             if receipt.accepted:
                 page.taken.append(each.row.url_id)
             else:
-                page.refused[each.row.url_id] = each.seq, receipt.error or "refused"
+                page.refused[each.row.url_id] = Fault(each.seq, receipt.error or "refused", is_known=True)
 
     def _deliver(
         self, number: int, *, documents: Sequence[IndexedDocument] = (), removals: Sequence[Removal] = ()

@@ -26,10 +26,12 @@ from sqlalchemy import (
     exists,
     func,
     or_,
+    select,
 )
 
 from searchcrawl.codes import COPIES, WITH_DOCUMENT, Code
 from searchcrawl.rules.lifecycle import ORPHAN
+from searchcrawl.store.log_schema import receivers
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState, FetchState, Leaving, Transition
 
@@ -365,13 +367,21 @@ PUT_BACK: Final = Event(
 
 #: The number of the entry in the change log (receivers.log_table).
 _LOG_SEQ: Final[BindParameter[int]] = bindparam("log_seq", type_=BigInteger)
+_SLOWEST: Final = (
+    select(func.min(receivers.c.seq)).where(receivers.c.source_id == documents.c.source_id).scalar_subquery()
+)
 SEALED: Final = Event(
     by="commit and delivery",
     moves=(Move((_D.CACHED,), _D.SENDING, "it is put into a delivery"),),
     sets={
         "seq": _LOG_SEQ,
         "shown": 1,
-        "first_seq": case((documents.c.shown == 1, documents.c.first_seq), else_=_LOG_SEQ),
+        # A receiver that was not told that it had gone may have it since it came first.
+        "first_seq": case(
+            (documents.c.shown == 1, documents.c.first_seq),
+            (documents.c.seq > _SLOWEST, documents.c.first_seq),
+            else_=_LOG_SEQ,
+        ),
     },
 )
 _NUMBER: Final[BindParameter[int]] = bindparam("number", type_=Integer)

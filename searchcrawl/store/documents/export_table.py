@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import and_, func, or_, select
 
 from searchcrawl.store.batches.batch_table import BATCH_COLUMNS, BatchDocument
 from searchcrawl.store.documents.document_events import HELD_CHANGED
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.feed_schema import feed_documents
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import unindexed
 from searchcrawl.store.states import DocumentState
@@ -36,23 +35,16 @@ class IndexedRow(NamedTuple):
     version: int
 
 
-def find_indexed(
-    transaction: Transaction, source_id: int, *, after: int, limit: int, feed_id: int | None = None
-) -> list[IndexedRow]:
-    """Documents that the index has as they are in the cache, by rising id of the URL.
-
-    With a feed only those that its deltas do not have in the version of the index.
-    """
-    rows, changed = _join(source_id, feed_id)
+def find_indexed(transaction: Transaction, source_id: int, *, after: int, limit: int) -> list[IndexedRow]:
+    """Documents that the index has as they are in the cache, by rising id of the URL."""
     query = (
         select(*BATCH_COLUMNS, documents.c.indexed_version)
-        .select_from(rows)
+        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
         .where(
             unindexed(documents.c.source_id) == source_id,
             documents.c.indexed_version.is_not(None),
             documents.c.url_id > after,
             _IS_READABLE,
-            *changed,
         )
         .order_by(documents.c.url_id)
         .limit(limit)
@@ -62,34 +54,16 @@ def find_indexed(
     ]
 
 
-def count_unreadable(transaction: Transaction, source_id: int, *, feed_id: int | None = None) -> int:
-    """How many documents the index has in another version than the cache; with a feed as above."""
-    rows, changed = _join(source_id, feed_id)
+def count_unreadable(transaction: Transaction, source_id: int) -> int:
+    """How many documents the index has in another version than the cache."""
     query = (
         select(func.count())
-        .select_from(rows)
+        .select_from(documents)
         .where(
             documents.c.source_id == source_id,
             documents.c.indexed_version.is_not(None),
             # Not ``~``: of a value that is not known nothing is denied.
             func.coalesce(_IS_READABLE, False).is_(False),
-            *changed,
         )
     )
     return int(transaction.execute(query).scalar_one())
-
-
-def _join(source_id: int, feed_id: int | None) -> tuple[Any, tuple[ColumnElement[bool], ...]]:
-    """The tables, and the condition that the deltas of a feed do not have a document as the index has it."""
-    rows = documents.join(urls, urls.c.id == documents.c.url_id)
-    if feed_id is None:
-        return rows, ()
-    of_feed = and_(
-        feed_documents.c.source_id == source_id,
-        feed_documents.c.feed_id == feed_id,
-        feed_documents.c.url_id == urls.c.id,
-        feed_documents.c.url_key == urls.c.key,
-    )
-    return rows.outerjoin(feed_documents, of_feed), (
-        or_(feed_documents.c.version.is_(None), feed_documents.c.version != documents.c.indexed_version),
-    )

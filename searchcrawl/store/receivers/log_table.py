@@ -63,10 +63,14 @@ class Place(NamedTuple):
     url_id: int = 0
 
 
+#: Before all entries.
+START: Final = Place()
+
+
 class Entry(NamedTuple):
     """What the log says of a document: it is there or has gone, since which entry, and whether it can be sent now.
 
-    ``survivor_id`` is the document that is indexed instead of it.
+    ``survivor_id`` is the document that is indexed instead of it, ``indexed_version`` the one that the index has of it.
     """
 
     row: BatchDocument
@@ -75,11 +79,17 @@ class Entry(NamedTuple):
     first_seq: int | None
     can_be_sent: bool
     survivor_id: int | None
+    state: DocumentState
+    indexed_version: int | None
 
     @property
     def place(self) -> Place:
         """Where it is in the log."""
         return Place(self.seq, self.row.url_id)
+
+    def is_known_at(self, place: Place) -> bool:
+        """Whether a receiver that has read up to a place may have the document."""
+        return self.first_seq is not None and Place(self.first_seq, self.row.url_id) <= place
 
 
 class Tombstone(NamedTuple):
@@ -95,6 +105,8 @@ _OF_ENTRY: Final = (
     documents.c.first_seq,
     _CAN_BE_SENT.label("can_be_sent"),
     documents.c.duplicate_of,
+    documents.c.state,
+    documents.c.indexed_version,
 )
 
 
@@ -174,6 +186,20 @@ def let_go(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> 
         transaction.execute(statement, {"log_seq": number})
 
 
+def let_go_of_all(transaction: Transaction, source_id: int, *, after: int) -> int | None:
+    """Writes that the next documents of a source have gone, by rising row; returns the last row, None at the end.
+
+    The index has removed all of them, and nothing of the source is to be left.
+    """
+    query = select(documents.c.url_id).where(unindexed(documents.c.source_id) == source_id, documents.c.url_id > after)
+    query = query.where(documents.c.shown == 1).order_by(documents.c.url_id).limit(PAGE_ROWS)
+    found: list[int] = list(transaction.execute(query).scalars())
+    if not found:
+        return None
+    let_go(transaction, source_id, found)
+    return found[-1]
+
+
 def bury(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[int]) -> None:
     """Keeps entries of documents whose rows are about to be deleted, as long as there is a receiver.
 
@@ -241,7 +267,10 @@ def _select_entries() -> Any:
 
 def _read(transaction: Transaction, query: Any) -> list[Entry]:
     found = []
-    for *values, seq, shown, first_seq, can_be_sent, survivor_id in transaction.execute(query):
-        row = BatchDocument._make(values)
-        found.append(Entry(row, seq, bool(shown), first_seq, bool(can_be_sent), survivor_id))
+    for values in transaction.execute(query):
+        row = BatchDocument._make(values[: len(BATCH_COLUMNS)])
+        seq, shown, first_seq, can_be_sent, survivor_id, state, version = values[len(BATCH_COLUMNS) :]
+        found.append(
+            Entry(row, seq, bool(shown), first_seq, bool(can_be_sent), survivor_id, DocumentState(state), version)
+        )
     return found

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, delete, func, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, select, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.log_schema import faulty, receivers
 from searchcrawl.store.receivers import log_table
-from searchcrawl.store.receivers.log_table import Place
-from searchcrawl.store.schema import urls
+from searchcrawl.store.receivers.log_table import START, Place
+from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split
 
 #: A version has the number of an entry in so many bits, and the generation above them.
@@ -21,17 +22,28 @@ _SEQ_BITS: Final = 40
 NO_RECORD: Final = "the cache has no record of it any more: it is fetched again"
 
 
-class ReceiverRow(NamedTuple):
+class Fault(NamedTuple):
+    """Why a receiver does not have an entry: its number, the reason, and whether it has an earlier version."""
+
+    seq: int
+    error: str
+    is_known: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiverRow:
     """How far a receiver has got with a source; the fields are columns of ``receivers``."""
 
     name: str
-    place: Place
-    generation: int
-    acknowledged: int
-    is_paused: bool
-    is_sweeping: bool
-    error: str | None
-    error_ms: int | None
+    place: Place = START
+    generation: int = 0
+    acknowledged: int = 0
+    is_paused: bool = False
+    is_sweeping: bool = False
+    error: str | None = None
+    error_ms: int | None = None
+    number: int = 0
+    file: str | None = None
 
     @property
     def lowest_version(self) -> int:
@@ -52,6 +64,11 @@ def find(transaction: Transaction, source_id: int, name: str) -> ReceiverRow | N
     return next((row for row in load(transaction, source_id) if row.name == name), None)
 
 
+def require(transaction: Transaction, source_id: int, name: str) -> ReceiverRow:
+    """What is known of a receiver; one that is new has nothing."""
+    return find(transaction, source_id, name) or ReceiverRow(name=name)
+
+
 def load(transaction: Transaction, source_id: int) -> list[ReceiverRow]:
     """All receivers that a source has or had, by their names."""
     query = select(receivers).where(receivers.c.source_id == source_id).order_by(receivers.c.name)
@@ -65,15 +82,21 @@ def load(transaction: Transaction, source_id: int) -> list[ReceiverRow]:
             is_sweeping=bool(row.sweeping),
             error=row.error,
             error_ms=row.error_ms,
+            number=row.number,
+            file=row.file,
         )
         for row in transaction.execute(query)
     ]
 
 
 def keep(transaction: Transaction, source_id: int, names: Collection[str]) -> None:
-    """Adds those of ``names`` that are new, at the beginning of the log, and forgets all others."""
-    known = {row.name for row in load(transaction, source_id)}
-    for name in known - set(names):
+    """Adds those of ``names`` that are new, at the beginning of the log, and forgets all others.
+
+    One whose file waits for its name stays until it has it.
+    """
+    rows = load(transaction, source_id)
+    known = {row.name for row in rows}
+    for name in {row.name for row in rows if row.file is None} - set(names):
         for table, column in ((faulty, faulty.c.receiver), (receivers, receivers.c.name)):
             transaction.execute(delete(table).where(table.c.source_id == source_id, column == name))
     for name in set(names) - known:
@@ -96,13 +119,10 @@ def move(
     *,
     place: Place,
     acknowledged: int,
-    refused: Mapping[int, tuple[int, str]],
+    refused: Mapping[int, Fault],
     taken: Sequence[int],
 ) -> None:
-    """Notes that a receiver has all entries up to a place.
-
-    ``refused`` are those that it does not have: the number and the reason, by row. ``taken`` are rows that it has.
-    """
+    """Notes that a receiver has all entries up to a place, but for ``refused``, by row. ``taken`` are rows that it has."""
     transaction.execute(
         _update(source_id, name).values(
             seq=place.seq, url_id=place.url_id, acknowledged=acknowledged, error=None, error_ms=None
@@ -110,16 +130,40 @@ def move(
     )
     for part in split(taken):
         transaction.execute(delete(faulty).where(_is_of(source_id, name), faulty.c.url_id.in_(part)))
-    rows = [
-        {"source_id": source_id, "receiver": name, "url_id": url_id, "seq": seq, "error": error}
-        for url_id, (seq, error) in refused.items()
-    ]
-    if rows:
-        statement = dialect_of(transaction).upsert(
-            faulty, ["source_id", "receiver", "url_id"], lambda new: {"seq": new.seq, "error": new.error}
-        )
-        transaction.execute(statement, rows)
+    _add_faults(transaction, source_id, name, refused)
     log_table.drop_tombstones(transaction, source_id)
+
+
+def note_file(
+    transaction: Transaction,
+    source_id: int,
+    name: str,
+    *,
+    file: str | None,
+    number: int,
+    place: Place,
+    faults: Mapping[int, Fault],
+) -> None:
+    """Notes that the content of a file is on the disk: from now on it counts, with all entries up to a place but for ``faults``."""
+    transaction.execute(_update(source_id, name).values(seq=place.seq, url_id=place.url_id, file=file, number=number))
+    newer = exists().where(documents.c.url_id == faulty.c.url_id, documents.c.seq > faulty.c.seq)
+    transaction.execute(delete(faulty).where(_is_of(source_id, name), newer))
+    _add_faults(transaction, source_id, name, faults)
+    log_table.drop_tombstones(transaction, source_id)
+
+
+def end_file(transaction: Transaction, source_id: int, name: str) -> None:
+    """Notes that a file has its name."""
+    transaction.execute(_update(source_id, name).values(file=None))
+
+
+def find_unknown(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[int]) -> set[int]:
+    """Those of the rows of whose documents a receiver never had any version."""
+    found: set[int] = set()
+    for part in split(url_ids):
+        query = select(faulty.c.url_id).where(_is_of(source_id, name), faulty.c.url_id.in_(part), faulty.c.known == 0)
+        found.update(transaction.execute(query).scalars())
+    return found
 
 
 def begin_anew(transaction: Transaction, source_id: int, name: str, *, generation: int, sweeping: bool) -> None:
@@ -160,6 +204,25 @@ def find_faulty(transaction: Transaction, source_id: int, name: str, *, limit: i
     query = select(urls.c.url, faulty.c.error).join(urls, urls.c.id == faulty.c.url_id)
     rows = transaction.execute(query.where(_is_of(source_id, name)).order_by(faulty.c.url_id).limit(limit))
     return [(row.url, row.error) for row in rows]
+
+
+def _add_faults(transaction: Transaction, source_id: int, name: str, faults: Mapping[int, Fault]) -> None:
+    rows = [
+        {
+            "source_id": source_id,
+            "receiver": name,
+            "url_id": url_id,
+            "seq": fault.seq,
+            "error": fault.error,
+            "known": int(fault.is_known),
+        }
+        for url_id, fault in faults.items()
+    ]
+    if rows:
+        statement = dialect_of(transaction).upsert(
+            faulty, ["source_id", "receiver", "url_id"], lambda new: {"seq": new.seq, "error": new.error}
+        )
+        transaction.execute(statement, rows)
 
 
 def _add(transaction: Transaction, source_id: int, name: str) -> None:

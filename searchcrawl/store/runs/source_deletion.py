@@ -10,7 +10,6 @@ from searchcrawl.store.batches import removal_table
 from searchcrawl.store.documents import shared_copy_table
 from searchcrawl.store.documents.document_events import MAYBE_INDEXED
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.feed_schema import feed_documents, feeds
 from searchcrawl.store.log_schema import faulty, receivers, tombstones
 from searchcrawl.store.run_schema import batches, jobs, leases, runs, segments, submitted
 from searchcrawl.store.runs import lease
@@ -50,8 +49,6 @@ OF_SOURCE: Final = (
     runs,
     jobs,
     submitted,
-    feed_documents,
-    feeds,
     faulty,
     receivers,
     tombstones,

@@ -19,7 +19,7 @@ PROJECT: Final = {
     "store": "url retention_days",
     "cache": "dir threshold_mb preserve location max_gb",
     "index": "type path url",
-    "receivers.a": "type path url class mode report rollback_days",
+    "receivers.a": "type path url class mode report rollback_days format delta",
     "logs": "dir level max_bytes backups urls",
     "schedules.a": "sources cron every_minutes window timezone mode misfire enabled scrapyd",
 }
