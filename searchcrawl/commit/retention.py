@@ -16,6 +16,7 @@ from searchcrawl import clock, urls
 from searchcrawl.commit.unused_hosts import purge_hosts
 from searchcrawl.run import Run
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.receivers import log_table
 from searchcrawl.store.runs import retention_table
 from searchcrawl.store.runs.retention_table import PAGE_ROWS, STEP_ROWS, Over
 from searchcrawl.store.urls import orphan_table, outlink_table, url_table
@@ -54,7 +55,11 @@ def _repeat(run: Run, purge: Callable[[Transaction], int]) -> int:
 def _purge_urls(run: Run, before_ms: int) -> int:
     kept_run = run.read(partial(retention_table.find_kept_run, source_id=run.source_id, before_ms=before_ms))
     over = Over(
-        source_id=run.source_id, before_ms=before_ms, remove_on=run.source.lifecycle.remove_on, kept_run=kept_run
+        source_id=run.source_id,
+        before_ms=before_ms,
+        remove_on=run.source.lifecycle.remove_on,
+        kept_run=kept_run,
+        slowest=run.read(partial(log_table.find_slowest, source_id=run.source_id)),
     )
     found = _find_over(run, over)
     if not found:

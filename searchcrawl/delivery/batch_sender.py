@@ -214,7 +214,7 @@ def open_sender(
         outcome = "finished"
     finally:
         receiver.end(outcome)
-    if send_rest(run, cache, retry_seconds=retry_seconds):
+    if send_rest(run, cache):
         sender.space.free()
 
 

@@ -16,6 +16,7 @@ from searchcrawl.run import Run
 from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import segment_table
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.receivers import log_table
 
 logger = logging.getLogger(__name__)
 
@@ -49,16 +50,14 @@ class CacheSpace:
         Raises StoreError, LeaseLost, CacheError.
         """
         with self._lock:
-            used = self._find_in_use(for_receivers=True)
+            source_id = self._run.source_id
+            used = self._run.read(partial(_find_in_use, source_id=source_id))
             if used is None:
                 return
-            self._free(used)
-            if self._count_excess() and (used := self._find_in_use(for_receivers=False)) is not None:
+            unread = self._run.read(partial(log_table.find_segments_unread, source_id=source_id)) - used
+            self._free(used | unread)
+            if unread and self._count_excess():
                 self._free(used)
-
-    def _find_in_use(self, *, for_receivers: bool) -> set[int] | None:
-        find = partial(_find_in_use, source_id=self._run.source_id, for_receivers=for_receivers)
-        return self._run.read(find)
 
     def _free(self, used: set[int]) -> None:
         sizes = dict(self._cache.list_segments())
@@ -117,8 +116,8 @@ class CacheSpace:
         return run.read(lambda transaction: segment_table.find_ages(transaction, run.source_id))
 
 
-def _find_in_use(transaction: Transaction, *, source_id: int, for_receivers: bool) -> set[int] | None:
+def _find_in_use(transaction: Transaction, *, source_id: int) -> set[int] | None:
     """The segments that must stay; None means all of them."""
     if resend_table.find_version(transaction, source_id) is not None:
         return None
-    return segment_table.find_in_use(transaction, source_id, for_receivers=for_receivers)
+    return segment_table.find_in_use(transaction, source_id)

@@ -124,5 +124,5 @@ class DeliveryExtension:
             run, open_index(run.project), cache, retry_seconds=self._retry_seconds, hand_over=self._hand_over
         )
         if names := note_receivers(run):
-            self._receivers = Receivers(run, cache, names, retry_seconds=self._retry_seconds)
+            self._receivers = Receivers(run, cache, names, retry_seconds=self._retry_seconds, is_crawl=True)
         return delivery

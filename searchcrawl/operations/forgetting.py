@@ -262,7 +262,7 @@ def forget_in(
             remove_records(run, cache, partial(_may_be_meant, known))
         purge = partial(forget_table.purge, source_id=run.source_id, name=source.name)
         left = sum(run.write(partial(purge, url_ids=part)) for part in split(ids))
-        send_rest(run, open_cache(project, source.name), retry_seconds=retry_seconds)
+        send_rest(run, open_cache(project, source.name))
         run.write(partial(_note_applied, source=source, source_id=run.source_id, before=before))
         reach("forget.done")
     receipt = build_receipt(source.name, documents=documents, removed=sent.removed, to_fetch=sent.to_fetch)

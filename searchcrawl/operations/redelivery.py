@@ -13,7 +13,7 @@ from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.delivery.delivery_queue import Sent
 from searchcrawl.delivery.end_look import forget_end_look
-from searchcrawl.delivery.receivers.sending import send_rest
+from searchcrawl.delivery.receivers.sending import note_receivers, open_stream, send_rest
 from searchcrawl.exceptions import UnknownReceiver
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.operations.source_lease import check_delivers, lease_source
@@ -25,6 +25,7 @@ from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import comparison_table, document_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.receivers import receiver_table
+from searchcrawl.store.receivers.receiver_table import Sweep
 from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ def flush(
             prepare_resend(run)
             sent = send_waiting(run, receiver, retry_seconds, on_progress)
         if run is not None:
-            send_rest(run, open_cache(project, source.name), retry_seconds=retry_seconds, looks=True)
+            send_rest(run, open_cache(project, source.name))
     return {"source": source.name, **sent._asdict()}
 
 
@@ -118,18 +119,16 @@ def resend_to_receiver(
     sent = failed = to_fetch = 0
     with lease_source(project, source, database) as run:
         if run is not None:
-            run.write(partial(_begin_anew, source_id=run.source_id, name=name))
-            sent = send_rest(run, open_cache(project, source.name), retry_seconds=retry_seconds, only=name)
+            anew = partial(receiver_table.begin_anew, source_id=run.source_id, name=name)
+            run.write(partial(anew, above=0, sweeping=Sweep.ASKED))
+            cache = open_cache(project, source.name)
+            note_receivers(run)
+            with open_stream(run, cache, name, retry_seconds=retry_seconds) as stream:
+                sent = stream.send(looks=True)
             count = partial(receiver_table.count_faulty, source_id=run.source_id, name=name)
             failed = run.read(partial(count, lost=False))
             to_fetch = run.read(partial(count, lost=True))
     return {"source": source.name, **Sent(documents=sent, failed=failed, to_fetch=to_fetch)._asdict()}
-
-
-def _begin_anew(transaction: Transaction, *, source_id: int, name: str) -> None:
-    row = receiver_table.find(transaction, source_id, name)
-    generation = 1 if row is None else row.generation + 1
-    receiver_table.begin_anew(transaction, source_id, name, generation=generation, sweeping=True)
 
 
 def send_waiting(run: Run, receiver: Receiver, retry_seconds: float, on_progress: ProgressCallback | None) -> Sent:

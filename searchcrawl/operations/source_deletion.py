@@ -30,7 +30,7 @@ from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.receivers import log_table
+from searchcrawl.store.receivers import log_table, receiver_table
 from searchcrawl.store.runs import lease, run_table, source_deletion
 
 _RETRY_SECONDS: Final = 60.0
@@ -70,9 +70,9 @@ def delete(
         if run is not None:
             _seal_all(run)
         removed, failed = _empty_index(project, source.name, database, retry_seconds, run)
+        if run is not None and not failed:
+            failed = _empty_receivers(run, retry_seconds)
         if not failed:
-            if run is not None:
-                _empty_receivers(run, retry_seconds)
             drop_plans(project, source.name)
             for path in (each(source.name) for each in (project.metrics_file, project.told_file, project.said_file)):
                 path.unlink(missing_ok=True)
@@ -153,8 +153,12 @@ def _require_index(receiver: Receiver) -> SearchIndex:
     return receiver
 
 
-def _empty_receivers(run: Run, retry_seconds: float) -> None:
-    """Removes what the receivers besides the index have, and tells deltas so; raises DeliveryError where one is away, or paused."""
+def _empty_receivers(run: Run, retry_seconds: float) -> int:
+    """Removes what the receivers besides the index have, and tells deltas so; returns how many removals were refused.
+
+    Raises DeliveryError where one is away, or paused.
+    """
+    refused = 0
     after: int | None = 0
     while after is not None:
         after = run.write(partial(log_table.let_go_of_all, source_id=run.source_id, after=after))
@@ -165,6 +169,9 @@ def _empty_receivers(run: Run, retry_seconds: float) -> None:
         with open_stream(run, cache, name, retry_seconds=retry_seconds) as stream:
             stream.send()
             stream.remove_rest()
+        count = partial(receiver_table.count_faulty, source_id=run.source_id, name=name, lost=False)
+        refused += run.read(count)
+    return refused
 
 
 def _require_written(run: Run) -> None:

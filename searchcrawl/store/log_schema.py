@@ -21,11 +21,13 @@ receivers = Table(
     Column("url_id", RowId, nullable=False, server_default="0"),
     # What versions begin with (receivers.receiver_table.compute_version); it rises when everything is sent again.
     Column("generation", BigInteger, nullable=False, server_default="0"),
-    # The highest version of a document that it acknowledged; 0: none since everything is sent again.
+    # The highest version that was ever handed over, noted before that, and the highest that it acknowledged; 0: none since
+    # everything is sent again.
+    Column("sent", BigInteger, nullable=False, server_default="0"),
     Column("acknowledged", BigInteger, nullable=False, server_default="0"),
     # 1: it gets nothing until it is resumed.
     Column("paused", SmallInteger, nullable=False, server_default="0"),
-    # 1: once it has everything, what it has besides is removed (``resend --receiver``).
+    # Once it has everything, what it has besides is removed (receivers.receiver_table.Sweep); 0: it is not.
     Column("sweeping", SmallInteger, nullable=False, server_default="0"),
     # Why it got nothing the last time, and since when that is so; null: it did.
     Column("error", Text),

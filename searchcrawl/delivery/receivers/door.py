@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from searchcrawl.delivery.index_retry import IndexRetry
-from searchcrawl.exceptions import ConfigurationError, DeliveryError, DiskFull, IndexMisconfigured, IndexUnavailable
+from searchcrawl.exceptions import ConfigurationError, DeliveryError, IndexMisconfigured, IndexUnavailable
 from searchcrawl.index.opening import open_receiver
 from searchcrawl.index.receiver import Batch, HurryingReceiver, Receipt, Receiver, SearchIndex
-from searchcrawl.own_code import name_error, ordinary_errors
+from searchcrawl.items import IndexedDocument, Removal
+from searchcrawl.own_code import OwnCodeError, name_error, ordinary_errors
 from searchcrawl.sources.project import FILE, Project
+from searchcrawl.terminal import to_one_line
 
 logger = logging.getLogger(__name__)
 
@@ -21,20 +24,23 @@ T = TypeVar("T")
 class Door:
     """One receiver of a project by its name; it is made by the first call that needs it.
 
-    Calls that fail because it is away are repeated as ``retry`` says. Raises IndexUnavailable, IndexMisconfigured.
+    Calls that fail because it is away are repeated as ``retry`` says; ``on_answer`` is called after each that did not. Raises
+    IndexUnavailable, IndexMisconfigured.
     """
 
-    def __init__(self, project: Project, name: str, retry: IndexRetry) -> None:
+    def __init__(
+        self, project: Project, name: str, retry: IndexRetry, *, on_answer: Callable[[], object] = lambda: None
+    ) -> None:
         self.name = name
         self.retry = retry
         self._project = project
+        self._on_answer = on_answer
         self._receiver: Receiver | None = None
         self._began = False
 
-    @property
-    def index(self) -> SearchIndex | None:
+    def find_index(self) -> SearchIndex | None:
         """The receiver, if it can be searched and compared."""
-        receiver = self._get()
+        receiver = self.call(self._get)
         return receiver if isinstance(receiver, SearchIndex) else None
 
     def begin(self, source: str, run: int) -> None:
@@ -45,15 +51,11 @@ class Door:
 
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
         """Hands documents or removals over; returns a receipt for each."""
-        receipts = self.call(lambda: list(self._get().deliver(batch)))
-        expected = len(batch.documents) + len(batch.removals)
-        if len(receipts) != expected:
-            raise IndexMisconfigured(f"{self._place}: it gave {len(receipts)} receipts for {expected}")
-        return receipts
+        return self.call(lambda: self._check_receipts(batch, self._get().deliver(batch)))
 
     def hurry(self) -> None:
         """Tells it that only deliveries are left."""
-        receiver = self._get()
+        receiver = self._receiver
         if isinstance(receiver, HurryingReceiver):
             receiver.hurry()
 
@@ -74,29 +76,61 @@ class Door:
 
     def _once(self, work: Callable[[], T]) -> T:
         try:
-            with ordinary_errors():
-                return work()
+            answer = _call_own(work)
         except IndexUnavailable as error:
             raise IndexUnavailable(self._name_place(error), retry_after_seconds=error.retry_after_seconds) from error
         except (DeliveryError, ConfigurationError) as error:
             raise IndexMisconfigured(self._name_place(error)) from error
-        except DiskFull:
-            raise
         except Exception as error:
-            # The class is one of a user's own, and may raise anything: nothing that it was given counts.
+            # The class is one of a user's own, and may raise anything, or its disk is full: nothing that it was given counts.
             logger.debug("%s", self._place, exc_info=True)
-            raise IndexUnavailable(f"{self._place}: {name_error(error)}") from error
+            raise IndexUnavailable(self._name_place(name_error(error))) from error
+        self._on_answer()
+        return answer
+
+    def _check_receipts(self, batch: Batch, answer: Any) -> list[Receipt]:
+        """The receipts of a batch, if they are that; raises IndexMisconfigured."""
+        receipts = list(answer)
+        given: list[IndexedDocument | Removal] = [*batch.documents, *batch.removals]
+        if len(receipts) != len(given):
+            raise IndexMisconfigured(f"it gave {len(receipts)} receipts for {len(given)}")
+        checked: list[Receipt] = []
+        for entry, receipt in zip(given, receipts, strict=True):
+            if not isinstance(receipt, Receipt) or not isinstance(receipt.accepted, bool):
+                raise IndexMisconfigured(f"it gave a {type(receipt).__name__} in place of a Receipt")
+            if receipt.id != entry.id:
+                raise IndexMisconfigured("its receipts are not in the order of what it was given")
+            error = None if receipt.error is None else _clean(receipt.error)
+            checked.append(Receipt(entry.id, accepted=receipt.accepted, error=error))
+        return checked
 
     @property
     def _place(self) -> str:
         return f"{FILE}: receivers.{self.name}"
 
-    def _name_place(self, error: Exception) -> str:
-        """The text of an error, which for an index names the table ``[index]``."""
-        text = str(error).replace(f"{FILE}: index.", f"{self._place}.", 1)
+    def _name_place(self, error: object) -> str:
+        """The text of an error on one line; that of an index names the table ``[index]``."""
+        text = _clean(error).replace(f"{FILE}: index.", f"{self._place}.", 1)
         return text if text.startswith(self._place) else f"{self._place}: {text}"
 
     def _get(self) -> Receiver:
         if self._receiver is None:
             self._receiver = open_receiver(self._project, self.name)
         return self._receiver
+
+
+def _call_own(work: Callable[[], T]) -> T:
+    """What ``work`` answers; whatever it raises is an Exception, but for Ctrl-C in the main thread, where signals come."""
+    try:
+        with ordinary_errors():
+            return work()
+    except KeyboardInterrupt as error:
+        if threading.current_thread() is threading.main_thread():
+            raise
+        raise OwnCodeError(error) from error
+
+
+def _clean(error: object) -> str:
+    """A text as a store can have it, on one line."""
+    text = str(error).encode("utf-8", "backslashreplace").decode("utf-8")
+    return to_one_line(text.replace("\0", "\\0"))

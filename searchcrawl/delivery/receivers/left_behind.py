@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import partial
 
+from searchcrawl import clock
 from searchcrawl.delivery.removals import find_limits
 from searchcrawl.run import Run
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.receivers import log_table, receiver_table
+from searchcrawl.store.states import BatchState
 
 logger = logging.getLogger(__name__)
 
@@ -28,4 +33,11 @@ def let_go_of_left(run: Run) -> None:
         )
         return
     while rows := run.read(partial(log_table.find_left, source_id=run.source_id)):
-        run.write(partial(log_table.let_go, source_id=run.source_id, url_ids=rows))
+        run.write(partial(_let_go, run=run, url_ids=rows))
+
+
+def _let_go(transaction: Transaction, *, run: Run, url_ids: Sequence[int]) -> None:
+    log_table.let_go(transaction, run.source_id, url_ids)
+    # They count towards the limits, as a delivery of removals does.
+    batch = batch_table.add_batch(transaction, run.source_id, run.id, clock.now_ms(), removals=len(url_ids))
+    batch_table.set_state(transaction, batch.number, BatchState.COMMITTED)

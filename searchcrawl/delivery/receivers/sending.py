@@ -14,7 +14,8 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.delivery.receivers.door import Door
 from searchcrawl.delivery.receivers.stream import Stream
-from searchcrawl.exceptions import DeliveryError, IndexUnavailable, SearchcrawlError
+from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, SearchcrawlError
+from searchcrawl.own_code import name_error
 from searchcrawl.run import Run
 from searchcrawl.sources.feed_files import list_feeds
 from searchcrawl.sources.project import FILE, TRIAL_INDEX
@@ -30,18 +31,20 @@ _ALL: Final = "all"
 
 
 class _Sending:
-    """One receiver during a crawl: a thread hands it what is new whenever it is woken."""
+    """One receiver: a thread hands it what is new whenever it is woken, and the rest at the end."""
 
-    def __init__(self, run: Run, cache: DocumentCache, name: str, retry_seconds: float) -> None:
+    def __init__(self, run: Run, cache: DocumentCache, name: str, *, retry_seconds: float, is_crawl: bool) -> None:
         self.name = name
+        self.sent = 0
         self._run = run
         self._table = run.project.receivers[name]
+        self._reports = is_crawl and self._table.report == _ALL
         self._retry = IndexRetry(retry_seconds)
-        self._stream = Stream(run, Door(run.project, name, self._retry), cache)
+        self._stream = Stream(run, Door(run.project, name, self._retry, on_answer=self._note_answer), cache)
         self._wait_seconds = max(_LEAST_WAIT_SECONDS, 2 * retry_seconds)
         self._woken = threading.Event()
         self._outcome: str | None = None
-        self._moved_at = clock.monotonic()
+        self._answered_at = clock.monotonic()
         self._thread = threading.Thread(target=self._work, name=f"receiver {name}", daemon=True)
         self._thread.start()
 
@@ -53,17 +56,20 @@ class _Sending:
         """Tells it that nothing more comes, and how the run ended."""
         self._outcome = outcome
         self._retry.limit_to_end()
-        self._moved_at = clock.monotonic()
+        self._answered_at = clock.monotonic()
         self._woken.set()
 
     def wait(self) -> None:
         """Waits for its end; not for a call that does not come back."""
         while self._thread.is_alive():
             self._thread.join(0.2)
-            if clock.monotonic() - self._moved_at > self._wait_seconds and self._thread.is_alive():
+            if clock.monotonic() - self._answered_at > self._wait_seconds and self._thread.is_alive():
                 logger.error("the receiver %s does not answer: it is left behind", self.name)
                 self._stream.note_error(IndexUnavailable(f"{FILE}: receivers.{self.name}: it does not answer"))
                 return
+
+    def _note_answer(self) -> None:
+        self._answered_at = clock.monotonic()
 
     def _work(self) -> None:
         try:
@@ -79,21 +85,18 @@ class _Sending:
             logger.warning("the delivery to the receiver %s stops: %s", self.name, error)
             self._run.shutdown.fail(error)
         except Exception as error:
+            # An error of ours, and not of the receiver: it is no reason to end the run.
             logger.exception("the delivery to the receiver %s stops", self.name)
-            self._run.shutdown.fail(error)
+            self._leave(IndexMisconfigured(f"{FILE}: receivers.{self.name}: {name_error(error)}"))
 
     def _send(self, *, looks: bool = False) -> None:
-        self._stream.send(is_over=self._note_moved, looks=looks)
-
-    def _note_moved(self) -> bool:
-        self._moved_at = clock.monotonic()
-        return self._run.shutdown.failure is not None
+        self.sent += self._stream.send(is_over=lambda: self._run.shutdown.failure is not None, looks=looks)
 
     def _end(self, outcome: str) -> None:
         stream = self._stream
         if self._run.shutdown.failure is None:
             self._send(looks=True)
-        if outcome == "finished" and self._table.report == _ALL:
+        if outcome == "finished" and self._reports:
             stream.report_unchanged()
         stream.door.end(outcome)
 
@@ -110,22 +113,28 @@ class _Sending:
 
 
 class Receivers:
-    """All receivers of a crawl besides the index; any thread may call the methods."""
+    """All receivers of a run besides the index; any thread may call the methods.
 
-    def __init__(self, run: Run, cache: DocumentCache, names: Sequence[str], *, retry_seconds: float) -> None:
-        self._sendings = [_Sending(run, cache, name, retry_seconds) for name in names]
+    Only at the end of a crawl documents are reported that have not changed.
+    """
+
+    def __init__(
+        self, run: Run, cache: DocumentCache, names: Sequence[str], *, retry_seconds: float, is_crawl: bool
+    ) -> None:
+        self._sendings = [_Sending(run, cache, name, retry_seconds=retry_seconds, is_crawl=is_crawl) for name in names]
 
     def wake(self) -> None:
         """Tells them that something is new."""
         for sending in self._sendings:
             sending.wake()
 
-    def finish(self, outcome: str) -> None:
-        """Has each get the rest, and waits for it; one that is away gets it in the next run."""
+    def finish(self, outcome: str) -> int:
+        """Has each get the rest, and waits for it; one that is away gets it in the next run. Returns how much they took."""
         for sending in self._sendings:
             sending.begin_end(outcome)
         for sending in self._sendings:
             sending.wait()
+        return sum(sending.sent for sending in self._sendings)
 
 
 def note_receivers(run: Run) -> tuple[str, ...]:
@@ -143,26 +152,18 @@ def note_receivers(run: Run) -> tuple[str, ...]:
     return names
 
 
-def send_rest(
-    run: Run, cache: DocumentCache, *, retry_seconds: float, only: str | None = None, looks: bool = False
-) -> int:
-    """Hands the receivers of a source what they do not have, for a command between crawls; returns how much they took.
+def send_rest(run: Run, cache: DocumentCache) -> int:
+    """Hands the receivers of a source what they do not have, after a command between crawls; returns how much they took.
 
-    One that is away gets it later; with ``only`` that receiver alone gets anything, and its DeliveryError is raised. ``looks``
-    is as in ``Stream.send``.
+    The command is about something else: one that is away is not waited for, and gets it later. Raises StoreError, LeaseLost,
+    CacheError.
     """
-    sent = 0
-    for name in note_receivers(run):
-        if only is not None and name != only:
-            continue
-        with open_stream(run, cache, name, retry_seconds=retry_seconds) as stream:
-            try:
-                sent += stream.send(looks=looks)
-            except DeliveryError as error:
-                stream.note_error(error)
-                if only is not None:
-                    raise
-                logger.warning("the receiver %s gets the rest later: %s", name, error)
+    names = note_receivers(run)
+    if not names:
+        return 0
+    sent = Receivers(run, cache, names, retry_seconds=0, is_crawl=False).finish("finished")
+    if run.shutdown.failure is not None:
+        raise run.shutdown.failure
     return sent
 
 

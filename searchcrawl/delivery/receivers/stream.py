@@ -7,8 +7,7 @@ between both sends the page again, with versions that the receiver knows.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, NamedTuple
@@ -17,29 +16,29 @@ from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.delivery.documents import DocumentReader
 from searchcrawl.delivery.receivers.door import Door
+from searchcrawl.delivery.receivers.kept_index import KeptIndex
 from searchcrawl.exceptions import DeliveryError
 from searchcrawl.failpoints import reach
-from searchcrawl.index.receiver import Batch, IndexEntry, Receipt, SearchIndex
+from searchcrawl.index.receiver import Batch, Receipt
 from searchcrawl.items import Change, IndexedDocument, Removal
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import BatchDocument
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.receivers import log_counter, log_table, receiver_table
+from searchcrawl.store.receivers import log_table, receiver_table
 from searchcrawl.store.receivers.log_table import Entry, Place, Tombstone
 from searchcrawl.store.receivers.receiver_table import Fault, ReceiverRow
+from searchcrawl.store.states import DocumentState
 from searchcrawl.store.urls import url_table
-from searchcrawl.wording import counted
-
-logger = logging.getLogger(__name__)
 
 _REMOVALS_A_PART: Final = 1000
 
 
 @dataclass(slots=True)
 class _Page:
-    """What is handed over at once, and what came of it."""
+    """What is handed over at once, to a receiver as ``row`` says, and what came of it; ``place`` is where it ends."""
 
+    row: ReceiverRow
     entries: Sequence[Entry]
     tombstones: Sequence[Tombstone]
     place: Place
@@ -48,9 +47,13 @@ class _Page:
     refused: dict[int, Fault] = field(default_factory=dict)
     lost: list[int] = field(default_factory=list)
 
+    def build_fault(self, entry: Entry, error: str | None) -> Fault:
+        """Why the receiver does not have an entry."""
+        return Fault(entry.seq, error or "refused", entry.is_known_at(self.row.place))
+
 
 class _Going(NamedTuple):
-    """A document to be removed: its entry, its id, and its row if that is left."""
+    """A document to be removed: the number of its entry, its id, and its row if that is left."""
 
     seq: int
     id: str
@@ -67,8 +70,7 @@ class Stream:
         self.door = door
         self._run = run
         self._cache = cache
-        self._row: ReceiverRow | None = None
-        #: where it was before this process sent anything
+        #: where it was before this process sent anything; None: it was not asked yet
         self._began_at: Place | None = None
 
     @property
@@ -84,42 +86,40 @@ class Stream:
         sent = 0
         if self._find_row().is_paused or not (looks or self._run.read(self._is_waiting)):
             return sent
-        self._open()
-        reader = DocumentReader(self._run, self._cache)
+        index = self._open()
         while not is_over() and (page := self._run.read(self._find_page)) is not None:
-            sent += self._send_page(page, reader)
-        if sent:
-            self._commit()
-        self._sweep()
+            sent += self._send_page(page)
+        if index is not None:
+            if sent:
+                index.commit()
+            index.sweep()
+        elif self._find_row().sweeping:
+            # What a class of a user's own has besides cannot be listed.
+            self._run.write(partial(receiver_table.end_sweep, source_id=self._run.source_id, name=self.name))
         return sent
 
     def report_unchanged(self) -> None:
         """Tells the receiver of each document that is there and was not told of since this process began."""
-        if self._find_row().is_paused:
+        row = self._find_row()
+        if row.is_paused:
             return
         self._open()
-        before = self._began_at or self._find_row().place
-        reader, after = DocumentReader(self._run, self._cache), 0
-        while entries := self._run.read(
-            partial(log_table.find_present, source_id=self._run.source_id, after=after, before=before)
-        ):
+        before, after = self._began_at or row.place, 0
+        find = partial(log_table.find_present, source_id=self._run.source_id, before=before)
+        while entries := self._run.read(partial(find, after=after)):
             after = entries[-1].row.url_id
             by_id = {entry.row.url_id: entry for entry in entries if entry.place <= before}
+            reader = DocumentReader(self._run, self._cache)
             for part in reader.read([entry.row for entry in by_id.values()]):
-                documents = [replace(document, change=Change.UNCHANGED) for _, document in part.documents]
-                if documents:
-                    self._deliver(max(by_id[url_id].seq for url_id, _ in part.documents), documents=documents)
+                if documents := [replace(document, change=Change.UNCHANGED) for _, document in part.documents]:
+                    self._deliver(row, max(by_id[url_id].seq for url_id, _ in part.documents), documents=documents)
 
     def remove_rest(self) -> None:
         """Removes what the receiver has of the source, if it is an index: nothing of it is to be left."""
         if self._find_row().is_paused:
             raise DeliveryError(f"the receiver {self.name} is paused, and has documents of {self._run.source.name}")
-        self._open()
-        if (index := self.door.index) is not None:
-            number = self._run.write(partial(log_counter.draw, source_id=self._run.source_id))
-            for part in self._list_entries(index, below=None):
-                self._remove(number, part)
-            self._commit()
+        if (index := self._open()) is not None:
+            index.empty()
 
     def note_error(self, error: Exception) -> None:
         """Notes why the receiver gets nothing."""
@@ -127,104 +127,93 @@ class Stream:
         self._run.write(partial(note, source_id=self._run.source_id))
 
     def _find_row(self) -> ReceiverRow:
-        row = self._run.read(partial(receiver_table.find, source_id=self._run.source_id, name=self.name))
-        self._row = row or ReceiverRow(name=self.name)
-        return self._row
+        return self._run.read(partial(receiver_table.require, source_id=self._run.source_id, name=self.name))
 
     def _is_waiting(self, transaction: Transaction) -> bool:
-        return self._row is not None and (
-            self._row.is_sweeping
-            or log_table.count_waiting(transaction, self._run.source_id, self._row.place) > 0
-            or self._row.error is not None
-        )
+        row = receiver_table.require(transaction, self._run.source_id, self.name)
+        waits = log_table.count_waiting(transaction, self._run.source_id, row.place) > 0
+        return waits or row.error is not None or bool(row.sweeping)
 
-    def _open(self) -> None:
-        """Tells the receiver of the run, once; one that has other documents than it had gets all of them again."""
-        if self._began_at is not None:
-            return
-        source = self._run.source.name
-        self.door.begin(source, self._run.id)
-        if (index := self.door.index) is not None:
-            self.door.call(index.ping)
-            # What a process that died has delivered and not shown yet.
-            self.door.call(index.commit)
-            self._compare(self.door.call(partial(index.find_highest_version, source)))
-        row = self._find_row()
-        if row.error is not None:
-            self._run.write(partial(receiver_table.clear_error, source_id=self._run.source_id, name=self.name))
-        self._began_at = row.place
-
-    def _compare(self, highest: int) -> None:
-        """Begins anew where the receiver has newer versions than the log, or has lost some."""
-        row = self._find_row()
-        newest = row.compute_version(self._run.read(partial(log_counter.find_last, source_id=self._run.source_id)))
-        if highest > (newest if row.acknowledged else row.lowest_version):
-            why = "has newer documents than the store"
-            generation = row.find_generation_above(highest)
-        elif highest < row.acknowledged:
-            why = "has lost documents"
-            generation = row.generation + 1
-        else:
-            return
-        if row.acknowledged:
-            logger.warning("the receiver %s %s: it gets all of them again", self.name, why)
-        anew = partial(receiver_table.begin_anew, source_id=self._run.source_id, name=self.name, sweeping=False)
-        self._run.write(partial(anew, generation=generation))
+    def _open(self) -> KeptIndex | None:
+        """Tells the receiver of the run, once; an index that has other documents than it had gets all of them again."""
+        self.door.begin(self._run.source.name, self._run.id)
+        found = self.door.find_index()
+        index = None if found is None else KeptIndex(self._run, self.door, found)
+        if self._began_at is None:
+            if index is not None:
+                index.compare()
+            row = self._find_row()
+            if row.error is not None:
+                self._run.write(partial(receiver_table.clear_error, source_id=self._run.source_id, name=self.name))
+            self._began_at = row.place
+        return index
 
     def _find_page(self, transaction: Transaction) -> _Page | None:
         """The next entries; None at the end of the log, or where the receiver was paused."""
         source_id = self._run.source_id
-        self._row = receiver_table.find(transaction, source_id, self.name)
-        if self._row is None or self._row.is_paused:
+        row = receiver_table.find(transaction, source_id, self.name)
+        if row is None or row.is_paused:
             return None
-        before = self._row.place
-        entries = log_table.find_page(transaction, source_id, before)
+        entries = log_table.find_page(transaction, source_id, row.place)
         is_last = len(entries) < log_table.PAGE_ROWS
-        end = entries[-1].place if entries else before
+        end = entries[-1].place if entries else row.place
         buried = log_table.find_tombstones(
-            transaction, source_id, after=before.seq, up_to=None if is_last else end.seq - 1
+            transaction, source_id, after=row.place.seq, up_to=None if is_last else end.seq - 1
         )
         if not entries and not buried:
             return None
         if is_last and buried:
             end = max(end, Place(buried[-1].seq))
-        return _Page(entries, buried, end, self._row.acknowledged)
+        return _Page(row, entries, buried, end, row.acknowledged)
 
-    def _send_page(self, page: _Page, reader: DocumentReader) -> int:
+    def _send_page(self, page: _Page) -> int:
         shown = [entry for entry in page.entries if entry.is_shown and entry.can_be_sent]
         gone = [entry for entry in page.entries if not entry.is_shown]
-        self._send_documents(page, [*shown, *self._find_survivors(page, gone)], reader)
+        survivors = self._find_survivors(page, gone)
+        highest = max([page.place.seq, *(entry.seq for entry in survivors)])
+        note = partial(receiver_table.note_sending, source_id=self._run.source_id, name=self.name)
+        self._run.write(partial(note, version=page.row.compute_version(highest)))
+        # A document that came again has an entry of its own, and must not be removed after it.
+        self._send_removals(page, self._list_buried(page))
+        self._send_documents(page, shown)
+        self._send_documents(page, survivors)
         source = self._run.source.name
-        removals = [_Going(entry.seq, urls.document_id(source, entry.row.url), entry.row) for entry in gone]
-        removals += [_Going(each.seq, f"{source}:{each.digest.hex()}") for each in page.tombstones]
-        removals.sort(key=lambda each: each.seq)
-        for start in range(0, len(removals), _REMOVALS_A_PART):
-            self._send_removals(page, removals[start : start + _REMOVALS_A_PART])
+        self._send_removals(page, [_Going(each.seq, urls.document_id(source, each.row.url), each.row) for each in gone])
         reach("receiver.sent")
         self._run.write(partial(self._note, page=page))
         reach("receiver.moved")
         return len(page.taken) + len(page.tombstones)
 
+    def _list_buried(self, page: _Page) -> list[_Going]:
+        source = self._run.source.name
+        there = {urls.document_id(source, entry.row.url) for entry in page.entries}
+        buried = [_Going(each.seq, f"{source}:{each.digest.hex()}") for each in page.tombstones]
+        return [each for each in buried if each.id not in there]
+
     def _find_survivors(self, page: _Page, gone: Sequence[Entry]) -> list[Entry]:
         """The documents that are indexed instead of those that go, and that the receiver would get only later."""
         ids = {entry.survivor_id for entry in gone if entry.survivor_id is not None}
-        found = self._run.read(partial(log_table.find_entries, url_ids=ids)) if ids else []
+        find = partial(log_table.find_entries, source_id=self._run.source_id, url_ids=ids)
+        found = self._run.read(find) if ids else []
         return [entry for entry in found if entry.is_shown and entry.can_be_sent and entry.place > page.place]
 
-    def _send_documents(self, page: _Page, entries: Sequence[Entry], reader: DocumentReader) -> None:
+    def _send_documents(self, page: _Page, entries: Sequence[Entry]) -> None:
         by_id = {entry.row.url_id: entry for entry in entries}
+        # After the page was read: what is cut from texts, and titles, may have been frozen anew since, and not before.
+        reader = DocumentReader(self._run, self._cache)
         lost = self._send_parts(page, by_id, reader)
+        find = partial(log_table.find_entries, source_id=self._run.source_id, url_ids=lost)
         # Records may have been moved in the cache since the page was read.
         again = {
             entry.row.url_id: entry
-            for entry in (self._run.read(partial(log_table.find_entries, url_ids=lost)) if lost else ())
+            for entry in (self._run.read(find) if lost else ())
             if entry.can_be_sent and entry.seq == by_id[entry.row.url_id].seq
         }
         for url_id in self._send_parts(page, again, reader):
             page.lost.append(url_id)
-            page.refused[url_id] = self._build_fault(again[url_id], receiver_table.NO_RECORD)
+            page.refused[url_id] = page.build_fault(again[url_id], receiver_table.NO_RECORD)
 
-    def _send_parts(self, page: _Page, by_id: dict[int, Entry], reader: DocumentReader) -> list[int]:
+    def _send_parts(self, page: _Page, by_id: Mapping[int, Entry], reader: DocumentReader) -> list[int]:
         """Sends the documents of entries, a part at a time; returns the rows whose record cannot be read."""
         lost: list[int] = []
         for part in reader.read([entry.row for entry in by_id.values()]):
@@ -234,46 +223,50 @@ class Stream:
         return lost
 
     def _send_part(
-        self, page: _Page, by_id: dict[int, Entry], documents: Sequence[tuple[int, IndexedDocument]]
+        self, page: _Page, by_id: Mapping[int, Entry], documents: Sequence[tuple[int, IndexedDocument]]
     ) -> None:
-        told = [replace(document, change=self._judge(by_id[url_id])) for url_id, document in documents]
+        told = []
+        for url_id, document in documents:
+            known = by_id[url_id].is_known_at(page.row.place)
+            told.append(replace(document, change=Change.CHANGED if known else Change.NEW))
         # No entry that is drawn from now on has a lower number: the versions of a document rise.
         number = max(by_id[url_id].seq for url_id, _ in documents)
-        receipts = self._deliver(number, documents=told)
-        for (url_id, _), receipt in zip(documents, receipts, strict=True):
+        receipts = self._deliver(page.row, number, documents=told)
+        self._note_receipts(page, number, [by_id[url_id] for url_id, _ in documents], receipts)
+
+    def _send_removals(self, page: _Page, going: Sequence[_Going]) -> None:
+        entries = {entry.row.url_id: entry for entry in page.entries}
+        for start in range(0, len(going), _REMOVALS_A_PART):
+            part = going[start : start + _REMOVALS_A_PART]
+            removals = [Removal(id=each.id, url="" if each.row is None else each.row.url, code=0) for each in part]
+            receipts = self._deliver(page.row, part[-1].seq, removals=removals)
+            known = [None if each.row is None else entries[each.row.url_id] for each in part]
+            self._note_receipts(page, part[-1].seq, known, receipts)
+
+    def _note_receipts(
+        self, page: _Page, number: int, entries: Sequence[Entry | None], receipts: Sequence[Receipt]
+    ) -> None:
+        for entry, receipt in zip(entries, receipts, strict=True):
             if receipt.accepted:
-                page.taken.append(url_id)
-            else:
-                page.refused[url_id] = self._build_fault(by_id[url_id], receipt.error)
-        if any(receipt.accepted for receipt in receipts):
-            page.acknowledged = max(page.acknowledged, self._require_row().compute_version(number))
-
-    def _judge(self, entry: Entry) -> Change:
-        return Change.CHANGED if entry.is_known_at(self._require_row().place) else Change.NEW
-
-    def _build_fault(self, entry: Entry, error: str | None) -> Fault:
-        return Fault(entry.seq, error or "refused", entry.is_known_at(self._require_row().place))
-
-    def _send_removals(self, page: _Page, part: Sequence[_Going]) -> None:
-        removals = [Removal(id=each.id, url="" if each.row is None else each.row.url, code=0) for each in part]
-        receipts = self._deliver(part[-1].seq, removals=removals)
-        for each, receipt in zip(part, receipts, strict=True):
-            if each.row is None:
-                continue
-            if receipt.accepted:
-                page.taken.append(each.row.url_id)
-            else:
-                page.refused[each.row.url_id] = Fault(each.seq, receipt.error or "refused", is_known=True)
+                page.acknowledged = max(page.acknowledged, page.row.compute_version(number))
+            if entry is not None and receipt.accepted:
+                page.taken.append(entry.row.url_id)
+            elif entry is not None:
+                page.refused[entry.row.url_id] = page.build_fault(entry, receipt.error)
 
     def _deliver(
-        self, number: int, *, documents: Sequence[IndexedDocument] = (), removals: Sequence[Removal] = ()
+        self,
+        row: ReceiverRow,
+        number: int,
+        *,
+        documents: Sequence[IndexedDocument] = (),
+        removals: Sequence[Removal] = (),
     ) -> Sequence[Receipt]:
-        version = self._require_row().compute_version(number)
         return self.door.deliver(
             Batch(
                 number=number,
                 source=self._run.source.name,
-                crawl_version=version,
+                crawl_version=row.compute_version(number),
                 documents=documents,
                 removals=removals,
             )
@@ -290,53 +283,13 @@ class Stream:
             refused=page.refused,
             taken=page.taken,
         )
-        batch_table.mark_records_lost(transaction, page.lost)
-        url_table.reopen(transaction, page.lost)
-
-    def _commit(self) -> None:
-        if (index := self.door.index) is not None:
-            self.door.call(index.commit)
-
-    def _sweep(self) -> None:
-        """Removes what the receiver has and the log has not, once it has all of the log (``resend --receiver``)."""
-        row, index = self._find_row(), self.door.index
-        source_id = self._run.source_id
-        if not row.is_sweeping or self._run.read(
-            partial(log_table.count_waiting, source_id=source_id, after=row.place)
-        ):
-            return
-        if index is not None:
-            removed = 0
-            number = self._run.write(partial(log_counter.draw, source_id=source_id))
-            for part in self._list_entries(index, below=row.lowest_version):
-                keys = {urls.key(entry.access_url or entry.url): entry for entry in part}
-                shown = self._run.read(partial(log_table.find_shown, source_id=source_id, url_keys=keys))
-                removed += self._remove(number, [entry for key, entry in keys.items() if key not in shown])
-            self._commit()
-            if removed:
-                what = counted(removed, "document", "documents")
-                logger.warning("the receiver %s had %s that the index does not have: removed", self.name, what)
-        self._run.write(partial(receiver_table.end_sweep, source_id=source_id, name=self.name))
-        reach("receiver.swept")
-
-    def _list_entries(self, index: SearchIndex, *, below: int | None) -> Iterator[list[IndexEntry]]:
-        """What the receiver has of the source, with versions below one, in parts; of one moment."""
-        entries: Iterable[IndexEntry] = index.scan(self._run.source.name)
-        part: list[IndexEntry] = []
-        for entry in entries:
-            if below is None or entry.crawl_version < below:
-                part.append(entry)
-            if len(part) == _REMOVALS_A_PART:
-                yield part
-                part = []
-        if part:
-            yield part
-
-    def _remove(self, number: int, entries: Sequence[IndexEntry]) -> int:
-        if not entries:
-            return 0
-        removals = [Removal(id=entry.id, url=entry.url, code=0) for entry in entries]
-        return sum(receipt.accepted for receipt in self._deliver(number, removals=removals))
-
-    def _require_row(self) -> ReceiverRow:
-        return self._row or self._find_row()
+        # One that is being sent to the index is missed there as well; another one may have changed since.
+        lost = [
+            entry.row.url_id
+            for entry in log_table.find_entries(transaction, source_id, page.lost)
+            if entry.can_be_sent
+            and entry.state != DocumentState.SENDING
+            and entry.seq == page.refused[entry.row.url_id].seq
+        ]
+        batch_table.mark_records_lost(transaction, lost)
+        url_table.reopen(transaction, lost)

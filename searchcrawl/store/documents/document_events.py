@@ -283,12 +283,7 @@ NAMED_AGAIN: Final = Event(
             "something names the page again, which was found well meanwhile, and its record is gone",
             and_(_WAS_FOUND_WELL, _NO_RECORD),
         ),
-        Move(
-            (_D.NONE,),
-            _D.CACHED,
-            "something names the page again, which was found well meanwhile",
-            _WAS_FOUND_WELL,
-        ),
+        Move((_D.NONE,), _D.CACHED, "something names the page again, which was found well meanwhile", _WAS_FOUND_WELL),
     ),
     sets={
         **_null_where(_WAS_FOUND_WELL, "removed_run"),
@@ -407,9 +402,7 @@ ACKNOWLEDGED: Final = Event(
         # Without its record the next visit must count as a change.
         **_null_where(_LOST_TEXT, "fields_digest", "body_digest", "etag", "last_modified"),
         "leaving": case(
-            # An operator kept it.
             (documents.c.rejected_run.is_not(None), documents.c.leaving),
-            # The document may not be indexed any more.
             (documents.c.state == int(_D.NONE), 1),
             else_=documents.c.leaving,
         ),
@@ -425,7 +418,6 @@ INDEX_REFUSED: Final = Event(
     moves=(Move((_D.SENDING,), _D.WITHHELD, "the index refuses the document"),),
     sets={"batch_id": None, "index_error": bindparam("reason")},
 )
-#: It is to be sent, and the cache has lost it.
 RECORD_GONE: Final = Event(
     by="commit and delivery",
     moves=(
@@ -496,7 +488,6 @@ REMOVAL_REJECTED: Final = Event(
         "quarantine_run": None,
     },
 )
-#: An operator lets a rejected removal go after all, and the index does not have the document.
 LET_GO: Final = Event(
     by="operations",
     moves=(

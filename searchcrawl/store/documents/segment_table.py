@@ -12,7 +12,6 @@ from searchcrawl.store.batches import batch_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import Dialect, dialect_of
 from searchcrawl.store.many_rows import write_rows
-from searchcrawl.store.receivers import log_table
 from searchcrawl.store.run_schema import segments
 from searchcrawl.store.schema import documents, former_documents
 from searchcrawl.store.statements import split
@@ -81,13 +80,9 @@ def find_ages(transaction: Transaction, source_id: int) -> dict[int, int]:
     return {row.number: row.age for row in transaction.execute(query)}
 
 
-def find_in_use(transaction: Transaction, source_id: int, *, for_receivers: bool = False) -> set[int]:
-    """The segments that stay as they are: records in them wait for the index, or one is being written.
-
-    With ``for_receivers`` also those whose records a receiver besides the index is still to get.
-    """
-    used = {find_open(transaction, source_id)[0], *batch_table.find_segments_in_use(transaction, source_id)}
-    return used | log_table.find_segments_unread(transaction, source_id) if for_receivers else used
+def find_in_use(transaction: Transaction, source_id: int) -> set[int]:
+    """The segments that stay as they are: records in them wait for the index, or one is being written."""
+    return {find_open(transaction, source_id)[0], *batch_table.find_segments_in_use(transaction, source_id)}
 
 
 def count_needed(transaction: Transaction, source_id: int) -> dict[int, int]:

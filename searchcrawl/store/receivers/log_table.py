@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select, text, update
+from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select, text, true, tuple_, update
 
 from searchcrawl import urls as identities
 from searchcrawl.store.batches.batch_table import BATCH_COLUMNS, BatchDocument
 from searchcrawl.store.documents.document_events import HELD_CHANGED, LEFT_BEHIND
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.log_schema import receivers, tombstones
+from searchcrawl.store.log_schema import faulty, receivers, tombstones
 from searchcrawl.store.receivers.log_counter import draw
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split, unindexed
@@ -27,6 +27,8 @@ from searchcrawl.store.states import DocumentState
 _D = DocumentState
 #: Rows that are read or written at once.
 PAGE_ROWS: Final = 500
+#: Above all numbers.
+_NO_END: Final = (1 << 63) - 1
 _survivor = documents.alias("survivor")
 #: The row and the record say what is to be sent: it is on its way to the index, or there, or the index alone refuses it.
 #: Others are drawn anew once they are.
@@ -116,11 +118,12 @@ def find_page(transaction: Transaction, source_id: int, after: Place, *, limit: 
     return _read(transaction, query.order_by(documents.c.seq, documents.c.url_id).limit(limit))
 
 
-def find_entries(transaction: Transaction, url_ids: Collection[int]) -> list[Entry]:
-    """The entries of documents, without those that have none."""
+def find_entries(transaction: Transaction, source_id: int, url_ids: Collection[int]) -> list[Entry]:
+    """The entries of documents of a source, without those that have none."""
     found: list[Entry] = []
     for part in split(list(url_ids)):
-        found += _read(transaction, _select_entries().where(documents.c.url_id.in_(part), _IS_LOGGED))
+        here = documents.c.url_id.in_(part), documents.c.source_id == source_id, _IS_LOGGED
+        found += _read(transaction, _select_entries().where(*here))
     return found
 
 
@@ -154,13 +157,14 @@ def count_waiting(transaction: Transaction, source_id: int, after: Place) -> int
 
 
 def find_shown(transaction: Transaction, source_id: int, url_keys: Collection[int]) -> set[int]:
-    """Those of the keys of URLs (``urls.key``) whose documents are there by the log."""
+    """Those of the keys of URLs (``urls.key``) whose documents are there by the log, and not left behind."""
     found: set[int] = set()
+    is_left = and_(_HAS_GONE, documents.c.indexed_version.is_(None))
     for part in split(list(url_keys)):
         query = (
             select(urls.c.key)
             .join(documents, documents.c.url_id == urls.c.id)
-            .where(urls.c.source_id == source_id, urls.c.key.in_(part), documents.c.shown == 1)
+            .where(urls.c.source_id == source_id, urls.c.key.in_(part), documents.c.shown == 1, ~is_left)
         )
         found.update(transaction.execute(query).scalars())
     return found
@@ -212,6 +216,7 @@ def bury(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[
     for part in split(url_ids):
         query = select(urls.c.url).join(documents, documents.c.url_id == urls.c.id)
         found += transaction.execute(query.where(urls.c.id.in_(part), _IS_LOGGED)).scalars()
+        transaction.execute(delete(faulty).where(faulty.c.source_id == source_id, faulty.c.url_id.in_(part)))
     if found:
         number = draw(transaction, source_id)
         rows = [
@@ -223,8 +228,8 @@ def bury(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[
 
 def drop_tombstones(transaction: Transaction, source_id: int) -> None:
     """Deletes those that all receivers have."""
-    slowest = select(func.min(receivers.c.seq)).where(receivers.c.source_id == source_id).scalar_subquery()
-    passed = or_(slowest.is_(None), tombstones.c.seq <= slowest)
+    slowest = transaction.execute(select(func.min(receivers.c.seq)).where(receivers.c.source_id == source_id)).scalar()
+    passed = tombstones.c.seq <= (_NO_END if slowest is None else slowest)
     transaction.execute(delete(tombstones).where(tombstones.c.source_id == source_id, passed))
 
 
@@ -235,29 +240,35 @@ def digest_of(document_id: str) -> bytes:
 
 def find_segments_unread(transaction: Transaction, source_id: int) -> set[int]:
     """The segments of the cache with records that a receiver is still to get."""
-    query = select(documents.c.segment).where(
-        is_unread(source_id), documents.c.shown == 1, documents.c.segment.is_not(None)
-    )
-    return set(transaction.execute(query.distinct()).scalars())
+    if (slowest := find_slowest(transaction, source_id)) is None:
+        return set()
+    here = _build_after(source_id, slowest), documents.c.shown == 1, documents.c.segment.is_not(None)
+    return set(transaction.execute(select(documents.c.segment).where(*here).distinct()).scalars())
 
 
-def is_unread(source_id: int) -> ColumnElement[bool]:
-    """The condition on ``documents`` for entries that a receiver is still to get; none where there is no receiver."""
-    of_source = receivers.c.source_id == source_id
-    slowest = select(receivers.c.seq, receivers.c.url_id).where(of_source)
-    slowest = slowest.order_by(receivers.c.seq, receivers.c.url_id).limit(1)
-    seq, url_id = (
-        slowest.with_only_columns(column).scalar_subquery() for column in (receivers.c.seq, receivers.c.url_id)
-    )
-    after = and_(documents.c.seq >= seq, or_(documents.c.seq > seq, documents.c.url_id > url_id))
-    return and_(unindexed(documents.c.source_id) == source_id, func.coalesce(after, False))
+def is_done(slowest: Place | None) -> ColumnElement[bool]:
+    """The condition on ``documents`` that no receiver has the document, or is still to be told that it has gone.
+
+    ``slowest`` is that of ``find_slowest``.
+    """
+    if slowest is None:
+        return true()
+    passed = tuple_(documents.c.seq, documents.c.url_id) <= tuple_(literal(slowest.seq), literal(slowest.url_id))
+    return or_(documents.c.seq.is_(None), and_(documents.c.shown == 0, passed))
+
+
+def find_slowest(transaction: Transaction, source_id: int) -> Place | None:
+    """Up to where all receivers have read; None where there is none."""
+    query = select(receivers.c.seq, receivers.c.url_id).where(receivers.c.source_id == source_id)
+    row = transaction.execute(query.order_by(receivers.c.seq, receivers.c.url_id).limit(1)).one_or_none()
+    return None if row is None else Place(row.seq, row.url_id)
 
 
 def _build_after(source_id: int, after: Place) -> ColumnElement[bool]:
     return and_(
         documents.c.source_id == source_id,
-        documents.c.seq >= after.seq,
-        or_(documents.c.seq > after.seq, documents.c.url_id > after.url_id),
+        tuple_(documents.c.seq, documents.c.url_id) > tuple_(literal(after.seq), literal(after.url_id)),
+        _IS_LOGGED,
     )
 
 

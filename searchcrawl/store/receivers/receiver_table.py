@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, delete, exists, func, select, update
 
+from searchcrawl import clock
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.log_schema import faulty, receivers
@@ -17,9 +19,22 @@ from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split
 
 #: A version has the number of an entry in so many bits, and the generation above them.
-_SEQ_BITS: Final = 40
+_SEQ_BITS: Final = 28
+#: A generation is a moment, in tenths of a second since 2020: that of a row, or of a store, that was lost is lower.
+_FIRST_MS: Final = 1_577_836_800_000
+_UNIT_MS: Final = 100
 #: The error of a document that could not be sent; its page is fetched again, and so it gets a new entry.
 NO_RECORD: Final = "the cache has no record of it any more: it is fetched again"
+
+
+class Sweep(IntEnum):
+    """Whether what a receiver has besides is removed."""
+
+    NO = 0
+    #: it begins anew: within the limits on deleting
+    WITHIN_LIMITS = 1
+    #: somebody asked for it (``resend --receiver``)
+    ASKED = 2
 
 
 class Fault(NamedTuple):
@@ -37,9 +52,10 @@ class ReceiverRow:
     name: str
     place: Place = START
     generation: int = 0
+    sent: int = 0
     acknowledged: int = 0
     is_paused: bool = False
-    is_sweeping: bool = False
+    sweeping: Sweep = Sweep.NO
     error: str | None = None
     error_ms: int | None = None
     number: int = 0
@@ -56,7 +72,7 @@ class ReceiverRow:
 
     def find_generation_above(self, version: int) -> int:
         """A generation whose versions are all above one."""
-        return max(self.generation, version >> _SEQ_BITS) + 1
+        return max(self.generation + 1, (version >> _SEQ_BITS) + 1, _now())
 
 
 def find(transaction: Transaction, source_id: int, name: str) -> ReceiverRow | None:
@@ -77,9 +93,10 @@ def load(transaction: Transaction, source_id: int) -> list[ReceiverRow]:
             name=row.name,
             place=Place(row.seq, row.url_id),
             generation=row.generation,
+            sent=row.sent,
             acknowledged=row.acknowledged,
             is_paused=bool(row.paused),
-            is_sweeping=bool(row.sweeping),
+            sweeping=Sweep(row.sweeping),
             error=row.error,
             error_ms=row.error_ms,
             number=row.number,
@@ -166,14 +183,19 @@ def find_unknown(transaction: Transaction, source_id: int, name: str, url_ids: S
     return found
 
 
-def begin_anew(transaction: Transaction, source_id: int, name: str, *, generation: int, sweeping: bool) -> None:
-    """Has everything sent again to a receiver, with higher versions; with ``sweeping`` what it has besides is removed."""
+def note_sending(transaction: Transaction, source_id: int, name: str, version: int) -> None:
+    """Notes that a version is about to be handed over."""
+    statement = _update(source_id, name).where(receivers.c.sent < version)
+    transaction.execute(statement.values(sent=version))
+
+
+def begin_anew(transaction: Transaction, source_id: int, name: str, *, above: int, sweeping: Sweep) -> None:
+    """Has everything sent again to a receiver, with versions above one; ``sweeping`` is what becomes of what it has besides."""
+    row = require(transaction, source_id, name)
     if find(transaction, source_id, name) is None:
         _add(transaction, source_id, name)
-    values = {"seq": 0, "url_id": 0, "acknowledged": 0, "generation": generation}
-    transaction.execute(_update(source_id, name).values(**values))
-    if sweeping:
-        transaction.execute(_update(source_id, name).values(sweeping=1))
+    values = {"seq": 0, "url_id": 0, "sent": 0, "acknowledged": 0, "sweeping": max(int(sweeping), int(row.sweeping))}
+    transaction.execute(_update(source_id, name).values(**values, generation=row.find_generation_above(above)))
     transaction.execute(delete(faulty).where(_is_of(source_id, name)))
 
 
@@ -227,7 +249,11 @@ def _add_faults(transaction: Transaction, source_id: int, name: str, faults: Map
 
 def _add(transaction: Transaction, source_id: int, name: str) -> None:
     statement = dialect_of(transaction).upsert(receivers, ["source_id", "name"])
-    transaction.execute(statement.values(source_id=source_id, name=name))
+    transaction.execute(statement.values(source_id=source_id, name=name, generation=_now()))
+
+
+def _now() -> int:
+    return (clock.now_ms() - _FIRST_MS) // _UNIT_MS
 
 
 def _update(source_id: int, name: str) -> Any:

@@ -12,7 +12,9 @@ from searchcrawl.codes import REFUSED
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
 from searchcrawl.store.documents import segment_table
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.log_schema import faulty
 from searchcrawl.store.receivers import log_table
+from searchcrawl.store.receivers.log_table import Place
 from searchcrawl.store.run_schema import batches, runs, segments
 from searchcrawl.store.runs.run_table import find_last_completed
 from searchcrawl.store.schema import documents, former_documents, outlinks, unfollowed_links, urls
@@ -42,13 +44,15 @@ _NOTHING_LEFT: Final = and_(
 class Over:
     """Which rows of URLs are over: found before ``before_ms``, and refused, gone (``remove_on``) or a removed orphan.
 
-    The removal of a document can be taken back as long as its run is known: it was before ``kept_run``.
+    The removal of a document can be taken back as long as its run is known: it was before ``kept_run``. All receivers have read
+    the change log up to ``slowest``.
     """
 
     source_id: int
     before_ms: int
     remove_on: Collection[int]
     kept_run: int
+    slowest: Place | None = None
 
     def select(self, above: int) -> Select[int]:
         """The ids of such rows above one.
@@ -71,8 +75,7 @@ class Over:
             or_(documents.c.url_id.is_(None), and_(_NOTHING_LEFT, removed)),
             ~exists().where(former_documents.c.url_id == urls.c.id, former_documents.c.url_id > above),
             ~exists().where(_copies.c.duplicate_of == urls.c.id, _copies.c.duplicate_of > above),
-            # A receiver is still to be told that it has gone.
-            or_(documents.c.seq.is_(None), ~log_table.is_unread(self.source_id)),
+            or_(documents.c.url_id.is_(None), log_table.is_done(self.slowest)),
             # SQLite would give its id to the next row, and links that lead to it would lead there.
             urls.c.id < select(func.max(urls.c.id)).scalar_subquery(),
         )
@@ -100,6 +103,7 @@ def purge_urls(transaction: Transaction, over: Over, url_ids: Sequence[int]) -> 
     for part in split(gone):
         for column in (*(table.c.url_id for table in (outlinks, unfollowed_links, anchors, documents)), urls.c.id):
             transaction.execute(delete(column.table).where(column.in_(part)))
+        transaction.execute(delete(faulty).where(faulty.c.source_id == over.source_id, faulty.c.url_id.in_(part)))
     return len(gone)
 
 

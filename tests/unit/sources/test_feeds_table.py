@@ -125,12 +125,12 @@ def test_feeds_when_other_values_are_wrong_then_all_errors_are_named(tmp_path: P
 
 
 def test_name_when_rendered_then_its_number_is_found_again() -> None:
-    feed = FeedFile("out/a.b %(name)s %(delta)s_%(delta)s %(time)s 5%%.csv", "csv", True)
+    feed = FeedFile("out/a.b %(name)s %(delta)s_%(delta)s %(time)s 5%%.csv", "csv", True, "x")
     there = Path(feed.render("demo", MOMENT, 42)).name
 
     assert there == "a.b demo 000042_000042 2030-01-02T03-04-05Z 5%.csv"
     assert feed.find_number("demo", there) == 42
     assert feed.find_number("other", there) is None
     assert feed.find_number("demo", there.replace(".b", "xb")) is None
-    assert FeedFile("%(delta)s.csv", "csv", True).find_number("demo", "12345678.csv") == 12345678
-    assert FeedFile("a.csv", "csv", False).find_number("demo", "a.csv") == 0
+    assert FeedFile("%(delta)s.csv", "csv", True, "x").find_number("demo", "12345678.csv") == 12345678
+    assert FeedFile("a.csv", "csv", False, "x").find_number("demo", "a.csv") == 0

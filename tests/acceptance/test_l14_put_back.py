@@ -1,0 +1,274 @@
+"""Receivers, stores and indexes that are put back, lost or begun anew, and what other sources have to do with them (L14)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import backends
+from tests.acceptance import test_c8_site_blocks as blocks
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_receivers import (
+    AWAY,
+    BOTH,
+    CLASS,
+    HOST,
+    LINES,
+    NAMES,
+    SECOND,
+    assert_same,
+    build,
+    in_index,
+    in_lines,
+    list_receivers,
+    read_told,
+    set_receivers,
+)
+from tests.acceptance.support_stories import page
+from tests.acceptance.test_f4_shared_copies import add_source, at, set_pages
+from tests.site.client import SiteProcess, configure
+
+ONE: dict[str, dict[str, str]] = {"second": SECOND}
+
+
+@pytest.fixture
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+def change(site: SiteProcess, name: str, text: str) -> None:
+    site.set_page(HOST, f"/{name}.html", page(text))
+
+
+def keep(project: CrawlProject) -> Callable[[], None]:
+    """A copy of the receiver that is an index; returns what puts it back."""
+    folder, kept = project.folder / "var" / "receivers" / "second", project.folder / "kept"
+    shutil.copytree(folder, kept)
+
+    def put_back() -> None:
+        shutil.rmtree(folder)
+        shutil.copytree(kept, folder)
+
+    return put_back
+
+
+def forget(project: CrawlProject, name: str) -> None:
+    done = project.command("forget", project.site.url(HOST, f"/{name}.html"))
+    assert done.returncode == 0, done.stderr
+
+
+def test_receiver_when_put_back_from_before_a_removal_then_the_page_leaves_it(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site, ONE)
+    project.crawl()
+    put_back = keep(project)
+    site.delete_page(HOST, "/b.html")
+    project.crawl()
+    put_back()
+    project.crawl()
+
+    assert_same(project, names=("second",))
+
+
+def test_receiver_when_put_back_from_before_a_page_was_forgotten_then_that_leaves_it(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site, ONE)
+    project.crawl()
+    put_back = keep(project)
+    forget(project, "b")
+    change(site, "a", "page a anew")
+    project.crawl()
+    put_back()
+    project.crawl()
+
+    assert_same(project, names=("second",))
+
+
+def test_receiver_when_a_page_is_forgotten_while_it_is_taken_out_then_that_leaves_it(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site, ONE)
+    project.crawl()
+    set_receivers(project, {})
+    project.crawl()
+    forget(project, "b")
+    set_receivers(project, ONE)
+    project.crawl()
+
+    assert_same(project, names=("second",))
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_page_when_forgotten_and_found_again_while_a_receiver_is_paused_then_it_has_it(
+    site: SiteProcess, tmp_path: Path, name: str
+) -> None:
+    project = build(tmp_path, site)
+    project.crawl()
+    project.command("receivers", "pause", name)
+    forget(project, "b")
+    (tmp_path / "forgotten.txt").unlink()
+    project.crawl()
+    site.delete_page(HOST, "/c.html")
+    project.crawl()
+    project.command("receivers", "resume", name)
+    project.crawl()
+
+    assert f"{HOST}/b.html" in in_index(project)
+    assert_same(project)
+
+
+@pytest.mark.matrix
+def test_store_when_put_back_with_the_index_then_receivers_have_nothing_of_what_was_between(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path / "project", site, ONE)
+    project.crawl()
+    saved = backends.current.copy(project.folder, tmp_path / "saved")
+    change(site, "a", "page a between")
+    project.crawl()
+    for part in ("store", "index"):
+        backends.current.put_back(part, saved, project.folder)
+    change(site, "a", "page a at last")
+    change(site, "c", "page c at last")
+    project.crawl()
+
+    assert in_index(project, "second")[f"{HOST}/a.html"] == "page a at last"
+    assert_same(project, names=("second",))
+
+
+@pytest.mark.few(2)
+def test_store_and_index_when_lost_then_receivers_lose_what_is_gone_or_say_so(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site, ONE, lifecycle={"max_delete_documents": 0})
+    project.crawl()
+    backends.current.lose_store(tmp_path)
+    backends.current.lose_index(tmp_path)
+    site.delete_page(HOST, "/b.html")
+    project.crawl()
+    kept = in_index(project, "second")
+    done = project.command("resend", "demo", "--receiver", "second", "--json")
+
+    # One removal is past the limit of this source.
+    assert f"{HOST}/b.html" in kept
+    assert "past the limits on deleting" in project.log()
+    assert (done.returncode, json.loads(done.stdout)["failed"]) == (0, 0)
+    assert_same(project, names=("second",))
+
+
+def test_documents_when_the_index_lost_them_and_they_are_gone_then_they_leave_within_the_limits(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site, ONE, lifecycle={"max_delete_documents": 1})
+    project.crawl()
+    backends.current.lose_index(tmp_path)
+    shutil.rmtree(tmp_path / "var" / "cache")
+    for name in NAMES:
+        site.delete_page(HOST, f"/{name}.html")
+    project.command("verify", "demo", "--repair", "--yes")
+    project.crawl()
+    kept = set(in_index(project, "second"))
+    project.command("resend", "demo", "--receiver", "second")
+
+    assert set(in_index(project)) == {f"{HOST}/"}
+    assert len(kept) == len(NAMES) + 1
+    assert "receivers have 4 documents that the index does not have" in project.log()
+    assert set(in_index(project, "second")) == {f"{HOST}/"}
+
+
+def test_versions_of_a_class_when_it_is_taken_out_and_put_back_then_they_rise(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site)
+    project.crawl()
+    project.command("resend", "demo", "--receiver", "lines")
+    set_receivers(project, ONE)
+    change(site, "a", "page a anew")
+    project.crawl()
+    set_receivers(project, BOTH)
+    project.crawl()
+
+    assert in_lines(project)[f"{HOST}/a.html"] == "page a anew"
+    assert_same(project)
+
+
+def test_source_when_deleted_after_a_page_was_forgotten_unheard_then_a_class_has_nothing(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site)
+    project.crawl()
+    (tmp_path / AWAY).touch()
+    forget(project, "b")
+    (tmp_path / AWAY).unlink()
+    done = project.command("delete", "demo", "--yes")
+
+    assert done.returncode == 0, done.stderr
+    assert (in_lines(project), in_index(project, "second")) == ({}, {})
+
+
+def test_source_when_deleted_and_a_class_refuses_removals_then_its_rows_stay(site: SiteProcess, tmp_path: Path) -> None:
+    project = build(tmp_path, site)
+    project.crawl()
+    refusing = CLASS.replace(
+        "if refused in", "if hasattr(each, 'code') and pathlib.Path('stays').exists() or refused in"
+    )
+    (tmp_path / "lines.py").write_text(refusing, "utf-8")
+    (tmp_path / "stays").touch()
+    refused = project.command("delete", "demo", "--yes", "--json")
+    (tmp_path / "stays").unlink()
+    status = json.loads(project.command("status", "demo", "--json").stdout)
+
+    assert json.loads(refused.stdout)["failed"] == len(NAMES) + 1
+    assert status["receivers"][1]["refused"] == len(NAMES) + 1
+
+
+def test_copy_of_another_source_when_it_leaves_then_that_source_keeps_its_document(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    def write(name: str, text: str, own: int) -> None:
+        set_pages(site, name, t=page("Kettle", text=text), own=page(f"own of {name} {own}"))
+
+    write("a", "other", 0)
+    write("b", "boil some water", 0)
+    a, b = (add_source(tmp_path, site, name) for name in "ab")
+    configure(tmp_path, receivers={"lines": LINES})
+    (tmp_path / "lines.py").write_text(CLASS, "utf-8")
+    b.crawl()
+    # The change log of a is to be longer than that of b.
+    for own in range(1, 4):
+        write("a", "other", own)
+        a.crawl()
+    write("a", "boil some water", 9)
+    a.crawl()
+    before = a.rows()[at("a")]
+    told = len(read_told(a))
+    b.crawl()
+    after = a.rows()[at("a")]
+
+    assert (before["document_state"], after["document_state"]) == (3, 3)
+    of_b = [line for line in read_told(a)[told:] if line.get("id", "").startswith("b:")]
+    assert [line["told"] for line in of_b] == ["deleted"]
+    assert {row["lost"] for name in "ab" for row in list_receivers(a, "--source", name).values()} == {0}
+
+
+def test_receiver_when_slow_then_it_has_the_texts_as_they_are_cut_at_the_end(site: SiteProcess, tmp_path: Path) -> None:
+    blocks.write_pages(site, blocks.MANY)
+    given = {"receivers": {"lines": LINES}, "cache": {"threshold_mb": 0.0001}}
+    project = new_project(tmp_path, site, project=given)
+    blocks.edit(project)
+    slow = CLASS.replace("def deliver(self, batch):", "def deliver(self, batch):\n        time.sleep(2)")
+    (tmp_path / "lines.py").write_text(slow, "utf-8")
+    project.crawl()
+    (tmp_path / "lines.py").write_text(CLASS, "utf-8")
+    project.crawl()
+
+    last = {line["id"]: line["fields"].get("content", "") for line in read_told(project) if "id" in line}
+    assert project.found("menuword") == []
+    assert [text for text in last.values() if "menuword" in text] == []
