@@ -31,6 +31,7 @@ from tests.acceptance.support_receivers import (
 from tests.acceptance.support_stories import page
 from tests.acceptance.test_f4_shared_copies import add_source, at, set_pages
 from tests.site.client import SiteProcess, configure
+from tests.solr_server import RunningSolr, free_port
 
 ONE: dict[str, dict[str, str]] = {"second": SECOND}
 
@@ -256,6 +257,40 @@ def test_copy_of_another_source_when_it_leaves_then_that_source_keeps_its_docume
     of_b = [line for line in read_told(a)[told:] if line.get("id", "").startswith("b:")]
     assert [line["told"] for line in of_b] == ["deleted"]
     assert {row["lost"] for name in "ab" for row in list_receivers(a, "--source", name).values()} == {0}
+
+
+@pytest.mark.solr
+def test_solr_beside_an_embedded_index_when_away_and_emptied_then_it_is_right_at_the_end(
+    site: SiteProcess, tmp_path: Path, solr_core: str, solr_server: RunningSolr
+) -> None:
+    gone = f"http://127.0.0.1:{free_port()}/solr/pages"
+    index = {"type": "local"}
+
+    def use(url: str) -> None:
+        set_receivers(project, {"second": {"type": "solr", "url": url}}, index=index)
+
+    project = build(tmp_path, site, {})
+    use(solr_core)
+    project.crawl()
+    assert_same(project, names=("second",))
+    for number, name in enumerate("abc"):
+        use(gone)
+        change(site, name, f"page {name} anew")
+        site.delete_page(HOST, "/d.html")
+        away = project.crawl()
+        assert (away.exit_code, in_index(project)[f"{HOST}/{name}.html"]) == (0, f"page {name} anew"), number
+    waiting = list_receivers(project)["second"]
+    use(solr_core)
+    project.crawl()
+    assert_same(project, names=("second",))
+    core = solr_core.rpartition("/")[2]
+    solr_server.delete_core(core)
+    solr_server.create_core(core)
+    project.crawl()
+
+    assert (waiting["state"], waiting["waiting"]) == ("away", 4)
+    assert "receivers.second.url" in waiting["error"] or gone in waiting["error"]
+    assert_same(project, names=("second",))
 
 
 def test_receiver_when_slow_then_it_has_the_texts_as_they_are_cut_at_the_end(site: SiteProcess, tmp_path: Path) -> None:
