@@ -44,6 +44,8 @@ class _Written:
     """What was written so far, and how far the log was read."""
 
     place: Place
+    #: the ids of documents whose rows are gone, and that did not come again
+    gone: set[str] = field(default_factory=set)
     changed: int = 0
     removed: int = 0
     faults: dict[int, Fault] = field(default_factory=dict)
@@ -109,16 +111,21 @@ def write_delta(run: Run, feed: FeedFile) -> Delta:
 
 def _write_entries(run: Run, row: ReceiverRow, writer: Writer) -> _Written:
     """Writes what the log has after the place of a feed."""
-    written = _Written(row.place)
+    written, last = _Written(row.place), row.place
+    for tombstone in _list_tombstones(run, row.place):
+        # What came and went since the last delta is in none.
+        if tombstone.first_seq is None or tombstone.first_seq <= row.place.seq:
+            written.gone.add(f"{run.source.name}:{tombstone.digest.hex()}")
+        last = Place(tombstone.seq)
     reader = DocumentReader(run, open_cache(run.project, run.source.name))
     while page := run.read(partial(log_table.find_page, source_id=run.source_id, after=written.place)):
         _write_documents(run, row, page, reader, writer, written)
         _write_removals(run, row, page, writer, written)
         written.place = page[-1].place
-    for tombstone in _list_tombstones(run, row.place):
-        writer.write({"id": f"{run.source.name}:{tombstone.digest.hex()}", DELETED: True})
+    for document_id in sorted(written.gone):
+        writer.write({"id": document_id, DELETED: True})
         written.removed += 1
-        written.place = max(written.place, Place(tombstone.seq))
+    written.place = max(written.place, last)
     return written
 
 
@@ -133,6 +140,7 @@ def _write_documents(
         for url_id, document in part.documents:
             version = {"crawl_version": there[url_id].indexed_version}
             writer.write(show(replace(document, fields={**document.fields, **version}), [(DELETED, False)]))
+            written.gone.discard(document.id)
             written.changed += 1
     for url_id in lost:
         written.faults[url_id] = Fault(there[url_id].seq, NO_RECORD, there[url_id].is_known_at(row.place))
@@ -151,7 +159,9 @@ def _write_removals(run: Run, row: ReceiverRow, page: Sequence[Entry], writer: W
     )
     for each in gone:
         if each.row.url_id not in never:
-            writer.write({"id": urls.document_id(run.source.name, each.row.url), DELETED: True})
+            document_id = urls.document_id(run.source.name, each.row.url)
+            writer.write({"id": document_id, DELETED: True})
+            written.gone.discard(document_id)
             written.removed += 1
 
 

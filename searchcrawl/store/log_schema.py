@@ -60,4 +60,6 @@ tombstones = Table(
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
     # That of the id of the document.
     Column("digest", LargeBinary, primary_key=True),
+    # As in documents; null: not known.
+    Column("first_seq", BigInteger),
 )

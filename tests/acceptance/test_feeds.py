@@ -167,6 +167,23 @@ def test_deltas_when_other_commands_change_the_index_then_the_next_run_writes_wh
     assert len(list_deltas(project)) == number + 1
 
 
+def test_deltas_when_pages_are_forgotten_then_one_that_came_again_is_told_once_and_one_that_came_and_went_never(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site, TWO)
+    project.crawl()
+    project.command("forget", "--yes", site.url(HOST, "/a.html"))
+    (tmp_path / "forgotten.txt").unlink()
+    project.command("forget", "--yes", site.url(HOST, "/b.html"))
+    project.crawl()
+    assert_true(project)
+    told = [(row["deleted"], row["id"]) for row in read_lines(project.folder / "out" / "demo-000002.jsonl")]
+
+    assert f"{HOST}/a.html" in read_all(project)
+    assert len({each for _, each in told}) == len(told)
+    assert sorted(deleted for deleted, _ in told) == [False, True]
+
+
 def test_delta_when_the_deletion_of_the_source_was_killed_then_no_id_is_in_it_twice(
     site: SiteProcess, tmp_path: Path
 ) -> None:

@@ -95,10 +95,11 @@ class Entry(NamedTuple):
 
 
 class Tombstone(NamedTuple):
-    """An entry of a document whose row is gone; ``digest`` is that of its id."""
+    """An entry of a document whose row is gone; ``digest`` is that of its id, ``first_seq`` as in ``Entry``."""
 
     seq: int
     digest: bytes
+    first_seq: int | None
 
 
 _OF_ENTRY: Final = (
@@ -141,7 +142,7 @@ def find_present(transaction: Transaction, source_id: int, *, after: int, before
 
 def find_tombstones(transaction: Transaction, source_id: int, *, after: int, up_to: int | None) -> list[Tombstone]:
     """The entries of rows that are gone above a number, up to another one (None: all of them), by rising number."""
-    query = select(tombstones.c.seq, tombstones.c.digest).where(
+    query = select(tombstones.c.seq, tombstones.c.digest, tombstones.c.first_seq).where(
         tombstones.c.source_id == source_id, tombstones.c.seq > after
     )
     if up_to is not None:
@@ -212,16 +213,21 @@ def bury(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[
     has_receivers = select(receivers.c.name).where(receivers.c.source_id == source_id).limit(1)
     if not url_ids or transaction.execute(has_receivers).scalar() is None:
         return
-    found: list[str] = []
+    found: list[Any] = []
     for part in split(url_ids):
-        query = select(urls.c.url).join(documents, documents.c.url_id == urls.c.id)
-        found += transaction.execute(query.where(urls.c.id.in_(part), _IS_LOGGED)).scalars()
+        query = select(urls.c.url, documents.c.first_seq).join(documents, documents.c.url_id == urls.c.id)
+        found += transaction.execute(query.where(urls.c.id.in_(part), _IS_LOGGED))
         transaction.execute(delete(faulty).where(faulty.c.source_id == source_id, faulty.c.url_id.in_(part)))
     if found:
         number = draw(transaction, source_id)
         rows = [
-            {"source_id": source_id, "seq": number, "digest": digest_of(identities.document_id(name, url))}
-            for url in found
+            {
+                "source_id": source_id,
+                "seq": number,
+                "digest": digest_of(identities.document_id(name, url)),
+                "first_seq": first_seq,
+            }
+            for url, first_seq in found
         ]
         transaction.execute(dialect_of(transaction).upsert(tombstones, ["source_id", "seq", "digest"]), rows)
 
