@@ -51,6 +51,7 @@ def examine(project: Project, sources: Mapping[str, Source], *, min_free_bytes: 
     """A check for each thing that runs of these sources need, beside the configuration files."""
     yield from _examine_folders(project, min_free_bytes)
     yield from _examine_store(project, sources)
+    yield from _examine_receivers(project)
     for source in sources.values():
         yield from examine_names(project, source)
         yield from examine_certificates(project, source)
@@ -163,6 +164,26 @@ def _examine_index(project: Project, sources: Mapping[str, Source], database: Da
             else f"move {project.index_dir} away, and searchcrawl resend each source"
         )
         yield find_wrong("index", error, remedy)
+
+
+def _examine_receivers(project: Project) -> Iterator[Check]:
+    """Asks the receivers besides the index that are indexes; no run needs them, and one that is away gets its part later."""
+    for name, table in project.receivers.items():
+        if table.type not in {"local", "solr"}:
+            continue
+        of_receiver = project.of_receiver(name)
+        at = table.url or str(of_receiver.index_dir)
+        try:
+            with use_index(of_receiver) as index:
+                if isinstance(index, SearchIndex):
+                    index.ping()
+        except (DeliveryError, DiskFull) as error:
+            message = str(error).replace(f"{FILE}: index.", f"{FILE}: receivers.{name}.", 1)
+            yield find_doubtful(
+                "receivers", message, f"see to receivers.{name} of {FILE}, or searchcrawl receivers pause {name}"
+            )
+        else:
+            yield find_ok("receivers", f"{name}: {at} answers, and has our fields")
 
 
 def _compare(index: Receiver, database: Database, sources: Mapping[str, Source]) -> Iterator[Check]:

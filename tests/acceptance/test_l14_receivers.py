@@ -481,6 +481,15 @@ def test_receivers_that_are_files_when_pages_change_then_they_say_what_the_index
     assert_same(project, names=("lines",))
 
 
+def test_doctor_when_a_receiver_is_away_then_it_says_so_and_nothing_is_wrong(site: SiteProcess, tmp_path: Path) -> None:
+    gone = f"http://127.0.0.1:{free_port()}/solr/pages"
+    project = build(tmp_path, site, {**BOTH, "third": {"type": "solr", "url": gone}})
+    done = project.command("doctor", "--json")
+
+    checks = [check for check in json.loads(done.stdout)["checks"] if check["what"] == "receivers"]
+    assert [(check["state"], gone in json.dumps(check)) for check in checks] == [("ok", False), ("warning", True)]
+
+
 def test_source_when_it_names_some_receivers_then_the_others_get_nothing(site: SiteProcess, tmp_path: Path) -> None:
     project = build(tmp_path, site, receivers=["second"])
     project.crawl()
