@@ -197,10 +197,11 @@ def open_sender(
     retry_seconds: float,
     counts_into_run: bool = True,
     on_sent: Callable[[int], None] | None = None,
+    tells_receivers: bool = True,
 ) -> Iterator[BatchSender]:
     """A sender for a command between crawls, which waits ``retry_seconds`` at most; tells the receiver how it ended.
 
-    Afterwards the receivers besides the index get what they do not have.
+    Afterwards the receivers besides the index get what they do not have, unless the caller sees to that.
     """
     retry = IndexRetry(retry_seconds)
     retry.limit_to_end()
@@ -214,7 +215,7 @@ def open_sender(
         outcome = "finished"
     finally:
         receiver.end(outcome)
-    if send_rest(run, cache):
+    if tells_receivers and send_rest(run, cache):
         sender.space.free()
 
 

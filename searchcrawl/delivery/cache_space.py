@@ -52,7 +52,7 @@ class CacheSpace:
         with self._lock:
             source_id = self._run.source_id
             used = self._run.read(partial(_find_in_use, source_id=source_id))
-            if used is None:
+            if used is None or (self._run.project.cache.preserve and not self._count_excess()):
                 return
             unread = self._run.read(partial(log_table.find_segments_unread, source_id=source_id)) - used
             self._free(used | unread)

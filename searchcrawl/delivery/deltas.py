@@ -23,9 +23,11 @@ from searchcrawl.run import Run
 from searchcrawl.sources.feeds_table import FeedFile
 from searchcrawl.store.receivers import log_table, receiver_table
 from searchcrawl.store.receivers.log_table import Entry, Place, Tombstone
-from searchcrawl.store.receivers.receiver_table import NO_RECORD, Fault, ReceiverRow
+from searchcrawl.store.receivers.receiver_table import Fault, ReceiverRow
 from searchcrawl.store.states import DocumentState
 
+#: So many that could not be written before are tried again.
+_MOST_LATER: Final = 10_000
 #: The index has the document as its row and its record say.
 _IN_INDEX: Final = frozenset({DocumentState.PRESENT, DocumentState.QUARANTINED})
 
@@ -46,6 +48,8 @@ class _Written:
     place: Place
     #: the ids of documents whose rows are gone, and that did not come again
     gone: set[str] = field(default_factory=set)
+    #: rows that could not be written before
+    later: list[int] = field(default_factory=list)
     changed: int = 0
     removed: int = 0
     faults: dict[int, Fault] = field(default_factory=dict)
@@ -94,7 +98,12 @@ def write_delta(run: Run, feed: FeedFile) -> Delta:
         sync(opened)
         reach("feed.written")
     note = partial(
-        receiver_table.note_file, source_id=run.source_id, name=row.name, place=written.place, faults=written.faults
+        receiver_table.note_file,
+        source_id=run.source_id,
+        name=row.name,
+        place=written.place,
+        faults=written.faults,
+        later=written.later,
     )
     lost = len(written.faults)
     if not written.changed and not written.removed:
@@ -118,6 +127,9 @@ def _write_entries(run: Run, row: ReceiverRow, writer: Writer) -> _Written:
             written.gone.add(f"{run.source.name}:{tombstone.digest.hex()}")
         last = Place(tombstone.seq)
     reader = DocumentReader(run, open_cache(run.project, run.source.name))
+    later = run.read(partial(log_table.find_later, source_id=run.source_id, name=row.name, limit=_MOST_LATER))
+    _write_documents(run, row, later, reader, writer, written)
+    written.later = [each.row.url_id for each in later if each.row.url_id not in written.faults]
     while page := run.read(partial(log_table.find_page, source_id=run.source_id, after=written.place)):
         _write_documents(run, row, page, reader, writer, written)
         _write_removals(run, row, page, writer, written)
@@ -142,8 +154,11 @@ def _write_documents(
             writer.write(show(replace(document, fields={**document.fields, **version}), [(DELETED, False)]))
             written.gone.discard(document.id)
             written.changed += 1
+    find = partial(receiver_table.find_unknown, source_id=run.source_id, name=row.name, url_ids=sorted(lost))
+    never = run.read(find) if lost else set()
     for url_id in lost:
-        written.faults[url_id] = Fault(there[url_id].seq, NO_RECORD, there[url_id].is_known_at(row.place))
+        known = there[url_id].is_known_at(row.place) and url_id not in never
+        written.faults[url_id] = Fault(there[url_id].seq, log_table.NOT_NOW, known)
 
 
 def _write_removals(run: Run, row: ReceiverRow, page: Sequence[Entry], writer: Writer, written: _Written) -> None:

@@ -50,6 +50,7 @@ from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import removal_table
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.receivers.receiver_table import list_unheard
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import DocumentState
@@ -263,10 +264,11 @@ def forget_in(
         purge = partial(forget_table.purge, source_id=run.source_id, name=source.name)
         left = sum(run.write(partial(purge, url_ids=part)) for part in split(ids))
         send_rest(run, open_cache(project, source.name))
+        unheard = run.read(partial(list_unheard, source_id=run.source_id))
         run.write(partial(_note_applied, source=source, source_id=run.source_id, before=before))
         reach("forget.done")
     receipt = build_receipt(source.name, documents=documents, removed=sent.removed, to_fetch=sent.to_fetch)
-    return receipt | {"failed": left if failure is None else 0}, failure
+    return receipt | {"failed": left if failure is None else 0} | ({"receivers": unheard} if unheard else {}), failure
 
 
 def check_index(project: Project, database: Database, name: str) -> None:
@@ -286,7 +288,8 @@ def check_index(project: Project, database: Database, name: str) -> None:
 def build_receipt(source: str, *, documents: int = 0, removed: int = 0, to_fetch: int = 0) -> dict[str, Any]:
     """What was done for a source: documents forgotten, removals that the index acknowledged and those that it refused.
 
-    ``to_fetch`` are pages with the same text that take the place of a forgotten one, and have no record any more.
+    ``to_fetch`` are pages with the same text that take the place of a forgotten one, and have no record any more, ``receivers``
+    those besides the index that have not heard of it yet: they are away or paused, or write files at the end of a run.
     """
     return {"source": source, "documents": documents, "removed": removed, "failed": 0, "to_fetch": to_fetch}
 
@@ -345,7 +348,7 @@ def _send(run: Run, retry_seconds: float) -> Sent:
         if isinstance(receiver, SearchIndex):
             receiver.ping()
         prepare_resend(run)
-        return redelivery.send_waiting(run, receiver, retry_seconds, None)
+        return redelivery.send_waiting(run, receiver, retry_seconds, None, tells_receivers=False)
 
 
 def _note_applied(transaction: Transaction, *, source: Source, source_id: int, before: str | None) -> None:

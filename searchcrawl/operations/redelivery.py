@@ -14,13 +14,13 @@ from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.delivery.delivery_queue import Sent
 from searchcrawl.delivery.end_look import forget_end_look
 from searchcrawl.delivery.receivers.sending import note_receivers, open_stream, send_rest
-from searchcrawl.exceptions import UnknownReceiver
+from searchcrawl.exceptions import DeliveryError, UnknownReceiver
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.operations.source_lease import check_delivers, lease_source
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import FILE, Project
-from searchcrawl.sources.receiver_errors import list_receivers
+from searchcrawl.sources.receiver_errors import list_names, list_receivers
 from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import comparison_table, document_table
 from searchcrawl.store.engine.database import Database, Transaction
@@ -58,7 +58,7 @@ def flush(
             if isinstance(receiver, SearchIndex):
                 receiver.ping()
             prepare_resend(run)
-            sent = send_waiting(run, receiver, retry_seconds, on_progress)
+            sent = send_waiting(run, receiver, retry_seconds, on_progress, tells_receivers=False)
         if run is not None:
             send_rest(run, open_cache(project, source.name))
     return {"source": source.name, **sent._asdict()}
@@ -112,6 +112,8 @@ def resend_to_receiver(
     by the next run or ``flush``. Raises UnknownReceiver for a receiver that the source does not have.
     """
     check_delivers(source)
+    if name in list_names(project, source) and name not in list_receivers(project, source):
+        raise UnknownReceiver(f"the receiver {name} is a file: take it out of {FILE} for a run, and put it back")
     if name not in (names := list_receivers(project, source)):
         raise UnknownReceiver(
             f"{source.name} has no receiver of this name: {name} (it has {', '.join(names) or 'none'}: [receivers.NAME] in {FILE})"
@@ -119,6 +121,8 @@ def resend_to_receiver(
     sent = failed = to_fetch = 0
     with lease_source(project, source, database) as run:
         if run is not None:
+            if run.read(partial(receiver_table.require, source_id=run.source_id, name=name)).is_paused:
+                raise DeliveryError(f"the receiver {name} is paused: searchcrawl receivers resume {name}")
             anew = partial(receiver_table.begin_anew, source_id=run.source_id, name=name)
             run.write(partial(anew, above=0, sweeping=Sweep.ASKED))
             cache = open_cache(project, source.name)
@@ -131,8 +135,15 @@ def resend_to_receiver(
     return {"source": source.name, **Sent(documents=sent, failed=failed, to_fetch=to_fetch)._asdict()}
 
 
-def send_waiting(run: Run, receiver: Receiver, retry_seconds: float, on_progress: ProgressCallback | None) -> Sent:
-    """Sends everything that waits, and the rest of a resend; raises DeliveryError."""
+def send_waiting(
+    run: Run,
+    receiver: Receiver,
+    retry_seconds: float,
+    on_progress: ProgressCallback | None,
+    *,
+    tells_receivers: bool = True,
+) -> Sent:
+    """Sends everything that waits, and the rest of a resend; ``tells_receivers`` is as in ``open_sender``. Raises DeliveryError."""
     on_sent = (
         None
         if on_progress is None
@@ -141,7 +152,12 @@ def send_waiting(run: Run, receiver: Receiver, retry_seconds: float, on_progress
     # A run that was cut off is continued later: the documents sent now count in it.
     counts_into_run = run.row.ended_ms is None
     with open_sender(
-        run, receiver, retry_seconds=retry_seconds, counts_into_run=counts_into_run, on_sent=on_sent
+        run,
+        receiver,
+        retry_seconds=retry_seconds,
+        counts_into_run=counts_into_run,
+        on_sent=on_sent,
+        tells_receivers=tells_receivers,
     ) as sender:
         return delivery_queue.flush(sender).plus(delivery_queue.continue_resend(sender))
 

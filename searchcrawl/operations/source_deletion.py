@@ -17,7 +17,7 @@ from searchcrawl.cache.opening import delete_cache, has_cache, open_cache
 from searchcrawl.delivery.feeds import write_deltas, write_feeds
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.delivery.receivers.sending import note_receivers, open_stream
-from searchcrawl.exceptions import UnsupportedByIndex
+from searchcrawl.exceptions import DeliveryError, UnsupportedByIndex
 from searchcrawl.failpoints import reach
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import Batch, IndexEntry, Receiver, SearchIndex
@@ -158,6 +158,9 @@ def _empty_receivers(run: Run, retry_seconds: float) -> int:
 
     Raises DeliveryError where one is away, or paused.
     """
+    for row in run.read(partial(receiver_table.load, source_id=run.source_id)):
+        if row.is_paused:
+            raise DeliveryError(f"the receiver {row.name} is paused, and has documents of {run.source.name}")
     refused = 0
     after: int | None = 0
     while after is not None:

@@ -179,6 +179,14 @@ def test_deltas_when_pages_are_forgotten_then_one_that_came_again_is_told_once_a
     assert_true(project)
     told = [(row["deleted"], row["id"]) for row in read_lines(project.folder / "out" / "demo-000002.jsonl")]
 
+    # One that had gone, and is forgotten, has gone already.
+    site.delete_page(HOST, "/c.html")
+    project.crawl()
+    number = len(list_deltas(project))
+    project.command("forget", "--yes", site.url(HOST, "/c.html"))
+    project.crawl()
+
+    assert (len(list_deltas(project)), number) == (3, 3)
     assert f"{HOST}/a.html" in read_all(project)
     assert len({each for _, each in told}) == len(told)
     assert sorted(deleted for deleted, _ in told) == [False, True]

@@ -349,12 +349,13 @@ def test_url_when_forgotten_then_it_leaves_receivers_also_one_that_was_away(site
     project = build(tmp_path, site)
     project.crawl()
     (tmp_path / AWAY).touch()
-    done = project.command("forget", site.url(HOST, "/b.html"), "-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
+    done = project.command("forget", site.url(HOST, "/b.html"), "--json")
     meanwhile = set(in_lines(project)), set(in_index(project, "second"))
     (tmp_path / AWAY).unlink()
     project.crawl()
 
     assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[0])["receivers"] == ["lines"]
     assert meanwhile == (ALL, ALL - {f"{HOST}/b.html"})
     assert set(in_lines(project)) == ALL - {f"{HOST}/b.html"}
     assert_same(project)
@@ -479,6 +480,27 @@ def test_receivers_that_are_files_when_pages_change_then_they_say_what_the_index
     assert {row["waiting"] for row in list_receivers(project).values()} == {0}
     assert "page b" not in (tmp_path / "demo.csv").read_text("utf-8")
     assert_same(project, names=("lines",))
+
+
+def test_paused_receivers_when_they_are_to_get_everything_or_the_source_is_deleted_then_that_is_refused(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    files = {"changes": {"type": "files", "path": "%(name)s-%(delta)s.jsonl", "delta": True}}
+    project = build(tmp_path, site, {**BOTH, **files})
+    project.crawl()
+    project.command("receivers", "pause", "second")
+    resent = project.command("resend", "demo", "--receiver", "second")
+    project.command("receivers", "resume", "second")
+    project.command("receivers", "pause", "changes")
+    kept = project.command("delete", "demo", "--yes")
+    project.command("receivers", "resume", "changes")
+    done = project.command("delete", "demo", "--yes")
+
+    assert (resent.returncode, kept.returncode, done.returncode) == (6, 6, 0)
+    assert "second is paused" in resent.stderr
+    assert "changes is paused" in kept.stderr
+    last = max(tmp_path.glob("demo-*.jsonl"))
+    assert len(last.read_text("utf-8").splitlines()) == len(ALL)
 
 
 def test_doctor_when_a_receiver_is_away_then_it_says_so_and_nothing_is_wrong(site: SiteProcess, tmp_path: Path) -> None:

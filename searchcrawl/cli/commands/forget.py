@@ -187,3 +187,5 @@ def _show(receipt: Mapping[str, Any], *, as_json: bool) -> None:
         + (f", {counted(failed, 'removal', 'removals')} refused by the index" if failed else "")
         + (f"; the next run fetches {counted(to_fetch, 'other', 'others')} with the same text" if to_fetch else "")
     )
+    if receivers := receipt.get("receivers"):
+        print_line(f"{receipt['source']}: have not heard of it yet: {', '.join(receivers)}")

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from searchcrawl import clock
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.exceptions import ConfigurationError, DeliveryError, IndexMisconfigured, IndexUnavailable
 from searchcrawl.index.opening import open_receiver
@@ -24,17 +25,15 @@ T = TypeVar("T")
 class Door:
     """One receiver of a project by its name; it is made by the first call that needs it.
 
-    Calls that fail because it is away are repeated as ``retry`` says; ``on_answer`` is called after each that did not. Raises
-    IndexUnavailable, IndexMisconfigured.
+    Calls that fail because it is away are repeated as ``retry`` says. Raises IndexUnavailable, IndexMisconfigured.
     """
 
-    def __init__(
-        self, project: Project, name: str, retry: IndexRetry, *, on_answer: Callable[[], object] = lambda: None
-    ) -> None:
+    def __init__(self, project: Project, name: str, retry: IndexRetry) -> None:
         self.name = name
         self.retry = retry
+        #: when the call under way began (clock.monotonic); None: none is
+        self.called_at: float | None = None
         self._project = project
-        self._on_answer = on_answer
         self._receiver: Receiver | None = None
         self._began = False
 
@@ -75,8 +74,9 @@ class Door:
         return self.retry.attempt(lambda: self._once(work))
 
     def _once(self, work: Callable[[], T]) -> T:
+        self.called_at = clock.monotonic()
         try:
-            answer = _call_own(work)
+            return _call_own(work)
         except IndexUnavailable as error:
             raise IndexUnavailable(self._name_place(error), retry_after_seconds=error.retry_after_seconds) from error
         except (DeliveryError, ConfigurationError) as error:
@@ -85,8 +85,8 @@ class Door:
             # The class is one of a user's own, and may raise anything, or its disk is full: nothing that it was given counts.
             logger.debug("%s", self._place, exc_info=True)
             raise IndexUnavailable(self._name_place(name_error(error))) from error
-        self._on_answer()
-        return answer
+        finally:
+            self.called_at = None
 
     def _check_receipts(self, batch: Batch, answer: Any) -> list[Receipt]:
         """The receipts of a batch, if they are that; raises IndexMisconfigured."""

@@ -46,6 +46,9 @@ class KeptIndex:
         # What a process that died has delivered and not shown yet.
         self.commit()
         row, highest = self._find_row(), self._door.call(lambda: self._index.find_highest_version(source))
+        if row.sweeping is Sweep.ASKED and not row.sent and highest < row.lowest_version:
+            # It has just begun anew.
+            return
         if highest > max(row.sent, row.acknowledged):
             why = "has documents that it was not given"
         elif highest < row.acknowledged:

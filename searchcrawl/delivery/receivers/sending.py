@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 #: A call that takes longer, once nothing else is left to do, is not waited for any more; or the patience with an index.
 _LEAST_WAIT_SECONDS: Final = 10.0
+_LEAST_WAIT_OF_INDEX_SECONDS: Final = 120.0
 _PUSH: Final = "push"
 _ALL: Final = "all"
 
@@ -40,11 +41,12 @@ class _Sending:
         self._table = run.project.receivers[name]
         self._reports = is_crawl and self._table.report == _ALL
         self._retry = IndexRetry(retry_seconds)
-        self._stream = Stream(run, Door(run.project, name, self._retry, on_answer=self._note_answer), cache)
-        self._wait_seconds = max(_LEAST_WAIT_SECONDS, 2 * retry_seconds)
+        self._stream = Stream(run, Door(run.project, name, self._retry), cache)
+        # Indexes have time limits of their own.
+        least = _LEAST_WAIT_SECONDS if self._table.class_ is not None else _LEAST_WAIT_OF_INDEX_SECONDS
+        self._wait_seconds = max(least, 2 * retry_seconds)
         self._woken = threading.Event()
         self._outcome: str | None = None
-        self._answered_at = clock.monotonic()
         self._thread = threading.Thread(target=self._work, name=f"receiver {name}", daemon=True)
         self._thread.start()
 
@@ -56,20 +58,17 @@ class _Sending:
         """Tells it that nothing more comes, and how the run ended."""
         self._outcome = outcome
         self._retry.limit_to_end()
-        self._answered_at = clock.monotonic()
         self._woken.set()
 
     def wait(self) -> None:
         """Waits for its end; not for a call that does not come back."""
         while self._thread.is_alive():
             self._thread.join(0.2)
-            if clock.monotonic() - self._answered_at > self._wait_seconds and self._thread.is_alive():
+            called_at = self._stream.door.called_at
+            if called_at is not None and clock.monotonic() - called_at > self._wait_seconds:
                 logger.error("the receiver %s does not answer: it is left behind", self.name)
                 self._stream.note_error(IndexUnavailable(f"{FILE}: receivers.{self.name}: it does not answer"))
                 return
-
-    def _note_answer(self) -> None:
-        self._answered_at = clock.monotonic()
 
     def _work(self) -> None:
         try:

@@ -87,6 +87,7 @@ class Stream:
         if self._find_row().is_paused or not (looks or self._run.read(self._is_waiting)):
             return sent
         index = self._open()
+        sent += self._send_later()
         while not is_over() and (page := self._run.read(self._find_page)) is not None:
             sent += self._send_page(page)
         if index is not None:
@@ -132,7 +133,8 @@ class Stream:
     def _is_waiting(self, transaction: Transaction) -> bool:
         row = receiver_table.require(transaction, self._run.source_id, self.name)
         waits = log_table.count_waiting(transaction, self._run.source_id, row.place) > 0
-        return waits or row.error is not None or bool(row.sweeping)
+        later = log_table.find_later(transaction, self._run.source_id, self.name, limit=1)
+        return waits or bool(later) or row.error is not None or bool(row.sweeping)
 
     def _open(self) -> KeptIndex | None:
         """Tells the receiver of the run, once; an index that has other documents than it had gets all of them again."""
@@ -175,6 +177,9 @@ class Stream:
         self._run.write(partial(note, version=page.row.compute_version(highest)))
         # A document that came again has an entry of its own, and must not be removed after it.
         self._send_removals(page, self._list_buried(page))
+        for entry in page.entries:
+            if entry.is_shown and not entry.can_be_sent:
+                page.refused[entry.row.url_id] = page.build_fault(entry, log_table.NOT_NOW)
         self._send_documents(page, shown)
         self._send_documents(page, survivors)
         source = self._run.source.name
@@ -183,6 +188,20 @@ class Stream:
         self._run.write(partial(self._note, page=page))
         reach("receiver.moved")
         return len(page.taken) + len(page.tombstones)
+
+    def _send_later(self) -> int:
+        """Sends what could not be sent when its entry was read, and can be now; returns how much the receiver took."""
+        row, sent = self._find_row(), 0
+        find = partial(log_table.find_later, source_id=self._run.source_id, name=self.name)
+        while entries := self._run.read(find):
+            page = _Page(row, entries, (), row.place, row.acknowledged)
+            self._send_documents(page, entries)
+            note = partial(receiver_table.note_later, source_id=self._run.source_id, name=self.name)
+            self._run.write(partial(note, taken=page.taken))
+            sent += len(page.taken)
+            if len(page.taken) < len(entries):
+                break
+        return sent
 
     def _list_buried(self, page: _Page) -> list[_Going]:
         source = self._run.source.name

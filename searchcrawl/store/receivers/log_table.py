@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select, text, true, tuple_, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, literal, or_, select, text, true, tuple_, update
 
 from searchcrawl import urls as identities
 from searchcrawl.store.batches.batch_table import BATCH_COLUMNS, BatchDocument
@@ -27,6 +27,9 @@ from searchcrawl.store.states import DocumentState
 _D = DocumentState
 #: Rows that are read or written at once.
 PAGE_ROWS: Final = 500
+#: The error of an entry that could not be sent when it was read: its text is another one now that waits for the index, or is
+#: held back. If that text does not come, the entry follows.
+NOT_NOW: Final = "it waits for the index"
 #: Above all numbers.
 _NO_END: Final = (1 << 63) - 1
 _survivor = documents.alias("survivor")
@@ -128,6 +131,19 @@ def find_entries(transaction: Transaction, source_id: int, url_ids: Collection[i
     return found
 
 
+def find_later(transaction: Transaction, source_id: int, name: str, *, limit: int = PAGE_ROWS) -> list[Entry]:
+    """Entries that a receiver has passed because they could not be sent then (``NOT_NOW``), and that can be now, by rising row."""
+    waits = and_(
+        faulty.c.source_id == source_id,
+        faulty.c.receiver == name,
+        faulty.c.url_id == documents.c.url_id,
+        faulty.c.seq == documents.c.seq,
+        faulty.c.error == NOT_NOW,
+    )
+    query = _select_entries().where(exists().where(waits), documents.c.shown == 1, _CAN_BE_SENT)
+    return _read(transaction, query.order_by(documents.c.url_id).limit(limit))
+
+
 def find_present(transaction: Transaction, source_id: int, *, after: int, before: Place) -> list[Entry]:
     """The next documents that are there and can be sent, by rising row, with entries up to a place in the log."""
     query = _select_entries().where(
@@ -210,13 +226,14 @@ def bury(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[
 
     ``name`` is that of the source.
     """
-    has_receivers = select(receivers.c.name).where(receivers.c.source_id == source_id).limit(1)
-    if not url_ids or transaction.execute(has_receivers).scalar() is None:
+    if not url_ids or (slowest := find_slowest(transaction, source_id)) is None:
         return
+    # All have heard of others that they have gone.
+    is_news = or_(documents.c.shown == 1, documents.c.seq > slowest.seq)
     found: list[Any] = []
     for part in split(url_ids):
         query = select(urls.c.url, documents.c.first_seq).join(documents, documents.c.url_id == urls.c.id)
-        found += transaction.execute(query.where(urls.c.id.in_(part), _IS_LOGGED))
+        found += transaction.execute(query.where(urls.c.id.in_(part), _IS_LOGGED, is_news))
         transaction.execute(delete(faulty).where(faulty.c.source_id == source_id, faulty.c.url_id.in_(part)))
     if found:
         number = draw(transaction, source_id)

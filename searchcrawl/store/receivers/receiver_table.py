@@ -14,7 +14,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.log_schema import faulty, receivers
 from searchcrawl.store.receivers import log_table
-from searchcrawl.store.receivers.log_table import START, Place
+from searchcrawl.store.receivers.log_table import NOT_NOW, START, Place
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split
 
@@ -106,6 +106,12 @@ def load(transaction: Transaction, source_id: int) -> list[ReceiverRow]:
     ]
 
 
+def list_unheard(transaction: Transaction, source_id: int) -> list[str]:
+    """The receivers for which something waits."""
+    rows = load(transaction, source_id)
+    return [row.name for row in rows if log_table.count_waiting(transaction, source_id, row.place)]
+
+
 def keep(transaction: Transaction, source_id: int, names: Collection[str]) -> None:
     """Adds those of ``names`` that are new, at the beginning of the log, and forgets all others.
 
@@ -145,8 +151,7 @@ def move(
             seq=place.seq, url_id=place.url_id, acknowledged=acknowledged, error=None, error_ms=None
         )
     )
-    for part in split(taken):
-        transaction.execute(delete(faulty).where(_is_of(source_id, name), faulty.c.url_id.in_(part)))
+    note_later(transaction, source_id, name, taken)
     _add_faults(transaction, source_id, name, refused)
     log_table.drop_tombstones(transaction, source_id)
 
@@ -160,11 +165,16 @@ def note_file(
     number: int,
     place: Place,
     faults: Mapping[int, Fault],
+    later: Sequence[int] = (),
 ) -> None:
-    """Notes that the content of a file is on the disk: from now on it counts, with all entries up to a place but for ``faults``."""
+    """Notes that the content of a file is on the disk: from now on it counts, with all entries up to a place but for ``faults``.
+
+    ``later`` are rows that it has besides.
+    """
     transaction.execute(_update(source_id, name).values(seq=place.seq, url_id=place.url_id, file=file, number=number))
     newer = exists().where(documents.c.url_id == faulty.c.url_id, documents.c.seq > faulty.c.seq)
     transaction.execute(delete(faulty).where(_is_of(source_id, name), newer))
+    note_later(transaction, source_id, name, later)
     _add_faults(transaction, source_id, name, faults)
     log_table.drop_tombstones(transaction, source_id)
 
@@ -217,15 +227,22 @@ def clear_error(transaction: Transaction, source_id: int, name: str) -> None:
 
 def count_faulty(transaction: Transaction, source_id: int, name: str, *, lost: bool) -> int:
     """How many documents a receiver refused, or with ``lost`` did not get because the cache had lost them."""
-    here = and_(_is_of(source_id, name), faulty.c.error == NO_RECORD if lost else faulty.c.error != NO_RECORD)
-    return int(transaction.execute(select(func.count()).select_from(faulty).where(here)).scalar_one())
+    wanted = faulty.c.error == NO_RECORD if lost else faulty.c.error.not_in([NO_RECORD, NOT_NOW])
+    query = select(func.count()).select_from(faulty).where(_is_of(source_id, name), wanted)
+    return int(transaction.execute(query).scalar_one())
 
 
 def find_faulty(transaction: Transaction, source_id: int, name: str, *, limit: int) -> list[tuple[str, str]]:
     """Some of both: the URL and the reason of each, by rising row."""
     query = select(urls.c.url, faulty.c.error).join(urls, urls.c.id == faulty.c.url_id)
-    rows = transaction.execute(query.where(_is_of(source_id, name)).order_by(faulty.c.url_id).limit(limit))
-    return [(row.url, row.error) for row in rows]
+    query = query.where(_is_of(source_id, name), faulty.c.error != NOT_NOW)
+    return [(row.url, row.error) for row in transaction.execute(query.order_by(faulty.c.url_id).limit(limit))]
+
+
+def note_later(transaction: Transaction, source_id: int, name: str, taken: Sequence[int]) -> None:
+    """Notes that a receiver has documents now that it passed before."""
+    for part in split(taken):
+        transaction.execute(delete(faulty).where(_is_of(source_id, name), faulty.c.url_id.in_(part)))
 
 
 def _add_faults(transaction: Transaction, source_id: int, name: str, faults: Mapping[int, Fault]) -> None:
@@ -242,7 +259,9 @@ def _add_faults(transaction: Transaction, source_id: int, name: str, faults: Map
     ]
     if rows:
         statement = dialect_of(transaction).upsert(
-            faulty, ["source_id", "receiver", "url_id"], lambda new: {"seq": new.seq, "error": new.error}
+            faulty,
+            ["source_id", "receiver", "url_id"],
+            lambda new: {"seq": new.seq, "error": new.error, "known": new.known},
         )
         transaction.execute(statement, rows)
 
