@@ -196,10 +196,10 @@ class Stream:
         while entries := self._run.read(find):
             page = _Page(row, entries, (), row.place, row.acknowledged)
             self._send_documents(page, entries)
-            note = partial(receiver_table.note_later, source_id=self._run.source_id, name=self.name)
-            self._run.write(partial(note, taken=page.taken))
+            self._run.write(partial(self._note, page=page))
             sent += len(page.taken)
-            if len(page.taken) < len(entries):
+            if len(page.taken) + len(page.refused) < len(entries):
+                # Some have changed meanwhile, and have other entries now.
                 break
         return sent
 
