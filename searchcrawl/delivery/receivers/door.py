@@ -11,7 +11,7 @@ from searchcrawl import clock
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.exceptions import ConfigurationError, DeliveryError, IndexMisconfigured, IndexUnavailable
 from searchcrawl.index.opening import open_receiver
-from searchcrawl.index.receiver import Batch, HurryingReceiver, Receipt, Receiver, SearchIndex
+from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
 from searchcrawl.own_code import OwnCodeError, name_error, ordinary_errors
 from searchcrawl.sources.project import FILE, Project
@@ -51,12 +51,6 @@ class Door:
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
         """Hands documents or removals over; returns a receipt for each."""
         return self.call(lambda: self._check_receipts(batch, self._get().deliver(batch)))
-
-    def hurry(self) -> None:
-        """Tells it that only deliveries are left."""
-        receiver = self._receiver
-        if isinstance(receiver, HurryingReceiver):
-            receiver.hurry()
 
     def end(self, outcome: str) -> None:
         """Tells it how the run ended, if it was told of its beginning, and closes it."""

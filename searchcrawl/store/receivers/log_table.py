@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, delete, exists, func, literal, or_, select, text, true, tuple_, update
+from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select, text, true, tuple_, update
 
 from searchcrawl import urls as identities
 from searchcrawl.store.batches.batch_table import BATCH_COLUMNS, BatchDocument
@@ -105,6 +105,7 @@ class Tombstone(NamedTuple):
     first_seq: int | None
 
 
+_ROWS: Final = documents.join(urls, urls.c.id == documents.c.url_id)
 _OF_ENTRY: Final = (
     documents.c.seq,
     documents.c.shown,
@@ -133,15 +134,12 @@ def find_entries(transaction: Transaction, source_id: int, url_ids: Collection[i
 
 def find_later(transaction: Transaction, source_id: int, name: str, *, limit: int = PAGE_ROWS) -> list[Entry]:
     """Entries that a receiver has passed because they could not be sent then (``NOT_NOW``), and that can be now, by rising row."""
-    waits = and_(
-        faulty.c.source_id == source_id,
-        faulty.c.receiver == name,
-        faulty.c.url_id == documents.c.url_id,
-        faulty.c.seq == documents.c.seq,
-        faulty.c.error == NOT_NOW,
-    )
-    query = _select_entries().where(exists().where(waits), documents.c.shown == 1, _CAN_BE_SENT)
-    return _read(transaction, query.order_by(documents.c.url_id).limit(limit))
+    passed = and_(faulty.c.source_id == source_id, faulty.c.receiver == name, faulty.c.error == NOT_NOW)
+    same = and_(documents.c.url_id == faulty.c.url_id, documents.c.seq == faulty.c.seq)
+    # From the few that were passed to their documents, and not the other way round.
+    rows = faulty.join(documents, same).join(urls, urls.c.id == documents.c.url_id)
+    query = _select_entries(rows).where(passed, documents.c.shown == 1, _CAN_BE_SENT)
+    return _read(transaction, query.order_by(faulty.c.url_id).limit(limit))
 
 
 def find_present(transaction: Transaction, source_id: int, *, after: int, before: Place) -> list[Entry]:
@@ -295,8 +293,8 @@ def _build_after(source_id: int, after: Place) -> ColumnElement[bool]:
     )
 
 
-def _select_entries() -> Any:
-    return select(*BATCH_COLUMNS, *_OF_ENTRY).select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+def _select_entries(rows: Any = _ROWS) -> Any:
+    return select(*BATCH_COLUMNS, *_OF_ENTRY).select_from(rows)
 
 
 def _read(transaction: Transaction, query: Any) -> list[Entry]:

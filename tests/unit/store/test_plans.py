@@ -17,6 +17,8 @@ from searchcrawl.store.documents import comparison_table, document_table, near_t
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.engine.dialect import load_dialect
+from searchcrawl.store.receivers import log_table, receiver_table
+from searchcrawl.store.receivers.log_table import Place
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import urls
 from searchcrawl.store.sitemaps import sitemap_table
@@ -156,6 +158,27 @@ def test_whole_source_when_sqlite_plans_then_the_rows_come_by_their_ids(sqlite_s
         "SCAN urls",
         "SEARCH urls USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
     ]
+
+
+def test_change_log_when_sqlite_plans_then_only_what_is_asked_for_is_read(sqlite_store: Database) -> None:
+    with sqlite_store.write_once() as transaction:
+        source_id = run_table.find_or_add_source(transaction, "demo")
+        receiver_table.keep(transaction, source_id, ["second"])
+    with plans(sqlite_store) as steps, sqlite_store.read_once() as transaction:
+        log_table.find_page(transaction, source_id, Place(5, 5))
+        log_table.find_later(transaction, source_id, "second")
+        log_table.count_waiting(transaction, source_id, Place(5, 5))
+        log_table.find_segments_unread(transaction, source_id)
+        log_table.find_left(transaction, source_id)
+        log_table.find_tombstones(transaction, source_id, after=5, up_to=9)
+
+    assert [step for step in steps if step.startswith("SCAN")] == []
+    assert {step for step in steps if " documents " in step} == {
+        "SEARCH documents USING INDEX ix_documents_log (source_id=? AND seq>?)",
+        "SEARCH documents USING COVERING INDEX ix_documents_log (source_id=? AND seq>?)",
+        "SEARCH documents USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH documents USING INDEX ix_documents_left (source_id=?)",
+    }
 
 
 def test_scanned_when_the_store_keeps_statistics_then_the_column_is_not_hidden() -> None:
