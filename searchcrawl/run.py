@@ -137,6 +137,11 @@ class Run:
         self.rewriting = build_rewriting(self.project, self.source)
 
     @property
+    def is_index_away(self) -> bool:
+        """Whether what is to be sent waits for another run: the index cannot be reached, or is none."""
+        return self.delivery_failure is not None
+
+    @property
     def id(self) -> int:
         """The number of the run."""
         return self.row.id

@@ -61,7 +61,8 @@ class Memory:
             if host_of(url) in town.walls:
                 # The login form may be taken for the page.
                 self._links[url] = set()
-            elif town.is_followed(url):
+            elif url in town.pages:
+                # Also where it is not sure that it is followed: it may be.
                 self._links[url] &= town.names(url)
             self._all_links[url] |= town.names(url)
 

@@ -146,7 +146,7 @@ class BatchSender:
         gone = [row for row, receipt in zip(part, receipts, strict=True) if receipt.accepted]
 
         def note_receipts(transaction: Transaction) -> Mapping[str, int]:
-            removal_table.note_removed(transaction, self.run.source_id, [row.url_id for row in gone])
+            removal_table.note_removed(transaction, [row.url_id for row in gone])
             return {"deleted": len(gone)}
 
         self._write(note_receipts, counted=batch.removals > 0)

@@ -70,18 +70,20 @@ class Closing:
         for step in steps:
             if self.run.shutdown.failure is not None:
                 return
-            if self._is_taken(step.where):
+            if self._is_taken(step):
                 step.work(self)
                 reach("closing.step")
 
     def send_copies(self) -> None:
-        """Sends what a step put in the place of others."""
+        """Sends what a step put in the place of others; seals it while the index is away."""
         batch = delivery_queue.seal_batch(self.run)
-        if batch is not None:
+        if batch is not None and not self.run.is_index_away:
             delivery_queue.deliver_batch(self.sender, batch)
 
-    def _is_taken(self, where: Where) -> bool:
-        return where is Where.ALWAYS or (self.is_completed if where is Where.COMPLETED else self.saw_all)
+    def _is_taken(self, step: Step) -> bool:
+        if step.asks_index and self.run.is_index_away:
+            return False
+        return step.where is Where.ALWAYS or (self.is_completed if step.where is Where.COMPLETED else self.saw_all)
 
 
 class Step(NamedTuple):
@@ -90,6 +92,8 @@ class Step(NamedTuple):
     name: str
     where: Where
     work: Callable[[Closing], object]
+    #: it is left out while the index is away
+    asks_index: bool = False
 
 
 def _settle_near_copies(closing: Closing) -> None:
@@ -150,8 +154,10 @@ AFTER_LAST_BATCH: Final = (
         lambda closing: removals.remove_documents(closing.sender, completed=closing.is_completed),
     ),
     Step("left behind in receivers", Where.COMPLETED, lambda closing: let_go_of_left(closing.run)),
-    Step("retention", Where.COMPLETED, _purge),
-    Step("look at the index", Where.ALWAYS, lambda closing: look_at_end(closing.run, closing.receiver)),
+    Step("retention", Where.COMPLETED, _purge, asks_index=True),
+    Step(
+        "look at the index", Where.ALWAYS, lambda closing: look_at_end(closing.run, closing.receiver), asks_index=True
+    ),
 )
 
 #: Of a run that delivers nothing: the same decisions, and nothing is carried out (D11, H6).

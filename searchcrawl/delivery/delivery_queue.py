@@ -64,6 +64,16 @@ def deliver_batch(sender: BatchSender, batch: SealedBatch) -> Sent:
     return Sent(documents, removed, failed, lost)
 
 
+def deliver_left(sender: BatchSender) -> Sent:
+    """Sends the documents of batches that an earlier process left; raises as ``send_documents``."""
+    run, sent = sender.run, Sent()
+    for batch in run.read(partial(batch_table.find_unfinished, source_id=run.source_id)):
+        holds_removals = partial(batch_table.holds_removals, number=batch.number, source_id=run.source_id)
+        if run.shutdown.failure is None and not run.read(holds_removals):
+            sent = sent.plus(deliver_batch(sender, batch))
+    return sent
+
+
 def is_waiting(transaction: Transaction, source_id: int) -> bool:
     """Whether ``flush`` and ``continue_resend`` have anything to do."""
     return bool(
@@ -77,9 +87,8 @@ def is_waiting(transaction: Transaction, source_id: int) -> bool:
 def flush(sender: BatchSender) -> Sent:
     """Sends everything that waits, including what a dead process left; raises as ``send_documents``."""
     run = sender.run
-    sent = Sent(removed=removals.finish_removals(sender))
-    for batch in run.read(lambda transaction: batch_table.find_unfinished(transaction, run.source_id)):
-        sent = sent.plus(deliver_batch(sender, batch))
+    sent = deliver_left(sender)
+    sent = sent.plus(Sent(removed=removals.finish_removals(sender)))
     # A new segment begins, so that the last one can be deleted as well (E2).
     last = seal_batch(run, rotate=not run.project.cache.preserve)
     return sent if last is None else sent.plus(deliver_batch(sender, last))

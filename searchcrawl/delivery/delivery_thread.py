@@ -50,11 +50,10 @@ class DeliveryThread:
         #: told by ``finish``
         self._closing = self._build_closing(EndReason.STOPPED)
         self._queue: queue.SimpleQueue[SealedBatch | None] = queue.SimpleQueue()
+        self._has_last_batch = False
         self._counting = threading.Lock()
         #: how many batches wait or are being sent; what an earlier process left counts as one, too
         self._under_way = 1
-        for batch in self._read_unfinished():
-            self.submit(batch)
         self._thread = threading.Thread(target=self._deliver_all, name="delivery", daemon=True)
         self._thread.start()
 
@@ -92,7 +91,7 @@ class DeliveryThread:
 
     def has_sent(self) -> bool:
         """Has everything sent that waits; whether nothing is left to send in this run, and nothing is being sent."""
-        if not self._thread.is_alive() or not self._run.delivers:
+        if not self._thread.is_alive() or self._run.is_index_away or not self._run.delivers:
             # The index is away, or gets nothing in this run: what waits is sent by another run.
             return True
         self._seal()
@@ -166,14 +165,10 @@ class DeliveryThread:
     def _deliver_all(self) -> None:
         run = self._run
         try:
-            if run.delivers:
-                self._deliver()
-            else:
-                self._deliver_nothing()
-            self._closing.take(closing.AFTER_LAST_BATCH if run.delivers else closing.WITHOUT_DELIVERY)
-        except DeliveryError as error:
-            run.delivery_failure = error
-            logger.error("documents wait for the index: %s", error)
+            try:
+                self._deliver_and_close()
+            except DeliveryError as error:
+                self._close_without_index(error)
         except SearchcrawlError as error:
             logger.warning("the delivery stops: %s", error)
             run.shutdown.fail(error)
@@ -181,25 +176,48 @@ class DeliveryThread:
             logger.exception("the delivery stops")
             run.shutdown.fail(error)
 
+    def _deliver_and_close(self) -> None:
+        if self._run.delivers:
+            self._deliver()
+            self._closing.take(closing.AFTER_LAST_BATCH)
+        else:
+            self._deliver_nothing()
+            self._closing.take(closing.WITHOUT_DELIVERY)
+
+    def _close_without_index(self, error: DeliveryError) -> None:
+        """Decides at the end of the run as if the index had what waits for it: other receivers need not wait."""
+        self._run.delivery_failure = error
+        logger.error("documents wait for the index: %s", error)
+        self._deliver_nothing()
+        self._closing.take(closing.AFTER_LAST_BATCH)
+
     def _deliver(self) -> None:
         run = self._run
         self._receiver.begin(run.source.name, run.id)
-        removals.finish_removals(self._sender)
+        delivery_queue.deliver_left(self._sender)
+        if run.shutdown.failure is None:
+            removals.finish_removals(self._sender)
         if run.shutdown.failure is None:
             delivery_queue.continue_resend(self._sender)
         if run.shutdown.failure is None and settle_shared_copies(run, gives_way=False):
             self._closing.send_copies()
         self._note_sent()
         # The batches of a run that failed stay sealed; the next run sends them.
-        while (batch := self._queue.get()) is not None:
+        while (batch := self._take_batch()) is not None:
             if run.shutdown.failure is None:
                 delivery_queue.deliver_batch(self._sender, batch)
             self._note_sent()
 
     def _deliver_nothing(self) -> None:
-        while self._queue.get() is not None:
-            # Batches of an earlier run stay sealed.
+        while not self._has_last_batch and self._take_batch() is not None:
+            # They stay sealed.
             pass
+
+    def _take_batch(self) -> SealedBatch | None:
+        """Waits for the next batch; None after the last one of the run."""
+        batch = self._queue.get()
+        self._has_last_batch = batch is None
+        return batch
 
     def _build_closing(self, reason: str) -> Closing:
         return Closing(

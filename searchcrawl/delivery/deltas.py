@@ -28,8 +28,8 @@ from searchcrawl.store.states import DocumentState
 
 #: So many that could not be written before are tried again.
 _MOST_LATER: Final = 10_000
-#: The index has the document as its row and its record say.
-_IN_INDEX: Final = frozenset({DocumentState.PRESENT, DocumentState.QUARANTINED})
+#: The index has the document as its row and its record say, or gets it once it is there again.
+_IN_INDEX: Final = frozenset({DocumentState.PRESENT, DocumentState.QUARANTINED, DocumentState.SENDING})
 
 
 class Delta(NamedTuple):

@@ -6,7 +6,7 @@ A file that cannot be written costs neither the run nor the other files; the nex
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -35,10 +35,14 @@ def write_files(run: Run) -> None:
     """Writes all files of a run that has delivered; notes and a failure are in ``run.files``, and no error is raised."""
     if run.project.index.type == TRIAL_INDEX:
         return
-    if run.shutdown.failure is not None or run.delivery_failure is not None or not run.delivers:
-        _report_waiting(run)
+    if run.shutdown.failure is not None or not run.delivers:
+        _report_waiting(run, list_feeds(run.project, run.source))
         return
     try:
+        if run.is_index_away:
+            write_deltas(run)
+            _report_waiting(run, [feed for feed in list_feeds(run.project, run.source) if not feed.delta])
+            return
         write_feeds(run)
         for path, kind in run.files.asked:
             _try(run, str(path), partial(_write_asked, run, path, kind))
@@ -71,11 +75,11 @@ def _is_paused(run: Run, feed: FeedFile) -> bool:
     return run.read(find).is_paused
 
 
-def _report_waiting(run: Run) -> None:
-    """The index may have something else than the table says, or gets nothing of this run: files stay as they are."""
+def _report_waiting(run: Run, feeds: Iterable[FeedFile]) -> None:
+    """The index may have something else than the table says, or gets nothing of this run: whole files stay as they are."""
     for path, _ in run.files.asked:
         run.files.notes.append(f"{path} is not written: documents wait for the index")
-    for feed in list_feeds(run.project, run.source):
+    for feed in feeds:
         logger.warning("the feed %s is not written: documents wait for the index", feed.name)
 
 

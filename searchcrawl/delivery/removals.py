@@ -41,9 +41,8 @@ def remove_copies(sender: BatchSender) -> int:
     At once and without limits, because they were no documents of the index before.
     """
     run, removed = sender.run, 0
-    while rows := run.read(
-        partial(removal_table.find_new_copies, source_id=run.source_id, batch_before=run.row.batch_before)
-    ):
+    find = partial(removal_table.find_new_copies, source_id=run.source_id, batch_before=run.row.batch_before)
+    while rows := run.read(partial(find, is_away=run.is_index_away)):
         removed += remove(sender, rows, counted=False)
     return removed
 
@@ -53,6 +52,7 @@ def remove_documents(sender: BatchSender, *, completed: bool) -> None:
 
     Without evidence about its own URL a document leaves only at the end of a run that was ``completed``.
     After a crash in the midst of it the next process decides the same: what left or waits by then counts.
+    Where the index is away the removals are sealed: other receivers have them carried out, the index once it is there.
     """
     run = sender.run
     remove_copies(sender)
@@ -69,7 +69,13 @@ def remove_documents(sender: BatchSender, *, completed: bool) -> None:
 
 
 def finish_removals(sender: BatchSender) -> int:
-    """Sends the removals of a dead process again, and removes the copies that it left; returns how many."""
+    """Sends the removals of a dead process, or of one without the index, and removes the copies that it left.
+
+    Returns how many. What waited for the index was sent before: some of it stands in the place of what goes.
+    """
+    run = sender.run
+    while run.write(partial(removal_table.open_early, source_id=run.source_id)):
+        pass
     removed = sum(gone for _, gone in _send_left(sender))
     # The process may have died between the receipt of a survivor and the removal of its copies.
     return removed + remove_copies(sender)
@@ -116,6 +122,7 @@ def find_pages(run: Run, completed: bool) -> Iterator[list[RemovalCandidate]]:
             removal_table.find_candidates,
             source_id=run.source_id,
             batch_before=run.row.batch_before,
+            is_away=run.is_index_away,
             after=after,
         )
     ):
@@ -167,7 +174,8 @@ def find_limits(transaction: Transaction, *, run: Run, candidates: int) -> Limit
     totals = document_table.count_totals(transaction, run.source_id)
     # Six runs that an outage met must not remove more than one.
     removed = removal_table.count_recent(transaction, run.source_id, since_ms=clock.now_ms() - clock.DAY_MS)
-    documents = totals["documents"] + removed
+    # Without the index some wait to be sent, and removals to be carried out.
+    documents = totals["documents"] + removed + removal_table.count_under_way(transaction, run.source_id)
     allowed = is_within_limits(
         candidates + removed + totals["quarantined"],
         documents,
@@ -185,6 +193,9 @@ def remove(sender: BatchSender, rows: list[RemovalCandidate], *, counted: bool, 
     run = sender.run
     batch = run.write(partial(_seal, run=run, url_ids=[row.url_id for row in rows], counted=counted, decided=decided))
     reach("delete.selected")
+    if run.is_index_away:
+        # They are sent with what waits for it.
+        return 0
     removed = sender.send_removals(batch, rows)
     sender.commit(batch)
     return removed

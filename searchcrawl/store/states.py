@@ -28,7 +28,7 @@ class StateFacts:
     at_hand: bool = False
 
 
-class _State(IntEnum):
+class State(IntEnum):
     """A state, with its ``facts``."""
 
     facts: StateFacts
@@ -41,7 +41,7 @@ class _State(IntEnum):
         return state
 
 
-class FetchState(_State):
+class FetchState(State):
     """How far the next visit of a URL is."""
 
     TODO = StateFacts(0, "to do", "The URL is to be visited once it is due.")
@@ -57,7 +57,7 @@ class FetchState(_State):
     )
 
 
-class DocumentState(_State):
+class DocumentState(State):
     """How far the document of a URL is on its way to the index."""
 
     NONE = StateFacts(
@@ -112,7 +112,7 @@ class DocumentState(_State):
     )
 
 
-class BatchState(_State):
+class BatchState(State):
     """How far a delivery is; after a crash it goes on from here."""
 
     SEALED = StateFacts(0, "not yet acknowledged", "The documents of the delivery are fixed; some have no receipt.")
@@ -123,8 +123,8 @@ class BatchState(_State):
 class Transition(NamedTuple):
     """A change of state; ``before`` is empty for a new row, ``by`` is the package that makes the change."""
 
-    before: tuple[_State, ...]
-    after: _State
+    before: tuple[State, ...]
+    after: State
     reason: str
     by: str
 

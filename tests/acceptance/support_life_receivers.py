@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import closing
+import tomllib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
 from searchcrawl import urls
@@ -13,6 +15,8 @@ from searchcrawl.index.receiver import SearchIndex, SearchQuery
 from searchcrawl.sources.loading import load_project
 from tests.acceptance.support_project import CrawlProject
 from tests.acceptance.support_receivers import AWAY, BOTH, CLASS, read_told, set_receivers
+from tests.site.toml_text import to_toml
+from tests.solr_server import free_port
 from tests.stored_rows import query
 
 #: What may happen to them; the last brings them all back.
@@ -59,6 +63,27 @@ class LifeReceivers:
             project.command("receivers", "resume", "lines")
             if self._is_out:
                 self.shake("take out")
+
+    @contextmanager
+    def without_index(self) -> Iterator[None]:
+        """The index cannot be reached meanwhile."""
+        path = self._project.folder / "searchcrawl.toml"
+        text = path.read_text("utf-8")
+        gone = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
+        path.write_text(to_toml({**tomllib.loads(text), "index": gone}), "utf-8")
+        try:
+            yield
+        finally:
+            path.write_text(text, "utf-8")
+
+    def check_each_other(self) -> None:
+        """After a run without the index: those that are there have the same."""
+        told = {row["receiver"]: row["state"] for row in self._list()}
+        if self._is_doubtful or self._is_out or set(told.values()) != {"active"}:
+            return
+        held = self._list_held()
+        second = {key: self._show(each) for key, each in self._fields("second").items() if key not in held}
+        assert second == {key: shown for key, shown in self._read_lines().items() if key not in held}
 
     def doubt(self) -> None:
         """Notes that the store was put back: it does not know what receivers got since."""

@@ -78,6 +78,8 @@ class Life(RuleBasedStateMachine):
         self.is_older = False
         #: an older index was put back, and no command was told so
         self.is_torn = False
+        #: the index is away
+        self.is_away = False
         #: rows that are not visited again, of which we know that ``explain`` says why
         self.explained: set[tuple[Any, ...]] = set()
         self.configure()
@@ -145,6 +147,26 @@ class Life(RuleBasedStateMachine):
             self.receivers.check()
         if is_whole and not self.is_torn:
             self._check_completed(visited)
+
+    def run_without_index(self) -> None:
+        """A run that is left alone, while the index cannot be reached."""
+        self.begin()
+        self.is_away = True
+        with self.receivers.without_index():
+            ended = self.project.crawl("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=0.1", **self.variables())
+        print("without the index:", ended.exit_code)
+        assert ended.exit_code in (6, *ORDERLY), ended.errors
+        assert find_wrong_counters(self.project.folder) == []
+        is_finished = ended.status["run"]["end_reason"] == "finished"
+        if is_finished and not self.goes_on:
+            visited = self._visited(self.project.rows())
+            self.memory.complete(self.town, visited, self.present)
+            self.seen = self.town.describe()
+        self.observe(completed=is_finished)
+        if not (self.is_older or self.is_torn):
+            self.receivers.check_each_other()
+        self.goes_on = not is_finished
+        self.is_away = False
 
     def run_and_cut_off(self, **variables: str) -> None:
         """A run that a failpoint may kill."""
@@ -216,11 +238,13 @@ class Life(RuleBasedStateMachine):
         assert len(listed) == len(now), "a URL is in the index twice"
         begun = {url for url, row in rows.items() if row["document_state"] == REMOVING}
         state = self.town.describe()
-        for url in (left | (begun & now)) - {*approved} - self.begun:
+        new = (left | (begun & now)) - {*approved} - self.begun
+        for url in new:
             assert self._may_leave(url, rows[url], completed=completed), (url, rows[url])
             assert self.kept.get(url) != state or self._has_other_reason(url), ("kept", url, rows[url])
         self.begun = begun
-        counted = (left - {*approved}) & self.established
+        # Without the index removals count once they are decided.
+        counted = new & self.established
         self.removed += [(self.clock, url) for url in counted]
         lately = [url for moment, url in self.removed if abs(self.clock - moment) < DAY]
         limit = FREE if "lifecycle.max_delete_documents" in self.town.edits else LIMIT
@@ -234,7 +258,7 @@ class Life(RuleBasedStateMachine):
             survivor = short(row["copy_of"])
             # The other page may have been read while it had this text, and not since.
             text = self.town.pages[url].text if url in self.town.pages else None
-            return (url in self.doubtful or text in self.changes.shared) and survivor in self.present
+            return (url in self.doubtful or text in self.changes.shared) and (self.is_away or survivor in self.present)
         own = url in self.doubtful and (self.was_killed or row["code"] in EVIDENCE)
         if not completed:
             return own

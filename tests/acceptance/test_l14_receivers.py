@@ -124,27 +124,6 @@ def test_receiver_when_away_for_three_runs_then_the_others_are_right_meanwhile_a
     assert_same(project)
 
 
-def test_index_when_away_then_receivers_get_what_is_new_meanwhile_and_all_are_right_at_the_end(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = build(tmp_path, site)
-    gone = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
-    set_receivers(project, BOTH, index=gone)
-
-    first = project.crawl()
-    change(site, 1)
-    second = project.crawl()
-    meanwhile = set(in_lines(project)), set(in_index(project, "second"))
-    set_receivers(project, BOTH, index={"type": "local"})
-    back = project.crawl()
-
-    assert (first.exit_code, second.exit_code, back.exit_code) == (6, 6, 0)
-    # Removals are decided about once the index has what is new.
-    assert meanwhile == (ALL | {f"{HOST}/new1.html"},) * 2
-    assert set(in_lines(project)) == ALL - {f"{HOST}/b.html"} | {f"{HOST}/new1.html"}
-    assert_same(project)
-
-
 def test_receiver_when_paused_then_it_gets_nothing_until_it_is_resumed(site: SiteProcess, tmp_path: Path) -> None:
     project = build(tmp_path, site)
     paused = project.command("receivers", "pause", "lines")

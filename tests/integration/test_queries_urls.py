@@ -41,7 +41,7 @@ def test_list_urls_when_each_kind_is_there_then_every_state_is_found(filled: Fil
     with filled.database.write_once() as transaction:
         ids = [filled.ids["/gone"]]
         removal_table.seal(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), ids, counted=True)
-        removal_table.note_removed(transaction, filled.run.source_id, ids)
+        removal_table.note_removed(transaction, ids)
         ids = [filled.ids["/removing"]]
         removal_table.seal(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), ids, counted=True)
     filled.settle("/gone", 404)

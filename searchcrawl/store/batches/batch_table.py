@@ -128,6 +128,17 @@ def find_emptied(transaction: Transaction, source_id: int) -> list[SealedBatch]:
     return [SealedBatch(row.id, row.crawl_version, BatchState(row.state)) for row in transaction.execute(query)]
 
 
+def holds_removals(transaction: Transaction, source_id: int, number: int) -> bool:
+    """Whether a batch has removals without a receipt."""
+    query = select(literal(1)).where(
+        _PENDING,
+        documents.c.source_id == source_id,
+        documents.c.state == int(DocumentState.REMOVING),
+        documents.c.batch_id == number,
+    )
+    return transaction.execute(query.limit(1)).scalar() is not None
+
+
 def set_state(transaction: Transaction, number: int, state: BatchState) -> None:
     """Sets the state of a batch."""
     transaction.execute(update(batches).where(batches.c.id == number).values(state=int(state)))
@@ -196,11 +207,12 @@ def mark_records_lost(transaction: Transaction, url_ids: Sequence[int]) -> None:
     set_documents(transaction, url_ids, **RECORD_GONE.values)
 
 
-def set_documents(transaction: Transaction, url_ids: Sequence[int], **values: Any) -> None:
-    """Sets columns of the documents of these rows, one row after the other."""
+def set_documents(transaction: Transaction, url_ids: Sequence[int], log_seq: int | None = None, **values: Any) -> None:
+    """Sets columns of the documents of these rows, one row after the other; ``log_seq`` as in ``document_events``."""
     if url_ids:
         statement = update(documents).where(documents.c.url_id == bindparam("row_id")).values(**values)
-        transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
+        number = {} if log_seq is None else {"log_seq": log_seq}
+        transaction.execute(statement, [{"row_id": url_id, **number} for url_id in url_ids])
 
 
 def find_segments_in_use(transaction: Transaction, source_id: int) -> set[int]:

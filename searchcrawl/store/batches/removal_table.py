@@ -8,7 +8,14 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, and_, bindparam, case, exists, func, or_, select, text, update
 
 from searchcrawl.store.batches.batch_table import SealedBatch, add_batch, set_documents
-from searchcrawl.store.documents.document_events import HELD_BACK, REMOVAL_REJECTED, REMOVAL_SEALED, REMOVED
+from searchcrawl.store.documents.document_events import (
+    HELD_BACK,
+    IS_COPY,
+    REMOVAL_OPENED,
+    REMOVAL_REJECTED,
+    REMOVAL_SEALED,
+    REMOVED,
+)
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.receivers.log_counter import draw
 from searchcrawl.store.run_schema import batches, runs
@@ -64,26 +71,27 @@ COLUMNS: Final = (
 )
 ROWS: Final = documents.join(urls, urls.c.id == documents.c.url_id)
 _survivor, _end = documents.alias("survivor"), documents.alias("end")
-_ROWS_OF_COPIES: Final = ROWS.join(_survivor, _survivor.c.url_id == documents.c.duplicate_of).outerjoin(
-    _end, _end.c.url_id == _survivor.c.duplicate_of
-)
+_OF_SURVIVOR: Final = _survivor.c.url_id == documents.c.duplicate_of
+_OF_END: Final = _end.c.url_id == _survivor.c.duplicate_of
+_ROWS_OF_COPIES: Final = ROWS.join(_survivor, _OF_SURVIVOR).outerjoin(_end, _OF_END)
 
 
 def find_candidates(
-    transaction: Transaction, source_id: int, *, batch_before: int, after: int = 0
+    transaction: Transaction, source_id: int, *, batch_before: int, is_away: bool = False, after: int = 0
 ) -> list[RemovalCandidate]:
     """The next documents to be removed within the limits, by rising id: with evidence against them, or copies now.
 
-    ``batch_before`` is that of the run: copies that came into the index only since are not among them.
+    ``batch_before`` is that of the run: copies that came into the index only since are not among them. What is on its way
+    to the index may have come there; where that is away (``is_away``) it counts as if it were there.
     """
     evidence = (
         _HAS_EVIDENCE,
-        documents.c.indexed_version.is_not(None),
+        or_(documents.c.indexed_version.is_not(None), documents.c.state == int(DocumentState.SENDING)),
         documents.c.state.not_in([int(DocumentState.REMOVING), int(DocumentState.QUARANTINED)]),
         documents.c.rejected_run.is_(None),
     )
     found = _find_page(transaction, source_id, after, *evidence)
-    found += _find_copies(transaction, source_id, after, ~_build_is_new(batch_before))
+    found += _find_copies(transaction, source_id, after, ~_build_is_new(batch_before), is_away=is_away)
     return sorted(found)[:PAGE_ROWS]
 
 
@@ -96,9 +104,11 @@ def find_due(transaction: Transaction, url_ids: Sequence[int], horizon_ms: int) 
     return found
 
 
-def find_new_copies(transaction: Transaction, source_id: int, *, batch_before: int) -> list[RemovalCandidate]:
+def find_new_copies(
+    transaction: Transaction, source_id: int, *, batch_before: int, is_away: bool = False
+) -> list[RemovalCandidate]:
     """Copies to be removed that were no documents of the index before the run: they were sent in it too early."""
-    return _find_copies(transaction, source_id, 0, _build_is_new(batch_before))
+    return _find_copies(transaction, source_id, 0, _build_is_new(batch_before), is_away=is_away)
 
 
 def count_copies(transaction: Transaction, source_id: int) -> int:
@@ -108,19 +118,25 @@ def count_copies(transaction: Transaction, source_id: int) -> int:
 
 
 def _find_copies(
-    transaction: Transaction, source_id: int, after: int, condition: ColumnElement[bool]
+    transaction: Transaction, source_id: int, after: int, condition: ColumnElement[bool], *, is_away: bool
 ) -> list[RemovalCandidate]:
-    """Copies and non-canonical pages in the index, which has the present text of their survivors."""
+    """Copies and non-canonical pages in the index, which has the present text of their survivors, or gets it before."""
     return _find_page(
         transaction,
         source_id,
         after,
         *_COPY_IN_INDEX,
         # A page that shows the display URL of another one may name a copy: then that one's survivor counts.
-        or_(*(and_(one.c.indexed_version > 0, one.c.state == int(DocumentState.PRESENT)) for one in (_survivor, _end))),
+        or_(*(_is_there(one, is_away=is_away) for one in (_survivor, _end))),
         condition,
         rows=_ROWS_OF_COPIES,
     )
+
+
+def _is_there(survivor: Any, *, is_away: bool) -> ColumnElement[bool]:
+    """Whether the index has the present text of a document; or gets it once it is no longer away."""
+    is_there = and_(survivor.c.indexed_version > 0, survivor.c.state == int(DocumentState.PRESENT))
+    return or_(is_there, survivor.c.state == int(DocumentState.SENDING)) if is_away else is_there
 
 
 def _build_is_new(batch_before: int) -> ColumnElement[bool]:
@@ -153,6 +169,7 @@ def seal(
     set_documents(
         transaction,
         url_ids,
+        draw(transaction, source_id),
         **REMOVAL_SEALED.values,
         batch_id=batch.number,
         # What an operator decided is a removal of the run that held it back; what never was a document is none.
@@ -177,6 +194,34 @@ def find_under_way(transaction: Transaction, source_id: int) -> list[SealedBatch
         SealedBatch(row.id, row.crawl_version, BatchState(row.state), row.removals)
         for row in transaction.execute(query)
     ]
+
+
+def open_early(transaction: Transaction, source_id: int) -> int:
+    """Takes removals of copies out of their deliveries where the index lacks the present text of their survivors.
+
+    The end of a run decides about them again. Returns how many; 0 at the end.
+    """
+    found = _find_early(transaction, source_id)
+    if found:
+        set_documents(transaction, found, draw(transaction, source_id), **REMOVAL_OPENED.values)
+    return len(found)
+
+
+def _find_early(transaction: Transaction, source_id: int) -> list[int]:
+    query = (
+        select(documents.c.url_id)
+        .select_from(documents.outerjoin(_survivor, _OF_SURVIVOR).outerjoin(_end, _OF_END))
+        .where(
+            _PENDING,
+            documents.c.source_id == source_id,
+            documents.c.state == int(DocumentState.REMOVING),
+            IS_COPY,
+            documents.c.duplicate_of.is_not(None),
+            ~func.coalesce(or_(*(_is_there(one, is_away=False) for one in (_survivor, _end))), False),
+        )
+        .limit(PAGE_ROWS)
+    )
+    return list(transaction.execute(query).scalars())
 
 
 def find_rowless(transaction: Transaction, source_id: int) -> list[SealedBatch]:
@@ -210,6 +255,18 @@ def take_over(transaction: Transaction, batch: SealedBatch, run_id: int, now_ms:
     """Notes that removals which an earlier process sealed are sent only now: they count from now on."""
     statement = update(batches).where(batches.c.id == batch.number, batches.c.removals > 0)
     transaction.execute(statement.values(run_id=run_id, created_ms=now_ms))
+
+
+def count_under_way(transaction: Transaction, source_id: int) -> int:
+    """How many documents more or less than those of the index there are once all that is sealed was sent."""
+    moving = documents.c.source_id == source_id, _PENDING
+    coming = documents.c.state == int(DocumentState.SENDING), documents.c.indexed_version.is_(None)
+    going = documents.c.state == int(DocumentState.REMOVING), documents.c.indexed_version.is_not(None)
+    counts = [
+        transaction.execute(select(func.count()).select_from(documents).where(*moving, *each)).scalar_one()
+        for each in (coming, going)
+    ]
+    return int(counts[0]) - int(counts[1])
 
 
 def count_recent(transaction: Transaction, source_id: int, *, since_ms: int) -> int:
@@ -257,12 +314,11 @@ def reject(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
 _REMOVE: Final = update(documents).where(documents.c.url_id == bindparam("row_id")).values(REMOVED.values)
 
 
-def note_removed(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> None:
+def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Notes that the index acknowledged removals.
 
     A copy stays a copy of its survivor. A page that came back meanwhile stays in its new batch.
     """
     if url_ids:
-        number = draw(transaction, source_id)
-        transaction.execute(_REMOVE, [{"row_id": url_id, "log_seq": number} for url_id in url_ids])
+        transaction.execute(_REMOVE, [{"row_id": url_id} for url_id in url_ids])
     orphan_table.park_removed(transaction, url_ids)

@@ -11,6 +11,7 @@ from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents.document_events import ABSENT, FOUND_OTHERWISE, MISSING, REMOVAL_OPENED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.receivers.log_counter import draw
 from searchcrawl.store.run_schema import batches, runs
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import BatchState, DocumentState
@@ -144,7 +145,9 @@ def open_removals(transaction: Transaction, source_id: int) -> int:
         documents.c.source_id == source_id, documents.c.state == int(DocumentState.REMOVING)
     )
     ids = list(transaction.execute(some.limit(PAGE_ROWS)).scalars())
-    transaction.execute(update(documents).where(documents.c.url_id.in_(ids)).values(REMOVAL_OPENED.values))
+    if ids:
+        statement = update(documents).where(documents.c.url_id.in_(ids)).values(REMOVAL_OPENED.values)
+        transaction.execute(statement, {"log_seq": draw(transaction, source_id)})
     transaction.execute(update(batches).where(batches.c.source_id == source_id, _IS_OPEN).values(removals=0))
     return len(ids)
 

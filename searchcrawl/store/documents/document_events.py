@@ -1,20 +1,18 @@
 """What happens to documents, as data: from which states to which, why, and which columns are set.
 
-Nothing else writes ``documents.state``. An event meets the documents that its caller names; ``values`` are those of the
-SQL update, made from its moves: the first that fits decides, and where none does the state stays. The reference page of
-states is made from the same moves.
+Nothing else writes ``documents.state`` (``store.events``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
     BindParameter,
+    Column,
     ColumnElement,
     Integer,
     LargeBinary,
@@ -31,65 +29,20 @@ from sqlalchemy import (
 
 from searchcrawl.codes import COPIES, WITH_DOCUMENT, Code
 from searchcrawl.rules.lifecycle import ORPHAN
+from searchcrawl.store.events import Move, StateEvent
 from searchcrawl.store.log_schema import receivers
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.states import DocumentState, FetchState, Leaving, Transition
+from searchcrawl.store.states import DocumentState, FetchState, Leaving
 
 _D = DocumentState
 _ANY: Final = tuple(DocumentState)
 
 
-class Move(NamedTuple):
-    """Documents in one of the states ``before``, of which ``when`` holds, come into ``after``.
-
-    ``before`` is empty for new rows. ``reason`` completes "because" in the reference.
-    """
-
-    before: tuple[DocumentState, ...]
-    after: DocumentState
-    reason: str
-    when: ColumnElement[bool] | None = None
-
-    @property
-    def condition(self) -> ColumnElement[bool] | None:
-        """When it fits, in SQL; None: always."""
-        # No IN: its list cannot be expanded for many rows at once.
-        here = None if self.before == _ANY else or_(*(documents.c.state == int(state) for state in self.before))
-        if here is None or self.when is None:
-            return self.when if here is None else here
-        return and_(here, self.when)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Event:
-    """Something that happens to documents; ``by`` is the package that says so."""
+class Event(StateEvent):
+    """Something that happens to documents."""
 
-    by: str
-    moves: tuple[Move, ...]
-    #: where this holds the state stays, whatever the moves say
-    stays: ColumnElement[bool] | None = None
-    #: the other columns that are set
-    sets: Mapping[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def values(self) -> dict[str, Any]:
-        """The values of an update of ``documents``."""
-        whens: list[tuple[ColumnElement[bool], Any]] = []
-        rest: Any = documents.c.state
-        if self.stays is not None:
-            whens.append((self.stays, documents.c.state))
-        for move in filter(lambda each: each.before, self.moves):
-            condition = move.condition
-            if condition is None:
-                rest = int(move.after)
-                break
-            whens.append((condition, int(move.after)))
-        return {"state": case(*whens, else_=rest) if whens else rest, **self.sets}
-
-    @property
-    def transitions(self) -> Iterable[Transition]:
-        """Its moves, for the reference."""
-        return (Transition(move.before, move.after, move.reason, self.by) for move in self.moves)
+    column: Column[int] = documents.c.state
 
 
 # What the conditions of events are made of
@@ -461,12 +414,17 @@ REMOVAL_SEALED: Final = Event(
             "or the source is deleted",
         ),
     ),
-    sets={"quarantine_run": None, "rejected_run": None, "indexed_version": MAYBE_INDEXED},
+    sets={"quarantine_run": None, "rejected_run": None, "indexed_version": MAYBE_INDEXED, "seq": _LOG_SEQ, "shown": 0},
 )
 HELD_BACK: Final = Event(
     by="delivery",
     moves=(Move(_ANY, _D.QUARANTINED, "the run ends, and its removals pass a limit"),),
-    sets={"held_state": documents.c.state, "batch_id": None},
+    sets={
+        "held_state": documents.c.state,
+        # What waits for an index that is away is sent all the same: it is to stay until somebody approves.
+        "batch_id": case((documents.c.state == int(_D.SENDING), documents.c.batch_id)),
+        "indexed_version": MAYBE_INDEXED,
+    },
 )
 REMOVAL_REJECTED: Final = Event(
     by="operations",
@@ -528,9 +486,6 @@ REMOVED: Final = Event(
         "indexed_since": None,
         "leaving": 0,
         **_null_where(_IS_REMOVING, "batch_id", "index_error"),
-        # One that came back and is being sent has its entry.
-        "seq": case((documents.c.state == int(_D.SENDING), documents.c.seq), else_=_LOG_SEQ),
-        "shown": case((documents.c.state == int(_D.SENDING), documents.c.shown), else_=0),
     },
 )
 #: Receivers may have it, and neither the index nor a delivery: it was lost in the index, or refused by it.
@@ -580,18 +535,26 @@ ABSENT: Final = Event(
     moves=(Move((_D.REMOVING,), _D.NONE, "the index does not have the document"),),
     sets={**_NOT_THERE, "leaving": 0, **_null_where(_IS_REMOVING, "batch_id")},
 )
+_IS_OPENED_COPY: Final = and_(IS_COPY, STOOD_FOR)
 REMOVAL_OPENED: Final = Event(
-    by="comparison",
+    by="comparison and delivery",
     moves=(
         Move(
             (_D.REMOVING,),
             _D.WITHHELD,
-            "the store is older than the index: the removal of a copy is decided again",
-            and_(IS_COPY, STOOD_FOR),
+            "the store is older than the index, or the index lacks the text of the other page: the removal of a copy is "
+            "decided again",
+            _IS_OPENED_COPY,
         ),
         Move((_D.REMOVING,), _D.PRESENT, "the store is older than the index: the removal is decided again"),
     ),
-    sets={"batch_id": None, "removed_run": None},
+    sets={
+        "batch_id": None,
+        "removed_run": None,
+        # Receivers have the other page instead of a copy.
+        "seq": case((_IS_OPENED_COPY, documents.c.seq), else_=_LOG_SEQ),
+        "shown": case((_IS_OPENED_COPY, 0), else_=1),
+    },
 )
 
 #: All of them, as the reference lists them.

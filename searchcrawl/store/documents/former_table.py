@@ -260,7 +260,8 @@ def _execute(transaction: Transaction, statement: Any, parameters: list[dict[str
 
 def _choose_state(row: Row[Any], *, has_record: bool) -> DocumentState | None:
     """The state of a document that is put back; None where the index has, or may have, the new text alone."""
-    unsent = row.now_state != DocumentState.SENDING and row.now_indexed_version == row.indexed_version
+    moves = row.now_state in (DocumentState.SENDING, DocumentState.REMOVING)
+    unsent = not moves and row.now_indexed_version == row.indexed_version
     if unsent and row.indexed_version and row.state == DocumentState.PRESENT:
         return DocumentState.PRESENT
     if has_record:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select, text, true, tuple_, update
+from sqlalchemy import ColumnElement, and_, case, delete, func, literal, or_, select, text, true, tuple_, update
 
 from searchcrawl import urls as identities
 from searchcrawl.store.batches.batch_table import BATCH_COLUMNS, BatchDocument
@@ -20,6 +20,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.log_schema import faulty, receivers, tombstones
 from searchcrawl.store.receivers.log_counter import draw
+from searchcrawl.store.run_schema import batches
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState
@@ -75,7 +76,8 @@ START: Final = Place()
 class Entry(NamedTuple):
     """What the log says of a document: it is there or has gone, since which entry, and whether it can be sent now.
 
-    ``survivor_id`` is the document that is indexed instead of it, ``indexed_version`` the one that the index has of it.
+    ``survivor_id`` is the document that is indexed instead of it, ``indexed_version`` the one that the index has of it, or
+    is about to get.
     """
 
     row: BatchDocument
@@ -106,6 +108,7 @@ class Tombstone(NamedTuple):
 
 
 _ROWS: Final = documents.join(urls, urls.c.id == documents.c.url_id)
+_SENT_VERSION: Final = select(batches.c.crawl_version).where(batches.c.id == documents.c.batch_id).scalar_subquery()
 _OF_ENTRY: Final = (
     documents.c.seq,
     documents.c.shown,
@@ -113,7 +116,7 @@ _OF_ENTRY: Final = (
     _CAN_BE_SENT.label("can_be_sent"),
     documents.c.duplicate_of,
     documents.c.state,
-    documents.c.indexed_version,
+    case((documents.c.state == int(_D.SENDING), _SENT_VERSION), else_=documents.c.indexed_version),
 )
 
 

@@ -180,7 +180,7 @@ class World:
                 rows = removal_table.find_without_receipt(transaction, self.source_id, batch.number)
                 for row in rows:
                     del self.index[row.url.removeprefix(SITE)]
-                removal_table.note_removed(transaction, self.source_id, [row.url_id for row in rows])
+                removal_table.note_removed(transaction, [row.url_id for row in rows])
 
     def _claims(self) -> list[Claim]:
         with self.database.write_once() as transaction:

@@ -162,7 +162,7 @@ def test_removal_when_sealed_and_acknowledged_then_no_longer_in_the_index(databa
         [again] = removal_table.find_under_way(transaction, SOURCE)
         left = removal_table.find_without_receipt(transaction, SOURCE, again.number)
     with database.write_once() as transaction:
-        removal_table.note_removed(transaction, SOURCE, ids)
+        removal_table.note_removed(transaction, ids)
 
     assert under_way == [REMOVING]
     assert (again, [row.url_id for row in left]) == (batch, ids)
@@ -175,7 +175,7 @@ def test_removed_when_the_page_is_back_unchanged_then_its_record_is_sent_again(d
     ids = present(database, ["a"])
     with database.write_once() as transaction:
         removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids, counted=True)
-        removal_table.note_removed(transaction, SOURCE, ids)
+        removal_table.note_removed(transaction, ids)
 
     confirm(database, ids)
 
@@ -189,7 +189,7 @@ def test_removed_when_the_page_came_back_while_it_was_being_removed_then_it_is_s
     confirm(database, ids)
 
     with database.write_once() as transaction:
-        removal_table.note_removed(transaction, SOURCE, ids)
+        removal_table.note_removed(transaction, ids)
 
     assert states(database, ids) == [CACHED]
     assert document(database, ids[0]).indexed_version is None
@@ -204,7 +204,7 @@ def test_removed_when_the_page_came_back_and_is_in_a_batch_already_then_it_stays
     assert batch is not None
 
     with database.write_once() as transaction:
-        removal_table.note_removed(transaction, SOURCE, ids)
+        removal_table.note_removed(transaction, ids)
 
     with database.read_once() as transaction:
         waiting = batch_table.find_without_receipt(transaction, batch.number, after=0, limit=10)
@@ -215,7 +215,7 @@ def test_lost_when_a_page_is_back_and_its_record_is_gone_then_it_is_named(databa
     ids = present(database, ["a", "b"])
     with database.write_once() as transaction:
         removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids[:1], counted=True)
-        removal_table.note_removed(transaction, SOURCE, ids[:1])
+        removal_table.note_removed(transaction, ids[:1])
         batch_table.forget_segment(transaction, SOURCE, 1)
     confirm(database, ids)
 

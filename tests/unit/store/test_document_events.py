@@ -148,7 +148,7 @@ EVENTS: Final[dict[str, Event]] = {
     "removal put into a delivery": lambda transaction, ids: removal_table.seal(
         transaction, SOURCE, 1, NOW_MS, ids, counted=True
     ),
-    "removal acknowledged": lambda transaction, ids: removal_table.note_removed(transaction, SOURCE, ids),
+    "removal acknowledged": removal_table.note_removed,
     "left behind in receivers": lambda transaction, ids: log_table.let_go(transaction, SOURCE, ids),
     "removal held back": lambda transaction, ids: removal_table.quarantine(transaction, ids, 1),
     "removal rejected": removal_table.reject,
@@ -169,6 +169,7 @@ EVENTS: Final[dict[str, Event]] = {
     "not found, record gone": lambda transaction, ids: comparison_table.note_missing(
         transaction, ids, with_records=False
     ),
+    "removal of a copy decided again": lambda transaction, ids: removal_table.open_early(transaction, SOURCE),
     "removal decided again": lambda transaction, ids: comparison_table.open_removals(transaction, SOURCE),
     "forgotten": lambda transaction, ids: forget_table.empty(transaction, dict.fromkeys(ids, "forget_urls: x")),
 }

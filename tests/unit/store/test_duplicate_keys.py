@@ -112,7 +112,7 @@ def test_standing_when_a_display_url_is_anothers_then_the_document_of_the_index_
         leaving = [one.url_id for one in removal_table.find_candidates(transaction, SOURCE, batch_before=9)]
         surplus = removal_table.find_new_copies(transaction, SOURCE, batch_before=9)
         removal_table.seal(transaction, SOURCE, 1, NOW_MS, leaving, counted=True)
-        removal_table.note_removed(transaction, SOURCE, leaving)
+        removal_table.note_removed(transaction, leaving)
 
     assert (leaving, surplus) == (ids[1:2], [])
     assert states(database, ids) == [PRESENT, WITHHELD, WITHHELD]
@@ -127,7 +127,7 @@ def test_surplus_when_the_survivor_is_indexed_then_the_copy_goes_and_stays_known
         surplus = removal_table.find_new_copies(transaction, SOURCE, batch_before=0)
         removal_table.seal(transaction, SOURCE, 1, NOW_MS, [one.url_id for one in surplus], counted=True)
         under_way = duplicate_key_table.load(transaction, ids)[ids[1]]
-        removal_table.note_removed(transaction, SOURCE, ids[1:])
+        removal_table.note_removed(transaction, ids[1:])
 
     assert [(one.url_id, one.code) for one in surplus] == [(ids[1], code)]
     assert under_way.is_good

@@ -106,7 +106,7 @@ def test_removed_when_it_was_an_orphan_then_it_is_not_visited_until_it_is_named(
     with database.write_once() as transaction:
         document_table.mark_evidence(transaction, ids[1:], "404")
         removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids, counted=True)
-        removal_table.note_removed(transaction, SOURCE, ids)
+        removal_table.note_removed(transaction, ids)
 
     parked = [(row(database, url_id).due_ms, row(database, url_id).rule) for url_id in ids]
     with database.write_once() as transaction:
@@ -125,7 +125,7 @@ def test_named_when_a_visit_is_under_way_then_the_end_of_the_run_has_the_documen
     mark(database, ids)
     with database.write_once() as transaction:
         removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids, counted=True)
-        removal_table.note_removed(transaction, SOURCE, ids)
+        removal_table.note_removed(transaction, ids)
         url_table.reopen(transaction, ids)
     assert claim(database) == ids
     if not has_record:

@@ -24,7 +24,7 @@ def test_refused_document_when_its_page_is_gone_then_it_is_refused_no_more(datab
     with database.write_once() as transaction:
         if in_index:
             removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids, counted=False)
-            removal_table.note_removed(transaction, SOURCE, ids)
+            removal_table.note_removed(transaction, ids)
         after = url_queries.count_refused_documents(transaction, SOURCE)
 
     assert (before, after) == (1, 0)

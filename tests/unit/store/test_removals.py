@@ -23,7 +23,7 @@ WITHHELD: Final = DocumentState.WITHHELD
 def remove(database: Database, ids: Sequence[int], *, run_id: int, now_ms: int, counted: bool = True) -> None:
     with database.write_once() as transaction:
         removal_table.seal(transaction, SOURCE, run_id, now_ms, ids, counted=counted)
-        removal_table.note_removed(transaction, SOURCE, ids)
+        removal_table.note_removed(transaction, ids)
 
 
 def count(database: Database, now_ms: int) -> int:
