@@ -42,13 +42,13 @@ from searchcrawl.sources.values import Check
 from searchcrawl.store.documents import document_events
 from searchcrawl.store.states import (
     BATCH_TRANSITIONS,
-    FETCH_TRANSITIONS,
     BatchState,
     DocumentState,
     EndReason,
     FetchState,
     Transition,
 )
+from searchcrawl.store.urls import fetch_events
 from searchcrawl.store.urls.url_state import UrlState
 from searchcrawl.store.views import VIEWS
 from searchcrawl.worker_pool import MAX_MEMORY_BYTES, TIMEOUT_SECONDS
@@ -385,7 +385,7 @@ def layers_page() -> str:
 
 
 _STATES: Final = (
-    ("Fetching", FetchState, FETCH_TRANSITIONS),
+    ("Fetching", FetchState, fetch_events.TRANSITIONS),
     ("Document", DocumentState, document_events.TRANSITIONS),
     ("Delivery", BatchState, BATCH_TRANSITIONS),
 )
@@ -410,6 +410,6 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "settings": setting_page,
     "variables": variable_page,
     "states": state_page,
-    "fetch-transitions": lambda: "\n".join(transition_rows(FETCH_TRANSITIONS)),
+    "fetch-transitions": lambda: "\n".join(transition_rows(fetch_events.TRANSITIONS)),
     "document-transitions": lambda: "\n".join(transition_rows(document_events.TRANSITIONS)),
 }

@@ -29,6 +29,7 @@ from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import NewUrl, Settled
 from tests.site.client import write_project
+from tests.unit.store.support_store import claim_again
 
 PORT = 8000
 SITE = f"http://www.acme.test:{PORT}"
@@ -73,7 +74,12 @@ class FilledStore:
         """Ends a visit."""
         values = {"due_ms": 1, **given}
         visit = Settled(url_id=self.ids[path], fetch_state=state, code=code, fetched_ms=clock.now_ms(), **values)
-        self.run.write(lambda transaction: url_table.settle(transaction, [visit]))
+
+        def end(transaction: Transaction) -> None:
+            claim_again(transaction, [visit.url_id])
+            url_table.settle(transaction, [visit])
+
+        self.run.write(end)
 
     def fetch(self, *paths: str, code: int = 200) -> None:
         """Adds rows that were fetched with a document: cached with 200, else not to be indexed."""

@@ -26,6 +26,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import hastening_table, orphan_table, review_table, url_table
+from searchcrawl.store.urls.fetch_events import REFUSED_LATER
 from searchcrawl.store.urls.review_table import Reviewed
 from searchcrawl.store.urls.url_table import Settled
 
@@ -215,7 +216,7 @@ def _write(transaction: Transaction, *, run: Run, admission: Admission, reviews:
             group.with_evidence.append(row.id)
     review_table.set_rules(transaction, again)
     document_rows.write_documents(transaction, run.source_id, group, {})
-    url_table.settle(transaction, group.settled)
+    url_table.settle(transaction, group.settled, REFUSED_LATER)
     # After that: a row whose URL came in another way before may be the new URL of another row.
     admission.admit(transaction, reviews.moved)
     url_table.reopen(transaction, _select_allowed(transaction, admission, reviews.allowed))

@@ -20,6 +20,7 @@ from searchcrawl.run import Run
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.urls import host_queue, suspect_table, url_table
+from searchcrawl.store.urls.fetch_events import REFUSED
 from searchcrawl.store.urls.host_queue import FIRST, DuePlace
 from searchcrawl.store.urls.url_table import Settled
 
@@ -375,7 +376,7 @@ class Claiming(ClaimingThread):
             accepted += passed
             if not refused and not last:
                 break
-            url_table.settle(transaction, [_build_refusal(claim, decision) for claim, decision in refused])
+            url_table.settle(transaction, [_build_refusal(claim, decision) for claim, decision in refused], REFUSED)
             url_table.set_laps(transaction, {claim.url_id: lap for claim, lap in last})
             self._refused += len(refused) + len(last)
             # More refusals are likely to follow.

@@ -1,6 +1,6 @@
-"""The states of URL rows, documents, deliveries and runs, with every transition of rows and deliveries and who makes it.
+"""The states of URL rows, documents, deliveries and runs, with every transition of deliveries and who makes it.
 
-Those of documents are in ``documents/document_events.py``.
+Those of rows and documents are in ``urls/fetch_events.py`` and ``documents/document_events.py``.
 
 A URL row has two independent states: how far its next visit is (``FetchState``), and how far its document is on the way
 to the index (``DocumentState``). Conditions in SQL and reference pages are derived from here.
@@ -129,48 +129,7 @@ class Transition(NamedTuple):
     by: str
 
 
-_F, _B = FetchState, BatchState
-
-FETCH_TRANSITIONS: Final = (
-    Transition((), _F.TODO, "a page, a sitemap or the start list names a new URL that may be requested", "admission"),
-    Transition((), _F.SETTLED, "a new URL is refused by a rule: the row says which", "admission"),
-    Transition((_F.TODO, _F.SETTLED), _F.FETCHING, "the row is due and its host has room: it is claimed", "frontier"),
-    Transition((_F.SUSPECT,), _F.ALONE, "nothing else is left to visit, and nothing is under way", "frontier"),
-    Transition((_F.FETCHING, _F.ALONE), _F.SETTLED, "the visit ended, and what it brought is durable", "commit"),
-    Transition((_F.FETCHING,), _F.SETTLED, "a rule or a limit on traps refuses the claimed row", "frontier"),
-    Transition((_F.FETCHING, _F.ALONE), _F.TODO, "the visit failed and is tried again after a pause", "commit"),
-    Transition((_F.FETCHING,), _F.TODO, "the run ends before the request is sent: the claim is released", "frontier"),
-    Transition(
-        (_F.FETCHING,), _F.TODO, "too many wait for the host to which it was redirected: it begins anew", "commit"
-    ),
-    Transition((_F.FETCHING,), _F.TODO, "a process died: the next run of the source releases its claims", "run"),
-    Transition((_F.FETCHING,), _F.SUSPECT, "the same, and it had stopped turning, or was parsing the page", "run"),
-    Transition(
-        (_F.FETCHING, _F.ALONE),
-        _F.SUSPECT,
-        "a process that visits for the run stopped turning, or ended again and again, while it visited the row",
-        "members",
-    ),
-    Transition((_F.ALONE,), _F.SUSPECT, "a process died, or stopped turning, or the run ends", "run and frontier"),
-    Transition(
-        (_F.FETCHING, _F.ALONE),
-        _F.SETTLED,
-        "the process stopped turning, or ended while it parsed the page, for the third time: the URL is set aside",
-        "run",
-    ),
-    Transition((_F.SETTLED,), _F.SUSPECT, "the URL was set aside, and the source file is edited", "run"),
-    Transition(
-        (_F.SETTLED,),
-        _F.TODO,
-        "a refused URL is allowed now: found nearer, or rules were edited",
-        "admission and commit",
-    ),
-    Transition((_F.SETTLED,), _F.TODO, "the document is to be sent and its record is gone", "commit"),
-    Transition((_F.SETTLED,), _F.TODO, "the record cannot be read for a delivery", "delivery"),
-    Transition((_F.SETTLED,), _F.TODO, "store and index differ about the document: the page decides", "comparison"),
-    Transition((_F.TODO, _F.SETTLED), _F.SETTLED, "edited rules refuse a known URL", "commit"),
-    Transition(tuple(_F), _F.SETTLED, "somebody asks for the URL to be forgotten: `forget`", "operations"),
-)
+_B = BatchState
 
 BATCH_TRANSITIONS: Final = (
     Transition((), _B.SEALED, "cached documents, or removals, are put into a delivery", "commit and delivery"),

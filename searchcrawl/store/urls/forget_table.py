@@ -9,7 +9,7 @@ from sqlalchemy import and_, bindparam, delete, func, or_, select, update
 
 from searchcrawl.codes import Code
 from searchcrawl.store.batches.batch_table import set_documents
-from searchcrawl.store.documents.document_events import FORGOTTEN
+from searchcrawl.store.documents import document_events
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.receivers import log_table
 from searchcrawl.store.schema import documents, former_documents, outlinks, unfollowed_links, urls
@@ -17,6 +17,7 @@ from searchcrawl.store.site_schema import anchors
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls import url_classes
+from searchcrawl.store.urls.fetch_events import FORGOTTEN, UNVISITED
 from searchcrawl.store.urls.review_table import IN_ARCHIVE
 
 #: Rows that are read at once.
@@ -28,36 +29,9 @@ EMPTY: Final = (
     *("answered_key", "rendered", "parts", "copy_digest", "near_digest", "near_signature", "url_fit", "bare"),
     *("index_error", "evidence", "held_state", "quarantine_run", "rejected_run", "removed_run"),
 )
-#: The URL itself stays, with where it was found, as the row of any URL that is refused when it is found.
-REFUSE: Final = (
-    update(urls)
-    .where(urls.c.id == bindparam("row_id"))
-    .values(
-        **dict.fromkeys(("error", "failures", "due_ms", "last_fetched_ms", "redirects", "found_as", "display_url")),
-        **dict.fromkeys(("lastmod_ms", "interval_ms", "unread", "lacks")),
-        fetch_state=int(FetchState.SETTLED),
-        code=int(Code.OUTSIDE_BOUNDARY),
-        rule=bindparam("new_rule"),
-        attempts=0,
-        failed_runs=0,
-        lap=0,
-    )
-)
+REFUSE: Final = update(urls).where(urls.c.id == bindparam("row_id")).values(FORGOTTEN.values)
 #: One whose page came from a forgotten URL is as if it was never visited.
-_VISIT_AGAIN: Final = (
-    update(urls)
-    .where(urls.c.id == bindparam("row_id"))
-    .values(
-        **dict.fromkeys(("error", "rule", "failures", "last_fetched_ms", "redirects", "interval_ms")),
-        **dict.fromkeys(("unread", "lacks")),
-        fetch_state=int(FetchState.TODO),
-        due_ms=0,
-        code=int(Code.NOT_FETCHED),
-        attempts=0,
-        failed_runs=0,
-        lap=0,
-    )
-)
+_VISIT_AGAIN: Final = update(urls).where(urls.c.id == bindparam("row_id")).values(UNVISITED.values)
 
 
 class NamedRow(NamedTuple):
@@ -179,7 +153,7 @@ def empty(transaction: Transaction, rules: Mapping[int, str | None]) -> None:
         transaction,
         url_ids,
         **dict.fromkeys(EMPTY),
-        **FORGOTTEN.values,
+        **document_events.FORGOTTEN.values,
     )
     for part in split(url_ids):
         for table in (former_documents, outlinks, unfollowed_links, anchors):

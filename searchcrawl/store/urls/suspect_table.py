@@ -18,6 +18,7 @@ from searchcrawl.store.schema import urls
 from searchcrawl.store.statements import is_one_of, split
 from searchcrawl.store.states import CLAIMED, FetchState
 from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls.fetch_events import INTERRUPTED, SET_ASIDE, SUSPECTED, TRIED_AGAIN
 
 # The literals let the planner use the partial index.
 _CLAIMED: Final = is_one_of("fetch_state", CLAIMED)
@@ -47,13 +48,13 @@ def recover(
     """
     claimed = select(urls.c.id, urls.c.url, urls.c.fetch_state, urls.c.failures)
     rows = list(transaction.execute(claimed.where(_CLAIMED, urls.c.source_id == source_id)))
-    _move(transaction, source_id, FetchState.ALONE, FetchState.SUSPECT)
-    _move(transaction, source_id, FetchState.FETCHING, FetchState.SUSPECT if stalled else FetchState.TODO)
     found = Recovered(len(rows), [], [])
     if not stalled:
         # Those that are suspects already were counted before this process was killed, too.
         rows = [row for row in rows if row.id in parsed and row.fetch_state != FetchState.SUSPECT]
         suspect(transaction, [row.id for row in rows])
+    here = update(urls).where(_CLAIMED, urls.c.source_id == source_id)
+    transaction.execute(here.values((SUSPECTED if stalled else INTERRUPTED).values))
     for row in rows:
         failures = Failures.parse(row.failures)
         is_reason = row.fetch_state == FetchState.ALONE and by_visit if stalled else len(parsed) == 1
@@ -65,35 +66,25 @@ def recover(
     return found
 
 
-def _move(transaction: Transaction, source_id: int, before: FetchState, after: FetchState) -> None:
-    of_source = urls.c.source_id == source_id
-    transaction.execute(
-        update(urls).where(_CLAIMED, of_source, urls.c.fetch_state == int(before)).values(fetch_state=int(after))
-    )
-
-
 def _note_stop(transaction: Transaction, url_id: int, failures: Failures, run_id: int | None) -> None:
     row = update(urls).where(urls.c.id == url_id)
     transaction.execute(row.values(failures=failures.dump()))
     if failures.is_set_aside:
-        values = {"fetch_state": int(FetchState.SETTLED), "code": int(Code.SET_ASIDE), "rule": None, "due_ms": None}
         error = f"the crawler ended or stopped turning {MOST_STOPS} times while it read the page"
-        transaction.execute(row.values(**values, error=error, run_id=run_id))
+        transaction.execute(row.values(**SET_ASIDE.values, error=error, run_id=run_id))
 
 
 def suspect(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Has rows that a member of a run had under way visited after all others, one by one (``members``)."""
     for part in split(url_ids):
-        transaction.execute(
-            update(urls).where(_CLAIMED, urls.c.id.in_(part)).values(fetch_state=int(FetchState.SUSPECT))
-        )
+        transaction.execute(update(urls).where(urls.c.id.in_(part)).values(SUSPECTED.values))
 
 
 def try_again(transaction: Transaction, source_id: int) -> None:
     """Has pages that were set aside visited once more; the next stop sets them aside again."""
     aside = (urls.c.source_id == source_id, is_one_of("code", WARNED), urls.c.code == int(Code.SET_ASIDE))
     settled = urls.c.fetch_state == int(FetchState.SETTLED)
-    transaction.execute(update(urls).where(*aside, settled).values(fetch_state=int(FetchState.SUSPECT), due_ms=0))
+    transaction.execute(update(urls).where(*aside, settled).values(TRIED_AGAIN.values))
 
 
 def is_any_left(transaction: Transaction, source_id: int) -> bool:

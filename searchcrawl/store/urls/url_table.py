@@ -18,6 +18,18 @@ from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import AT_HAND, INDEXABLE, FetchState
 from searchcrawl.store.urls import url_classes
+from searchcrawl.store.urls.fetch_events import (
+    CLAIMED,
+    CLAIMED_ALONE,
+    PUT_OFF,
+    REFUSED,
+    REFUSED_LATER,
+    RELEASED,
+    REOPENED,
+    VISITED,
+    Event,
+    choose_found,
+)
 
 # No IN: its list cannot be expanded for many rows at once.
 _ENDED_WELL: Final = or_(*(urls.c.code == code for code in sorted(WITH_DOCUMENT)))
@@ -113,7 +125,7 @@ def add(transaction: Transaction, source_id: int, rows: Sequence[NewUrl], seen_m
             "host_id": row.host_id,
             "depth": row.depth,
             "referrer_id": row.referrer_id,
-            "fetch_state": int(FetchState.SETTLED if row.code else FetchState.TODO),
+            "fetch_state": choose_found(is_refused=bool(row.code)),
             "code": row.code,
             "rule": row.rule,
             "error": row.error,
@@ -138,7 +150,7 @@ def reopen(transaction: Transaction, url_ids: Iterable[int]) -> None:
         statement = (
             update(urls)
             .where(urls.c.id == bindparam("row_id"), urls.c.fetch_state == int(FetchState.SETTLED))
-            .values(fetch_state=int(FetchState.TODO), due_ms=0, attempts=0)
+            .values(REOPENED.values)
         )
         with url_classes.watch(transaction, ids):
             transaction.execute(statement, parameters)
@@ -226,21 +238,21 @@ def claim(
     rows = _select(transaction, of_todo, {**host, **waiting, "most": limit})
     if len(rows) < limit and not at_last:
         rows += _select(transaction, of_due, {**host, "horizon": horizon_ms, "most": limit - len(rows)})
-    _set_fetch_state(transaction, [row.id for row in rows], FetchState.FETCHING)
+    _note(transaction, [row.id for row in rows], CLAIMED)
     return [_build_claim(row, forced=forced, now_ms=now_ms) for row in rows]
 
 
 def claim_these(transaction: Transaction, url_ids: Sequence[int], *, now_ms: int, forced: bool) -> list[Claim]:
     """Claims rows by id, in the order of ``url_ids``."""
     rows = {row.id: row for part in split(url_ids) for row in _select(transaction, _CLAIMS.where(urls.c.id.in_(part)))}
-    _set_fetch_state(transaction, url_ids, FetchState.FETCHING)
+    _note(transaction, url_ids, CLAIMED)
     return [_build_claim(rows[url_id], forced=forced, now_ms=now_ms) for url_id in url_ids]
 
 
 def claim_alone(transaction: Transaction, url_id: int, *, now_ms: int, forced: bool) -> Claim:
     """Claims one row, while no other is claimed."""
     (row,) = _select(transaction, _CLAIMS.where(urls.c.id == url_id))
-    _set_fetch_state(transaction, [url_id], FetchState.ALONE)
+    _note(transaction, [url_id], CLAIMED_ALONE)
     return _build_claim(row, forced=forced, now_ms=now_ms)
 
 
@@ -299,24 +311,20 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
     )
 
 
-def _set_fetch_state(transaction: Transaction, url_ids: Sequence[int], state: FetchState) -> None:
+def _note(transaction: Transaction, url_ids: Sequence[int], event: Event) -> None:
     for part in split(url_ids):
-        transaction.execute(update(urls).where(urls.c.id.in_(part)).values(fetch_state=int(state)))
+        transaction.execute(update(urls).where(urls.c.id.in_(part)).values(event.values))
 
 
 def release(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Releases claimed rows: they are to do again, and unchanged otherwise."""
-    was_alone = urls.c.fetch_state == int(FetchState.ALONE)
-    state = case((was_alone, int(FetchState.SUSPECT)), else_=int(FetchState.TODO))
-    for part in split(url_ids):
-        transaction.execute(update(urls).where(urls.c.id.in_(part)).values(fetch_state=state))
+    _note(transaction, url_ids, RELEASED)
 
 
 def set_laps(transaction: Transaction, laps: Mapping[int, int]) -> None:
     """Puts claimed rows back, to be visited after all others in the laps given."""
     if laps:
-        statement = update(urls).where(urls.c.id == bindparam("row_id"))
-        statement = statement.values(fetch_state=int(FetchState.TODO), lap=bindparam("new_lap"))
+        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(PUT_OFF.values)
         write_rows(transaction, statement, [{"row_id": row, "new_lap": lap} for row, lap in laps.items()])
 
 
@@ -333,7 +341,6 @@ _SETTLE: Final = (
     update(urls)
     .where(urls.c.id == bindparam("row_id"))
     .values(
-        fetch_state=bindparam("new_state"),
         code=bindparam("new_code"),
         rule=case(
             (and_(bindparam("keep_rule") == 1, urls.c.code == bindparam("new_code")), urls.c.rule),
@@ -354,8 +361,11 @@ _SETTLE: Final = (
 )
 
 
-def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
-    """Writes the ends of visits."""
+_SETTLE_BY: Final = {event: _SETTLE.values(event.values) for event in (VISITED, REFUSED, REFUSED_LATER)}
+
+
+def settle(transaction: Transaction, visits: Sequence[Settled], event: Event = VISITED) -> None:
+    """Writes the ends of visits; ``event`` is one of VISITED, REFUSED and REFUSED_LATER."""
     if not visits:
         return
     run_id = url_classes.find_run(transaction)
@@ -381,7 +391,7 @@ def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
         for visit in visits
     ]
     with url_classes.watch(transaction, [visit.url_id for visit in visits]):
-        write_rows(transaction, _SETTLE, parameters)
+        write_rows(transaction, _SETTLE_BY[event], parameters)
 
 
 def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:

@@ -11,7 +11,7 @@ from searchcrawl import urls as identity
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import StoredDocument
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.run_schema import leases
 from searchcrawl.store.schema import documents, urls
@@ -54,10 +54,16 @@ def claim(
     return [one.url_id for one in claims]
 
 
+def claim_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Has rows be under way, whatever they were."""
+    transaction.execute(update(urls).where(urls.c.id.in_(url_ids)).values(fetch_state=int(FetchState.FETCHING)))
+
+
 def settle(database: Database, url_ids: Sequence[int], **values: Any) -> None:
     """Ends visits, well unless ``values`` say otherwise."""
     given = {"code": 200, "due_ms": NOW_MS, "fetched_ms": NOW_MS, **values}
     with database.write_once() as transaction:
+        claim_again(transaction, url_ids)
         url_table.settle(transaction, [Settled(url_id=url_id, **given) for url_id in url_ids])
 
 

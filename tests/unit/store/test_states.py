@@ -7,6 +7,7 @@ import pytest
 from searchcrawl.store import states
 from searchcrawl.store.documents import document_events
 from searchcrawl.store.states import BatchState, DocumentState, FetchState, Transition
+from searchcrawl.store.urls import fetch_events
 
 
 def test_sets_when_derived_then_they_are_those_of_the_indexes() -> None:
@@ -18,7 +19,7 @@ def test_sets_when_derived_then_they_are_those_of_the_indexes() -> None:
 @pytest.mark.parametrize(
     ("kind", "transitions"),
     [
-        (FetchState, states.FETCH_TRANSITIONS),
+        (FetchState, fetch_events.TRANSITIONS),
         (DocumentState, document_events.TRANSITIONS),
         (BatchState, states.BATCH_TRANSITIONS),
     ],

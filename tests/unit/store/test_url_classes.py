@@ -12,9 +12,10 @@ from searchcrawl.store.runs.retention_table import Over, purge_urls
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import forget_table, orphan_table, replay_table, suspect_table, url_classes, url_table
+from searchcrawl.store.urls.fetch_events import REFUSED_LATER
 from searchcrawl.store.urls.url_classes import Tally
 from searchcrawl.store.urls.url_table import Settled
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, claim_again
 
 RUN = 7
 LATER = NOW_MS + 1
@@ -37,6 +38,8 @@ def count(database: Database, work: Callable[[Transaction], object], *, run: int
 def settle(database: Database, url_ids: Sequence[int], *, run: int = RUN, **values: object) -> dict[str, int]:
     given = {"code": 200, "due_ms": LATER, "fetched_ms": NOW_MS, **values}
     visits = [Settled(url_id=url_id, **given) for url_id in url_ids]  # type: ignore[arg-type]
+    with database.write_once() as transaction:
+        claim_again(transaction, url_ids)
     return count(database, lambda transaction: url_table.settle(transaction, visits), run=run)
 
 
@@ -112,7 +115,9 @@ def test_settle_when_an_edited_rule_refuses_a_row_that_is_not_due_then_it_is_rej
     ids = add(database, ["a"])
     settle(database, ids, run=RUN - 1)
 
-    assert settle(database, ids, code=955, due_ms=None) == {"rejected": 1, "discovered": 1}
+    refused = [Settled(url_id=ids[0], code=955, due_ms=None, fetched_ms=None)]
+    found = count(database, lambda transaction: url_table.settle(transaction, refused, REFUSED_LATER))
+    assert found == {"rejected": 1, "discovered": 1}
 
 
 def test_claim_and_release_then_nothing_changes(database: Database) -> None:
