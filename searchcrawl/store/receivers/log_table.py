@@ -122,8 +122,14 @@ _OF_ENTRY: Final = (
 
 def find_page(transaction: Transaction, source_id: int, after: Place, *, limit: int = PAGE_ROWS) -> list[Entry]:
     """The next entries of documents that have a row, in the order of the log."""
-    query = _select_entries().where(_build_after(source_id, after))
-    return _read(transaction, query.order_by(documents.c.seq, documents.c.url_id).limit(limit))
+    query = _select_entries().where(documents.c.source_id == source_id, _IS_LOGGED)
+    query = query.order_by(documents.c.seq, documents.c.url_id)
+    # The rest of a number alone first: a comparison of pairs reads all of its entries.
+    rest = query.where(documents.c.seq == after.seq, documents.c.url_id > after.url_id)
+    found = _read(transaction, rest.limit(limit))
+    if len(found) < limit:
+        found += _read(transaction, query.where(documents.c.seq > after.seq).limit(limit - len(found)))
+    return found
 
 
 def find_entries(transaction: Transaction, source_id: int, url_ids: Collection[int]) -> list[Entry]:

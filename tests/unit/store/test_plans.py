@@ -174,6 +174,7 @@ def test_change_log_when_sqlite_plans_then_only_what_is_asked_for_is_read(sqlite
 
     assert [step for step in steps if step.startswith("SCAN")] == []
     assert {step for step in steps if " documents " in step} == {
+        "SEARCH documents USING INDEX ix_documents_log (source_id=? AND seq=? AND url_id>?)",
         "SEARCH documents USING INDEX ix_documents_log (source_id=? AND seq>?)",
         "SEARCH documents USING COVERING INDEX ix_documents_log (source_id=? AND seq>?)",
         "SEARCH documents USING INTEGER PRIMARY KEY (rowid=?)",
