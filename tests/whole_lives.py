@@ -216,6 +216,8 @@ class Town:
         page = self.pages.get(url)
         if page is None or self.removes(url) or host_of(url) in self.walls:
             return True
+        if "scope.depth" in self.edits and url not in {ROOT, *self.names(ROOT)}:
+            return True
         same = sum(other.text == page.text for other in self.pages.values())
         return page.status in {301, 302, 410} or page.canonical is not None or same > 1
 
