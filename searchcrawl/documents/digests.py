@@ -59,8 +59,7 @@ def compute_copy_digest(page: Page) -> bytes:
     It is without what they may differ in: what is not indexed of them, how their language is told, dates of files, which of
     their text are headings, and a title that is the name of the file.
     """
-    newest = max(_WAYS)
-    return _mark(newest, _WAYS[newest](page, of_copies=True))
+    return _mark(_COPY_WAY, _digest_fields(page, of_copies=True))
 
 
 def is_named_by_file(page: Page) -> bool:
@@ -131,5 +130,7 @@ def _digest_fields(page: Page, *, of_copies: bool = False) -> bytes:
 
 
 #: How digests of fields are made, by version. A new way (as one that normalises the text more) is added, and none is
-#: taken out: documents keep the digest of their version until they change. With ``of_copies`` it is that of ``compute_copy_digest``.
-_WAYS: Final[dict[int, Callable[..., bytes]]] = {1: _digest_fields}
+#: taken out: documents keep the digest of their version until they change.
+_WAYS: Final[dict[int, Callable[[Page], bytes]]] = {1: _digest_fields}
+#: The version of ``compute_copy_digest``. Another one makes other pages copies of each other, so it rises by itself.
+_COPY_WAY: Final = 1

@@ -16,7 +16,7 @@ import hashlib, os
 from searchcrawl.documents import digests
 
 if "LATER_RELEASE" in os.environ:
-    digests._WAYS[2] = lambda page, *, of_copies=False: hashlib.sha256(" ".join(page.text.split()).lower().encode()).digest()
+    digests._WAYS[2] = lambda page: hashlib.sha256(" ".join(page.text.split()).lower().encode()).digest()
 
 class Pipeline:
     def process_item(self, item):

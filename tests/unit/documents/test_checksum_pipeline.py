@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
 
 import pytest
 
 from searchcrawl.documents import digests
 from searchcrawl.documents.checksum_pipeline import BodyDigestPipeline, FieldsDigestPipeline
-from searchcrawl.documents.digests import compute_body_digest, compute_fields_digest
+from searchcrawl.documents.digests import compute_body_digest, compute_copy_digest, compute_fields_digest
 from searchcrawl.items import Guess, Page
 from tests import factories
 
@@ -145,6 +146,17 @@ def test_fields_digest_when_the_way_it_is_made_is_new_then_a_document_keeps_its_
     assert compute_fields_digest(Page(title="another", text="y"), known=second) == second
     # A version of a newer release.
     assert compute_fields_digest(page, known=b"\3" + first) == compute_fields_digest(page)
+
+
+def test_copy_digest_when_changes_are_told_in_a_new_way_then_it_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [Page(title="t", text=f"Part {number}") for number in (10, 20)]
+    before = [compute_copy_digest(page) for page in pages]
+    digits = re.compile("[0-9]+")
+    monkeypatch.setitem(digests._WAYS, 2, lambda page: hashlib.sha256(digits.sub("", page.text).encode()).digest())
+
+    assert compute_fields_digest(pages[0]) == compute_fields_digest(pages[1])
+    assert [compute_copy_digest(page) for page in pages] == before
+    assert before[0] != before[1]
 
 
 def test_fields_digest_when_only_the_date_of_a_file_or_its_guessed_language_counts_then_copies_stay_copies() -> None:
