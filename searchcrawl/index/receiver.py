@@ -1,10 +1,12 @@
 """Receiver, which takes documents, SearchIndex, which can also be searched, and the values that both use.
 
-A new kind of receiver, such as one that writes to a message queue, needs two things:
+A message queue, or what else gets documents and cannot be searched, is a class of a user's own (``[receivers.NAME]``). A new
+kind of index needs three things:
 
 1. a package under ``index/`` with the name of the kind, and in its ``receiver.py`` a class with the methods of
    ``Receiver`` (of ``SearchIndex``, if it can be searched) and a function ``open_receiver``;
-2. its name and its keys in the table ``[index]`` (class ``Index`` in ``sources/project.py``).
+2. its name and its keys in the table ``[index]`` (class ``Index`` in ``sources/project.py``);
+3. the same in the tables ``[receivers.NAME]`` (``sources/receivers_table.py``).
 
 The delivery calls it from one thread at a time. ``search`` and ``verify`` refuse a receiver that is no SearchIndex.
 """

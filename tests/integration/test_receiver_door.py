@@ -12,6 +12,7 @@ from searchcrawl.delivery.receivers.door import Door
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
+from searchcrawl.sources import secrets
 from searchcrawl.sources.loading import load_project
 
 CLASS: Final = """
@@ -96,3 +97,17 @@ def test_receiver_when_it_refuses_with_an_odd_reason_then_that_is_a_text_on_one_
     receipts = door.deliver(BATCH)
 
     assert [(receipt.accepted, receipt.error) for receipt in receipts] == [(False, shown)] * 2
+
+
+def test_receiver_when_its_error_quotes_the_password_of_a_server_then_nobody_is_told_that(tmp_path: Path) -> None:
+    # As the keys of its table are, when the file is read.
+    secrets.hide("amqp://mary:hunter22@mq/x")
+    refuses = open_door(tmp_path, "[Receipt(each.id, False, 'amqp://mary:hunter22@mq/x') for each in docs]")
+    (receipt, _) = refuses.deliver(BATCH)
+    (tmp_path / "again").mkdir()
+    raises = open_door(tmp_path / "again", "raise IndexUnavailable('cannot reach amqp://mary:hunter22@mq/x')")
+    with pytest.raises(IndexUnavailable) as raised:
+        raises.deliver(BATCH)
+
+    assert "cannot reach" in str(raised.value)
+    assert "hunter22" not in str(receipt.error) + str(raised.value)

@@ -15,6 +15,7 @@ from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
 from searchcrawl.own_code import OwnCodeError, name_error, ordinary_errors
 from searchcrawl.sources.project import FILE, Project
+from searchcrawl.sources.secrets import redact
 from searchcrawl.terminal import to_one_line
 
 logger = logging.getLogger(__name__)
@@ -125,6 +126,6 @@ def _call_own(work: Callable[[], T]) -> T:
 
 
 def _clean(error: object) -> str:
-    """A text as a store can have it, on one line."""
-    text = str(error).encode("utf-8", "backslashreplace").decode("utf-8")
+    """A text as a store can have it and a command may show it, on one line: it may quote the address of a server."""
+    text = redact(str(error)).encode("utf-8", "backslashreplace").decode("utf-8")
     return to_one_line(text.replace("\0", "\\0"))
