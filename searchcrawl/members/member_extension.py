@@ -36,4 +36,4 @@ class MemberExtension:
         ours = {name: count for name, count in stats.items() if name.startswith(_OURS) and isinstance(count, int)}
         attributes = self._run.attributes
         unreadable = {} if attributes is None else dict(attributes.unreadable)
-        await self._link.channel.send_last(Closed(reason, ours, unreadable))
+        await self._link.channel.send_last(Closed(reason, ours, self._run.copy_counts(), unreadable))

@@ -238,6 +238,7 @@ class Members:
         self._begun.set()
         for name, count in message.stats.items():
             self.stats(name, count)
+        self._run.count(**message.counts)
         if self._run.attributes is not None:
             self._run.attributes.unreadable.update(message.unreadable)
         if not self._finishing:

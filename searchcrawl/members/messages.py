@@ -146,8 +146,12 @@ class Logged(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """It ends, for the reason of Scrapy; ``stats`` are counts for its statistics, ``unreadable`` values of attributes."""
+    """It ends, for the reason of Scrapy.
+
+    ``stats`` are counts for its statistics, ``counts`` those of the run, ``unreadable`` values of attributes.
+    """
 
     reason: str
     stats: Mapping[str, int]
+    counts: Mapping[str, int]
     unreadable: Mapping[str, int]

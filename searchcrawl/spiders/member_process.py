@@ -48,7 +48,7 @@ def serve_run(connection: socket.socket, setup: Setup) -> None:
         # The loop has ended, or did not begin.
         with suppress(OSError):
             send_blocking(spare, Failed(make_portable(failure)))
-            send_blocking(spare, Closed(EndReason.STOPPED, {}, {}))
+            send_blocking(spare, Closed(EndReason.STOPPED, {}, {}, {}))
     # Threads of native libraries may still run while an interpreter ends, and crash.
     os._exit(_ENDED)
 

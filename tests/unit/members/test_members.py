@@ -292,7 +292,7 @@ def test_open_when_the_run_is_to_end_before_a_member_can_visit_then_nobody_waits
 ) -> None:
     async def run() -> Scene:
         scene = Scene(filled, 1)
-        scene.made[0].first = Closed("mine", {}, {}) if how == "it closes" else Pong()
+        scene.made[0].first = Closed("mine", {}, {}, {}) if how == "it closes" else Pong()
         async with asyncio.timeout(20):
             opening = asyncio.ensure_future(scene.members.open(scene.take))
             if how == "the run ends":
