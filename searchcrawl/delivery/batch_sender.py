@@ -60,6 +60,11 @@ class BatchSender:
         if isinstance(self.receiver, HurryingReceiver):
             self.receiver.hurry()
 
+    def ask_index(self) -> None:
+        """Raises DeliveryError where the index does not answer."""
+        if isinstance(self.receiver, SearchIndex):
+            self.retry.attempt(self.receiver.ping)
+
     def send_documents(self, batch: SealedBatch) -> tuple[int, int, int]:
         """Sends the documents of a batch that have no receipt yet; raises DeliveryError, LeaseLost, StoreError.
 

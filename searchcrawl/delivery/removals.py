@@ -17,7 +17,7 @@ from searchcrawl.rules.lifecycle import is_within_limits
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.batches.batch_table import SealedBatch
-from searchcrawl.store.batches.removal_table import RemovalCandidate
+from searchcrawl.store.batches.removal_table import Before, RemovalCandidate
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import BatchState, Leaving
@@ -41,7 +41,7 @@ def remove_copies(sender: BatchSender) -> int:
     At once and without limits, because they were no documents of the index before.
     """
     run, removed = sender.run, 0
-    find = partial(removal_table.find_new_copies, source_id=run.source_id, batch_before=run.row.batch_before)
+    find = partial(removal_table.find_new_copies, source_id=run.source_id, before=_find_beginning(run))
     while rows := run.read(partial(find, is_away=run.is_index_away)):
         removed += remove(sender, rows, counted=False)
     return removed
@@ -52,9 +52,15 @@ def remove_documents(sender: BatchSender, *, completed: bool) -> None:
 
     Without evidence about its own URL a document leaves only at the end of a run that was ``completed``.
     After a crash in the midst of it the next process decides the same: what left or waits by then counts.
-    Where the index is away the removals are sealed: other receivers have them carried out, the index once it is there.
+    Where the index is away the removals are sealed: other receivers have them carried out, the index once it is there. Not
+    where copies of other sources may have to take the places of documents: these sources deliver to the index.
     """
     run = sender.run
+    if run.source.shares_copies:
+        if run.is_index_away:
+            return
+        # Before anything is sealed, which receivers would read.
+        sender.ask_index()
     remove_copies(sender)
     candidates = sum(len(rows) for rows in find_pages(run, completed))
     if not candidates:
@@ -73,9 +79,6 @@ def finish_removals(sender: BatchSender) -> int:
 
     Returns how many. What waited for the index was sent before: some of it stands in the place of what goes.
     """
-    run = sender.run
-    while run.write(partial(removal_table.open_early, source_id=run.source_id)):
-        pass
     removed = sum(gone for _, gone in _send_left(sender))
     # The process may have died between the receipt of a survivor and the removal of its copies.
     return removed + remove_copies(sender)
@@ -87,15 +90,17 @@ def carry_out(sender: BatchSender, find: Callable[[Transaction], list[RemovalCan
     They do not count towards the limits. Yields, page by page, how many there were and how many the index acknowledged.
     """
     yield from _send_left(sender)
-    for batch in sender.run.read(partial(batch_table.find_emptied, source_id=sender.run.source_id)):
-        # Its receipts are there; the process died before the index made them visible.
-        sender.commit(batch)
     while rows := sender.run.read(find):
         yield len(rows), remove(sender, rows, counted=False, decided=True)
 
 
 def _send_left(sender: BatchSender) -> Iterator[tuple[int, int]]:
     run = sender.run
+    while run.write(partial(removal_table.open_early, source_id=run.source_id)):
+        pass
+    for batch in run.read(partial(batch_table.find_emptied, source_id=run.source_id)):
+        # All are opened, or have their receipts, and the process died before the index made them visible.
+        sender.commit(batch)
     for batch in run.read(partial(removal_table.find_under_way, source_id=run.source_id)):
         if batch.state < BatchState.ACKNOWLEDGED:
             run.write(partial(removal_table.take_over, batch=batch, run_id=run.id, now_ms=clock.now_ms()))
@@ -121,7 +126,7 @@ def find_pages(run: Run, completed: bool) -> Iterator[list[RemovalCandidate]]:
         partial(
             removal_table.find_candidates,
             source_id=run.source_id,
-            batch_before=run.row.batch_before,
+            before=_find_beginning(run),
             is_away=run.is_index_away,
             after=after,
         )
@@ -139,6 +144,10 @@ def find_pages(run: Run, completed: bool) -> Iterator[list[RemovalCandidate]]:
         )
         if kept:
             yield kept
+
+
+def _find_beginning(run: Run) -> Before:
+    return Before(run.row.batch_before, run.row.horizon_ms)
 
 
 def _leave_orphans(run: Run, rows: list[RemovalCandidate]) -> list[RemovalCandidate]:

@@ -187,7 +187,7 @@ def _find_past(transaction: Transaction, *, known: Known) -> PastLimit | None:
     lifecycle, since_ms = known.source.lifecycle, clock.now_ms() - clock.DAY_MS
     recent = removal_table.count_recent(transaction, known.source_id, since_ms=since_ms)
     totals = document_table.count_totals(transaction, known.source_id)
-    documents = totals["documents"] + recent
+    documents = totals["documents"] + recent + removal_table.count_under_way(transaction, known.source_id)
     allowed = is_within_limits(
         removals + recent + totals["quarantined"],
         documents,

@@ -10,7 +10,7 @@ from typing import Any, Final
 from searchcrawl import clock
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.commit.orphans import let_stay
-from searchcrawl.delivery import removals
+from searchcrawl.delivery import delivery_queue, removals
 from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.exceptions import UnknownRun
 from searchcrawl.exit_codes import Exit
@@ -186,6 +186,8 @@ def _carry_out(
     # A run that was cut off is continued later: what it sealed counts in it.
     counts_into_run = run.row.ended_ms is None
     with open_sender(run, receiver, retry_seconds=retry_seconds, counts_into_run=counts_into_run) as sender:
+        # Some of it may stand in the place of what goes.
+        delivery_queue.deliver_left(sender)
         for found, gone in removals.carry_out(sender, find):
             documents += found
             removed += gone

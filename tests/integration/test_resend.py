@@ -10,6 +10,7 @@ import pytest
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.operations import quarantine
 from searchcrawl.store.batches import batch_table, removal_table
+from searchcrawl.store.batches.removal_table import Before
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.urls import url_queries
 from tests.filled_store import SITE, CachedStore
@@ -89,7 +90,7 @@ def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(fi
     ]
     with filled.database.read_once() as transaction:
         assert [
-            row.url_id for row in removal_table.find_candidates(transaction, filled.run.source_id, batch_before=0)
+            row.url_id for row in removal_table.find_candidates(transaction, filled.run.source_id, before=Before(0, 0))
         ] == [filled.ids["/c"]]
 
 

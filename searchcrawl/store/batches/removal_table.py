@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -57,6 +58,13 @@ class RemovalCandidate(NamedTuple):
     evidence: str | None = None
 
 
+class Before(NamedTuple):
+    """Where a run begins, with those that it continues: the last delivery from before it, and its horizon."""
+
+    batch: int
+    horizon_ms: int
+
+
 #: A copy leaves for another document, whatever became of its last visit.
 COLUMNS: Final = (
     documents.c.url_id,
@@ -77,11 +85,11 @@ _ROWS_OF_COPIES: Final = ROWS.join(_survivor, _OF_SURVIVOR).outerjoin(_end, _OF_
 
 
 def find_candidates(
-    transaction: Transaction, source_id: int, *, batch_before: int, is_away: bool = False, after: int = 0
+    transaction: Transaction, source_id: int, *, before: Before, is_away: bool = False, after: int = 0
 ) -> list[RemovalCandidate]:
     """The next documents to be removed within the limits, by rising id: with evidence against them, or copies now.
 
-    ``batch_before`` is that of the run: copies that came into the index only since are not among them. What is on its way
+    Copies that came into the index only in the run are not among them. What is on its way
     to the index may have come there; where that is away (``is_away``) it counts as if it were there.
     """
     evidence = (
@@ -91,7 +99,7 @@ def find_candidates(
         documents.c.rejected_run.is_(None),
     )
     found = _find_page(transaction, source_id, after, *evidence)
-    found += _find_copies(transaction, source_id, after, ~_build_is_new(batch_before), is_away=is_away)
+    found += _find_copies(transaction, source_id, after, ~_build_is_new(before, is_away=is_away), is_away=is_away)
     return sorted(found)[:PAGE_ROWS]
 
 
@@ -105,10 +113,10 @@ def find_due(transaction: Transaction, url_ids: Sequence[int], horizon_ms: int) 
 
 
 def find_new_copies(
-    transaction: Transaction, source_id: int, *, batch_before: int, is_away: bool = False
+    transaction: Transaction, source_id: int, *, before: Before, is_away: bool = False
 ) -> list[RemovalCandidate]:
     """Copies to be removed that were no documents of the index before the run: they were sent in it too early."""
-    return _find_copies(transaction, source_id, 0, _build_is_new(batch_before), is_away=is_away)
+    return _find_copies(transaction, source_id, 0, _build_is_new(before, is_away=is_away), is_away=is_away)
 
 
 def count_copies(transaction: Transaction, source_id: int) -> int:
@@ -139,13 +147,14 @@ def _is_there(survivor: Any, *, is_away: bool) -> ColumnElement[bool]:
     return or_(is_there, survivor.c.state == int(DocumentState.SENDING)) if is_away else is_there
 
 
-def _build_is_new(batch_before: int) -> ColumnElement[bool]:
+def _build_is_new(before: Before, *, is_away: bool) -> ColumnElement[bool]:
     """Documents that the index got in the run, also where no receipt says so."""
     since = documents.c.indexed_since
-    return or_(
-        func.coalesce(since, 0) > batch_before,
-        and_(since.is_(None), func.coalesce(documents.c.indexed_version, 0) == 0),
-    )
+    without_receipt = and_(since.is_(None), func.coalesce(documents.c.indexed_version, 0) == 0)
+    if is_away:
+        # An earlier run may have put it into a delivery that still waits.
+        without_receipt = and_(without_receipt, urls.c.first_seen_ms >= before.horizon_ms)
+    return or_(func.coalesce(since, 0) > before.batch, without_receipt)
 
 
 def _find_page(
@@ -202,14 +211,20 @@ def open_early(transaction: Transaction, source_id: int) -> int:
     The end of a run decides about them again. Returns how many; 0 at the end.
     """
     found = _find_early(transaction, source_id)
+    # They count once they are decided again.
+    for number, count in Counter(batch for _, batch in found).items():
+        fewer = case((batches.c.removals > count, batches.c.removals - count), else_=0)
+        transaction.execute(update(batches).where(batches.c.id == number).values(removals=fewer))
     if found:
-        set_documents(transaction, found, draw(transaction, source_id), **REMOVAL_OPENED.values)
+        ids = [url_id for url_id, _ in found]
+        set_documents(transaction, ids, draw(transaction, source_id), **REMOVAL_OPENED.values)
     return len(found)
 
 
-def _find_early(transaction: Transaction, source_id: int) -> list[int]:
+def _find_early(transaction: Transaction, source_id: int) -> list[tuple[int, int]]:
+    """The rows and their batches."""
     query = (
-        select(documents.c.url_id)
+        select(documents.c.url_id, documents.c.batch_id)
         .select_from(documents.outerjoin(_survivor, _OF_SURVIVOR).outerjoin(_end, _OF_END))
         .where(
             _PENDING,
@@ -221,7 +236,7 @@ def _find_early(transaction: Transaction, source_id: int) -> list[int]:
         )
         .limit(PAGE_ROWS)
     )
-    return list(transaction.execute(query).scalars())
+    return [(row.url_id, row.batch_id) for row in transaction.execute(query)]
 
 
 def find_rowless(transaction: Transaction, source_id: int) -> list[SealedBatch]:

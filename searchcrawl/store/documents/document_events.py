@@ -78,6 +78,8 @@ _REJECTED_FOR_OTHERS: Final = and_(
     documents.c.rejected_run.is_not(None),
     or_(*(documents.c.evidence == each for each in (ORPHAN, *(str(code) for code in sorted(_COPY_CODES))))),
 )
+_IS_REMOVING: Final = documents.c.state == int(_D.REMOVING)
+_IS_ORPHAN: Final = documents.c.evidence == ORPHAN
 #: The page is as good as it was, and that is what counts.
 IS_GOOD: Final = and_(documents.c.code == 200, documents.c.evidence.is_distinct_from(ORPHAN))
 #: A removed document whose page was visited since, with the text that it had: what waits to be named is not visited.
@@ -230,6 +232,19 @@ NAMED_AGAIN: Final = Event(
     by="commit",
     moves=(
         *_let_stay("something names the page again: the removal is dropped"),
+        # Sealed while the index was away.
+        Move(
+            (_D.REMOVING,),
+            _D.CACHED,
+            "something names the page again before the index removed it",
+            and_(_IS_ORPHAN, HAS_RECORD),
+        ),
+        Move(
+            (_D.REMOVING,),
+            _D.RECORD_LOST,
+            "something names the page again before the index removed it, and its record is gone",
+            _IS_ORPHAN,
+        ),
         Move(
             (_D.NONE,),
             _D.RECORD_LOST,
@@ -239,7 +254,8 @@ NAMED_AGAIN: Final = Event(
         Move((_D.NONE,), _D.CACHED, "something names the page again, which was found well meanwhile", _WAS_FOUND_WELL),
     ),
     sets={
-        **_null_where(_WAS_FOUND_WELL, "removed_run"),
+        **_null_where(or_(_WAS_FOUND_WELL, and_(_IS_REMOVING, _IS_ORPHAN)), "removed_run"),
+        **_null_where(and_(_IS_REMOVING, _IS_ORPHAN), "batch_id"),
         "leaving": int(Leaving.NO),
         **dict.fromkeys(("evidence", "quarantine_run", "rejected_run")),
     },
@@ -473,7 +489,6 @@ TAKEN_BACK: Final = Event(
         **_null_where(_NO_RECORD, "body_digest", "etag", "last_modified"),
     },
 )
-_IS_REMOVING: Final = documents.c.state == int(_D.REMOVING)
 #: A copy stays a copy of its survivor. A page that came back meanwhile stays in its new delivery.
 REMOVED: Final = Event(
     by="delivery",

@@ -43,7 +43,7 @@ _CAN_BE_SENT: Final = and_(
         documents.c.state == int(_D.PRESENT),
         and_(
             documents.c.state == int(_D.QUARANTINED),
-            documents.c.held_state.in_([int(_D.PRESENT), HELD_CHANGED]),
+            documents.c.held_state.in_([int(_D.PRESENT), int(_D.SENDING), HELD_CHANGED]),
             documents.c.duplicate_of.is_(None),
         ),
         and_(
@@ -108,6 +108,11 @@ class Tombstone(NamedTuple):
 
 
 _ROWS: Final = documents.join(urls, urls.c.id == documents.c.url_id)
+#: It is in a delivery without a receipt, also while its removal waits for an approval.
+_IS_SENT: Final = or_(
+    documents.c.state == int(_D.SENDING),
+    and_(documents.c.state == int(_D.QUARANTINED), documents.c.held_state == int(_D.SENDING)),
+)
 _SENT_VERSION: Final = select(batches.c.crawl_version).where(batches.c.id == documents.c.batch_id).scalar_subquery()
 _OF_ENTRY: Final = (
     documents.c.seq,
@@ -116,7 +121,7 @@ _OF_ENTRY: Final = (
     _CAN_BE_SENT.label("can_be_sent"),
     documents.c.duplicate_of,
     documents.c.state,
-    case((documents.c.state == int(_D.SENDING), _SENT_VERSION), else_=documents.c.indexed_version),
+    case((_IS_SENT, _SENT_VERSION), else_=documents.c.indexed_version),
 )
 
 

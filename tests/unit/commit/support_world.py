@@ -20,6 +20,7 @@ from searchcrawl.rules.copy_order import UNKNOWN_FIT, rank
 from searchcrawl.sources.config import Source
 from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
 from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store.batches.removal_table import Before
 from searchcrawl.store.documents import duplicate_key_table as keys
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.hosts import host_table
@@ -130,7 +131,7 @@ class World:
         if batch is not None:
             self._send(batch)
         with self.database.write_once() as transaction:
-            surplus = removal_table.find_new_copies(transaction, self.source_id, batch_before=self.batch_before)
+            surplus = removal_table.find_new_copies(transaction, self.source_id, before=Before(self.batch_before, 0))
             if surplus:
                 removal_table.seal(
                     transaction, self.source_id, 1, self.now_ms, [one.url_id for one in surplus], counted=True
@@ -166,7 +167,7 @@ class World:
 
     def _remove(self) -> None:
         with self.database.write_once() as transaction:
-            rows = removal_table.find_candidates(transaction, self.source_id, batch_before=self.batch_before)
+            rows = removal_table.find_candidates(transaction, self.source_id, before=Before(self.batch_before, 0))
             leaving = [one.url_id for one in rows]
             if self.holds:
                 removal_table.quarantine(transaction, leaving, 1)

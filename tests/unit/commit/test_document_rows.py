@@ -12,6 +12,7 @@ from sqlalchemy import text
 from searchcrawl import clock
 from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store.batches.removal_table import Before
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import url_table
@@ -196,7 +197,7 @@ def test_removal_when_a_copy_is_on_its_way_out_and_its_survivor_is_gone_then_it_
     world.visit([claims[f"{SITE}b"]])
     with database.write_once() as transaction:
         batch_table.note_accepted(transaction, *_sealed(transaction))
-        surplus = [one.url_id for one in removal_table.find_new_copies(transaction, 1, batch_before=0)]
+        surplus = [one.url_id for one in removal_table.find_new_copies(transaction, 1, before=Before(0, 0))]
         removal_table.seal(transaction, 1, 1, world.now_ms, surplus, counted=True)
 
     # While its removal is under way.

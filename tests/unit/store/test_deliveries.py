@@ -9,6 +9,7 @@ import pytest
 from searchcrawl.codes import Code
 from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
 from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store.batches.removal_table import Before
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
@@ -53,7 +54,7 @@ def present(database: Database, names: Sequence[str]) -> list[int]:
 
 def leaving(database: Database) -> list[int]:
     with database.read_once() as transaction:
-        return [row.url_id for row in removal_table.find_candidates(transaction, SOURCE, batch_before=0)]
+        return [row.url_id for row in removal_table.find_candidates(transaction, SOURCE, before=Before(0, 0))]
 
 
 def mark(database: Database, ids: Sequence[int]) -> None:
@@ -286,7 +287,7 @@ def test_surplus_when_copy_and_survivor_are_both_indexed_then_the_copy_may_go(da
     with database.write_once() as transaction:
         duplicate_key_table.set_results(transaction, [(ids[1], Code.DUPLICATE, ids[0], WITHHELD)])
     with database.read_once() as transaction:
-        surplus = [row.url_id for row in removal_table.find_new_copies(transaction, SOURCE, batch_before=0)]
+        surplus = [row.url_id for row in removal_table.find_new_copies(transaction, SOURCE, before=Before(0, 0))]
         duplicates = duplicate_key_table.find_duplicates(transaction, ids)
 
     assert surplus == ids[1:]
@@ -301,7 +302,7 @@ def test_surplus_when_the_survivor_is_not_indexed_yet_then_the_copy_stays(databa
     with database.write_once() as transaction:
         duplicate_key_table.set_results(transaction, [(copy[0], Code.DUPLICATE, survivor[0], WITHHELD)])
     with database.read_once() as transaction:
-        assert removal_table.find_new_copies(transaction, SOURCE, batch_before=0) == []
+        assert removal_table.find_new_copies(transaction, SOURCE, before=Before(0, 0)) == []
 
 
 @pytest.mark.parametrize("refused", [False, True])
@@ -318,7 +319,7 @@ def test_surplus_when_the_index_lacks_the_present_text_of_the_survivor_then_the_
             assert batch is not None
             batch_table.note_refused(transaction, batch, [(survivor, "no")])
     with database.read_once() as transaction:
-        assert removal_table.find_new_copies(transaction, SOURCE, batch_before=0) == []
+        assert removal_table.find_new_copies(transaction, SOURCE, before=Before(0, 0)) == []
 
 
 def test_unfinished_when_a_process_died_then_batches_go_on_from_where_they_stood(database: Database) -> None:

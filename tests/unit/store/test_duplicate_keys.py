@@ -9,6 +9,7 @@ import pytest
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.store.batches import batch_table, removal_table
+from searchcrawl.store.batches.removal_table import Before
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys
 from searchcrawl.store.engine.database import Database
@@ -109,8 +110,8 @@ def test_standing_when_a_display_url_is_anothers_then_the_document_of_the_index_
         stand(database, url_id, Code.DISPLAY_URL_CLASH, ids[0], WITHHELD)
 
     with database.write_once() as transaction:
-        leaving = [one.url_id for one in removal_table.find_candidates(transaction, SOURCE, batch_before=9)]
-        surplus = removal_table.find_new_copies(transaction, SOURCE, batch_before=9)
+        leaving = [one.url_id for one in removal_table.find_candidates(transaction, SOURCE, before=Before(9, 0))]
+        surplus = removal_table.find_new_copies(transaction, SOURCE, before=Before(9, 0))
         removal_table.seal(transaction, SOURCE, 1, NOW_MS, leaving, counted=True)
         removal_table.note_removed(transaction, leaving)
 
@@ -124,7 +125,7 @@ def test_surplus_when_the_survivor_is_indexed_then_the_copy_goes_and_stays_known
     stand(database, ids[1], code, ids[0], WITHHELD)
 
     with database.write_once() as transaction:
-        surplus = removal_table.find_new_copies(transaction, SOURCE, batch_before=0)
+        surplus = removal_table.find_new_copies(transaction, SOURCE, before=Before(0, 0))
         removal_table.seal(transaction, SOURCE, 1, NOW_MS, [one.url_id for one in surplus], counted=True)
         under_way = duplicate_key_table.load(transaction, ids)[ids[1]]
         removal_table.note_removed(transaction, ids[1:])
@@ -219,8 +220,8 @@ def test_receipt_when_it_was_lost_with_the_process_then_the_document_still_leave
 
     with database.read_once() as transaction:
         going = [
-            *removal_table.find_new_copies(transaction, SOURCE, batch_before=0),
-            *removal_table.find_candidates(transaction, SOURCE, batch_before=0),
+            *removal_table.find_new_copies(transaction, SOURCE, before=Before(0, 0)),
+            *removal_table.find_candidates(transaction, SOURCE, before=Before(0, 0)),
         ]
     assert [one.url_id for one in going] == [sending]
 

@@ -9,6 +9,7 @@ from sqlalchemy import update
 
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
+from searchcrawl.store.batches.removal_table import Before
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
@@ -41,7 +42,7 @@ def confirm(database: Database, ids: Sequence[int]) -> None:
 
 def candidates(database: Database) -> list[int]:
     with database.read_once() as transaction:
-        return [each.url_id for each in removal_table.find_candidates(transaction, SOURCE, batch_before=0)]
+        return [each.url_id for each in removal_table.find_candidates(transaction, SOURCE, before=Before(0, 0))]
 
 
 def test_mark_when_an_orphan_is_visited_and_good_then_it_still_leaves(database: Database) -> None:

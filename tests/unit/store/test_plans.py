@@ -13,6 +13,7 @@ from sqlalchemy import Connection, event, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
+from searchcrawl.store.batches.removal_table import Before
 from searchcrawl.store.documents import comparison_table, document_table, near_table, shared_copy_table
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys
 from searchcrawl.store.engine.database import Database, Transaction
@@ -192,8 +193,8 @@ def test_scanned_when_the_store_keeps_statistics_then_the_column_is_not_hidden()
 
 def test_removals_when_sqlite_plans_then_only_those_are_looked_at(sqlite_store: Database) -> None:
     with plans(sqlite_store) as steps, sqlite_store.read_once() as transaction:
-        removal_table.find_candidates(transaction, SOURCE, batch_before=1, after=1)
-        removal_table.find_new_copies(transaction, SOURCE, batch_before=1)
+        removal_table.find_candidates(transaction, SOURCE, before=Before(1, 0), after=1)
+        removal_table.find_new_copies(transaction, SOURCE, before=Before(1, 0))
         removal_table.find_under_way(transaction, SOURCE)
         removal_table.find_without_receipt(transaction, SOURCE, 1)
         quarantine_table.list_waiting(transaction, SOURCE, after=1)

@@ -9,6 +9,7 @@ import pytest
 
 from searchcrawl.codes import Code
 from searchcrawl.store.batches import batch_table, removal_table
+from searchcrawl.store.batches.removal_table import Before
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
@@ -49,8 +50,8 @@ def copied(database: Database, copy: int, of: int, code: int = Code.DUPLICATE) -
 def leaving(database: Database, batch_before: int) -> tuple[list[int], list[int]]:
     """The documents that leave within the limits, and the copies that leave without them."""
     with database.read_once() as transaction:
-        within = removal_table.find_candidates(transaction, SOURCE, batch_before=batch_before)
-        without = removal_table.find_new_copies(transaction, SOURCE, batch_before=batch_before)
+        within = removal_table.find_candidates(transaction, SOURCE, before=Before(batch_before, 0))
+        without = removal_table.find_new_copies(transaction, SOURCE, before=Before(batch_before, 0))
     return [row.url_id for row in within], [row.url_id for row in without]
 
 
@@ -200,7 +201,7 @@ def test_candidates_when_they_are_many_then_taken_in_pages_by_rising_id(
 
     pages, after = [], 0
     with database.read_once() as transaction:
-        while page := removal_table.find_candidates(transaction, SOURCE, batch_before=9, after=after):
+        while page := removal_table.find_candidates(transaction, SOURCE, before=Before(9, 0), after=after):
             after = page[-1].url_id
             pages.append([(row.url_id, row.leaving) for row in page])
 

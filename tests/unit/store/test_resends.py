@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from searchcrawl.store.batches import batch_table, quarantine_table, removal_table, resend_table
+from searchcrawl.store.batches.removal_table import Before
 from searchcrawl.store.batches.resend_table import Chunk
 from searchcrawl.store.documents import comparison_table, document_table
 from searchcrawl.store.engine.database import Database
@@ -106,7 +107,9 @@ def test_seal_when_removals_wait_then_these_go_along_and_keep_their_state(databa
     assert shipped(database, chunk) == []
     with database.read_once() as transaction:
         assert [row.url_id for row in quarantine_table.list_waiting(transaction, SOURCE, after=0)] == ids[:1]
-        assert [row.url_id for row in removal_table.find_candidates(transaction, SOURCE, batch_before=0)] == ids[1:]
+        assert [row.url_id for row in removal_table.find_candidates(transaction, SOURCE, before=Before(0, 0))] == ids[
+            1:
+        ]
 
 
 def test_seal_when_a_waiting_removal_is_refused_then_it_still_waits_and_is_not_sent_for_ever(
