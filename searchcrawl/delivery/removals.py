@@ -56,15 +56,15 @@ def remove_documents(sender: BatchSender, *, completed: bool) -> None:
     where copies of other sources may have to take the places of documents: these sources deliver to the index.
     """
     run = sender.run
-    if run.source.shares_copies:
-        if run.is_index_away:
-            return
-        # Before anything is sealed, which receivers would read.
-        sender.ask_index()
+    if run.is_index_away and run.source.shares_copies:
+        return
     remove_copies(sender)
     candidates = sum(len(rows) for rows in find_pages(run, completed))
     if not candidates:
         return
+    if run.source.shares_copies:
+        # Before anything is sealed, which receivers would read.
+        sender.ask_index()
     allowed = run.read(partial(_is_allowed, run=run, candidates=candidates))
     for rows in find_pages(run, completed):
         if allowed:
