@@ -386,7 +386,7 @@ def _report_death(recovered: Recovered, *, stalled: bool) -> None:
         logger.warning("%d: %s is set aside: it stopped the crawler again and again", Code.SET_ASIDE, url)
     if not stalled:
         for url in recovered.suspects:
-            logger.warning("the run before ended while it parsed %s, which is visited last now, alone", url)
+            logger.warning("the run before ended while it parsed %s", url)
         return
     logger.warning(
         "the run before stopped turning (its stacks are in the log); URLs that it was visiting, which are visited last now, "

@@ -50,7 +50,7 @@ class FetchState(State):
     SUSPECT = StateFacts(
         3,
         "to do, after all others and alone",
-        "The URL was being visited when a run stopped turning, or ended while it parsed the page: it may be the reason.",
+        "The URL was being visited when a run stopped turning: it may be the reason.",
     )
     ALONE = StateFacts(
         4, "fetching, alone", "The running process has claimed the URL, and no other: if it stops turning, this is why."

@@ -116,8 +116,8 @@ SUSPECTED: Final = Event(
         Move(
             _UNDER_WAY,
             _F.SUSPECT,
-            "a process died that had stopped turning, or was parsing the page; or one that visits for the run stopped turning, "
-            "or ended again and again, while it visited the row",
+            "a process died that had stopped turning; or one that visits for the run stopped turning, or ended again and again, "
+            "while it visited the row",
         ),
     ),
 )
@@ -125,7 +125,7 @@ SET_ASIDE: Final = Event(
     by="run",
     moves=(
         Move(
-            (_F.SUSPECT,),
+            (_F.SUSPECT, _F.TODO),
             _F.SETTLED,
             "a process stopped turning, or ended while it parsed the page, for the third time: the URL is set aside",
         ),

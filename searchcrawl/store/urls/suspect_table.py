@@ -25,7 +25,7 @@ _CLAIMED: Final = is_one_of("fetch_state", CLAIMED)
 
 
 class Recovered(NamedTuple):
-    """What a dead process had claimed: how many rows, URLs that may have stopped it, and those that were set aside."""
+    """What a dead process had claimed: how many rows, URLs that may have ended it, and those that were set aside."""
 
     claims: int
     suspects: list[str]
@@ -44,7 +44,8 @@ def recover(
     """Releases the rows that a dead process had claimed (D7), for the run that begins or goes on.
 
     ``stalled``: it ended because its reactor did not turn. Then they are suspects; a row that was alone has stopped it,
-    if a visit did (``by_visit``). Else those that it was parsing (``parsed``) are, and where it was one, this has ended it.
+    if a visit did (``by_visit``). Else, where it was parsing one (``parsed``), this may have ended it. That one is visited
+    among the others again: a process may be killed at any moment, and whatever was visited alone would be taken for the reason.
     """
     claimed = select(urls.c.id, urls.c.url, urls.c.fetch_state, urls.c.failures)
     rows = list(transaction.execute(claimed.where(_CLAIMED, urls.c.source_id == source_id)))
@@ -52,7 +53,6 @@ def recover(
     if not stalled:
         # Those that are suspects already were counted before this process was killed, too.
         rows = [row for row in rows if row.id in parsed and row.fetch_state != FetchState.SUSPECT]
-        suspect(transaction, [row.id for row in rows])
     here = update(urls).where(_CLAIMED, urls.c.source_id == source_id)
     transaction.execute(here.values((SUSPECTED if stalled else INTERRUPTED).values))
     for row in rows:
