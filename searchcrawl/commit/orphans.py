@@ -19,8 +19,9 @@ from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.run import Run
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import KeyedDocument
+from searchcrawl.store.documents.presence import may_have
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.states import REMOVALS, DocumentState, FetchState, Leaving
+from searchcrawl.store.states import REMOVALS, FetchState, Leaving
 from searchcrawl.store.urls import orphan_table, outlink_table, url_table
 from searchcrawl.store.urls.orphan_table import NamedRow, PageLinks
 from searchcrawl.wording import counted
@@ -110,8 +111,7 @@ def _is_noted(row: NamedRow) -> bool:
 
 def _is_new_orphan(row: NamedRow, *, deletes: bool) -> bool:
     """Whether an unnamed row is a document of the index, or on its way there, of which nothing is noted yet."""
-    is_there = row.indexed_version is not None or row.state == DocumentState.SENDING
-    if not is_there or row.duplicate_of is not None or row.state in REMOVALS:
+    if not may_have(row.indexed_version, row.state) or row.duplicate_of is not None or row.state in REMOVALS:
         return False
     if deletes:
         return row.leaving == Leaving.NO and not (row.rejected_run is not None and row.evidence == ORPHAN)

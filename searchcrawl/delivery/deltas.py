@@ -24,12 +24,12 @@ from searchcrawl.sources.feeds_table import FeedFile
 from searchcrawl.store.receivers import log_table, receiver_table
 from searchcrawl.store.receivers.log_table import Entry, Place, Tombstone
 from searchcrawl.store.receivers.receiver_table import Fault, ReceiverRow
-from searchcrawl.store.states import DocumentState
+from searchcrawl.store.states import DELIVERED, DocumentState
 
 #: So many that could not be written before are tried again.
 _MOST_LATER: Final = 10_000
 #: The index has the document as its row and its record say, or gets it once it is there again.
-_IN_INDEX: Final = frozenset({DocumentState.PRESENT, DocumentState.QUARANTINED, DocumentState.SENDING})
+_IN_INDEX: Final = DELIVERED | {DocumentState.SENDING}
 
 
 class Delta(NamedTuple):

@@ -24,6 +24,14 @@ class StateFacts:
     pending: bool = False
     #: the document belongs in the index, or it is a copy of one that does
     indexable: bool = False
+    #: the document belongs in the index itself
+    shown: bool = False
+    #: the document is to be sent, and in no delivery yet
+    unsent: bool = False
+    #: the document is in a delivery, or its removal is, without a receipt
+    moving: bool = False
+    #: the index has the document, and no delivery changes that
+    delivered: bool = False
     #: the cache or the index has the document: a visit without changes keeps it
     at_hand: bool = False
 
@@ -69,6 +77,8 @@ class DocumentState(State):
         "The document is in the cache, and in no delivery yet.",
         pending=True,
         indexable=True,
+        shown=True,
+        unsent=True,
         at_hand=True,
     )
     SENDING = StateFacts(
@@ -77,6 +87,8 @@ class DocumentState(State):
         "The document is in a sealed delivery, and has no receipt yet.",
         pending=True,
         indexable=True,
+        shown=True,
+        moving=True,
         at_hand=True,
     )
     PRESENT = StateFacts(
@@ -84,6 +96,8 @@ class DocumentState(State):
         "the document is there as it is",
         "The index has acknowledged the document as the cache has it.",
         indexable=True,
+        shown=True,
+        delivered=True,
         at_hand=True,
     )
     WITHHELD = StateFacts(
@@ -94,7 +108,11 @@ class DocumentState(State):
         at_hand=True,
     )
     REMOVING = StateFacts(
-        5, "the document is being removed", "The removal is in a sealed delivery, and has no receipt yet.", pending=True
+        5,
+        "the document is being removed",
+        "The removal is in a sealed delivery, and has no receipt yet.",
+        pending=True,
+        moving=True,
     )
     QUARANTINED = StateFacts(
         6,
@@ -102,6 +120,7 @@ class DocumentState(State):
         "There are more removals than the limits of the source allow at once: an operator has to approve this one.",
         pending=True,
         at_hand=True,
+        delivered=True,
     )
     RECORD_LOST = StateFacts(
         7,
@@ -109,6 +128,8 @@ class DocumentState(State):
         "The document is to be sent, but the cache has lost it: its page is fetched again. The index may hold an "
         "earlier version.",
         indexable=True,
+        shown=True,
+        unsent=True,
     )
 
 
@@ -145,6 +166,13 @@ PENDING: Final = frozenset(state.value for state in DocumentState if state.facts
 INDEXABLE: Final = frozenset(state.value for state in DocumentState if state.facts.indexable)
 #: Documents of the index whose removal is under way, or waits for an approval.
 REMOVALS: Final = frozenset({DocumentState.REMOVING.value, DocumentState.QUARANTINED.value})
+#: Documents that belong in the index themselves; those of them that no delivery has.
+SHOWN: Final = frozenset(state.value for state in DocumentState if state.facts.shown)
+UNSENT: Final = frozenset(state.value for state in DocumentState if state.facts.unsent)
+#: Documents in a delivery without a receipt, also those that are removed.
+MOVING: Final = frozenset(state.value for state in DocumentState if state.facts.moving)
+#: Documents of the index that no delivery changes.
+DELIVERED: Final = frozenset(state.value for state in DocumentState if state.facts.delivered)
 #: Documents that the cache or the index has.
 AT_HAND: Final = frozenset(state.value for state in DocumentState if state.facts.at_hand)
 

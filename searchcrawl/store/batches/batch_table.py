@@ -19,6 +19,7 @@ from sqlalchemy import (
 )
 
 from searchcrawl.store.documents.document_events import ACKNOWLEDGED, INDEX_REFUSED, RECORD_GONE, SEALED
+from searchcrawl.store.documents.presence import IS_CACHED, IS_REMOVING, IS_SENDING
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.receivers.log_counter import draw
@@ -29,7 +30,7 @@ from searchcrawl.store.states import PENDING, BatchState, DocumentState
 
 _PENDING: Final = is_one_of("documents.state", PENDING)
 #: Documents that wait for the index, or are in a delivery without a receipt.
-TO_SEND: Final = or_(documents.c.state == int(DocumentState.CACHED), documents.c.state == int(DocumentState.SENDING))
+TO_SEND: Final = or_(IS_CACHED, IS_SENDING)
 
 
 class SealedBatch(NamedTuple):
@@ -96,7 +97,7 @@ def seal_documents(transaction: Transaction, source_id: int, run_id: int, now_ms
     ready = and_(
         _PENDING,
         documents.c.source_id == source_id,
-        documents.c.state == int(DocumentState.CACHED),
+        IS_CACHED,
         documents.c.leaving == 0,
     )
     if transaction.execute(select(literal(1)).where(ready).limit(1)).scalar() is None:
@@ -133,7 +134,7 @@ def holds_removals(transaction: Transaction, source_id: int, number: int) -> boo
     query = select(literal(1)).where(
         _PENDING,
         documents.c.source_id == source_id,
-        documents.c.state == int(DocumentState.REMOVING),
+        IS_REMOVING,
         documents.c.batch_id == number,
     )
     return transaction.execute(query.limit(1)).scalar() is not None
@@ -153,7 +154,7 @@ def find_without_receipt(transaction: Transaction, number: int, *, after: int, l
         .where(
             documents.c.batch_id == number,
             or_(
-                documents.c.state == int(DocumentState.SENDING),
+                IS_SENDING,
                 # These documents are sent again unchanged, while their removal waits.
                 and_(
                     documents.c.state.in_([int(DocumentState.WITHHELD), int(DocumentState.QUARANTINED)]),
@@ -183,12 +184,11 @@ def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequenc
 def note_refused(transaction: Transaction, batch: SealedBatch, refused: Sequence[tuple[int, str]]) -> None:
     """Withholds documents that the index refuses, and stores its reason. The index keeps their earlier versions."""
     if refused:
-        sending = documents.c.state == int(DocumentState.SENDING)
         statement = (
             update(documents)
             .where(
                 documents.c.url_id == bindparam("row_id"),
-                or_(sending, documents.c.state == int(DocumentState.QUARANTINED)),
+                or_(IS_SENDING, documents.c.state == int(DocumentState.QUARANTINED)),
                 documents.c.batch_id == batch.number,
             )
             .values(INDEX_REFUSED.values)

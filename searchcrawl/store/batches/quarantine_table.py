@@ -11,17 +11,15 @@ from sqlalchemy import Column, ColumnElement, TextClause, func, or_, select, tex
 from searchcrawl.rules.lifecycle import describe_evidence
 from searchcrawl.store.batches.removal_table import COLUMNS, PAGE_ROWS, ROWS, RemovalCandidate
 from searchcrawl.store.documents.document_events import LET_GO, TAKEN_BACK
+from searchcrawl.store.documents.presence import IS_REMOVING, may_be_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.run_schema import runs
 from searchcrawl.store.schema import documents, sources, urls
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import DocumentState
 
-_IS_REMOVING: Final = documents.c.state == int(DocumentState.REMOVING)
 # The literal lets the planner use the partial index.
 _IS_QUARANTINED: Final = text(f"documents.state = {DocumentState.QUARANTINED}")
-#: Documents that the index has, or that are on their way to it.
-_SENT: Final = or_(documents.c.indexed_version.is_not(None), documents.c.state == int(DocumentState.SENDING))
 
 
 class HeldRemoval(NamedTuple):
@@ -92,7 +90,7 @@ def find_rejected(transaction: Transaction, source_id: int, choice: Choice) -> l
     """The next rejected removals of documents that the index has or may have, by rising row id, a page of them."""
     chosen = choice.build_condition(documents.c.rejected_run)
     of_source = documents.c.source_id == source_id
-    return _find_page(transaction, documents.c.rejected_run.is_not(None), of_source, chosen, _SENT)
+    return _find_page(transaction, documents.c.rejected_run.is_not(None), of_source, chosen, may_be_there())
 
 
 def find_unsent(transaction: Transaction, source_id: int, choice: Choice) -> list[int]:
@@ -103,7 +101,7 @@ def find_unsent(transaction: Transaction, source_id: int, choice: Choice) -> lis
             documents.c.rejected_run.is_not(None),
             documents.c.source_id == source_id,
             choice.build_condition(documents.c.rejected_run),
-            ~_SENT,
+            ~may_be_there(),
         )
         .limit(PAGE_ROWS)
     )
@@ -121,7 +119,7 @@ def find_removed(transaction: Transaction, source_id: int, run_id: int) -> dict[
     query = (
         select(documents.c.url_id, documents.c.evidence)
         .where(documents.c.removed_run == run_id, documents.c.source_id == source_id)
-        .where(or_(documents.c.indexed_version.is_(None), _IS_REMOVING))
+        .where(or_(documents.c.indexed_version.is_(None), IS_REMOVING))
         .limit(PAGE_ROWS)
     )
     return {row.url_id: row.evidence for row in transaction.execute(query)}

@@ -17,12 +17,13 @@ from searchcrawl.store.documents.document_events import (
     REMOVAL_SEALED,
     REMOVED,
 )
+from searchcrawl.store.documents.presence import IS_RECORD_LOST, IS_REMOVING, IS_SENDING, is_in, is_there, may_be_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.receivers.log_counter import draw
 from searchcrawl.store.run_schema import batches, runs
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import is_one_of, split
-from searchcrawl.store.states import PENDING, BatchState, DocumentState, EndReason, FetchState, Leaving
+from searchcrawl.store.states import PENDING, REMOVALS, BatchState, DocumentState, EndReason, FetchState, Leaving
 from searchcrawl.store.urls import orphan_table
 
 #: Rows that are read, sealed or held back at once: an edited scope may drop ten million documents.
@@ -94,8 +95,8 @@ def find_candidates(
     """
     evidence = (
         _HAS_EVIDENCE,
-        or_(documents.c.indexed_version.is_not(None), documents.c.state == int(DocumentState.SENDING)),
-        documents.c.state.not_in([int(DocumentState.REMOVING), int(DocumentState.QUARANTINED)]),
+        may_be_there(),
+        ~is_in(REMOVALS),
         documents.c.rejected_run.is_(None),
     )
     found = _find_page(transaction, source_id, after, *evidence)
@@ -143,8 +144,7 @@ def _find_copies(
 
 def _is_there(survivor: Any, *, is_away: bool) -> ColumnElement[bool]:
     """Whether the index has the present text of a document; or gets it once it is no longer away."""
-    is_there = and_(survivor.c.indexed_version > 0, survivor.c.state == int(DocumentState.PRESENT))
-    return or_(is_there, survivor.c.state == int(DocumentState.SENDING)) if is_away else is_there
+    return or_(is_there(survivor), is_in({DocumentState.SENDING}, survivor)) if is_away else is_there(survivor)
 
 
 def _build_is_new(before: Before, *, is_away: bool) -> ColumnElement[bool]:
@@ -191,9 +191,7 @@ def seal(
 
 def find_under_way(transaction: Transaction, source_id: int) -> list[SealedBatch]:
     """Batches with removals that have no receipt."""
-    numbers = select(documents.c.batch_id).where(
-        _PENDING, documents.c.source_id == source_id, documents.c.state == int(DocumentState.REMOVING)
-    )
+    numbers = select(documents.c.batch_id).where(_PENDING, documents.c.source_id == source_id, IS_REMOVING)
     query = (
         select(batches.c.id, batches.c.crawl_version, batches.c.state, batches.c.removals)
         .where(batches.c.id.in_(numbers.distinct()))
@@ -229,7 +227,7 @@ def _find_early(transaction: Transaction, source_id: int) -> list[tuple[int, int
         .where(
             _PENDING,
             documents.c.source_id == source_id,
-            documents.c.state == int(DocumentState.REMOVING),
+            IS_REMOVING,
             IS_COPY,
             documents.c.duplicate_of.is_not(None),
             ~func.coalesce(or_(*(_is_there(one, is_away=False) for one in (_survivor, _end))), False),
@@ -262,7 +260,7 @@ def find_without_receipt(
         source_id,
         after,
         documents.c.batch_id == number,
-        documents.c.state == int(DocumentState.REMOVING),
+        IS_REMOVING,
     )
 
 
@@ -275,8 +273,8 @@ def take_over(transaction: Transaction, batch: SealedBatch, run_id: int, now_ms:
 def count_under_way(transaction: Transaction, source_id: int) -> int:
     """How many documents more or less than those of the index there are once all that is sealed was sent."""
     moving = documents.c.source_id == source_id, _PENDING
-    coming = documents.c.state == int(DocumentState.SENDING), documents.c.indexed_version.is_(None)
-    going = documents.c.state == int(DocumentState.REMOVING), documents.c.indexed_version.is_not(None)
+    coming = IS_SENDING, documents.c.indexed_version.is_(None)
+    going = IS_REMOVING, documents.c.indexed_version.is_not(None)
     counts = [
         transaction.execute(select(func.count()).select_from(documents).where(*moving, *each)).scalar_one()
         for each in (coming, going)
@@ -319,9 +317,7 @@ def reject(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     set_documents(transaction, url_ids, **REMOVAL_REJECTED.values)
     lost: list[int] = []
     for part in split(url_ids):
-        query = select(documents.c.url_id).where(
-            documents.c.url_id.in_(part), documents.c.state == int(DocumentState.RECORD_LOST)
-        )
+        query = select(documents.c.url_id).where(documents.c.url_id.in_(part), IS_RECORD_LOST)
         lost += transaction.execute(query).scalars()
     return lost
 

@@ -10,10 +10,11 @@ from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import SealedBatch, add_batch, choose_version
 from searchcrawl.store.documents.document_events import MENDED, REFUSED_RESENT, RESENT
+from searchcrawl.store.documents.presence import IS_REFUSED, is_in
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, sources
 from searchcrawl.store.statements import split, unindexed
-from searchcrawl.store.states import DocumentState
+from searchcrawl.store.states import DELIVERED, DocumentState
 from searchcrawl.store.urls import url_table
 
 #: A batch has no more documents than this, however small they are.
@@ -45,7 +46,6 @@ def prepare(transaction: Transaction, source_id: int, *, after: int) -> int | No
     Returns the last row id; None where none is left. It may be repeated as long as the resend goes on.
     """
     lost = documents.c.segment.is_(None)
-    refused = and_(documents.c.index_error.is_not(None), documents.c.state == int(DocumentState.WITHHELD))
     older = documents.c.indexed_version < (find_version(transaction, source_id) or 0)
     query = (
         select(documents.c.url_id, lost)
@@ -54,7 +54,7 @@ def prepare(transaction: Transaction, source_id: int, *, after: int) -> int | No
             documents.c.url_id > after,
             documents.c.code == 200,
             documents.c.leaving == 0,
-            or_(refused, and_(lost, older, documents.c.state == int(DocumentState.PRESENT))),
+            or_(IS_REFUSED, and_(lost, older, documents.c.state == int(DocumentState.PRESENT))),
         )
         .order_by(documents.c.url_id)
         .limit(_PREPARED_ROWS)
@@ -132,7 +132,7 @@ def _build_condition(transaction: Transaction, source_id: int) -> ColumnElement[
         documents.c.indexed_version < (find_version(transaction, source_id) or 0),
         documents.c.segment.is_not(None),
         or_(
-            documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.QUARANTINED)]),
+            is_in(DELIVERED),
             # A copy that stays in the index until its survivor is there.
             and_(documents.c.state == int(DocumentState.WITHHELD), documents.c.index_error.is_(None)),
         ),

@@ -9,12 +9,13 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import and_, delete, func, insert, select, update
 
+from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.schema import documents, former_documents, outlinks, sources, urls
 from searchcrawl.store.site_schema import anchors
 from searchcrawl.store.statements import split, unindexed
-from searchcrawl.store.states import DocumentState
+from searchcrawl.store.states import SHOWN
 from searchcrawl.store.urls import outlink_table
 from searchcrawl.store.urls.redirect_chain import is_redirecting
 
@@ -27,17 +28,7 @@ _MOST_STEPS: Final = 50
 _COUNTING: Final = and_(
     documents.c.code == 200,
     documents.c.leaving == 0,
-    documents.c.state.in_(
-        [
-            int(state)
-            for state in (
-                DocumentState.CACHED,
-                DocumentState.SENDING,
-                DocumentState.PRESENT,
-                DocumentState.RECORD_LOST,
-            )
-        ]
-    ),
+    is_in(SHOWN),
 )
 #: Sums are of remainders: databases have 64 bits for them.
 _BOUND: Final = 1_000_003

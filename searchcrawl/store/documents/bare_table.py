@@ -7,14 +7,15 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Select, select, text
 
+from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.states import UNSENT, DocumentState, FetchState
 
 _BARE: Final = text("documents.bare = 1")
 _ROWS_AT_ONCE: Final = 1_000
 #: Documents that may still be sent, or take the place of one that may.
-_WAITING: Final = (int(DocumentState.CACHED), int(DocumentState.WITHHELD), int(DocumentState.RECORD_LOST))
+_WAITING: Final = is_in({DocumentState.WITHHELD, *UNSENT})
 
 
 class BareDocument(NamedTuple):
@@ -28,7 +29,7 @@ def find_undelivered(transaction: Transaction, source_id: int, *, after: int, li
     """Those that no index ever had, by rising row id above ``after``."""
     query = _build_query(source_id, after, limit).where(
         documents.c.indexed_version.is_(None),
-        documents.c.state.in_(_WAITING),
+        _WAITING,
         urls.c.fetch_state == int(FetchState.SETTLED),
     )
     return [BareDocument._make(row) for row in transaction.execute(query)]

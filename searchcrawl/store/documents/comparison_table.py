@@ -9,12 +9,13 @@ from sqlalchemy import Select, Update, and_, bindparam, func, insert, literal, o
 
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents.document_events import ABSENT, FOUND_OTHERWISE, MISSING, REMOVAL_OPENED
+from searchcrawl.store.documents.presence import IS_RECORD_LOST, IS_REMOVING, is_in, is_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.receivers.log_counter import draw
 from searchcrawl.store.run_schema import batches, runs
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.states import BatchState, DocumentState
+from searchcrawl.store.states import DELIVERED, BatchState, DocumentState
 from searchcrawl.store.urls import url_table
 
 #: Rows that one transaction changes.
@@ -59,7 +60,7 @@ def _select_newest(transaction: Transaction, source_id: int) -> list[BelievedDoc
     query = (
         select(documents.c.url_id, urls.c.url, documents.c.indexed_version)
         .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
-        .where(documents.c.batch_id.in_(list(transaction.execute(last).scalars())), _IS_THERE)
+        .where(documents.c.batch_id.in_(list(transaction.execute(last).scalars())), is_there())
         .order_by(documents.c.batch_id.desc(), documents.c.url_id)
         .limit(_NEWEST)
     )
@@ -81,13 +82,12 @@ def _select_near() -> Select[Any]:
         select(documents.c.url_id, near.c.url, documents.c.indexed_version)
         .select_from(joined)
         # A rejected removal has left its delivery.
-        .where(_IS_THERE, or_(batches.c.id.is_(None), batches.c.state == int(BatchState.COMMITTED)))
+        .where(is_there(), or_(batches.c.id.is_(None), batches.c.state == int(BatchState.COMMITTED)))
         .order_by(near.c.key)
         .limit(_OF_WINDOW)
     )
 
 
-_IS_THERE: Final = and_(documents.c.state == int(DocumentState.PRESENT), documents.c.indexed_version > 0)
 #: Built once: 25 of them are read for each look.
 _NEAR: Final = _select_near()
 
@@ -101,7 +101,7 @@ def sample_removed(transaction: Transaction, source_id: int) -> list[BelievedDoc
         .where(
             documents.c.removed_run.in_(list(transaction.execute(last).scalars())),
             documents.c.indexed_version.is_(None),
-            documents.c.state.in_([int(DocumentState.NONE), int(DocumentState.WITHHELD)]),
+            is_in({DocumentState.NONE, DocumentState.WITHHELD}),
         )
         .order_by(documents.c.removed_run.desc(), documents.c.url_id)
         .limit(_NEWEST)
@@ -112,7 +112,7 @@ def sample_removed(transaction: Transaction, source_id: int) -> list[BelievedDoc
 def keep_unchanged(transaction: Transaction, rows: Sequence[BelievedDocument]) -> list[BelievedDocument]:
     """Those of ``rows`` of which the table still believes the same."""
     query = select(documents.c.url_id, documents.c.indexed_version).where(
-        documents.c.url_id.in_([row.url_id for row in rows]), _IS_THERE
+        documents.c.url_id.in_([row.url_id for row in rows]), is_there()
     )
     now = {row[0]: row[1] for row in transaction.execute(query)}
     return [row for row in rows if now.get(row.url_id) == row.crawl_version]
@@ -141,9 +141,7 @@ def note_version(transaction: Transaction, source_id: int, run_id: int, version:
 
 def open_removals(transaction: Transaction, source_id: int) -> int:
     """Takes removals out of their deliveries: the end of a run decides about them again. Returns how many; 0 at the end."""
-    some = select(documents.c.url_id).where(
-        documents.c.source_id == source_id, documents.c.state == int(DocumentState.REMOVING)
-    )
+    some = select(documents.c.url_id).where(documents.c.source_id == source_id, IS_REMOVING)
     ids = list(transaction.execute(some.limit(PAGE_ROWS)).scalars())
     if ids:
         statement = update(documents).where(documents.c.url_id.in_(ids)).values(REMOVAL_OPENED.values)
@@ -195,8 +193,7 @@ def note_missing(transaction: Transaction, url_ids: Sequence[int], *, with_recor
 
     Without ``with_records`` those with a record in the cache are left alone.
     """
-    wanted = documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.QUARANTINED)])
-    lost = or_(wanted, documents.c.state == int(DocumentState.RECORD_LOST))
+    lost = or_(is_in(DELIVERED), IS_RECORD_LOST)
     chosen = documents.c.url_id.in_(url_ids)
     here = chosen if with_records else and_(chosen, documents.c.segment.is_(None))
     fetched = transaction.execute(
@@ -218,7 +215,7 @@ def count_to_fetch(transaction: Transaction, source_id: int) -> int:
     query = (
         select(func.count())
         .select_from(documents)
-        .where(documents.c.source_id == source_id, documents.c.state == int(DocumentState.RECORD_LOST))
+        .where(documents.c.source_id == source_id, IS_RECORD_LOST)
         .where(documents.c.leaving == 0)
     )
     return int(transaction.execute(query).scalar_one())

@@ -29,6 +29,7 @@ from sqlalchemy import (
 
 from searchcrawl.codes import COPIES, WITH_DOCUMENT, Code
 from searchcrawl.rules.lifecycle import ORPHAN
+from searchcrawl.store.documents.presence import IS_NOTHING, IS_REMOVING, IS_SENDING
 from searchcrawl.store.events import Move, StateEvent
 from searchcrawl.store.log_schema import receivers
 from searchcrawl.store.schema import documents, urls
@@ -59,7 +60,7 @@ _NO_RECORD: Final = documents.c.segment.is_(None)
 #: The version of a document that is taken out of its delivery. The index may have got it, and its answer may be lost
 #: with the process. Then the document may be in the index in an unknown version (0).
 MAYBE_INDEXED: Final = case(
-    (and_(documents.c.state == int(_D.SENDING), documents.c.indexed_version.is_(None)), 0),
+    (and_(IS_SENDING, documents.c.indexed_version.is_(None)), 0),
     else_=documents.c.indexed_version,
 )
 #: What a removal that waits was held back in, where an indexed value besides the text has changed since. No document is held
@@ -78,13 +79,12 @@ _REJECTED_FOR_OTHERS: Final = and_(
     documents.c.rejected_run.is_not(None),
     or_(*(documents.c.evidence == each for each in (ORPHAN, *(str(code) for code in sorted(_COPY_CODES))))),
 )
-_IS_REMOVING: Final = documents.c.state == int(_D.REMOVING)
 _IS_ORPHAN: Final = documents.c.evidence == ORPHAN
 #: The page is as good as it was, and that is what counts.
 IS_GOOD: Final = and_(documents.c.code == 200, documents.c.evidence.is_distinct_from(ORPHAN))
 #: A removed document whose page was visited since, with the text that it had: what waits to be named is not visited.
 _WAS_FOUND_WELL: Final = and_(
-    documents.c.state == int(_D.NONE),
+    IS_NOTHING,
     documents.c.code == 200,
     exists().where(
         urls.c.id == documents.c.url_id,
@@ -254,8 +254,8 @@ NAMED_AGAIN: Final = Event(
         Move((_D.NONE,), _D.CACHED, "something names the page again, which was found well meanwhile", _WAS_FOUND_WELL),
     ),
     sets={
-        **_null_where(or_(_WAS_FOUND_WELL, and_(_IS_REMOVING, _IS_ORPHAN)), "removed_run"),
-        **_null_where(and_(_IS_REMOVING, _IS_ORPHAN), "batch_id"),
+        **_null_where(or_(_WAS_FOUND_WELL, and_(IS_REMOVING, _IS_ORPHAN)), "removed_run"),
+        **_null_where(and_(IS_REMOVING, _IS_ORPHAN), "batch_id"),
         "leaving": int(Leaving.NO),
         **dict.fromkeys(("evidence", "quarantine_run", "rejected_run")),
     },
@@ -372,7 +372,7 @@ ACKNOWLEDGED: Final = Event(
         **_null_where(_LOST_TEXT, "fields_digest", "body_digest", "etag", "last_modified"),
         "leaving": case(
             (documents.c.rejected_run.is_not(None), documents.c.leaving),
-            (documents.c.state == int(_D.NONE), 1),
+            (IS_NOTHING, 1),
             else_=documents.c.leaving,
         ),
         # It was sent again as it is while its removal waits.
@@ -438,7 +438,7 @@ HELD_BACK: Final = Event(
     sets={
         "held_state": documents.c.state,
         # What waits for an index that is away is sent all the same: it is to stay until somebody approves.
-        "batch_id": case((documents.c.state == int(_D.SENDING), documents.c.batch_id)),
+        "batch_id": case((IS_SENDING, documents.c.batch_id)),
         "indexed_version": MAYBE_INDEXED,
     },
 )
@@ -480,7 +480,7 @@ TAKEN_BACK: Final = Event(
     ),
     sets={
         # Whether the index still has it is not known.
-        "indexed_version": case((documents.c.state == int(_D.REMOVING), 0)),
+        "indexed_version": case((IS_REMOVING, 0)),
         "batch_id": None,
         "leaving": 0,
         "rejected_run": documents.c.removed_run,
@@ -500,7 +500,7 @@ REMOVED: Final = Event(
         "indexed_version": None,
         "indexed_since": None,
         "leaving": 0,
-        **_null_where(_IS_REMOVING, "batch_id", "index_error"),
+        **_null_where(IS_REMOVING, "batch_id", "index_error"),
     },
 )
 #: Receivers may have it, and neither the index nor a delivery: it was lost in the index, or refused by it.
@@ -548,7 +548,7 @@ MISSING: Final = Event(
 ABSENT: Final = Event(
     by="comparison",
     moves=(Move((_D.REMOVING,), _D.NONE, "the index does not have the document"),),
-    sets={**_NOT_THERE, "leaving": 0, **_null_where(_IS_REMOVING, "batch_id")},
+    sets={**_NOT_THERE, "leaving": 0, **_null_where(IS_REMOVING, "batch_id")},
 )
 _IS_OPENED_COPY: Final = and_(IS_COPY, STOOD_FOR)
 REMOVAL_OPENED: Final = Event(

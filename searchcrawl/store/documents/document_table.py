@@ -27,19 +27,20 @@ from searchcrawl.store.documents.document_events import (
     VALUE_CHANGED,
     build_changed,
 )
+from searchcrawl.store.documents.presence import IS_CACHED, IS_NOTHING, IS_REMOVING, is_in, may_be_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import Dialect, dialect_of
 from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.schema import documents
 from searchcrawl.store.statements import is_one_of, split
-from searchcrawl.store.states import AT_HAND, PENDING, DocumentState, Leaving
+from searchcrawl.store.states import AT_HAND, PENDING, SHOWN, UNSENT, DocumentState, Leaving
 
 _PENDING: Final = is_one_of("documents.state", PENDING)
 _INDEXED: Final = text("documents.indexed_version IS NOT NULL")
 #: The index has it as it is, or is about to, and it stays, or its removal waits.
 AS_IT_IS: Final = or_(
     and_(
-        documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.SENDING)]),
+        is_in(SHOWN - UNSENT),
         documents.c.leaving == int(Leaving.NO),
     ),
     HELD_AS_IT_IS,
@@ -184,9 +185,9 @@ def find_lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
             documents.c.code == 200,
             documents.c.segment.is_(None),
             or_(
-                documents.c.state.in_([int(DocumentState.CACHED), int(DocumentState.RECORD_LOST)]),
-                and_(IS_GOOD, documents.c.state == int(DocumentState.REMOVING)),
-                and_(documents.c.state == int(DocumentState.NONE), documents.c.indexed_version.is_(None)),
+                is_in(UNSENT),
+                and_(IS_GOOD, IS_REMOVING),
+                and_(IS_NOTHING, documents.c.indexed_version.is_(None)),
             ),
         )
         found.update(transaction.execute(query).scalars())
@@ -214,15 +215,16 @@ def mark_evidence(
         kept = and_(
             documents.c.rejected_run.is_not(None),
             documents.c.evidence == evidence,
-            or_(documents.c.state.in_(sorted(AT_HAND)), documents.c.indexed_version.is_not(None)),
+            or_(is_in(AT_HAND), documents.c.indexed_version.is_not(None)),
         )
         here = and_(documents.c.url_id.in_(part), ~func.coalesce(kept, False))
-        on_the_way = or_(documents.c.indexed_version.is_not(None), documents.c.state == int(DocumentState.SENDING))
         transaction.execute(
-            update(documents).where(here, on_the_way).values(**ACCUSED.values, leaving=int(leaving), evidence=evidence)
+            update(documents)
+            .where(here, may_be_there())
+            .values(**ACCUSED.values, leaving=int(leaving), evidence=evidence)
         )
         if leaving == Leaving.EVIDENCE:
-            transaction.execute(update(documents).where(here, ~on_the_way).values(DROPPED.values))
+            transaction.execute(update(documents).where(here, ~may_be_there()).values(DROPPED.values))
 
 
 def forget_rejections(transaction: Transaction, url_ids: Sequence[int]) -> None:
@@ -263,7 +265,7 @@ def count_waiting(transaction: Transaction, source_id: int) -> tuple[int, int]:
         select(func.count(), func.coalesce(func.sum(documents.c.content_length), 0)).where(
             _PENDING,
             documents.c.source_id == source_id,
-            documents.c.state == int(DocumentState.CACHED),
+            IS_CACHED,
             documents.c.leaving == int(Leaving.NO),
         )
     ).one()

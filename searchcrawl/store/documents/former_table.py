@@ -13,11 +13,12 @@ from sqlalchemy import Row, and_, bindparam, delete, or_, select, update
 
 from searchcrawl.codes import COPIES
 from searchcrawl.store.documents.document_events import PUT_BACK
+from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, former_documents, outlinks, urls
 from searchcrawl.store.statements import split
-from searchcrawl.store.states import AT_HAND, DocumentState
+from searchcrawl.store.states import AT_HAND, MOVING, SHOWN, UNSENT, DocumentState
 from searchcrawl.store.urls import unfollowed_table, url_classes
 
 #: Of so many changed documents of a source, the newest, the earlier version is known.
@@ -86,7 +87,7 @@ class Restored(NamedTuple):
 
 def keep(transaction: Transaction, source_id: int, run_id: int, sketches: Mapping[int, bytes]) -> None:
     """Keeps documents as they are, before they are changed; ``sketches`` are their new texts by row id."""
-    known = or_(documents.c.indexed_version.is_not(None), documents.c.state.in_(sorted(AT_HAND)))
+    known = or_(documents.c.indexed_version.is_not(None), is_in(AT_HAND))
     columns = [documents.c[name] for name in ("url_id", "state", "indexed_version", "batch_id", *_VALUES)]
     rows = []
     for part in split(list(sketches)):
@@ -260,13 +261,13 @@ def _execute(transaction: Transaction, statement: Any, parameters: list[dict[str
 
 def _choose_state(row: Row[Any], *, has_record: bool) -> DocumentState | None:
     """The state of a document that is put back; None where the index has, or may have, the new text alone."""
-    moves = row.now_state in (DocumentState.SENDING, DocumentState.REMOVING)
+    moves = row.now_state in MOVING
     unsent = not moves and row.now_indexed_version == row.indexed_version
     if unsent and row.indexed_version and row.state == DocumentState.PRESENT:
         return DocumentState.PRESENT
     if has_record:
         return DocumentState.CACHED
-    return None if row.now_state in (DocumentState.SENDING, DocumentState.PRESENT) else DocumentState.RECORD_LOST
+    return None if row.now_state in SHOWN - UNSENT else DocumentState.RECORD_LOST
 
 
 def _build_mark(row: Row[Any], state: DocumentState | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import func, literal, select
 
@@ -11,9 +11,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split
-from searchcrawl.store.states import BatchState, DocumentState
-
-_MOVING: Final = frozenset({DocumentState.SENDING.value, DocumentState.REMOVING.value})
+from searchcrawl.store.states import MOVING, BatchState, DocumentState
 
 
 class Receipted(NamedTuple):
@@ -35,7 +33,7 @@ class Receipted(NamedTuple):
     @property
     def under_way(self) -> bool:
         """Whether it is in a delivery that the index has not made visible yet."""
-        return self.state in _MOVING or (self.batch_state is not None and self.batch_state < BatchState.COMMITTED)
+        return self.state in MOVING or (self.batch_state is not None and self.batch_state < BatchState.COMMITTED)
 
     @property
     def settled(self) -> bool:

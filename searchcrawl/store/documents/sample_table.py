@@ -9,10 +9,11 @@ from sqlalchemy import ColumnElement, and_, or_, select, true
 
 from searchcrawl.codes import Code
 from searchcrawl.store.documents.document_table import AS_IT_IS
+from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import unindexed
-from searchcrawl.store.states import REMOVALS, DocumentState
+from searchcrawl.store.states import AT_HAND, REMOVALS, SHOWN, DocumentState
 
 #: Types of documents that have menus.
 HTML: Final = ("text/html", "application/xhtml+xml")
@@ -79,12 +80,11 @@ def load(
 
 
 def _tells() -> ColumnElement[bool]:
-    states = DocumentState.CACHED, DocumentState.SENDING, DocumentState.PRESENT
-    indexed = and_(documents.c.code == 200, documents.c.state.in_([int(state) for state in states]))
+    indexed = and_(documents.c.code == 200, is_in(SHOWN & AT_HAND))
     near = and_(
         documents.c.code == int(Code.DUPLICATE),
         documents.c.near_digest.is_not(None),
-        documents.c.state.in_([int(DocumentState.WITHHELD), *sorted(REMOVALS)]),
+        is_in({DocumentState.WITHHELD, *REMOVALS}),
     )
     return and_(or_(indexed, near), documents.c.leaving == 0, documents.c.fields_digest.is_not(None))
 

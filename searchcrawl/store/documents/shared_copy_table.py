@@ -12,11 +12,12 @@ from sqlalchemy import ColumnElement, and_, delete, exists, func, not_, or_, sel
 from sqlalchemy.sql.selectable import NamedFromClause
 
 from searchcrawl.codes import Code
+from searchcrawl.store.documents.presence import is_in, is_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, listing_dues, sources, urls
 from searchcrawl.store.statements import split
-from searchcrawl.store.states import DocumentState, Leaving, Sharing
+from searchcrawl.store.states import SHOWN, DocumentState, Leaving, Sharing
 
 #: Rows that are read at once.
 PAGE_ROWS: Final = 5000
@@ -33,8 +34,7 @@ def build_found(table: NamedFromClause) -> ColumnElement[bool]:
         # The literals let the planner use the partial index.
         text(f"{table.name}.code = 200 AND {table.name}.duplicate_of IS NULL"),
         text(f"{table.name}.state <> {DocumentState.NONE}"),
-        table.c.state == int(DocumentState.PRESENT),
-        table.c.indexed_version > 0,
+        is_there(table),
         table.c.leaving == int(Leaving.NO),
         # What it is near to counts within its source alone.
         table.c.near_digest.is_(None),
@@ -48,17 +48,7 @@ _STAYS: Final = and_(
     _other.c.indexed_version.is_not(None),
     _other.c.leaving == int(Leaving.NO),
     _other.c.near_digest.is_(None),
-    or_(
-        *(
-            _other.c.state == int(state)
-            for state in (
-                DocumentState.CACHED,
-                DocumentState.SENDING,
-                DocumentState.PRESENT,
-                DocumentState.RECORD_LOST,
-            )
-        )
-    ),
+    is_in(SHOWN, _other),
 )
 #: Whether what a document is a copy of still stands for it.
 HAS_SURVIVOR: Final = exists(

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, or_, s
 from searchcrawl.codes import REFUSED
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
 from searchcrawl.store.documents import segment_table
+from searchcrawl.store.documents.presence import IS_NOTHING
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.log_schema import faulty
 from searchcrawl.store.receivers import log_table
@@ -30,7 +31,7 @@ PAGE_ROWS: Final = 5000
 _copies = documents.alias("copies")
 #: Neither the index nor a delivery nor an operator has anything to do with the document.
 _NOTHING_LEFT: Final = and_(
-    documents.c.state == int(DocumentState.NONE),
+    IS_NOTHING,
     documents.c.indexed_version.is_(None),
     documents.c.batch_id.is_(None),
     documents.c.leaving == int(Leaving.NO),

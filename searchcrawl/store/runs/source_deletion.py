@@ -8,7 +8,7 @@ from sqlalchemy import Column, Table, delete, select
 
 from searchcrawl.store.batches import removal_table
 from searchcrawl.store.documents import shared_copy_table
-from searchcrawl.store.documents.document_events import MAYBE_INDEXED
+from searchcrawl.store.documents.presence import IS_REMOVING, may_be_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.log_schema import faulty, receivers, tombstones
 from searchcrawl.store.run_schema import batches, jobs, leases, runs, segments, submitted
@@ -29,11 +29,10 @@ from searchcrawl.store.schema import (
 )
 from searchcrawl.store.site_schema import anchors, host_blocks, host_languages, host_titles
 from searchcrawl.store.statements import split, unindexed
-from searchcrawl.store.states import DocumentState
+from searchcrawl.store.states import UNSENT, DocumentState
 
 #: Rows that one transaction deletes.
 _STEP_ROWS: Final = 5000
-_TO_BE_SENT: Final = frozenset({DocumentState.CACHED, DocumentState.RECORD_LOST})
 #: Each has an index that begins with its source.
 OF_SOURCE: Final = (
     sitemaps,
@@ -63,13 +62,13 @@ def seal_all(transaction: Transaction, source_id: int, run_id: int, now_ms: int,
     They count towards no limit: somebody asked for it by the name of the source. Other documents that are to be sent are
     deleted at once. None: there are no more.
     """
-    columns = documents.c.url_id, documents.c.state, MAYBE_INDEXED.is_not(None).label("indexed")
+    columns = documents.c.url_id, documents.c.state, may_be_there().label("indexed")
     query = select(*columns).where(unindexed(documents.c.source_id) == source_id, documents.c.url_id > after)
     rows = list(transaction.execute(query.order_by(documents.c.url_id).limit(removal_table.PAGE_ROWS)))
     sealing = [row.url_id for row in rows if row.indexed and row.state != DocumentState.REMOVING]
     if sealing:
         removal_table.seal(transaction, source_id, run_id, now_ms, sealing, counted=False)
-    unsent = [row.url_id for row in rows if not row.indexed and row.state in _TO_BE_SENT]
+    unsent = [row.url_id for row in rows if not row.indexed and row.state in UNSENT]
     _delete(transaction, documents, documents.c.url_id, unsent)
     return rows[-1].url_id if rows else None
 
@@ -80,7 +79,7 @@ def find_sealed(transaction: Transaction, source_id: int, *, after: int, most: i
         select(documents.c.url_id, urls.c.url)
         .join(urls, urls.c.id == documents.c.url_id)
         .where(unindexed(documents.c.source_id) == source_id, documents.c.url_id > after)
-        .where(documents.c.state == int(DocumentState.REMOVING))
+        .where(IS_REMOVING)
     )
     rows = transaction.execute(query.order_by(documents.c.url_id).limit(most))
     return [(row.url_id, row.url) for row in rows]

@@ -10,12 +10,13 @@ from sqlalchemy import and_, bindparam, delete, func, or_, select, update
 from searchcrawl.codes import Code
 from searchcrawl.store.batches.batch_table import set_documents
 from searchcrawl.store.documents import document_events
+from searchcrawl.store.documents.presence import IS_NOTHING, may_be_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.receivers import log_table
 from searchcrawl.store.schema import documents, former_documents, outlinks, unfollowed_links, urls
 from searchcrawl.store.site_schema import anchors
 from searchcrawl.store.statements import split, unindexed
-from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.states import MOVING, FetchState
 from searchcrawl.store.urls import url_classes
 from searchcrawl.store.urls.fetch_events import FORGOTTEN, UNVISITED
 from searchcrawl.store.urls.review_table import IN_ARCHIVE
@@ -87,7 +88,7 @@ class KnownRow(NamedTuple):
     @property
     def is_in_index(self) -> bool:
         """Whether the index has or may have the document."""
-        return self.indexed_version is not None or self.state in {DocumentState.SENDING, DocumentState.REMOVING}
+        return self.indexed_version is not None or self.state in MOVING
 
     def is_forgotten(self, rule: str | None) -> bool:
         """Whether nothing is left to be forgotten."""
@@ -175,7 +176,7 @@ def purge(transaction: Transaction, source_id: int, name: str, url_ids: Sequence
     for part in split(url_ids):
         here = documents.c.url_id.in_(part)
         gone = (
-            documents.c.state == int(DocumentState.NONE),
+            IS_NOTHING,
             documents.c.indexed_version.is_(None),
             documents.c.segment.is_(None),
         )
@@ -189,9 +190,7 @@ def purge(transaction: Transaction, source_id: int, name: str, url_ids: Sequence
 def count_documents(transaction: Transaction, url_ids: Sequence[int]) -> int:
     """How many of these rows have a document that the index has, or may have."""
     found = 0
-    sending = documents.c.state == int(DocumentState.SENDING)
     for part in split(url_ids):
         query = select(func.count()).select_from(documents)
-        has = or_(documents.c.indexed_version.is_not(None), sending)
-        found += int(transaction.execute(query.where(documents.c.url_id.in_(part), has)).scalar_one())
+        found += int(transaction.execute(query.where(documents.c.url_id.in_(part), may_be_there())).scalar_one())
     return found

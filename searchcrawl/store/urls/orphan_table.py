@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
 
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.store.documents.document_events import NAMED_AGAIN
+from searchcrawl.store.documents.presence import IS_NOTHING
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, outlinks, sources, urls
 from searchcrawl.store.statements import split, unindexed
@@ -20,7 +21,7 @@ PAGE_ROWS: Final = 5000
 _PAGES_OF_LINKS: Final = 1000
 #: A removed document whose page is being visited, as after an edit: its visit may be written already, in this transaction.
 _IS_VISITED: Final = and_(
-    documents.c.state == int(DocumentState.NONE),
+    IS_NOTHING,
     exists().where(
         urls.c.id == documents.c.url_id,
         or_(*(urls.c.fetch_state == int(state) for state in (FetchState.FETCHING, FetchState.ALONE))),
@@ -132,7 +133,7 @@ def park_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
         query = select(documents.c.url_id).where(
             documents.c.url_id.in_(part),
             documents.c.evidence == ORPHAN,
-            documents.c.state == int(DocumentState.NONE),
+            IS_NOTHING,
         )
         park(transaction, list(transaction.execute(query).scalars()))
 

@@ -8,10 +8,11 @@ from typing import Final, NamedTuple
 from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 
 from searchcrawl.codes import ANSWERED, REFUSALS, REFUSED, ROBOTS_UNAVAILABLE, WITH_DOCUMENT
+from searchcrawl.store.documents.presence import IS_RECORD_LOST
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import is_one_of, split, unindexed
-from searchcrawl.store.states import INDEXABLE, DocumentState, FetchState
+from searchcrawl.store.states import INDEXABLE, FetchState
 from searchcrawl.store.urls import url_classes
 
 #: Rows that are read at once; a source may have millions.
@@ -69,7 +70,7 @@ def _has_answer(horizon_ms: int) -> ColumnElement[bool]:
     refused = and_(urls.c.code.in_(sorted(REFUSED)), urls.c.redirects.is_(None))
     again = and_(_TODO, or_(claimed, refused))
     due = and_(_SETTLED, urls.c.due_ms <= horizon_ms, _READ_WELL)
-    has_record = and_(documents.c.segment.is_not(None), documents.c.state != int(DocumentState.RECORD_LOST))
+    has_record = and_(documents.c.segment.is_not(None), ~IS_RECORD_LOST)
     return and_(or_(again, due), has_record)
 
 

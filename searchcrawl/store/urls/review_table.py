@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import bindparam, false, func, or_, select, update
+from sqlalchemy import bindparam, false, func, select, update
 
 from searchcrawl.items import ARCHIVE_ETAG
+from searchcrawl.store.documents.presence import IS_KNOWN
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import is_one_of, split, unindexed
-from searchcrawl.store.states import INDEXABLE
+from searchcrawl.store.statements import split, unindexed
 
 #: Rows that are read at once; a source may have millions.
 PAGE_ROWS: Final = 1000
@@ -45,7 +45,6 @@ _OF_PAGE: Final = ("id", "url", "depth", "fetch_state", "code", "rule", "referre
 IN_ARCHIVE: Final = func.coalesce(documents.c.etag.startswith(ARCHIVE_ETAG, autoescape=True), false()).label(
     "in_archive"
 )
-_IS_KNOWN: Final = or_(documents.c.indexed_version.is_not(None), is_one_of("documents.state", INDEXABLE))
 
 
 def load_rows_after(transaction: Transaction, source_id: int, after: int, last: int) -> list[Reviewed]:
@@ -58,7 +57,7 @@ def load_rows_after(transaction: Transaction, source_id: int, after: int, last: 
         .subquery("page")
     )
 
-    is_known = func.coalesce(_IS_KNOWN, false()).label("is_known")
+    is_known = func.coalesce(IS_KNOWN, false()).label("is_known")
     of_others = {"referrer": _referrers.c.url, "is_known": is_known, "in_archive": IN_ARCHIVE}
     query = (
         select(*(of_others[name] if name in of_others else page.c[name] for name in Reviewed._fields))

@@ -12,13 +12,14 @@ from sqlalchemy import ColumnElement, Row, RowMapping, Select, and_, bindparam, 
 from searchcrawl.codes import WARNED, Code
 from searchcrawl.rules.decision import ROBOTS_KEY
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
+from searchcrawl.store.documents.presence import IS_REFUSED, is_known
 from searchcrawl.store.documents.shared_copy_table import HAS_SURVIVOR
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.host_schema import hosts
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.schema import documents, sitemaps, sources, urls
 from searchcrawl.store.statements import is_one_of, unindexed
-from searchcrawl.store.states import INDEXABLE, BatchState, DocumentState, FetchState, Leaving
+from searchcrawl.store.states import BatchState, DocumentState, FetchState, Leaving
 
 #: Rows that are read in one transaction; a longer transaction would keep the log of SQLite from shrinking.
 _PAGE_ROWS: Final = 1000
@@ -86,7 +87,7 @@ class ListedUrl:
     @property
     def is_known(self) -> bool:
         """Whether it has a document that belongs in the index, or is there."""
-        return self.indexed_version is not None or self.document_state in INDEXABLE
+        return is_known(self.indexed_version, self.document_state)
 
 
 #: The values of ListedUrl that are columns of the same name.
@@ -169,8 +170,7 @@ def count_cached_records(transaction: Transaction, source_id: int) -> int:
 
 def count_refused_documents(transaction: Transaction, source_id: int) -> int:
     """How many documents the index refused in their current version, and would be in it else."""
-    refused = and_(documents.c.index_error.is_not(None), documents.c.state == int(DocumentState.WITHHELD))
-    return _count(transaction, documents.c.source_id == source_id, refused, documents.c.duplicate_of.is_(None))
+    return _count(transaction, documents.c.source_id == source_id, IS_REFUSED, documents.c.duplicate_of.is_(None))
 
 
 def count_warned_urls(transaction: Transaction, source_id: int) -> dict[int, int]:

@@ -11,12 +11,13 @@ from sqlalchemy import BigInteger, Integer, Select, and_, bindparam, case, func,
 from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, Claim
 from searchcrawl.rules import unread
+from searchcrawl.store.documents.presence import is_known
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split, unindexed
-from searchcrawl.store.states import AT_HAND, INDEXABLE, FetchState
+from searchcrawl.store.states import AT_HAND, FetchState
 from searchcrawl.store.urls import url_classes
 from searchcrawl.store.urls.fetch_events import (
     CLAIMED,
@@ -292,7 +293,7 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
         # That of a page which was not to be indexed says nothing of the document: only its text may be the same.
         fields_digest=row.fields_digest if row.document_code in WITH_DOCUMENT else None,
         has_document=has_document,
-        is_known=row.indexed_version is not None or row.state in INDEXABLE,
+        is_known=is_known(row.indexed_version, row.state),
         canonical_key=row.canonical_key,
         display_key=row.display_key,
         display_url=row.display_url,
