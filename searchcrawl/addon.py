@@ -48,6 +48,7 @@ from searchcrawl.http.stats_middleware import StatsMiddleware
 from searchcrawl.http.turn_middleware import LateTurnMiddleware, TurnMiddleware
 from searchcrawl.http.visit_end import OutcomeMiddleware
 from searchcrawl.http.visit_log_middleware import VisitLogMiddleware
+from searchcrawl.kinds import WEB
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.run import Run
 from searchcrawl.soft404.soft404_pipeline import PlaceholderPagePipeline
@@ -62,13 +63,10 @@ _Ordered = Sequence[tuple[_Component, int]]
 
 logger = logging.getLogger(__name__)
 
-_WEB: Final = ("http", "https")
-#: The handler of sources.
-_HANDLERS: Final = dict.fromkeys(_WEB, "searchcrawl.http.late_handler.LateHandler")
 #: The handler of spiders in Python: Scrapy's own, and a browser for requests that ask for it.
 _PAGES: Final = "searchcrawl.render.own_spiders.playwright_handler.PlaywrightSpiderHandler"
 #: Those of such spiders: a link must not lead to a file of this machine.
-_WITHOUT_FILES: Final[Mapping[str, str | None]] = {"file": None, **dict.fromkeys(_WEB, _PAGES)}
+_WITHOUT_FILES: Final[Mapping[str, str | None]] = {"file": None, **dict.fromkeys(WEB.ports, _PAGES)}
 #: The same with SEARCHCRAWL_GUARD: the address guard is in our handler.
 _GUARDED: Final[Mapping[str, str | None]] = {**_WITHOUT_FILES, **dict.fromkeys(("ftp", "s3"))}
 _WITH_GUARD: Final = ("searchcrawl.http.python_spider_handler.PythonSpiderHandler", _PAGES)
@@ -240,9 +238,11 @@ class SearchcrawlAddon:
             # The members have those of users, wherever they are set.
             settings.set("ITEM_PIPELINES", {}, priority="cmdline")
         # Without a handler nothing can be sent, whatever a user's own components ask for.
-        handlers = dict.fromkeys((*settings["DOWNLOAD_HANDLERS_BASE"], *settings["DOWNLOAD_HANDLERS"], *_WEB))
-        replays = part is _REPLAY
-        settings.set("DOWNLOAD_HANDLERS", handlers if replays else handlers | _HANDLERS, priority="spider")
+        handlers = dict.fromkeys((*settings["DOWNLOAD_HANDLERS_BASE"], *settings["DOWNLOAD_HANDLERS"]))
+        if part is not _REPLAY:
+            kind = run.source.kind
+            handlers |= dict.fromkeys(kind.ports, kind.handler)
+        settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
         if part is not _DRY_RUN and settings.getdict("SPIDER_MIDDLEWARES"):
             # They may drop a page without notice.
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", SettlingMiddleware, _LAST)
@@ -275,6 +275,8 @@ def _list_changed(settings: BaseSettings) -> dict[str, tuple[Any, int]]:
 def _find_unused(source: Source) -> AbstractSet[_Component]:
     """The components of what a source does not use."""
     unused = set[_Component]()
+    if not source.kind.asks_beside:
+        unused |= {RobotsMiddleware, PlaceholderPagePipeline}
     if source.login.type is None:
         unused |= {_LOGIN, _LOGIN_OF_RENDERED}
     if not reads_sitemaps(source):

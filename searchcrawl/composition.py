@@ -276,7 +276,7 @@ def add_fetching(
 
     side = stages.add(SideRequests.of_crawler(crawler, rate_limiter, targets))
     robots = run.source.robots
-    if robots.obey:
+    if run.source.obeys_robots:
         files = build_robots(
             side,
             rate_limiter,
@@ -294,7 +294,7 @@ def _end_unread(stages: Stages, run: Run) -> None:
     """Has bodies that nothing reads end early, unless a rule asks for their size, or a component of a user's own may read them."""
     source = run.source
     own = any(source.settings.get(name) for name in OWN_COMPONENTS)
-    if not (run.index_filter or own or source.spider or source.document_service):
+    if not (run.index_filter or own or source.has_own_spider or source.document_service):
         stages.add(UnreadBodies(Registry(list_own_converters(run.project)).reads_nothing))
 
 
@@ -362,7 +362,7 @@ def _remove_mark(run: Run, mark: ParseMark) -> None:
 
 def reads_sitemaps(source: Source) -> bool:
     """Whether the sitemaps of a source are looked for, or named."""
-    return source.finds_urls and source.start.sitemaps != "off"
+    return source.kind.asks_beside and source.finds_urls and source.start.sitemaps != "off"
 
 
 def _add_sitemaps(

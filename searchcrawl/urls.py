@@ -13,8 +13,12 @@ import ada_url
 import xxhash
 
 from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.kinds import KINDS, WEB
 
-DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+#: Of all kinds of sources.
+DEFAULT_PORTS: Final = {scheme: port for kind in KINDS.values() for scheme, port in kind.ports.items()}
+_WEB_PORTS: Final = frozenset(WEB.ports.values())
+_ANY: Final = ", or ".join(kind.url for kind in KINDS.values())
 _ESCAPED: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 #: A host as people type it, with or without a port, and what follows it.
 _WITHOUT_SCHEME: Final = re.compile(r"\s*(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]|\s*\Z)")
@@ -27,7 +31,7 @@ _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A parsed http or https URL. ``port`` is the default of the scheme if the URL names none; ``query`` has no ``?``."""
+    """A parsed identity. ``port`` is the default of the scheme if the URL names none; ``query`` has no ``?``."""
 
     href: str
     scheme: str
@@ -50,7 +54,7 @@ class Url:
 def resolve(text: str, base: str | None = None, *, routes: bool = False) -> str:
     """The identity of the URL ``text``, relative to ``base``; with ``routes`` a fragment that is a route is part of it.
 
-    Raises InvalidUrl for a text that is no URL, is not http(s), or has no host.
+    Raises InvalidUrl for a text that is no URL, has a scheme of no kind of source (``kinds``), or has no host.
     """
     try:
         parsed = ada_url.URL(text, base)
@@ -87,8 +91,8 @@ def hide_user_info(text: str) -> str:
 
 
 def _take_identity(parsed: ada_url.URL, text: str, routes: bool) -> str:
-    if parsed.protocol not in {"http:", "https:"} or not parsed.hostname:
-        raise InvalidUrl(f"not an http or https URL: {hide_user_info(text)[:200]!r}")
+    if parsed.protocol[:-1] not in DEFAULT_PORTS or not parsed.hostname:
+        raise InvalidUrl(f"not {_ANY}: {hide_user_info(text)[:200]!r}")
     if parsed.username or parsed.password:
         parsed.username = ""
         parsed.password = ""
@@ -156,7 +160,7 @@ def host(href: str) -> str:
 
 def origin_of(url: str) -> str:
     """``scheme://host[:port]`` of an identity."""
-    slash = url.find("/", 8)
+    slash = url.find("/", url.find("://") + 3)
     return url if slash < 0 else url[:slash]
 
 
@@ -194,4 +198,4 @@ def document_id(source: str, href: str) -> str:
 
 def is_same_port(one: int, other: int) -> bool:
     """Whether two ports are one server's to cookies: those of http and https are."""
-    return one == other or {one, other} <= set(DEFAULT_PORTS.values())
+    return one == other or {one, other} <= _WEB_PORTS

@@ -20,6 +20,7 @@ from searchcrawl.http.visit_end import (
     join_lines,
 )
 from searchcrawl.items import Claim, Outcome
+from searchcrawl.kinds import Kind
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.redirects import write_target
@@ -32,12 +33,15 @@ from searchcrawl.stages import stages_of
 class BoundaryMiddleware:
     """Ends visits outside the boundary (955, 1004, 961; ``rule`` is ``KEY: RULE``).
 
-    The target of a followed redirect may be on any host (C6) that no exclude rule names, but must be an http or https
-    URL. It may have waited long for its turn: it ends if it was forgotten meanwhile, also that of a side request.
+    The target of a followed redirect may be on any host (C6) that no exclude rule names, but must be a URL of the
+    source's kind. It may have waited long for its turn: it ends if it was forgotten meanwhile, also that of a side request.
     """
 
-    def __init__(self, boundary: Boundary, forgotten: ForgottenWatch, traps: TrapWatch, targets: TargetRules) -> None:
+    def __init__(
+        self, boundary: Boundary, forgotten: ForgottenWatch, traps: TrapWatch, targets: TargetRules, kind: Kind
+    ) -> None:
         self._boundary = boundary
+        self._kind, self._begins = kind, kind.begins
         self._forgotten = forgotten
         self._traps = traps
         self._targets = targets
@@ -47,15 +51,15 @@ class BoundaryMiddleware:
         stages = stages_of(crawler)
         run = stages.get(Run)
         forgotten = ForgottenWatch(run.project.root, run.source, run.boundary)
-        return cls(run.boundary, forgotten, stages.get(TrapWatch), stages.get(TargetRules))
+        return cls(run.boundary, forgotten, stages.get(TrapWatch), stages.get(TargetRules), run.source.kind)
 
     def process_request(self, request: Request) -> None:
         claim = find_claim(request)
         if claim is None:
             self._check_side_target(request)
             return
-        if not request.url.startswith(("http://", "https://")):
-            raise build_visit_end(request, claim, Code.MALFORMED_URL, error="not an http or https URL")
+        if not request.url.startswith(self._begins):
+            raise build_visit_end(request, claim, Code.MALFORMED_URL, error=f"not {self._kind.url}")
         self._forgotten.look()
         if find_redirects(request):
             self._check_target(request, claim)

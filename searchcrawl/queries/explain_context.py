@@ -334,7 +334,7 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         run=run,
         running=running,
         changed=find_forcing_keys(stored_fingerprint or inputs.fingerprint, inputs.fingerprint),
-        robots=_read_robots(transaction, project, source, url) if source.robots.obey else None,
+        robots=_read_robots(transaction, project, source, url) if source.obeys_robots else None,
         shown_as=shown_as,
         discarded=build_reason("rewrite", named.decision, source) if named.code else None,
         trap=_find_trap(transaction, source, source_id, url, facts) if url not in inputs.starts else None,

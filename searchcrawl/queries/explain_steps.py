@@ -233,6 +233,8 @@ def _describe_referrer(facts: UrlFacts, referrer: str) -> str:
 
 def _describe_robots(context: Context) -> Step:
     file, listed = f"{urls.parse(context.url).origin}/robots.txt", context.listed
+    if not context.source.kind.asks_beside:
+        return Step("robots", "ignored", f"there is no robots.txt for {context.source.kind.url}")
     if not context.source.robots.obey:
         return Step("robots", "ignored", f"{file} is not obeyed", "robots.obey: false")
     decided = listed is not None and listed.code == Code.ROBOTS

@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.exceptions import ConfigurationError, InvalidUrl
+from searchcrawl.kinds import WEB, Kind
 from searchcrawl.rules.archives import MARK, list_archives
 from searchcrawl.rules.decision import Decision, Proposal, RuleList
 from searchcrawl.rules.forgotten import Forgotten
@@ -110,6 +111,7 @@ class Boundary:
         hash_routes: bool = False,
         forgotten: Forgotten | None = None,
         file: str = "",
+        kind: Kind = WEB,
     ) -> None:
         if not (allow_all or include_hosts or include_urls):
             raise ConfigurationError(file, "scope", "needs include_hosts, include_urls or allow_all = true (got none)")
@@ -131,6 +133,7 @@ class Boundary:
         self._too_long = [Decision(False, f"max_url_length = {max_url_length}", file, "scope.max_url_length")]
         self._no_routes = None if hash_routes else Decision(False, "hash_routes = false", file, "scope.hash_routes")
         self._forgotten = forgotten
+        self._kind, self._begins = kind, kind.begins
         self._origins: dict[str, _Origin] = {}
 
     def replace_forgotten(self, forgotten: Forgotten | None) -> None:
@@ -142,7 +145,7 @@ class Boundary:
 
         A refusal has the first rule that refuses; a permission has the most precise rule that includes. Without
         ``depth`` the limit of depth is not checked. ``in_archive`` is as for ``list_archives``. Raises InvalidUrl for
-        anything but an http(s) URL.
+        anything but a URL of the source's kind.
         """
         for decisions in self._ask_in_order(url, depth, in_archive=in_archive):
             if decisions:
@@ -256,13 +259,16 @@ class Boundary:
 
     def _locate(self, url: str) -> tuple[_Origin, str, int]:
         """The rules of the URL's host and port, the URL in the form that rules see, and where its path begins."""
-        if not url.startswith(("http://", "https://")):
+        if not url.startswith(self._begins):
             url = urls.resolve(url)
+            if not url.startswith(self._begins):
+                raise InvalidUrl(f"not {self._kind.url}: {url[:200]!r}")
         seen = urls.unescape_unreserved(url) if "%" in url else url
-        slash = seen.find("/", 8)
+        host = seen.find("://") + 3
+        slash = seen.find("/", host)
         if slash < 0:
             seen = urls.resolve(seen)
-            slash = seen.find("/", 8)
+            slash = seen.find("/", host)
         text = seen[:slash]
         return self._origins.get(text) or self._compile_origin(text), seen, slash
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from searchcrawl import urls
+from searchcrawl.kinds import WEB
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.forgotten import KEY
 from searchcrawl.rules.rewriting import Rewriting
 
-_USUAL_PORTS: Final = frozenset(urls.DEFAULT_PORTS.values())
+_USUAL_PORTS: Final = frozenset(WEB.ports.values())
 _NO_REWRITING: Final = Rewriting()
 
 

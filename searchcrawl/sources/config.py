@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from pydantic import AfterValidator, Field, model_validator
 
 from searchcrawl import urls
+from searchcrawl.kinds import KINDS, LATER, WEB, Kind
 from searchcrawl.rules.identity import DEFAULT_NAMES
 from searchcrawl.rules.recrawl import Intervals
 from searchcrawl.sources.attribute_table import Attributes
@@ -52,14 +53,15 @@ from searchcrawl.sources.values import (
 )
 
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
-_LATER_TYPES: Final = frozenset({"file", "table", "mail", "agent"})
+#: The kinds of sources, as files name them.
+_NAMES: Final = " or ".join(f'"{name}"' for name in KINDS)
 
 
 def _check_type(text: str) -> str:
-    if text in _LATER_TYPES:
+    if text in LATER:
         refuse_until_later()
-    if text != "web":
-        refuse('must be "web"')
+    if text not in KINDS:
+        refuse(f"must be {_NAMES}")
     return text
 
 
@@ -329,8 +331,8 @@ class Tables(Table):
 class SourceFile(Tables):
     """All keys of a source file."""
 
-    type: Annotated[str, Privacy.PUBLIC, Check(_check_type, '`"web"`')] = Field(
-        "web", description="The kind of source."
+    type: Annotated[str, Privacy.PUBLIC, Check(_check_type, f"`{_NAMES}`")] = Field(
+        WEB.name, description="The kind of source."
     )
     title: Annotated[str, Privacy.PUBLIC] = Field("", description="A name of the source for people.")
     groups: GroupNames = Field(
@@ -385,14 +387,29 @@ class Source(SourceFile):
     references: Mapping[str, Mapping[str, str]] = Field(default_factory=dict, repr=False)
 
     @property
+    def kind(self) -> Kind:
+        """What a source of its ``type`` is made of."""
+        return KINDS[self.type]
+
+    @property
     def no_delivery_key(self) -> str | None:
         """The key because of which runs deliver nothing (D11, H6): what they bring waits until it is edited."""
         return "test" if self.test else "mode" if self.mode == "examine" else None
 
     @property
+    def has_own_spider(self) -> bool:
+        """Whether its spider may override what that of web sites does: one of a user, or that of another kind."""
+        return self.spider is not None or self.kind.spider != WEB.spider
+
+    @property
+    def obeys_robots(self) -> bool:
+        """Whether a robots.txt decides about its URLs."""
+        return self.robots.obey and self.kind.asks_beside
+
+    @property
     def has_document_plugins(self) -> bool:
         """Whether a class of a user sees each document that was read, and may change it."""
-        return self.spider is not None or self.document_service is not None or bool(self.settings.get("ITEM_PIPELINES"))
+        return self.has_own_spider or self.document_service is not None or bool(self.settings.get("ITEM_PIPELINES"))
 
     @property
     def shares_copies(self) -> bool:
@@ -412,4 +429,4 @@ class Source(SourceFile):
 
 
 #: Keys that a later release brings, with all that is below them.
-LATER_KEYS: Final = frozenset({"collection", "cache", "tests", "file", "table", "mail", "agent"})
+LATER_KEYS: Final = frozenset({"collection", "cache", "tests", *LATER})

@@ -287,10 +287,13 @@ def _read_urls(path: Path, file: str, source: Source) -> list[str]:
         if not text or text.startswith("#"):
             continue
         try:
-            found.append(urls.resolve(text, routes=source.scope.hash_routes))
-        except InvalidUrl as error:
-            message = f"not an http or https URL (got {quote_value(text)})"
-            raise ConfigurationError(to_one_line(file), f"line {number}", message) from error
+            identity = urls.resolve(text, routes=source.scope.hash_routes)
+        except InvalidUrl:
+            identity = ""
+        if not identity.startswith(source.kind.begins):
+            message = f"not {source.kind.url} (got {quote_value(text)})"
+            raise ConfigurationError(to_one_line(file), f"line {number}", message)
+        found.append(identity)
     return found
 
 
@@ -298,7 +301,9 @@ def build_boundary(source: Source) -> Boundary:
     """The boundary of a source; raises ConfigurationError for a rule that cannot be understood (B1–B5)."""
     hosts = [HostBlock(**dict(block)) for block in source.scope.host]
     rules = {name: value for name, value in source.scope if name not in _NOT_ABOUT_SINGLE_URLS}
-    return Boundary(**rules, hosts=hosts, forgotten=build_forgotten(source, source.forgotten), file=source.file)
+    return Boundary(
+        **rules, hosts=hosts, kind=source.kind, forgotten=build_forgotten(source, source.forgotten), file=source.file
+    )
 
 
 def build_forgotten(source: Source, lines: Sequence[str]) -> Forgotten | None:
@@ -358,6 +363,11 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
     errors: list[ConfigurationError] = []
     if not source.start.urls and not source.start.files:
         errors.append(ConfigurationError(source.file, "start.urls", "is required, or start.files"))
+    errors += [
+        ConfigurationError(*source.locate(f"start.urls[{number}]"), f"not {source.kind.url} (got {quote_value(url)})")
+        for number, url in enumerate(source.start.urls)
+        if not urls.resolve(url).startswith(source.kind.begins)
+    ]
     files = [("start.files", file) for file in source.start.files]
     named = {key: str(getattr(source.fetch, key)) for key in TlsFiles._fields if getattr(source.fetch, key)}
     files += [(f"fetch.{key}", file) for key, file in named.items()]

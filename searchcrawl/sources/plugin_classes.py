@@ -27,8 +27,6 @@ def _check_name(text: str) -> str:
 PluginName = Annotated[PublicText, Check(_check_name, "`module:Class`")]
 
 
-#: Of which a spider of a source is a subclass; not imported here, because it loads Scrapy.
-_WEB_SPIDER: Final = "searchcrawl.spiders.web_spider.WebSpider"
 _HAS: Final = "a source has list_start_urls, choose_links, read_fields and find_refusal for that"
 #: Methods of Scrapy's spiders that would have no effect in a source, or not the one that they have with Scrapy.
 _NOT_OVERRIDDEN: Final = {
@@ -103,20 +101,27 @@ def _find_wrong_arguments(found: type, arguments: Mapping[str, Any]) -> str:
     return ""
 
 
-def import_spider(plugin: str, *, file: str, key: str, root: Path) -> Any:
-    """The class of a ``spider``; raises ConfigurationError for one that no source can have."""
+def import_spider(plugin: str, *, base: str, file: str, key: str, root: Path) -> Any:
+    """The class of a ``spider``; raises ConfigurationError for one that no source can have.
+
+    ``base`` is ``module.Class`` of which it must be a subclass; that is not imported here, because it loads Scrapy.
+    """
     found = import_class(plugin, (), file=file, key=key, root=root)
-    if _WEB_SPIDER not in {f"{base.__module__}.{base.__qualname__}" for base in found.__mro__[1:]}:
-        raise ConfigurationError(file, key, f'is no subclass of {_WEB_SPIDER} (got "{plugin}")')
+    if base not in {_name(each) for each in found.__mro__[1:]}:
+        raise ConfigurationError(file, key, f'is no subclass of {base} (got "{plugin}")')
     if getattr(found, "custom_settings", None):
         raise ConfigurationError(file, key, f'must have no custom_settings: use [settings] (got "{plugin}")')
-    for base in found.__mro__:
-        if f"{base.__module__}.{base.__qualname__}" == _WEB_SPIDER:
+    for each in found.__mro__:
+        if _name(each) == base:
             return found
-        for name in vars(base).keys() & _NOT_OVERRIDDEN.keys():
+        for name in vars(each).keys() & _NOT_OVERRIDDEN.keys():
             message = f'must not override {name}: {_NOT_OVERRIDDEN[name]} (got "{plugin}")'
             raise ConfigurationError(file, key, message)
     return found
+
+
+def _name(found: type) -> str:
+    return f"{found.__module__}.{found.__qualname__}"
 
 
 def find_component_errors(settings: Mapping[str, Any], *, root: Path) -> Iterator[tuple[str, str]]:

@@ -96,8 +96,8 @@ def build_own_stage(
     """The stage for what users wrote for the documents of a source; raises ConfigurationError."""
     source, spider = run.source, crawler.spider
     steps: list[Step] = []
-    if source.spider is not None:
-        steps += _list_spider_steps(spider, source.spider, routes=source.scope.hash_routes)
+    if source.has_own_spider:
+        steps += _list_spider_steps(spider, source.spider or source.kind.spider, routes=source.scope.hash_routes)
     steps += [PipelineStep(name, process_item) for name, process_item in pipelines]
     if source.document_service is not None:
         steps.append(ServiceStep(source.document_service, _make_service(run, source.document_service)))
@@ -111,8 +111,9 @@ def build_own_stage(
 
 def note_own_starts(crawler: Any, run: Run) -> None:
     """Asks the spider of a source for start URLs; raises ConfigurationError."""
-    if run.source.spider is not None and _overrides(crawler.spider, "list_start_urls"):
-        run.own_starts = read_starts(crawler.spider.list_start_urls, run.source)
+    spider = crawler.spider
+    if isinstance(spider, WebSpider) and _overrides(spider, "list_start_urls"):
+        run.own_starts = read_starts(spider.list_start_urls, run.source)
 
 
 def _make_service(run: Run, name: str) -> plugins.DocumentService:
@@ -142,6 +143,7 @@ def _overrides(spider: WebSpider, method: str) -> bool:
 
 def read_starts(find: Callable[[], Iterable[str]], source: Source) -> tuple[str, ...]:
     """The start URLs that a spider adds, each once; raises ConfigurationError for one that is none, or too many."""
+    name = source.spider or source.kind.spider
     try:
         with ordinary_errors():
             texts = list(islice(_list_texts(find()), MAX_LINKS + 1))
@@ -149,10 +151,10 @@ def read_starts(find: Callable[[], Iterable[str]], source: Source) -> tuple[str,
             raise ValueError(f"more than {MAX_LINKS} URLs")
         return tuple(dict.fromkeys(urls.resolve(text, routes=source.scope.hash_routes) for text in texts))
     except InvalidUrl as error:
-        message = f"{source.spider}.list_start_urls: {error}"
+        message = f"{name}.list_start_urls: {error}"
     except Exception as error:  # noqa: BLE001 - a method of a user may raise anything
-        message = f"{source.spider}.list_start_urls failed: {join_lines(show_error(error))}"
-    raise ConfigurationError(*source.locate("spider"), message)
+        message = f"{name}.list_start_urls failed: {join_lines(show_error(error))}"
+    raise ConfigurationError(*source.locate("spider" if source.spider else "type"), message)
 
 
 def _list_texts(texts: Iterable[Any]) -> Iterable[str]:

@@ -162,14 +162,14 @@ def _build_spider_class(project: Project, source: Source) -> type[Spider]:
 
 
 def find_spider_class(project: Project, source: Source) -> type[Spider]:
-    """The ``spider`` of a source, or that of its ``type``: that of ``wiki`` would be ``WikiSpider`` in ``wiki_spider.py``.
+    """The ``spider`` of a source, or that of its kind.
 
     Raises ConfigurationError.
     """
     if source.spider is not None:
         file, key = source.locate("spider")
-        own: type[Spider] = import_spider(source.spider, file=file, key=key, root=project.root)
+        own: type[Spider] = import_spider(source.spider, base=source.kind.spider, file=file, key=key, root=project.root)
         return own
-    # Imported with the first source of the type, so that ``list`` stays quick.
-    found: type[Spider] = load_object(f"searchcrawl.spiders.{source.type}_spider.{source.type.title()}Spider")
+    # Imported with the first source of the kind, so that ``list`` stays quick.
+    found: type[Spider] = load_object(source.kind.spider)
     return found
