@@ -20,6 +20,7 @@ from searchcrawl.politeness.backoff import explain_block
 from searchcrawl.run import Run
 from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls.url_table import LONGEST_WAIT_MS
 
 #: What is at least between two visits that begin anew for one host, and of so many hosts it is known when they do.
 _LEAST_PAUSE_SECONDS: Final = 0.25
@@ -116,7 +117,8 @@ class Frontier:
         now = clock.now_ms()
         after = self._promised.get(host, now + int(self.window.count_redirected(host) * pause * 1000))
         self._promised[host] = moment = max(after, now) + int(pause * 1000)
-        return min(moment, now + clock.DAY_MS)
+        # Then it begins anew once more: a row that waits for longer is taken for a clock that was ahead.
+        return min(moment, now + LONGEST_WAIT_MS)
 
     def put_back(self, claim: Claim, host: str) -> None:
         """Lets a claim that was handed out wait once more, before all others of ``host``."""

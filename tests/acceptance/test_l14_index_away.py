@@ -107,6 +107,25 @@ def test_pages_when_they_go_and_come_back_while_the_index_is_away_then_all_have_
     assert is_verified(project)
 
 
+def test_removals_when_decided_while_the_index_is_away_then_the_run_that_counts_them_can_be_taken_back(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = build(tmp_path, site)
+    project.crawl()
+    take_away(project)
+    site.delete_page(HOST, "/a.html")
+    away = project.crawl()
+    bring_back(project)
+    back = project.crawl()
+    gone = in_both(project)
+    taken_back = project.command("undelete", str(back.status["run"]["id"]), "--json")
+
+    assert (away.counts["deleted"], back.counts["deleted"]) == (0, 1)
+    assert gone == at("b", "c", "d")
+    assert (taken_back.returncode, json.loads(taken_back.stdout)["documents"]) == (0, 1)
+    assert set(in_index(project)) == ALL
+
+
 @pytest.mark.parametrize("orphans", ["delete", "check"])
 def test_orphans_when_the_index_is_away_then_receivers_lose_those_that_it_will_lose(
     site: SiteProcess, tmp_path: Path, orphans: str

@@ -40,7 +40,7 @@ DUE: Final = text(f"urls.fetch_state = {FetchState.SETTLED} AND urls.due_ms IS N
 #: The same by another condition, that of the index by time: for the rows of one host a planner must not take that index.
 DUE_BY_TIME: Final = text(f"urls.fetch_state = {FetchState.SETTLED} AND urls.due_ms IS NOT NULL AND urls.source_id > 0")
 #: No row to do waits as long as this: if one would, the clock was ahead when it was to be tried again (X-S7).
-_LONGEST_WAIT_MS: Final = 3_600_000
+LONGEST_WAIT_MS: Final = 3_600_000
 
 
 class KnownUrl(NamedTuple):
@@ -233,7 +233,7 @@ def claim(
     of_todo, of_due = (_CLAIM_TODO, _CLAIM_DUE) if unreviewed is None else _CLAIM_REVIEWED
     if unreviewed is not None:
         host |= {"reviewed": unreviewed[0], "last_known": unreviewed[1]}
-    waiting = {"next_ms": now_ms + 1, "last_ms": now_ms + _LONGEST_WAIT_MS}
+    waiting = {"next_ms": now_ms + 1, "last_ms": now_ms + LONGEST_WAIT_MS}
     if at_last:
         of_todo = _CLAIM_AT_LAST if unreviewed is None else _CLAIM_AT_LAST_REVIEWED
     rows = _select(transaction, of_todo, {**host, **waiting, "most": limit})

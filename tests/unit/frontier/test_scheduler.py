@@ -134,8 +134,12 @@ def test_close_when_a_row_is_blocked_after_the_writer_ended_then_it_goes_back_in
     assert sorted(states) == [FetchState.TODO, *[FetchState.FETCHING] * FAILURES_TO_BLOCK]
 
 
+@pytest.mark.parametrize(
+    ("delay_seconds", "expected"),
+    [(30.0, [60, 90, 120]), pytest.param(1500.0, [3000, 3600, 3600], id="a row that waits longer is claimed at once")],
+)
 def test_redirect_when_too_many_wait_at_a_host_then_others_begin_anew_one_after_the_other(
-    filled: FilledStore, monkeypatch: pytest.MonkeyPatch
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch, delay_seconds: float, expected: list[int]
 ) -> None:
     monkeypatch.setattr("searchcrawl.frontier.window.REDIRECTED_ROWS", 1)
     claims = claimed(filled, 4)
@@ -144,7 +148,7 @@ def test_redirect_when_too_many_wait_at_a_host_then_others_begin_anew_one_after_
 
     async def run() -> list[Outcome]:
         scheduler, frontier = opened(filled, waiting)
-        frontier.window.hosts.set_crawl_delay(DEAD, 30.0)
+        frontier.window.hosts.set_crawl_delay(DEAD, delay_seconds)
         for claim in claims:
             scheduler.enqueue_request(Request(f"http://{DEAD}/", meta={"claim": claim, "download_slot": DEAD}))
         put_off = []
@@ -161,4 +165,4 @@ def test_redirect_when_too_many_wait_at_a_host_then_others_begin_anew_one_after_
 
     assert [outcome.claim.url_id for outcome in put_off] == [claim.url_id for claim in claims[1:]]
     moments = [(outcome.again_ms or 0) - before_ms for outcome in put_off]
-    assert [round(moment / 30_000) for moment in moments] == [2, 3, 4]
+    assert [round(moment / 30_000) * 30 for moment in moments] == expected
