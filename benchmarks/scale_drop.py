@@ -19,6 +19,7 @@ from benchmarks.scale_table import SOURCE, fill
 from searchcrawl import run
 from searchcrawl.admission.admit import Admission
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.commit.review import Review
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.index_retry import IndexRetry
@@ -102,7 +103,9 @@ class Dropping:
         return run.begin(project, loading.load_source(project, SOURCE), self._database, VERSIONS)
 
     def _sender(self, dropping: Run) -> BatchSender:
-        return BatchSender(dropping, Acknowledging(), DocumentCache(self._folder / "cache"), IndexRetry(0))
+        return BatchSender(
+            dropping, Acknowledging(), DocumentCache(SegmentFolder(self._folder / "cache")), IndexRetry(0)
+        )
 
     def _check(self, ended: Run, expected: dict[str, int]) -> None:
         totals = ended.read(lambda transaction: document_table.count_totals(transaction, ended.source_id))

@@ -21,6 +21,7 @@ from searchcrawl import run
 from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.codes import REFUSED
 from searchcrawl.commit.group_commit import GROUP_PAGES, GroupCommit, Listeners, WriterQueue
 from searchcrawl.commit.review import Review
@@ -135,7 +136,7 @@ class Measuring:
 
     def settle(self, claims: Sequence[Claim]) -> None:
         """Settles unchanged pages by the writer thread."""
-        cache = DocumentCache(self._folder / "cache")
+        cache = DocumentCache(SegmentFolder(self._folder / "cache"))
         listeners = Listeners(
             on_visit_end=lambda _: None,
             on_commit=lambda _: None,

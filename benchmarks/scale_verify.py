@@ -21,6 +21,7 @@ from benchmarks.measured import PYTHON, Cost, run_measured
 from benchmarks.scale_table import SOURCE, SOURCE_ID, fill, host_count, url_of
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.cache.segment import StoredPage
 from searchcrawl.comparison.spool import in_groups
 from searchcrawl.sources.loading import load_project
@@ -125,7 +126,7 @@ class Material:
     def _write_records(self, database: Database) -> None:
         """Writes real records of what will have to be sent again."""
         places = []
-        with closing(DocumentCache(load_project(self.folder).cache_dir / SOURCE)) as cache:
+        with closing(DocumentCache(SegmentFolder(load_project(self.folder).cache_dir / SOURCE))) as cache:
             writer = cache.open_writer(_SEGMENT, 0)
             for number in (number for part in self._choose() for number in part):
                 fields = {"title": f"Page {number}", "content": f"The text of page {number}"}

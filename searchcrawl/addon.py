@@ -48,7 +48,7 @@ from searchcrawl.http.stats_middleware import StatsMiddleware
 from searchcrawl.http.turn_middleware import LateTurnMiddleware, TurnMiddleware
 from searchcrawl.http.visit_end import OutcomeMiddleware
 from searchcrawl.http.visit_log_middleware import VisitLogMiddleware
-from searchcrawl.kinds import WEB
+from searchcrawl.kinds.web import WEB
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.run import Run
 from searchcrawl.soft404.soft404_pipeline import PlaceholderPagePipeline

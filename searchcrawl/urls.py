@@ -13,7 +13,8 @@ import ada_url
 import xxhash
 
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.kinds import KINDS, WEB
+from searchcrawl.kinds.registry import KINDS
+from searchcrawl.kinds.web import WEB
 
 #: Of all kinds of sources.
 DEFAULT_PORTS: Final = {scheme: port for kind in KINDS.values() for scheme, port in kind.ports.items()}

@@ -12,6 +12,7 @@ from sqlalchemy import select
 
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch
@@ -165,7 +166,7 @@ class CachedStore(FilledStore):
 
     def __init__(self, root: Path, store_url: str, name: str = "demo") -> None:
         super().__init__(root, store_url, name)
-        self.cache = DocumentCache(self.project.cache_dir / name)
+        self.cache = DocumentCache(SegmentFolder(self.project.cache_dir / name))
         self._writer = self.cache.open_writer(1, 0)
         #: where the record of each path lies
         self.places: dict[str, Place] = {}

@@ -72,7 +72,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.queries.explain_advice:*": "reads keys and rules that the owner wrote",
     "searchcrawl.queries.source_findings:_TYPE": "reads what the owner wrote",
     "searchcrawl.extensions.watch_extension:_AMOUNT": "reads a file of the operating system",
-    "searchcrawl.cache.document_cache:_SEGMENT_NAME": "reads names of its own files",
+    "searchcrawl.cache.folder:_SEGMENT_NAME": "reads names of its own files",
     "searchcrawl.http.*_middleware:*.process_response": "hands headers and bodies on to readers",
     "searchcrawl.login.*_middleware:*.process_response": "hands headers and bodies on to readers",
     "searchcrawl.login.session_login_middleware:SessionLogin.process_rendered": "hands headers and bodies on to readers",

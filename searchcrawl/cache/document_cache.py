@@ -1,38 +1,28 @@
-"""The cached pages of one source: numbered segments in a folder, read by place."""
+"""The cached pages of one source, read by place."""
 
 from __future__ import annotations
 
-import errno
-import os
-import re
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from searchcrawl import failpoints
 from searchcrawl.cache.segment import Place, SegmentWriter, StoredPage, decode_fields, decode_response
+from searchcrawl.cache.storage import Storage
 from searchcrawl.exceptions import CacheError, DamagedRecord
-
-_SEGMENT_NAME = re.compile(r"(\d{8,})\.warc\.gz")
-_MAX_OPEN_FILES = 8
 
 
 class DocumentCache:
     """Reads pages by their place, also from the segment that is being written; safe for threads.
 
-    The first writer makes the folder. A damaged record raises DamagedRecord, any other problem CacheError.
+    A damaged record raises DamagedRecord, any other problem CacheError.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._lock = threading.Lock()
-        self._files: OrderedDict[int, int] = OrderedDict()
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
 
     def open_writer(self, number: int, committed_bytes: int) -> SegmentWriter:
         """Opens a writer for segment ``number``, of which ``committed_bytes`` are committed in the table."""
-        return SegmentWriter(self._build_path(number), committed_bytes=committed_bytes)
+        return SegmentWriter(self._storage, number, committed_bytes=committed_bytes)
 
     def read_fields(self, place: Place, *, url: str | None = None) -> dict[str, Any]:
         """Reads the fields of a page; raises DamagedRecord where ``url`` is given and the record is of another page."""
@@ -58,69 +48,37 @@ class DocumentCache:
 
     def read_bytes(self, number: int, offset: int, length: int) -> bytes:
         """Reads the records of a page as they are; raises DamagedRecord where they are not all there."""
-        path = self._build_path(number)
-        try:
-            # Under the lock: another thread must not close the file, whose number may then be another file's.
-            with self._lock:
-                data = os.pread(self._open_file(number), length, offset)
-        except FileNotFoundError as error:
-            raise DamagedRecord(f"{path}: the segment is missing") from error
-        except OSError as error:
-            # A bad sector damages the pages on it; other errors, such as a missing permission, concern all pages.
-            kind = DamagedRecord if error.errno == errno.EIO else CacheError
-            raise kind(f"{path}: {error.strerror or error}") from error
+        data = self._storage.read(number, offset, length)
         if len(data) < length:
-            raise DamagedRecord(f"{path}: ends before byte {offset + length}")
+            raise DamagedRecord(f"{self._storage.show(number)}: ends before byte {offset + length}")
         return data
 
     def delete(self, number: int) -> None:
         """Deletes a segment, if it is there."""
-        with self._lock:
-            self._close_file(number)
         try:
-            self._build_path(number).unlink(missing_ok=True)
+            self._storage.delete(number)
             failpoints.reach("cache.freed")
         except OSError as error:
-            raise CacheError(f"{self._build_path(number)}: {error.strerror or error}") from error
+            raise CacheError(f"{self._storage.show(number)}: {error.strerror or error}") from error
+
+    def settle(self) -> None:
+        """Makes deletions durable; raises OSError."""
+        self._storage.settle()
 
     def list_segments(self) -> Iterator[tuple[int, int]]:
         """Number and size in bytes of each segment, by rising number."""
-        if not self.folder.is_dir():
-            return
-        numbers = (int(match[1]) for path in self.folder.iterdir() if (match := _SEGMENT_NAME.fullmatch(path.name)))
-        for number in sorted(numbers):
-            try:
-                size = self._build_path(number).stat().st_size
-            except FileNotFoundError:  # deleted since the folder was read
-                continue
-            yield number, size
+        return self._storage.list()
+
+    def find_free_bytes(self) -> int:
+        """How many bytes more there is room for."""
+        return self._storage.find_free_bytes()
 
     def close(self) -> None:
-        """Closes the files that were kept open for reading; may be called twice."""
-        with self._lock:
-            for number in list(self._files):
-                self._close_file(number)
-
-    def _build_path(self, number: int) -> Path:
-        return self.folder / f"{number:08d}.warc.gz"
-
-    def _open_file(self, number: int) -> int:
-        if number in self._files:
-            self._files.move_to_end(number)
-            return self._files[number]
-        file = os.open(self._build_path(number), os.O_RDONLY | os.O_CLOEXEC)
-        self._files[number] = file
-        if len(self._files) > _MAX_OPEN_FILES:
-            self._close_file(next(iter(self._files)))
-        return file
-
-    def _close_file(self, number: int) -> None:
-        file = self._files.pop(number, None)
-        if file is not None:
-            os.close(file)
+        """Closes what was kept open for reading; may be called twice."""
+        self._storage.close()
 
     def _add_place(self, place: Place, error: DamagedRecord) -> DamagedRecord:
-        return DamagedRecord(f"{self._build_path(place.segment)} at byte {place.offset}: {error}")
+        return DamagedRecord(f"{self._storage.show(place.segment)} at byte {place.offset}: {error}")
 
 
 def _expect(found: str, wanted: str | None) -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
+from typing import Final
 
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.durable import make_folder, sync_folder
+from searchcrawl.cache.folder import SegmentFolder
+from searchcrawl.cache.storage import Storage
+from searchcrawl.durable import make_folder
 from searchcrawl.exceptions import CacheError
 from searchcrawl.sources.project import Project
+
+#: What ``cache.location`` may be: each opens the segments of the source of a name.
+STORAGES: Final[dict[str, Callable[[Project, str], Storage]]] = {
+    "files": lambda project, source: SegmentFolder(project.cache_dir / source),
+}
 
 
 def open_cache(project: Project, source: str) -> DocumentCache:
     """The cache of the source of this name; it need not be there yet."""
-    return DocumentCache(_find_folder(project, source))
+    return DocumentCache(_open_storage(project, source))
 
 
 @contextmanager
@@ -27,27 +33,26 @@ def use_cache(project: Project, source: str) -> Iterator[DocumentCache]:
 
 def has_cache(project: Project, source: str) -> bool:
     """Whether anything of a source is cached."""
-    return _find_folder(project, source).is_dir()
+    with closing(_open_storage(project, source)) as storage:
+        return storage.is_there()
 
 
 def delete_cache(project: Project, source: str) -> None:
     """Deletes all that is cached of a source, durably; raises CacheError."""
-    folder = _find_folder(project, source)
     try:
-        if folder.is_dir():
-            shutil.rmtree(folder)
-            sync_folder(project.cache_dir)
+        with closing(_open_storage(project, source)) as storage:
+            storage.delete_all()
     except OSError as error:
-        raise CacheError(f"{folder}: {error.strerror or error}") from error
+        raise CacheError(f"{error.filename or source}: {error.strerror or error}") from error
 
 
 def share_cache(project: Project, trial: Project, source: str) -> None:
-    """Gives the cache of a trial all segments of a source, as links; what the trial writes is in new ones."""
-    folder, beside = _find_folder(project, source), _find_folder(trial, source)
-    make_folder(beside)
-    for segment in folder.iterdir() if folder.is_dir() else ():
-        (beside / segment.name).symlink_to(segment.resolve())
+    """Gives the cache of a trial, which is files, all segments of a source; what the trial writes is in new ones."""
+    folder = trial.cache_dir / source
+    make_folder(folder)
+    with closing(_open_storage(project, source)) as storage:
+        storage.lend(folder)
 
 
-def _find_folder(project: Project, source: str) -> Path:
-    return project.cache_dir / source
+def _open_storage(project: Project, source: str) -> Storage:
+    return STORAGES[project.cache.location](project, source)

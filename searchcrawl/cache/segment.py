@@ -1,4 +1,4 @@
-"""A segment of the document cache: WARC records appended to one file (docs: decisions/one-writer).
+"""A segment of the document cache: WARC records, one after the other (docs: decisions/one-writer).
 
 A page is two records, one after the other, each a gzip member: ``response`` with the answer of the server, and
 ``conversion`` with the extracted fields as JSON, which refers to the first. The body is stored decoded, so headers
@@ -7,21 +7,19 @@ that describe the transfer are renamed ``X-Crawler-…``.
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from searchcrawl import failpoints
 from searchcrawl.cache import record
-from searchcrawl.durable import make_folder, sync_folder
-from searchcrawl.exceptions import CacheError, DamagedRecord, SegmentInUse
+from searchcrawl.cache.storage import Storage
+from searchcrawl.exceptions import CacheError, DamagedRecord
 
 _RENAMED = b"x-crawler-"
 #: The WARC header of an answer that came from another URL than that of its page, after redirects.
@@ -144,33 +142,20 @@ def _restore_header(line: bytes) -> tuple[bytes, bytes]:
 
 
 class SegmentWriter:
-    """Appends pages to the segment file ``NNNNNNNN.warc.gz``; used by one thread.
+    """Appends pages to a segment; used by one thread.
 
-    ``committed_bytes`` of the file are committed in the table; bytes after them are cut off. Raises DamagedRecord
-    where the file is shorter or missing, SegmentInUse where another writer has it open, CacheError where it cannot
+    ``committed_bytes`` of it are committed in the table; bytes after them are cut off. Raises DamagedRecord
+    where it is shorter or missing, SegmentInUse where another writer has it open, CacheError where it cannot
     be written. After a CacheError the writer can continue, or be cut back by ``rewind``.
     """
 
-    def __init__(self, path: Path, *, committed_bytes: int) -> None:
-        self.path = path
-        self.number = int(path.name.partition(".")[0])
+    def __init__(self, storage: Storage, number: int, *, committed_bytes: int) -> None:
+        self.number = number
+        self._name = storage.show(number)
         self._position = committed_bytes
-        self._folder_is_unsynced = committed_bytes == 0
-        self._torn = True
-        create = os.O_CREAT if committed_bytes == 0 else 0
-        try:
-            make_folder(path.parent)
-            self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC | create, 0o644)
-        except FileNotFoundError as error:
-            raise DamagedRecord(f"{path}: missing, but {committed_bytes} bytes were committed") from error
-        except OSError as error:
-            raise self._failure(error) from error
-        try:
-            self._lock()
-            self._open_at(committed_bytes)
-        except BaseException:
-            self.close()
-            raise
+        self._torn = False
+        with self._naming():
+            self._segment = storage.open(number, committed_bytes)
 
     @property
     def position(self) -> int:
@@ -183,15 +168,13 @@ class SegmentWriter:
 
     def append_records(self, response: bytes, fields: bytes) -> Place:
         """Appends the two records of a page (``encode_page``); they are durable after ``sync``."""
-        try:
+        with self._naming():
             failpoints.reach("segment.append")
             self._cut_failed_append()
             self._torn = True
-            self._write(response, self._position)
+            self._segment.write(response, self._position)
             failpoints.reach("segment.append.mid")
-            self._write(fields, self._position + len(response))
-        except OSError as error:
-            raise self._failure(error) from error
+            self._segment.write(fields, self._position + len(response))
         self._torn = False
         place = Place(
             segment=self.number, offset=self._position, response_bytes=len(response), fields_bytes=len(fields)
@@ -201,71 +184,44 @@ class SegmentWriter:
 
     def copy(self, records: bytes) -> int:
         """Appends the records of a page as they are in another segment; returns the offset. Durable after ``sync``."""
-        try:
+        with self._naming():
             self._cut_failed_append()
             self._torn = True
-            self._write(records, self._position)
-        except OSError as error:
-            raise self._failure(error) from error
+            self._segment.write(records, self._position)
         self._torn = False
         self._position += len(records)
         return self._position - len(records)
 
     def sync(self) -> None:
-        """Syncs the file: all appended pages survive a loss of power."""
-        try:
+        """All appended pages survive a loss of power from now on."""
+        with self._naming():
             self._cut_failed_append()
-            os.fsync(self._file)
-            if self._folder_is_unsynced:
-                sync_folder(self.path.parent)
-                self._folder_is_unsynced = False
+            self._segment.sync()
             failpoints.reach("segment.synced")
-        except OSError as error:
-            raise self._failure(error) from error
 
     def rewind(self, position: int) -> None:
-        """Cuts the file back to an earlier ``position``; pages appended since are lost."""
+        """Cuts the segment back to an earlier ``position``; pages appended since are lost."""
         if position > self._position:
             raise ValueError(f"{position} lies beyond {self._position}")
-        try:
-            os.ftruncate(self._file, position)
-        except OSError as error:
-            raise self._failure(error) from error
+        with self._naming():
+            self._segment.cut(position)
         self._position = position
         self._torn = False
 
     def close(self) -> None:
-        """Closes the file; may be called twice. Pages that were not synced are lost if the power fails."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-
-    def _lock(self) -> None:
-        """Locks the file until it is closed: a frozen process may have lost its lease and still write here (X-S3)."""
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise SegmentInUse(f"{self.path}: another process is writing to it") from error
-        except OSError as error:
-            raise self._failure(error) from error
-
-    def _open_at(self, committed_bytes: int) -> None:
-        size = os.fstat(self._file).st_size
-        if size < committed_bytes:
-            raise DamagedRecord(f"{self.path}: {size} bytes, but {committed_bytes} were committed")
-        self.rewind(committed_bytes)
+        """Ends writing; may be called twice. Pages that were not synced are lost if the power fails."""
+        self._segment.close()
 
     def _cut_failed_append(self) -> None:
         """Cuts off the part of a page that a failed append has written."""
         if self._torn:
-            os.ftruncate(self._file, self._position)
+            self._segment.cut(self._position)
             self._torn = False
 
-    def _write(self, data: bytes, offset: int) -> None:
-        rest = memoryview(data)
-        while rest:
-            written = os.pwrite(self._file, rest, offset)
-            rest, offset = rest[written:], offset + written
-
-    def _failure(self, error: OSError) -> CacheError:
-        return CacheError(f"{self.path}: {error.strerror or error}")
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        """Names the segment in errors."""
+        try:
+            yield
+        except OSError as error:
+            raise CacheError(f"{self._name}: {error.strerror or error}") from error

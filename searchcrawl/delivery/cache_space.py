@@ -8,7 +8,6 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Final
 
-from searchcrawl.cache import disk_space
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.delivery.compaction import Segment, compact, give_up, plan
 from searchcrawl.exceptions import CacheError
@@ -80,7 +79,7 @@ class CacheSpace:
         groups = self._plan(sizes, used)
         self._seen = None if groups else (sizes, used)
         for group in groups:
-            spare = disk_space.free_bytes(self._cache.folder) - sum(segment.needed for segment in group)
+            spare = self._cache.find_free_bytes() - sum(segment.needed for segment in group)
             if not self._count_excess(leaving) or spare < _SPARE_BYTES:
                 break
             try:

@@ -20,7 +20,7 @@ from searchcrawl.http.visit_end import (
     join_lines,
 )
 from searchcrawl.items import Claim, Outcome
-from searchcrawl.kinds import Kind
+from searchcrawl.kinds.kind import Kind
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.redirects import write_target

@@ -13,7 +13,6 @@ from typing import TypeVar
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment_scan import find_gaps, has_record_of
 from searchcrawl.delivery.compaction import rewrite
-from searchcrawl.durable import sync_folder
 from searchcrawl.exceptions import CacheError
 from searchcrawl.run import Run
 from searchcrawl.store.documents import segment_table
@@ -47,5 +46,5 @@ def remove_records(run: Run, cache: DocumentCache, is_meant: Callable[[str], boo
         if not rewrite(run, cache, number):
             raise CacheError(f"segment {number} of {run.source.name} is in use: run the command again")
     if found:
-        sync_folder(cache.folder)
+        cache.settle()
     return len(found)

@@ -68,7 +68,7 @@ def _build_project(project: Project, folder: Path) -> Project:
     tables = {
         "store": project.store.model_copy(update={"url": f"sqlite:///{folder / 'store.db'}"}),
         "cache": project.cache.model_copy(
-            update={"dir": str(folder / "cache"), "preserve": True, "max_gb": _ENDLESS_GB}
+            update={"dir": str(folder / "cache"), "location": "files", "preserve": True, "max_gb": _ENDLESS_GB}
         ),
         "index": project.index.model_copy(update={"type": TRIAL_INDEX}),
         "logs": project.logs.model_copy(update={"dir": str(folder)}),

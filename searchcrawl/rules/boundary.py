@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import ConfigurationError, InvalidUrl
-from searchcrawl.kinds import WEB, Kind
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.kinds.kind import Kind
+from searchcrawl.kinds.web import WEB
 from searchcrawl.rules.archives import MARK, list_archives
 from searchcrawl.rules.decision import Decision, Proposal, RuleList
 from searchcrawl.rules.forgotten import Forgotten
@@ -133,7 +134,9 @@ class Boundary:
         self._too_long = [Decision(False, f"max_url_length = {max_url_length}", file, "scope.max_url_length")]
         self._no_routes = None if hash_routes else Decision(False, "hash_routes = false", file, "scope.hash_routes")
         self._forgotten = forgotten
-        self._kind, self._begins = kind, kind.begins
+        self._begins = kind.begins
+        #: of the URLs of another kind of source
+        self._other_kind = Decision(False, kind.name, file, "type")
         self._origins: dict[str, _Origin] = {}
 
     def replace_forgotten(self, forgotten: Forgotten | None) -> None:
@@ -145,7 +148,7 @@ class Boundary:
 
         A refusal has the first rule that refuses; a permission has the most precise rule that includes. Without
         ``depth`` the limit of depth is not checked. ``in_archive`` is as for ``list_archives``. Raises InvalidUrl for
-        anything but a URL of the source's kind.
+        what is no URL.
         """
         for decisions in self._ask_in_order(url, depth, in_archive=in_archive):
             if decisions:
@@ -261,8 +264,6 @@ class Boundary:
         """The rules of the URL's host and port, the URL in the form that rules see, and where its path begins."""
         if not url.startswith(self._begins):
             url = urls.resolve(url)
-            if not url.startswith(self._begins):
-                raise InvalidUrl(f"not {self._kind.url}: {url[:200]!r}")
         seen = urls.unescape_unreserved(url) if "%" in url else url
         host = seen.find("://") + 3
         slash = seen.find("/", host)
@@ -279,6 +280,8 @@ class Boundary:
         ports, paths = self._blocks.find_rules(host)
         decisions = [*self._host_names.list_refusals(host), *ports.list_refusals(parsed.port)]
         decisions = decisions or self._host_names.list_includes(host)[:1] or self._default
+        if not text.startswith(self._begins):
+            decisions = [self._other_kind]
         origin = _Origin(host, parsed.port, ports, paths, decisions, bool(paths))
         if len(self._origins) >= _MAX_REMEMBERED_HOSTS:
             self._origins.clear()

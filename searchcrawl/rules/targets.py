@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from searchcrawl import urls
-from searchcrawl.kinds import WEB
+from searchcrawl.kinds.web import WEB
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.forgotten import KEY

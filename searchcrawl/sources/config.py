@@ -12,7 +12,9 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from pydantic import AfterValidator, Field, model_validator
 
 from searchcrawl import urls
-from searchcrawl.kinds import KINDS, LATER, WEB, Kind
+from searchcrawl.kinds.kind import Kind
+from searchcrawl.kinds.registry import KINDS, LATER
+from searchcrawl.kinds.web import WEB
 from searchcrawl.rules.identity import DEFAULT_NAMES
 from searchcrawl.rules.recrawl import Intervals
 from searchcrawl.sources.attribute_table import Attributes

@@ -18,7 +18,7 @@ def find_plugin_errors(project: Project, source: Source) -> list[ConfigurationEr
         for name, message in find_component_errors(source.settings, root=project.root)
     ]
     imports: tuple[tuple[str, str | None, Callable[..., object]], ...] = (
-        ("spider", source.spider, import_spider),
+        ("spider", source.spider, partial(import_spider, base=source.kind.spider)),
         ("document_service", source.document_service, partial(import_class, methods=["process"])),
     )
     for name, plugin, load in imports:

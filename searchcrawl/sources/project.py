@@ -72,11 +72,15 @@ def _check_postgresql_url(text: str) -> str:
     return text
 
 
+#: Where segments may be, by name; what opens them is in ``cache.opening``.
+CACHE_LOCATIONS: Final = ["files"]
+
+
 def _check_cache_location(text: str) -> str:
     if text == "database":
         refuse_until_later()
-    if text != "files":
-        refuse('must be "files"')
+    if text not in CACHE_LOCATIONS:
+        refuse("must be " + " or ".join(f'"{name}"' for name in CACHE_LOCATIONS))
     return text
 
 

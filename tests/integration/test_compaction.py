@@ -13,6 +13,7 @@ import pytest
 
 from searchcrawl import failpoints
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.cache.segment import Place
 from searchcrawl.commit.turned_pages import TurnedPages
 from searchcrawl.delivery import cache_space, compaction
@@ -206,7 +207,7 @@ def test_free_when_what_was_before_may_be_put_back_then_it_is_kept(filled: Cache
 
 def test_free_when_a_record_is_damaged_then_the_others_are_moved(filled: CachedStore) -> None:
     wasted(filled)
-    file = filled.cache.folder / "00000001.warc.gz"
+    file = filled.project.cache_dir / "demo" / "00000001.warc.gz"
     last = filled.places[f"/{PAGES - 3}"]
     with file.open("r+b") as cut:
         cut.truncate(last.offset + 10)
@@ -319,7 +320,7 @@ def test_turned_pages_when_a_record_is_moved_while_it_is_read_then_it_is_found(
 ) -> None:
     wasted(filled)
     limit = total(filled) - BODY
-    tested = TurnedPages(filled.run, DocumentCache(filled.cache.folder))
+    tested = TurnedPages(filled.run, DocumentCache(SegmentFolder(filled.project.cache_dir / "demo")))
     find = former_table.find_earlier
 
     def move_then(transaction: Transaction, url_ids: list[int]) -> dict[int, tuple[former_table.Place | None, int]]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.delivery_thread import DeliveryThread
 from tests.filled_store import CachedStore
@@ -24,7 +25,7 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[CachedStore]:
 
 
 def begin(filled: CachedStore, receiver: Any = None) -> DeliveryThread:
-    cache = DocumentCache(filled.project.cache_dir / "demo")
+    cache = DocumentCache(SegmentFolder(filled.project.cache_dir / "demo"))
     return DeliveryThread(filled.run, receiver or filled.index, cache, retry_seconds=0)
 
 

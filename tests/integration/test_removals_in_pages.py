@@ -12,6 +12,7 @@ import pytest
 
 from searchcrawl import clock, failpoints
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.delivery import removals
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.index_retry import IndexRetry
@@ -49,7 +50,7 @@ class Store(FilledStore):
             allowed = {"max_delete_percent": 100.0, "max_delete_documents": 1000}
             lifecycle = self.source.lifecycle.model_copy(update=allowed)
             self.run.source = self.source.model_copy(update={"lifecycle": lifecycle})
-        cache = DocumentCache(self.project.cache_dir / "demo")
+        cache = DocumentCache(SegmentFolder(self.project.cache_dir / "demo"))
         sender = BatchSender(self.run, self.index, cache, IndexRetry(0))
         removals.finish_removals(sender)
         removals.remove_documents(sender, completed=True)

@@ -9,6 +9,7 @@ import pytest
 
 from searchcrawl.admission.admit import Admission
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.cache.segment import Place, SegmentWriter
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.group_commit import GroupCommit, Listeners, WriterQueue
@@ -29,7 +30,7 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
 
 @pytest.fixture
 def cache(filled: FilledStore) -> Iterator[DocumentCache]:
-    cache = DocumentCache(filled.project.cache_dir / "demo")
+    cache = DocumentCache(SegmentFolder(filled.project.cache_dir / "demo"))
     yield cache
     cache.close()
 

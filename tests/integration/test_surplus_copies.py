@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.delivery.delivery_thread import DeliveryThread
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState
@@ -32,7 +33,7 @@ def test_delivery_when_a_process_died_before_a_copy_was_removed_then_the_next_on
         transaction.execute(update(documents).where(documents.c.url_id == filled.ids["/copy"]).values(copy))
 
     delivery = DeliveryThread(
-        filled.run, filled.index, DocumentCache(filled.project.cache_dir / "demo"), retry_seconds=0
+        filled.run, filled.index, DocumentCache(SegmentFolder(filled.project.cache_dir / "demo")), retry_seconds=0
     )
     delivery.finish("finished")
 

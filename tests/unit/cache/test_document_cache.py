@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.exceptions import DamagedRecord
 
@@ -24,8 +25,13 @@ def page(number: int) -> StoredPage:
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Iterator[DocumentCache]:
-    made = DocumentCache(tmp_path / "cache" / "demo")
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "cache" / "demo"
+
+
+@pytest.fixture
+def cache(folder: Path) -> Iterator[DocumentCache]:
+    made = DocumentCache(SegmentFolder(folder))
     yield made
     made.close()
 
@@ -55,10 +61,10 @@ def test_read_when_another_page_is_at_the_place_then_it_is_damaged(cache: Docume
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.6, 0.99])
 def test_read_when_a_byte_of_a_page_is_flipped_then_only_that_page_is_damaged(
-    cache: DocumentCache, share: float
+    folder: Path, cache: DocumentCache, share: float
 ) -> None:
     before, place, after = stored(cache, 1, 1, 2, 3)
-    file = cache.folder / "00000001.warc.gz"
+    file = folder / "00000001.warc.gz"
     data = bytearray(file.read_bytes())
     # Ten bytes of gzip header carry no data.
     data[place.offset + 10 + int(share * (place.response_bytes + place.fields_bytes - 10))] ^= 1
@@ -70,9 +76,9 @@ def test_read_when_a_byte_of_a_page_is_flipped_then_only_that_page_is_damaged(
     assert (cache.read_page(before), cache.read_page(after)) == (page(1), page(3))
 
 
-def test_read_when_the_tail_is_cut_then_the_last_page_is_damaged(cache: DocumentCache) -> None:
+def test_read_when_the_tail_is_cut_then_the_last_page_is_damaged(folder: Path, cache: DocumentCache) -> None:
     kept, cut = stored(cache, 1, 1, 2)
-    file = cache.folder / "00000001.warc.gz"
+    file = folder / "00000001.warc.gz"
     file.write_bytes(file.read_bytes()[:-3])
 
     with pytest.raises(DamagedRecord, match="ends before byte"):
@@ -116,15 +122,15 @@ def test_delete_when_a_segment_was_read_then_its_file_goes_and_the_others_stay(c
     assert cache.read_page(other) == page(2)
 
 
-def test_segments_when_there_are_some_then_numbers_and_sizes_are_told(cache: DocumentCache) -> None:
+def test_segments_when_there_are_some_then_numbers_and_sizes_are_told(folder: Path, cache: DocumentCache) -> None:
     assert list(cache.list_segments()) == []
 
     for number in (10, 2, 123_456_789):
         stored(cache, number, number)
-    (cache.folder / "notes.txt").write_text("not ours", encoding="utf-8")
+    (folder / "notes.txt").write_text("not ours", encoding="utf-8")
 
     assert list(cache.list_segments()) == [
-        (number, (cache.folder / f"{number:08d}.warc.gz").stat().st_size) for number in (2, 10, 123_456_789)
+        (number, (folder / f"{number:08d}.warc.gz").stat().st_size) for number in (2, 10, 123_456_789)
     ]
 
 

@@ -13,6 +13,7 @@ from fastwarc import ArchiveIterator, GzipReader
 from fastwarc.warc import conversion, response
 
 from searchcrawl import failpoints
+from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.cache.segment import Place, SegmentWriter, StoredPage, decode_fields, decode_response
 from searchcrawl.exceptions import CacheError, DamagedRecord, SegmentInUse
 
@@ -37,6 +38,10 @@ def read(path: Path, place: Place) -> StoredPage:
     middle = place.offset + place.response_bytes
     fields = decode_fields(data[middle : middle + place.fields_bytes])[1]
     return decode_response(data[place.offset : middle], fields=fields)
+
+
+def open_writer(path: Path, *, committed_bytes: int) -> SegmentWriter:
+    return SegmentWriter(SegmentFolder(path.parent), int(path.name.partition(".")[0]), committed_bytes=committed_bytes)
 
 
 @pytest.fixture
@@ -76,7 +81,7 @@ def test_append_when_pages_are_of_any_kind_then_each_comes_back_by_its_place(pat
     chance = random.Random(11)
     pages = [page(number, body=any_body(chance), headers=any_headers(chance)) for number in range(300)]
     pages.append(page(300, body=chance.randbytes(5_000_000)))
-    writer = SegmentWriter(path, committed_bytes=0)
+    writer = open_writer(path, committed_bytes=0)
 
     places = [writer.append(each) for each in pages]
     writer.sync()
@@ -99,7 +104,7 @@ def test_append_when_the_file_is_read_as_an_archive_then_a_foreign_reader_finds_
     path: Path,
 ) -> None:
     gzipped = ((b"Content-Type", b"text/html"), (b"Content-Encoding", b"gzip"), (b"Content-Length", b"9"))
-    writer = SegmentWriter(path, committed_bytes=0)
+    writer = open_writer(path, committed_bytes=0)
     for number in range(3):
         writer.append(page(number, headers=gzipped))
     writer.close()
@@ -126,13 +131,13 @@ def test_append_when_the_file_is_read_as_an_archive_then_a_foreign_reader_finds_
 def test_append_when_a_page_has_its_record_then_these_bytes_are_written_and_its_fields_refer_to_them(
     path: Path, tmp_path: Path
 ) -> None:
-    writer = SegmentWriter(path, committed_bytes=0)
+    writer = open_writer(path, committed_bytes=0)
     place = writer.append(page())
     writer.close()
     known = read(path, place)
     other = tmp_path / "demo" / "00000008.warc.gz"
 
-    writer = SegmentWriter(other, committed_bytes=0)
+    writer = open_writer(other, committed_bytes=0)
     place = writer.append(replace(known, fields={"title": "another"}))
     writer.close()
 
@@ -146,13 +151,13 @@ def test_append_when_a_page_has_its_record_then_these_bytes_are_written_and_its_
 
 
 def test_open_when_a_crash_left_more_than_was_committed_then_the_rest_is_cut_off(path: Path) -> None:
-    first = SegmentWriter(path, committed_bytes=0)
+    first = open_writer(path, committed_bytes=0)
     kept = first.append(page(1))
     committed = first.position
     first.append(page(2))
     first.close()
 
-    writer = SegmentWriter(path, committed_bytes=committed)
+    writer = open_writer(path, committed_bytes=committed)
     place = writer.append(page(3))
     writer.close()
 
@@ -164,7 +169,7 @@ def test_open_when_a_crash_left_more_than_was_committed_then_the_rest_is_cut_off
 def test_open_when_the_file_is_shorter_than_committed_then_it_is_refused_and_left_alone(
     path: Path, cut: int | None
 ) -> None:
-    first = SegmentWriter(path, committed_bytes=0)
+    first = open_writer(path, committed_bytes=0)
     first.append(page())
     committed = first.position
     first.close()
@@ -172,14 +177,14 @@ def test_open_when_the_file_is_shorter_than_committed_then_it_is_refused_and_lef
     size = path.stat().st_size
 
     with pytest.raises(DamagedRecord, match="committed"):
-        SegmentWriter(path, committed_bytes=committed)
+        open_writer(path, committed_bytes=committed)
 
     assert path.stat().st_size == size
 
 
 def test_open_when_a_committed_file_is_missing_then_it_is_refused_and_not_made(path: Path) -> None:
     with pytest.raises(DamagedRecord, match="missing"):
-        SegmentWriter(path, committed_bytes=1)
+        open_writer(path, committed_bytes=1)
 
     assert not path.exists()
 
@@ -188,14 +193,14 @@ def test_open_when_the_folder_cannot_be_made_then_the_error_names_file_and_cause
     (tmp_path / "demo").write_text("a file", encoding="utf-8")
 
     with pytest.raises(CacheError, match=r"00000001\.warc\.gz: (File exists|Not a directory)"):
-        SegmentWriter(tmp_path / "demo" / "00000001.warc.gz", committed_bytes=0)
+        open_writer(tmp_path / "demo" / "00000001.warc.gz", committed_bytes=0)
 
 
 @pytest.mark.parametrize("failpoint", ["segment.append", "segment.append.mid"])
 def test_append_when_the_disk_is_full_then_the_writer_can_go_on_where_the_last_whole_page_ended(
     path: Path, failpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = SegmentWriter(path, committed_bytes=0)
+    writer = open_writer(path, committed_bytes=0)
     kept = writer.append(page(1))
     with monkeypatch.context() as full:
         full.setattr(failpoints, "_active", True)
@@ -212,7 +217,7 @@ def test_append_when_the_disk_is_full_then_the_writer_can_go_on_where_the_last_w
 
 
 def test_rewind_when_pages_were_appended_then_they_are_gone_and_the_next_takes_their_place(path: Path) -> None:
-    writer = SegmentWriter(path, committed_bytes=0)
+    writer = open_writer(path, committed_bytes=0)
     writer.append(page(1))
     position = writer.position
     writer.append(page(2))
@@ -225,7 +230,7 @@ def test_rewind_when_pages_were_appended_then_they_are_gone_and_the_next_takes_t
 
 
 def test_rewind_when_the_position_lies_ahead_then_it_is_refused(path: Path) -> None:
-    writer = SegmentWriter(path, committed_bytes=0)
+    writer = open_writer(path, committed_bytes=0)
 
     with pytest.raises(ValueError, match="beyond"):
         writer.rewind(1)
@@ -233,7 +238,7 @@ def test_rewind_when_the_position_lies_ahead_then_it_is_refused(path: Path) -> N
 
 
 def test_append_when_a_field_is_not_json_then_nothing_is_written(path: Path) -> None:
-    writer = SegmentWriter(path, committed_bytes=0)
+    writer = open_writer(path, committed_bytes=0)
     wrong = StoredPage(url="http://a.example/", status=200, headers=(), body=b"", fetched_at=MOMENT, fields={"x": b"y"})
 
     with pytest.raises(TypeError):
@@ -244,27 +249,29 @@ def test_append_when_a_field_is_not_json_then_nothing_is_written(path: Path) -> 
 
 
 def test_open_when_another_writer_has_the_file_then_it_is_left_as_it_is(path: Path) -> None:
-    first = SegmentWriter(path, committed_bytes=0)
+    first = open_writer(path, committed_bytes=0)
     kept = first.append(page(1))
 
     with pytest.raises(SegmentInUse, match=r"00000007\.warc\.gz: another process is writing to it"):
-        SegmentWriter(path, committed_bytes=0)
+        open_writer(path, committed_bytes=0)
 
     assert read(path, kept).url == "http://a.example/1"
     first.close()
-    SegmentWriter(path, committed_bytes=0).close()
+    open_writer(path, committed_bytes=0).close()
 
 
 @pytest.mark.parametrize("failpoint", ["segment.append", "segment.append.mid", "segment.synced"])
 def test_append_when_the_process_is_killed_midway_then_what_was_committed_is_whole(path: Path, failpoint: str) -> None:
-    first = SegmentWriter(path, committed_bytes=0)
+    first = open_writer(path, committed_bytes=0)
     kept = first.append(page(1))
     first.sync()
     first.close()
     program = (
         "import sys, pathlib, datetime\n"
+        "from searchcrawl.cache.folder import SegmentFolder\n"
         "from searchcrawl.cache.segment import SegmentWriter, StoredPage\n"
-        "writer = SegmentWriter(pathlib.Path(sys.argv[1]), committed_bytes=int(sys.argv[2]))\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        "writer = SegmentWriter(SegmentFolder(path.parent), 7, committed_bytes=int(sys.argv[2]))\n"
         "writer.append(StoredPage(url='http://a.example/2', status=200, headers=(), body=b'x',"
         " fetched_at=datetime.datetime.now(datetime.UTC), fields={}))\n"
         "writer.sync()\n"
@@ -274,7 +281,7 @@ def test_append_when_the_process_is_killed_midway_then_what_was_committed_is_who
     killed = subprocess.run(
         [sys.executable, "-c", program, str(path), str(first.position)], env=environment, check=False
     )
-    writer = SegmentWriter(path, committed_bytes=first.position)
+    writer = open_writer(path, committed_bytes=first.position)
     place = writer.append(page(3))
     writer.close()
 
@@ -285,7 +292,7 @@ def test_append_when_the_process_is_killed_midway_then_what_was_committed_is_who
 def test_base_url_when_redirects_led_elsewhere_then_the_record_has_it(path: Path) -> None:
     with_base = replace(page(), base_url="http://a.example/moved/here")
 
-    writer = SegmentWriter(path, committed_bytes=0)
+    writer = open_writer(path, committed_bytes=0)
     with_of, without_of = writer.append(with_base), writer.append(page(2))
     writer.close()
 

@@ -18,6 +18,7 @@ from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.exceptions import CacheError
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware, find_further
@@ -68,7 +69,7 @@ def led(tmp_path: Path) -> tuple[DocumentCache, list[Place]]:
 
 
 def fill(folder: Path, *, base_url: str | None) -> tuple[DocumentCache, list[Place]]:
-    cache = DocumentCache(folder / "cache")
+    cache = DocumentCache(SegmentFolder(folder / "cache"))
     writer = cache.open_writer(1, 0)
     places = []
     for number in range(100):

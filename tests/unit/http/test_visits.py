@@ -16,6 +16,7 @@ from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.http.side_requests import ASKED_FOR, SideRequestFailed
 from searchcrawl.http.visit_end import PUBLIC_ONLY, VisitEnded
 from searchcrawl.items import Claim, Hop, Link
+from searchcrawl.kinds.web import WEB
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
@@ -28,7 +29,7 @@ from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_r
 INSIDE = Boundary(include_hosts=["site.test"], exclude_urls=["*/private/*"], depth=2)
 TARGETS = TargetRules(INSIDE, starts=["http://site.test:8000/"])
 NOTHING_NEW: Any = SimpleNamespace(look=lambda: None)
-BOUNDARY = BoundaryMiddleware(INSIDE, NOTHING_NEW, TrapWatch(1, trap_after=0, max_urls_per_pattern=0), TARGETS)
+BOUNDARY = BoundaryMiddleware(INSIDE, NOTHING_NEW, TrapWatch(1, trap_after=0, max_urls_per_pattern=0), TARGETS, WEB)
 CONDITIONAL = ConditionalMiddleware()
 REDIRECT = RedirectMiddleware(
     boundary=Boundary(include_hosts=["site.test"]),
@@ -88,7 +89,7 @@ def test_boundary_when_a_target_is_forgotten_while_it_waits_then_it_is_not_reque
     boundary = Boundary(allow_all=True)
     targets = TargetRules(boundary, rewriting=Rewriting(identity=Identity(["utm_*"])))
     watch: Any = SimpleNamespace(look=lambda: boundary.replace_forgotten(Forgotten([line])))
-    middleware = BoundaryMiddleware(boundary, watch, TrapWatch(1, trap_after=0, max_urls_per_pattern=0), targets)
+    middleware = BoundaryMiddleware(boundary, watch, TrapWatch(1, trap_after=0, max_urls_per_pattern=0), targets, WEB)
     request = visit(f"{URL}s?utm_id=1", redirects=TRAIL)
 
     with pytest.raises(VisitEnded) as ended:
@@ -125,7 +126,7 @@ class CutPattern:
 
 
 def test_boundary_when_pattern_was_cut_since_the_claim_then_nothing_is_requested() -> None:
-    middleware, maze = BoundaryMiddleware(INSIDE, NOTHING_NEW, CutPattern(), TARGETS), "http://site.test/maze/1"
+    middleware, maze = BoundaryMiddleware(INSIDE, NOTHING_NEW, CutPattern(), TARGETS, WEB), "http://site.test/maze/1"
 
     with pytest.raises(VisitEnded) as ended:
         middleware.process_request(visit(maze, row=Claim(url_id=1, url=maze, host_id=1, depth=1)))

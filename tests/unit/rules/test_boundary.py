@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.rules.boundary import Boundary, refusal_code
@@ -333,3 +334,13 @@ def test_sitemap_when_an_exclude_names_it_then_is_refused_though_an_include_is_m
     )
 
     assert boundary.decide_sitemap(url).allowed is allowed
+
+
+def test_decide_when_the_url_is_of_another_kind_of_source_then_it_is_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(urls.DEFAULT_PORTS, "memo", 7070)
+    boundary = Boundary(allow_all=True, file="sources/demo.toml")
+
+    decision = boundary.decide("memo://box/1.txt", 1)
+
+    assert (decision.allowed, decision.text) == (False, "type: web")
+    assert boundary.list_refusals("memo://box/1.txt") == [decision]

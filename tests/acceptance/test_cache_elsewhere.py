@@ -1,0 +1,174 @@
+"""A cache elsewhere than in files, as ``docs/how-to/add-cache.md`` has it: parts of segments as objects."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.acceptance.support_rooms import Extended
+from tests.acceptance.support_stories import page, source
+from tests.site.client import SiteProcess, write_project
+
+HOST: Final = "objects.acme.test"
+NAMES: Final = tuple("abcde")
+#: What the lines in ``STORAGES`` and ``CACHE_LOCATIONS`` do; the objects are in a folder, one file each.
+LINES: Final = """
+import pathlib
+import re
+
+import objects
+from searchcrawl.cache import opening
+from searchcrawl.sources import project
+
+_NAME = re.compile(r"(\\d{8})-(\\d{12})")
+
+
+class Folder:
+    def __init__(self, folder):
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def _path(self, number, begin):
+        if (self._folder.parent / "away").exists():
+            raise ConnectionError("the store does not answer")
+        return self._folder / f"{number:08d}-{begin:012d}"
+
+    def put(self, number, begin, data):
+        with self._path(number, begin).open("xb") as file:
+            file.write(data)
+
+    def get(self, number, begin):
+        return self._path(number, begin).read_bytes()
+
+    def delete(self, number, begin):
+        self._path(number, begin).unlink(missing_ok=True)
+
+    def list_parts(self, number):
+        self._path(number, 0)
+        found = sorted(self._folder.glob(f"{number:08d}-*"))
+        return [(int(_NAME.fullmatch(path.name)[2]), path.stat().st_size) for path in found]
+
+    def list_numbers(self):
+        return sorted({int(_NAME.fullmatch(path.name)[1]) for path in self._folder.iterdir()})
+
+
+def open_objects(opened, source):
+    return objects.ObjectStorage(Folder(opened.root / "objects" / source))
+
+
+opening.STORAGES["objects"] = open_objects
+project.CACHE_LOCATIONS.append("objects")
+"""
+
+
+class Elsewhere(Extended):
+    """A project whose cache is a store of objects."""
+
+    def __init__(self, folder: Path, site: SiteProcess) -> None:
+        write_project(folder, site, "demo", **source(site, HOST))
+        super().__init__(folder, "docs/how-to/add-cache.md", LINES)
+        file = folder / "searchcrawl.toml"
+        file.write_text(f'{file.read_text("utf-8")}\n[cache]\nlocation = "objects"\nthreshold_mb = 0.001\n', "utf-8")
+        self.objects = folder / "objects" / "demo"
+
+    def titles(self) -> list[str]:
+        """The last parts of the URLs in the index."""
+        return sorted(url.rpartition("/")[2] for url in self.found("demo", "*"))
+
+
+@pytest.fixture
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        site.set_page(HOST, "/", page("start", *(f"/{name}.html" for name in NAMES)))
+        for name in NAMES:
+            site.set_page(HOST, f"/{name}.html", page(f"page {name}"))
+        yield site
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, site: SiteProcess) -> Elsewhere:
+    return Elsewhere(tmp_path, site)
+
+
+def names(*wanted: str) -> list[str]:
+    return sorted(("", *(f"{name}.html" for name in wanted)))
+
+
+def test_pages_when_the_cache_is_a_store_of_objects_then_the_index_is_as_the_site(
+    elsewhere: Elsewhere, site: SiteProcess
+) -> None:
+    first, _ = elsewhere.crawl("demo")
+    site.set_page(HOST, "/a.html", page("page a, changed"))
+    site.delete_page(HOST, "/b.html")
+    second, counts = elsewhere.crawl("demo")
+    resent = elsewhere.command("resend", "demo", "--json")
+    verified = elsewhere.command("verify", "demo", "--json")
+
+    assert (first, second, counts["changed"], counts["deleted"]) == (0, 0, 1, 1)
+    assert (resent.returncode, verified.returncode) == (0, 0), resent.stderr + verified.stderr
+    assert elsewhere.titles() == names("a", "c", "d", "e")
+    assert not (elsewhere.folder / "var" / "cache" / "demo").exists()
+
+
+@pytest.mark.parametrize("failpoint", ["segment.append.mid:2", "segment.synced:2", "batch.sealed"])
+def test_crawl_when_killed_between_the_store_of_objects_and_the_table_then_the_next_one_ends_well(
+    elsewhere: Elsewhere, site: SiteProcess, failpoint: str
+) -> None:
+    killed = elsewhere.command("crawl", "demo", SEARCHCRAWL_FAILPOINT=failpoint)
+    ended, _ = elsewhere.crawl("demo")
+
+    assert (killed.returncode, ended) == (-signal.SIGKILL, 0)
+    assert elsewhere.titles() == names(*NAMES)
+    assert elsewhere.command("resend", "demo").returncode == 0
+    assert elsewhere.command("verify", "demo").returncode == 0
+
+
+def test_documents_when_their_objects_are_gone_then_they_are_fetched_again_and_nothing_is_removed(
+    elsewhere: Elsewhere, site: SiteProcess
+) -> None:
+    elsewhere.crawl("demo")
+    for part in elsewhere.objects.iterdir():
+        part.unlink()
+    elsewhere.command("resend", "demo")
+    without = elsewhere.titles()
+    ended, counts = elsewhere.crawl("demo")
+
+    assert without == elsewhere.titles() == names(*NAMES)
+    assert (ended, counts["deleted"]) == (0, 0)
+    assert elsewhere.command("resend", "demo").returncode == 0
+
+
+def test_documents_when_the_store_of_objects_is_away_then_nothing_counts_as_lost(
+    elsewhere: Elsewhere, site: SiteProcess
+) -> None:
+    elsewhere.crawl("demo")
+    (elsewhere.folder / "objects" / "away").touch()
+    resent = elsewhere.command("resend", "demo")
+    site.set_page(HOST, "/a.html", page("page a, changed"))
+    away = elsewhere.command("crawl", "demo")
+    (elsewhere.folder / "objects" / "away").unlink()
+    ended, counts = elsewhere.crawl("demo")
+
+    assert resent.returncode != 0
+    assert away.returncode != 0
+    assert (ended, counts["deleted"]) == (0, 0)
+    assert elsewhere.titles() == names(*NAMES)
+    assert elsewhere.command("verify", "demo").returncode == 0
+
+
+def test_plan_when_the_cache_is_a_store_of_objects_then_an_edit_is_tried_on_its_pages(
+    elsewhere: Elsewhere, site: SiteProcess
+) -> None:
+    elsewhere.crawl("demo")
+    file = elsewhere.folder / "sources" / "demo.toml"
+    file.write_text(f'{file.read_text("utf-8")}\n[keep]\nexclude_urls = ["*/c.html"]\n', "utf-8")
+
+    planned = elsewhere.command("plan", "demo")
+
+    assert planned.returncode == 0, planned.stderr
+    assert f"{HOST}" in planned.stdout
+    assert "c.html" in planned.stdout
