@@ -79,6 +79,7 @@ _LISTENING: Final = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 #: By name, for a source that does not use them has nothing of them loaded.
 _LOGIN: Final = "searchcrawl.login.login_middleware.LoginMiddleware"
 _LOGIN_OF_RENDERED: Final = "searchcrawl.login.login_middleware.RenderedLoginMiddleware"
+_OPENING: Final = "searchcrawl.spiders.opening_middleware.OpeningMiddleware"
 _RENDER: Final = "searchcrawl.render.render_middleware.RenderMiddleware"
 _FRAMES: Final = "searchcrawl.render.frame_middleware.FrameMiddleware"
 _SITEMAPS: Final = "searchcrawl.sitemaps.sitemap_extension.SitemapExtension"
@@ -93,6 +94,7 @@ _VISITING: Final = "searchcrawl.members.member_scheduler.MemberScheduler"
 _MIDDLEWARES: Final[_Ordered] = (
     # Between the engine (low numbers) and the downloader (high ones).
     (BoundaryMiddleware, 100),
+    (_OPENING, 150),
     (RobotsMiddleware, 200),
     (HeadersMiddleware, 300),
     (OutcomeMiddleware, 500),
@@ -157,7 +159,7 @@ _STORING: Final[AbstractSet[_Component]] = frozenset(
 
 #: Components of a crawl that a replay does without: nothing is requested, and no answer is judged by the network.
 _REQUESTING: Final[AbstractSet[_Component]] = frozenset({
-    RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, _LOGIN, _LOGIN_OF_RENDERED, DecompressionMiddleware,
+    _OPENING, RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, _LOGIN, _LOGIN_OF_RENDERED, DecompressionMiddleware,
     ProxyMiddleware, ArchiveMiddleware, _FRAMES, TurnMiddleware, VisitLogMiddleware, StatsMiddleware,
     PlaceholderPagePipeline, _SITEMAPS,
 })  # fmt: skip
@@ -277,6 +279,8 @@ def _find_unused(source: Source) -> AbstractSet[_Component]:
     unused = set[_Component]()
     if not source.kind.asks_beside:
         unused |= {RobotsMiddleware, PlaceholderPagePipeline}
+    if not source.has_own_spider:
+        unused.add(_OPENING)
     if source.login.type is None:
         unused |= {_LOGIN, _LOGIN_OF_RENDERED}
     if not reads_sitemaps(source):

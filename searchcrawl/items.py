@@ -324,6 +324,7 @@ class Outcome:
     or died. ``unasked``: no request was sent for the row in this run, because its host is blocked. ``again_ms``: the visit
     begins anew at this moment, as if it had not begun: too many wait for the host to which it was redirected. ``whole``: it
     begins anew without validators, for what a 304 says of the page is new. ``unread`` is the body, where nothing reads its type.
+    ``not_before_ms``: no request was sent, for the URL may be requested from this moment on; the row waits, and keeps what it has.
     ``lacks`` is what a rendered page lacked, ``parts`` what is noted of that with its document.
     """
 
@@ -341,6 +342,7 @@ class Outcome:
     stopped_worker: bool = False
     unasked: bool = False
     again_ms: int | None = None
+    not_before_ms: int | None = None
     whole: bool = False
     unread: Unread | None = None
     parts: str | None = None

@@ -28,6 +28,10 @@ def decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
     if outcome.released:
         group.released.append(claim.url_id)
         return
+    if outcome.not_before_ms is not None:
+        # Not in this run: it would be claimed again and again.
+        group.waiting[claim.url_id] = max(outcome.not_before_ms, group.horizon_ms + 1)
+        return
     if outcome.again_ms is not None:
         group.settled.append(_build_put_off(claim, outcome.again_ms))
         if outcome.whole:

@@ -33,7 +33,7 @@ class Group:
     evidence against their document, ``hidden`` those that failed in too many runs, with what is held against them.
     ``unread`` are rows whose visit brought no text, ``relinked`` those of them whose links are now those of a redirect,
     and rows whose page is asked for whole.
-    ``released`` are claims that were given back without a visit.
+    ``released`` are claims that were given back without a visit, ``waiting`` those that are not to be requested before a moment.
     ``submitted`` are URLs that were submitted, as they were given.
     ``back`` are rows whose documents are put back as they were before this run, ``readable`` those of them whose old
     record is there, and ``restored`` what became of them. ``proofs`` are what visits showed of the dates of sitemaps.
@@ -55,6 +55,7 @@ class Group:
     unread: list[int] = field(default_factory=list)
     relinked: list[int] = field(default_factory=list)
     released: list[int] = field(default_factory=list)
+    waiting: dict[int, int] = field(default_factory=dict)
     back: list[int] = field(default_factory=list)
     readable: set[int] = field(default_factory=set)
     restored: list[Restored] = field(default_factory=list)

@@ -342,7 +342,8 @@ class GroupCommit:
         document_rows.write_documents(transaction, run.source_id, group, places, canonicals=self._canonicals)
         self._turned.note_back(transaction, group)
         # Where a page is back with the bytes of before, its links are to be found all the same.
-        document_table.process_again(transaction, group.unread if run.forced else group.relinked)
+        unread = [*group.unread, *group.waiting]
+        document_table.process_again(transaction, unread if run.forced else group.relinked)
         if displays:
             url_table.reopen(transaction, document_table.send_again(transaction, list(displays)))
         reach("row.updated")
@@ -353,6 +354,7 @@ class GroupCommit:
         proof_table.note(transaction, group.proofs)
         url_table.settle(transaction, group.settled)
         url_table.release(transaction, group.released)
+        url_table.wait(transaction, group.waiting)
         segment_table.set_committed(transaction, run.source_id, self._segment, self._writer.position)
         return group.counts
 

@@ -137,7 +137,8 @@ class Frontier:
         self._pages += isinstance(item, Document)
         if self._reaches_limit(0):
             self._close(EndReason.LIMIT)
-        if host is not None and self.window.hosts.record_visit(host, item):
+        asked = isinstance(item, Document) or item.not_before_ms is None
+        if host is not None and asked and self.window.hosts.record_visit(host, item):
             self._settle_blocked()
 
     def settle(self, outcome: Outcome) -> None:
@@ -207,4 +208,8 @@ def _was_requested(item: Document | Outcome) -> bool:
     """Whether a visit asked the host, whatever came of it."""
     if isinstance(item, Document):
         return True
-    return not item.released and (bool(item.redirects) or not is_refusal(item.code, item.rule))
+    return (
+        not item.released
+        and item.not_before_ms is None
+        and (bool(item.redirects) or not is_refusal(item.code, item.rule))
+    )

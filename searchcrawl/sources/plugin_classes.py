@@ -27,7 +27,7 @@ def _check_name(text: str) -> str:
 PluginName = Annotated[PublicText, Check(_check_name, "`module:Class`")]
 
 
-_HAS: Final = "a source has list_start_urls, choose_links, read_fields and find_refusal for that"
+_HAS: Final = "a source has list_start_urls, find_opening, choose_links, read_fields and find_refusal for that"
 #: Methods of Scrapy's spiders that would have no effect in a source, or not the one that they have with Scrapy.
 _NOT_OVERRIDDEN: Final = {
     "parse": _HAS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 
 from scrapy.http import HtmlResponse, Response
@@ -22,13 +23,17 @@ class WebSpider(SourceSpider):
     """Visits the pages of a web source: hands each response to the item pipelines, which read it.
 
     ``spider = "module:Class"`` in a source file makes a subclass the spider of that source. It overrides any of
-    ``list_start_urls``, ``choose_links``, ``read_fields`` and ``find_refusal``; ``select`` helps to read a page. A method
+    ``list_start_urls``, ``find_opening``, ``choose_links``, ``read_fields`` and ``find_refusal``; ``select`` helps to read a page. A method
     that raises costs the page at hand (903).
     """
 
     def list_start_urls(self) -> Iterable[str]:
         """URLs to start with beside those of ``[start]``; asked once, when a run begins."""
         return ()
+
+    def find_opening(self, url: str) -> datetime | None:
+        """From when on a URL may be requested, with a time zone; None: now. Until then its row and document stay as they are."""
+        return None
 
     def choose_links(self, document: plugins.Document) -> Iterable[str]:
         """The links of a page that are followed, of ``document.links`` or others; rules decide about all of them."""

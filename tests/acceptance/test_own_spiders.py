@@ -14,7 +14,7 @@ from tests.acceptance.support_stories import page, pages, source
 from tests.site.client import SiteProcess
 
 NAMES: Final = ("a", "b", "c", "printed")
-HAS: Final = "a source has list_start_urls, choose_links, read_fields and find_refusal for that"
+HAS: Final = "a source has list_start_urls, find_opening, choose_links, read_fields and find_refusal for that"
 MINE: Final = """
 from searchcrawl.spiders.web_spider import WebSpider
 

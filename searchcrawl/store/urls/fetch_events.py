@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import BindParameter, Column, ColumnElement, SmallInteger, and_, bindparam
+from sqlalchemy import BigInteger, BindParameter, Column, ColumnElement, SmallInteger, and_, bindparam
 
 from searchcrawl.codes import Code
 from searchcrawl.store.events import Move, StateEvent
@@ -61,6 +61,18 @@ PUT_OFF: Final = Event(
     by="frontier",
     moves=(Move((_F.FETCHING,), _F.TODO, "it is visited after all others: its host seems to be a trap"),),
     sets={"lap": bindparam("new_lap")},
+)
+
+NOT_NOW: Final = Event(
+    by="commit",
+    moves=(
+        Move(
+            (_F.FETCHING, _F.ALONE),
+            _F.SETTLED,
+            "the URL is not to be requested yet: the row is due once it is, and keeps what its last visit brought",
+        ),
+    ),
+    sets={"due_ms": bindparam("new_due", type_=BigInteger)},
 )
 
 # How visits end

@@ -45,6 +45,8 @@ STATE_BY_CLASS: Final = {
     CodeClass.EXCLUDED: UrlState.EXCLUDED,
     CodeClass.DISPLAY: UrlState.EXCLUDED,
     CodeClass.REDIRECT: UrlState.EXCLUDED,
+    # It waits until it may be requested for the first time.
+    CodeClass.PENDING: UrlState.TODO,
 }
 #: The state of a row with 200.
 STATE_BY_DOCUMENT: Final = {

@@ -22,6 +22,7 @@ from searchcrawl.store.urls import url_classes
 from searchcrawl.store.urls.fetch_events import (
     CLAIMED,
     CLAIMED_ALONE,
+    NOT_NOW,
     PUT_OFF,
     REFUSED,
     REFUSED_LATER,
@@ -320,6 +321,15 @@ def _note(transaction: Transaction, url_ids: Sequence[int], event: Event) -> Non
 def release(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Releases claimed rows: they are to do again, and unchanged otherwise."""
     _note(transaction, url_ids, RELEASED)
+
+
+def wait(transaction: Transaction, moments: Mapping[int, int]) -> None:
+    """Has claimed rows wait until the moments given, unchanged otherwise: they are not of this run."""
+    if moments:
+        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(NOT_NOW.values)
+        with url_classes.watch(transaction, [*moments]):
+            rows = [{"row_id": row, "new_due": moment} for row, moment in moments.items()]
+            write_rows(transaction, statement, rows)
 
 
 def set_laps(transaction: Transaction, laps: Mapping[int, int]) -> None:

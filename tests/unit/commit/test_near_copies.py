@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ class Settling:
 
     def __init__(self, database: Database, folder: Path) -> None:
         self.source_id = 1
-        self.project: Any = type("Project", (), {"cache_dir": folder})
+        self.project: Any = type("Project", (), {"cache_dir": folder, "cache": SimpleNamespace(location="files")})
         self.near = "remove"
         self._database = database
 

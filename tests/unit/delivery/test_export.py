@@ -30,7 +30,7 @@ def part(*titles: str, lost: int = 0) -> BatchPart:
 @pytest.fixture
 def run(tmp_path: Path) -> Any:
     return SimpleNamespace(
-        project=SimpleNamespace(cache_dir=tmp_path / "cache"),
+        project=SimpleNamespace(cache_dir=tmp_path / "cache", cache=SimpleNamespace(location="files")),
         source=SimpleNamespace(name="demo"),
         attributes=None,
         read=lambda work: 2,

@@ -50,6 +50,7 @@ EVENTS: Final[dict[str, Event]] = {
     ],
     "RELEASED": url_table.release,
     "PUT_OFF": lambda transaction, ids: url_table.set_laps(transaction, dict.fromkeys(ids, 2)),
+    "NOT_NOW": lambda transaction, ids: url_table.wait(transaction, dict.fromkeys(ids, NOW_MS)),
     "VISITED, for good": settled(FetchState.SETTLED),
     "VISITED, again": settled(FetchState.TODO),
     "REFUSED": settled(FetchState.SETTLED, fetch_events.REFUSED),

@@ -1,0 +1,184 @@
+"""``find_opening`` of a spider: what is not to be requested yet waits, and keeps its row, its document and its code (K4)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page, source
+from tests.site.client import SiteProcess
+
+HOST: Final = "opening.acme.test"
+MINE: Final = """
+import datetime
+import pathlib
+
+from searchcrawl.spiders.web_spider import WebSpider
+
+CLOSED = pathlib.Path(__file__).with_name("closed")
+
+
+class Days(WebSpider):
+    def find_opening(self, url):
+        if "/archive/" in url and CLOSED.exists():
+            return datetime.datetime.now(datetime.UTC) + datetime.timedelta(**eval(CLOSED.read_text()))
+        return None
+
+
+class Wrong(WebSpider):
+    def find_opening(self, url):
+        return datetime.datetime.now() if "/archive/" in url else None
+"""
+OLD: Final = ("one", "two")
+
+
+class Project(CrawlProject):
+    """A source whose archive is closed as long as a file is there."""
+
+    def close(self, until: str = "{'days': 2}") -> None:
+        (self.folder / "closed").write_text(until, "utf-8")
+
+    def open(self) -> None:
+        (self.folder / "closed").unlink()
+
+    def asked(self) -> list[str]:
+        """The paths below ``/archive/`` that were requested since it was asked last."""
+        found = [
+            entry["path"] for entry in self.site.log(host=HOST, robots=False) if entry["path"].startswith("/archive/")
+        ]
+        self.site.clear_log()
+        return sorted(found)
+
+
+def fill(site: SiteProcess) -> None:
+    site.set_page(HOST, "/", page("start", "/new.html", *(f"/archive/{name}.html" for name in OLD)))
+    site.set_page(HOST, "/new.html", page("new"))
+    for name in OLD:
+        site.set_page(HOST, f"/archive/{name}.html", page(f"old {name}"))
+
+
+@pytest.fixture
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        fill(site)
+        yield site
+
+
+def build(folder: Path, site: SiteProcess, **overrides: object) -> Project:
+    (folder / "mine.py").write_text(MINE, "utf-8")
+    made = new_project(folder, site, **source(site, HOST), spider="mine:Days", **overrides)
+    return Project(folder=made.folder, site=made.site, name=made.name, options=made.options)
+
+
+def states(project: Project) -> dict[str, str]:
+    listed = project.command("urls", "demo", "--json")
+    rows = [json.loads(line) for line in listed.stdout.splitlines()]
+    return {row["url"].rpartition("/")[2]: row["state"] for row in rows}
+
+
+def at(*names: str) -> list[str]:
+    return sorted(f"{HOST}/{name}" for name in names)
+
+
+ALL: Final = at("", "new.html", *(f"archive/{name}.html" for name in OLD))
+
+
+def test_pages_when_they_are_not_to_be_requested_yet_then_they_wait_and_are_indexed_once_they_may(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    project = build(tmp_path, site)
+    project.close()
+    first = project.crawl()
+    closed = project.asked(), project.indexed(), states(project)
+    told = project.command("explain", site.url(HOST, "/archive/one.html")).stdout
+    project.crawl()
+    still = project.asked()
+    project.close("{'seconds': -1}")
+    # They are due in two days.
+    project.command("recrawl", "demo", "--pattern", "*/archive/*")
+    opened = project.crawl()
+
+    assert first.exit_code == 0
+    assert closed == (
+        [],
+        at("", "new.html"),
+        {"": "indexed", "new.html": "indexed", "one.html": "todo", "two.html": "todo"},
+    )
+    assert "not in the index" in told
+    assert still == []
+    assert opened.exit_code == 0
+    assert project.indexed() == ALL
+
+
+def test_documents_when_they_are_not_to_be_requested_then_they_stay_as_they_are_whatever_the_site_has(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    project = build(tmp_path, site)
+    project.crawl()
+    before = project.rows()
+    project.asked()
+    project.close()
+    site.set_page(HOST, "/archive/one.html", page("changed"))
+    site.delete_page(HOST, "/archive/two.html")
+    closed = project.crawl()
+
+    assert (closed.exit_code, project.asked(), project.indexed()) == (0, [], ALL)
+    assert (closed.counts["deleted"], closed.counts["changed"]) == (0, 0)
+    for name in OLD:
+        assert project.rows()[f"{HOST}/archive/{name}.html"] == before[f"{HOST}/archive/{name}.html"]
+
+
+def test_edit_when_pages_are_not_to_be_requested_then_it_holds_for_them_once_they_may(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    project = build(tmp_path, site)
+    project.crawl()
+    project.close("{'seconds': 1}")
+    project.edit(**source(site, HOST), spider="mine:Days", keep={"exclude_names": ["two.html"]})
+    project.crawl()
+    closed = project.indexed()
+    project.open()
+    time.sleep(1)
+    project.crawl()
+
+    assert closed == ALL
+    assert project.indexed() == [url for url in ALL if not url.endswith("two.html")]
+
+
+def test_redirect_when_it_leads_to_what_is_not_to_be_requested_then_its_page_waits(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    site.set_page(HOST, "/", page("start", "/moved.html"))
+    site.set_page(HOST, "/moved.html", status=302, headers={"Location": "/archive/one.html"})
+    project = build(tmp_path, site)
+    project.close()
+    ended = project.crawl()
+
+    assert (ended.exit_code, project.asked()) == (0, [])
+    assert states(project)["moved.html"] == "todo"
+
+
+def test_page_when_the_spider_answers_something_else_then_it_alone_fails(tmp_path: Path, site: SiteProcess) -> None:
+    project = build(tmp_path, site)
+    project.crawl()
+    project.edit(**source(site, HOST), spider="mine:Wrong")
+    ended = project.crawl()
+
+    row = project.rows()[f"{HOST}/archive/one.html"]
+    assert (ended.exit_code, row["code"], project.indexed()) == (0, 903, ALL)
+    assert "find_opening: TypeError: returned a datetime without a time zone" in row["error"]
+
+
+def test_test_when_the_page_is_not_to_be_requested_then_it_says_from_when(tmp_path: Path, site: SiteProcess) -> None:
+    project = build(tmp_path, site)
+    project.close()
+    tried = project.command("test", site.url(HOST, "/archive/one.html"), "--source", "demo")
+
+    assert "not to be requested before" in tried.stdout + tried.stderr
+    assert project.asked() == []
