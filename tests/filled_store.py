@@ -188,7 +188,7 @@ class CachedStore(FilledStore):
 
     def damage(self, *paths: str) -> None:
         """Turns a byte over in the fields of each page's record."""
-        segment = self.cache.folder / "00000001.warc.gz"
+        segment = self.project.cache_dir / self.run.source.name / "00000001.warc.gz"
         with segment.open("r+b") as file:
             for path in paths:
                 place = self.places[path]
