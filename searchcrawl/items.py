@@ -321,10 +321,12 @@ class Outcome:
     ``retry_after_seconds`` where the server named it. ``links`` are URLs to be admitted at the
     claim's own depth (targets of 301, 308 and meta refresh). ``released``: the row is to be released
     unchanged, because the process is stopping. ``stopped_worker``: the worker that read the page was ended by a limit,
-    or died. ``unasked``: no request was sent for the row in this run, because its host is blocked. ``again_ms``: the visit
+    or died. ``unasked``: no request was sent for the row in this run, because its host is blocked, or it is not to be
+    requested yet. ``again_ms``: the visit
     begins anew at this moment, as if it had not begun: too many wait for the host to which it was redirected. ``whole``: it
     begins anew without validators, for what a 304 says of the page is new. ``unread`` is the body, where nothing reads its type.
-    ``not_before_ms``: no request was sent, for the URL may be requested from this moment on; the row waits, and keeps what it has.
+    ``not_before_ms``: the URL is to be requested from this moment on, in the next run at the earliest; the row waits, and keeps what
+    it has.
     ``lacks`` is what a rendered page lacked, ``parts`` what is noted of that with its document.
     """
 

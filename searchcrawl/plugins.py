@@ -102,10 +102,21 @@ class Document:
     values: dict[str, list[str]] = field(default_factory=dict)
 
 
+class NotYet(Exception):
+    """Raised for a document that cannot be judged yet: its page is read again once ``until``, with a time zone, has come.
+
+    Until then its row and what the index has of it stay as they are; a new document waits. Without ``until``: in the next run.
+    """
+
+    def __init__(self, reason: str = "", until: datetime | None = None) -> None:
+        super().__init__(reason)
+        self.until = until
+
+
 class DocumentService(Protocol):
     """Changes documents or keeps them out of the index (K4); ``document_service`` of a source.
 
-    The class is made once a run, without arguments. An error costs the document at hand (903).
+    The class is made once a run, without arguments. An error costs the document at hand (903), but for ``NotYet``.
     """
 
     def process(self, document: Document) -> Document | None:

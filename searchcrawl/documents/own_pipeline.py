@@ -43,7 +43,7 @@ class OwnPipeline:
     """Calls the steps one after the other for each document that was read.
 
     A step that fails, or gives no answer within ``seconds`` (None: it is waited for), costs the document (903); one that
-    drops it keeps it out of the index (952), and its links are followed.
+    drops it keeps it out of the index (952), and its links are followed; one that says not yet has its page read again later.
     """
 
     def __init__(
@@ -68,6 +68,8 @@ class OwnPipeline:
                 reason = join_lines(read_text(dropped))
                 document = copy_with(document, refusal=f"{step.rule}: {reason}" if reason else step.rule)
                 await self._send(step, document, page, signals.item_dropped, exception=dropped)
+            except plugins.NotYet as error:
+                return _put_off(step, document, error)
             except Exception as error:  # noqa: BLE001 - it costs one document
                 return await self._fail(step, document, page, error)
             self._errors.note_good(step.name)
@@ -82,6 +84,12 @@ class OwnPipeline:
         """Sends what Scrapy sends for an item pipeline, with the document as it was before."""
         if self._tell is not None and isinstance(step, PipelineStep):
             await self._tell(signal=signal, item=show(document, page), response=None, **values)
+
+
+def _put_off(step: Step, document: Document, error: plugins.NotYet) -> Outcome:
+    reason = join_lines(f"{step.name}: not yet: {read_text(error)}").removesuffix(": ")
+    until = 0 if error.until is None else int(error.until.timestamp() * 1000)
+    return Outcome(claim=document.claim, code=document.claim.code, error=reason, not_before_ms=until)
 
 
 class PipelineStep:

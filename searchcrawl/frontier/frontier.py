@@ -137,7 +137,7 @@ class Frontier:
         self._pages += isinstance(item, Document)
         if self._reaches_limit(0):
             self._close(EndReason.LIMIT)
-        asked = isinstance(item, Document) or item.not_before_ms is None
+        asked = isinstance(item, Document) or not item.unasked
         if host is not None and asked and self.window.hosts.record_visit(host, item):
             self._settle_blocked()
 
@@ -208,8 +208,4 @@ def _was_requested(item: Document | Outcome) -> bool:
     """Whether a visit asked the host, whatever came of it."""
     if isinstance(item, Document):
         return True
-    return (
-        not item.released
-        and item.not_before_ms is None
-        and (bool(item.redirects) or not is_refusal(item.code, item.rule))
-    )
+    return not item.released and not item.unasked and (bool(item.redirects) or not is_refusal(item.code, item.rule))

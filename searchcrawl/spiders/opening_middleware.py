@@ -56,7 +56,9 @@ class OpeningMiddleware:
         if opening is not None and opening > clock.now_ms():
             moment = datetime.fromtimestamp(opening / 1000, UTC).isoformat(timespec="seconds")
             error_text = f"not to be requested before {moment}: {self._name}"
-            raise VisitEnded(Outcome(claim=claim, code=claim.code, error=error_text, not_before_ms=opening))
+            raise VisitEnded(
+                Outcome(claim=claim, code=claim.code, error=error_text, unasked=True, not_before_ms=opening)
+            )
 
 
 def _to_ms(opening: object) -> int | None:

@@ -19,6 +19,7 @@ MINE: Final = """
 import datetime
 import pathlib
 
+from searchcrawl.plugins import NotYet
 from searchcrawl.spiders.web_spider import WebSpider
 
 CLOSED = pathlib.Path(__file__).with_name("closed")
@@ -29,6 +30,15 @@ class Days(WebSpider):
         if "/archive/" in url and CLOSED.exists():
             return datetime.datetime.now(datetime.UTC) + datetime.timedelta(**eval(CLOSED.read_text()))
         return None
+
+
+class Checked:
+    # What is in the folder "checked" was checked, with this text.
+    def process(self, document):
+        known = pathlib.Path(__file__).with_name("checked") / document.url.rpartition("/")[2]
+        if "/archive/" in document.url and not (known.exists() and known.read_text() in document.text):
+            raise NotYet("nobody has looked at it")
+        return document
 
 
 class Wrong(WebSpider):
@@ -182,3 +192,28 @@ def test_test_when_the_page_is_not_to_be_requested_then_it_says_from_when(tmp_pa
 
     assert "not to be requested before" in tried.stdout + tried.stderr
     assert project.asked() == []
+
+
+def test_documents_when_a_service_cannot_judge_them_yet_then_they_wait_and_those_of_before_stay(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    project = build(tmp_path, site, document_service="mine:Checked")
+    checked = tmp_path / "checked"
+    checked.mkdir()
+    first = project.crawl()
+    waiting = project.indexed(), states(project)
+    (checked / "one.html").write_text("old one", "utf-8")
+    project.crawl()
+    one = project.indexed()
+    site.set_page(HOST, "/archive/one.html", page("changed since"))
+    project.crawl()
+    kept = project.found("changed"), project.indexed()
+    (checked / "one.html").write_text("changed since", "utf-8")
+    (checked / "two.html").write_text("old two", "utf-8")
+    last = project.crawl()
+
+    assert (first.exit_code, waiting[0]) == (0, at("", "new.html"))
+    assert (waiting[1]["one.html"], waiting[1]["two.html"]) == ("todo", "todo")
+    assert one == at("", "new.html", "archive/one.html")
+    assert kept == ([], one)
+    assert (last.exit_code, project.indexed(), project.found("changed")) == (0, ALL, at("archive/one.html"))

@@ -18,8 +18,8 @@ from searchcrawl.store.receivers import log_table
 from searchcrawl.store.receivers.log_table import Place
 from searchcrawl.store.run_schema import batches, runs, segments
 from searchcrawl.store.runs.run_table import find_last_completed
-from searchcrawl.store.schema import documents, former_documents, outlinks, unfollowed_links, urls
-from searchcrawl.store.site_schema import anchors
+from searchcrawl.store.runs.source_deletion import OF_URL
+from searchcrawl.store.schema import documents, former_documents, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import BatchState, DocumentState, FetchState, Leaving
 from searchcrawl.store.urls import url_classes
@@ -102,7 +102,7 @@ def purge_urls(transaction: Transaction, over: Over, url_ids: Sequence[int]) -> 
         gone += transaction.execute(over.select(part[0] - 1).where(urls.c.id.in_(part))).scalars()
     url_classes.note_forgotten(transaction, gone)
     for part in split(gone):
-        for column in (*(table.c.url_id for table in (outlinks, unfollowed_links, anchors, documents)), urls.c.id):
+        for column in (*(table.c.url_id for table in OF_URL), urls.c.id):
             transaction.execute(delete(column.table).where(column.in_(part)))
         transaction.execute(delete(faulty).where(faulty.c.source_id == over.source_id, faulty.c.url_id.in_(part)))
     return len(gone)
