@@ -23,7 +23,7 @@ import tests.same_examples  # noqa: F401  # the same for everybody
 from searchcrawl.failpoints import NAMES, OF_FEEDS, OF_NAMES, OF_PLANS, OF_REPAIRS, OF_TICKS
 from tests import backends
 from tests.acceptance.support_life_receivers import KINDS as RECEIVERS
-from tests.acceptance.support_whole_life import PRESENT, QUARANTINED, RECORD_LOST, Life
+from tests.acceptance.support_whole_life import PRESENT, QUARANTINED, RECORD_LOST, REMOVING, Life
 from tests.life_changes import KINDS, Change
 from tests.life_memory import Memory
 from tests.site.client import SiteProcess
@@ -137,11 +137,15 @@ class WholeLife(Life):
             self.run()
             return
         number, before = runs[min(pick, len(runs) - 1)][0], self.present
-        back = {url for url, row in self.project.rows().items() if row["removed_run"] == number} - before
+        rows = self.project.rows()
+        taken = {url for url, row in rows.items() if row["removed_run"] == number}
+        back = taken - before
+        # Decided while the index was away, which has them still.
+        sealed = {url for url in taken & before if rows[url]["document_state"] == REMOVING}
         done = self.answer("undelete", str(number))
         self.observe()
         if done is None:
-            self.rejected |= back
+            self.rejected |= back | sealed
             return
         assert done["failed"] == 0, done
         # A copy comes back as the page that is indexed instead of it.
@@ -149,8 +153,8 @@ class WholeLife(Life):
         missing = {url for url in back - self.present if rows[url]["copy_of"] is None}
         assert len(missing) <= done["to_fetch"], (missing, done)
         # What was seen before may be other evidence than that which removed them.
-        self.rejected |= back
-        self.kept |= dict.fromkeys(back)
+        self.rejected |= back | sealed
+        self.kept |= dict.fromkeys(back | sealed)
 
     @rule()
     def lose_index(self) -> None:
