@@ -13,6 +13,8 @@ _BOOT_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: So far a clock may be ahead, or its zone unknown.
 _AHEAD: Final = timedelta(days=1)
+#: The last moment that all time zones can show.
+_LATEST: Final = datetime(9999, 12, 30, tzinfo=UTC)
 
 
 def now() -> datetime:
@@ -38,6 +40,11 @@ def boot_ms() -> int:
 def to_ms(moment: datetime) -> int:
     """An aware moment in milliseconds since 1970."""
     return round(moment.timestamp() * 1000)
+
+
+def cap_ms(moment: datetime) -> int:
+    """The same of a moment that somebody else gives, such as ``datetime.max``; raises TypeError where it has no time zone."""
+    return to_ms(min(moment, _LATEST))
 
 
 def from_ms(milliseconds: int) -> datetime:

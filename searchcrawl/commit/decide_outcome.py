@@ -29,8 +29,9 @@ def decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         group.released.append(claim.url_id)
         return
     if outcome.not_before_ms is not None:
-        # Not in this run: it would be claimed again and again.
-        group.waiting[claim.url_id] = max(outcome.not_before_ms, group.horizon_ms + 1)
+        # Not in this run: it would be claimed again and again. Nor too late: the clock may be wrong.
+        latest_ms = clock.now_ms() + recrawl.LONGEST_OPENING_MS
+        group.waiting[claim.url_id] = max(min(outcome.not_before_ms, latest_ms), group.horizon_ms + 1)
         return
     if outcome.again_ms is not None:
         group.settled.append(_build_put_off(claim, outcome.again_ms))

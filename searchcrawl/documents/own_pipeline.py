@@ -6,6 +6,7 @@ It is there only where a source has any of them.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from typing import Any, Protocol
 
 from scrapy import signals
@@ -13,7 +14,7 @@ from scrapy.exceptions import DropItem
 from scrapy.utils.defer import ensure_awaitable
 from twisted.python.failure import Failure
 
-from searchcrawl import plugins
+from searchcrawl import clock, plugins
 from searchcrawl.changed_copy import copy_with
 from searchcrawl.documents.plugin_errors import PluginErrors
 from searchcrawl.documents.shown_document import show, take_over
@@ -68,9 +69,9 @@ class OwnPipeline:
                 reason = join_lines(read_text(dropped))
                 document = copy_with(document, refusal=f"{step.rule}: {reason}" if reason else step.rule)
                 await self._send(step, document, page, signals.item_dropped, exception=dropped)
-            except plugins.NotYet as error:
-                return _put_off(step, document, error)
             except Exception as error:  # noqa: BLE001 - it costs one document
+                if isinstance(error, plugins.NotYet) and _is_moment(error.until):
+                    return _put_off(step, document, error)
                 return await self._fail(step, document, page, error)
             self._errors.note_good(step.name)
         return document
@@ -86,9 +87,13 @@ class OwnPipeline:
             await self._tell(signal=signal, item=show(document, page), response=None, **values)
 
 
+def _is_moment(until: object) -> bool:
+    return until is None or (isinstance(until, datetime) and until.utcoffset() is not None)
+
+
 def _put_off(step: Step, document: Document, error: plugins.NotYet) -> Outcome:
     reason = join_lines(f"{step.name}: not yet: {read_text(error)}").removesuffix(": ")
-    until = 0 if error.until is None else int(error.until.timestamp() * 1000)
+    until = 0 if error.until is None else clock.cap_ms(error.until)
     return Outcome(claim=document.claim, code=document.claim.code, error=reason, not_before_ms=until)
 
 

@@ -116,9 +116,9 @@ class Frontier:
             self._promised.clear()
         now = clock.now_ms()
         after = self._promised.get(host, now + int(self.window.count_redirected(host) * pause * 1000))
-        self._promised[host] = moment = max(after, now) + int(pause * 1000)
-        # Then it begins anew once more: a row that waits for longer is taken for a clock that was ahead.
-        return min(moment, now + LONGEST_WAIT_MS)
+        # Those at the end begin anew once more: a row that waits for longer is taken for a clock that was ahead.
+        self._promised[host] = moment = min(max(after, now) + int(pause * 1000), now + LONGEST_WAIT_MS)
+        return moment
 
     def put_back(self, claim: Claim, host: str) -> None:
         """Lets a claim that was handed out wait once more, before all others of ``host``."""

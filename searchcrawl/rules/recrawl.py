@@ -17,6 +17,8 @@ HOUR_MS: Final = 60 * _MINUTE_MS
 #: The longest gap after failures.
 _MAX_FAILURE_GAP_MS: Final = 7 * clock.DAY_MS
 _RUNS_PER_DOUBLING: Final = 3
+#: A URL that is not to be requested yet is asked about again after so long at the latest: the clock may have been wrong.
+LONGEST_OPENING_MS: Final = 31 * clock.DAY_MS
 #: A date that is further ahead says nothing. It may be the end of tomorrow: the day after begins first in the east.
 MOST_AHEAD_MS: Final = 2 * clock.DAY_MS
 

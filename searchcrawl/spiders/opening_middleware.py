@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from scrapy import Request
@@ -48,24 +48,24 @@ class OpeningMiddleware:
             return
         try:
             with ordinary_errors():
-                opening = _to_ms(self._find_opening(request.url))
+                opening = _read(self._find_opening(request.url))
         except Exception as error:
             redirects = find_redirects(request)
             raise VisitEnded(self._errors.note_error(self._name, claim, error, redirects=redirects)) from error
         self._errors.note_good(self._name)
         if opening is not None and opening > clock.now_ms():
-            moment = datetime.fromtimestamp(opening / 1000, UTC).isoformat(timespec="seconds")
-            error_text = f"not to be requested before {moment}: {self._name}"
+            error_text = f"not to be requested before {clock.iso(opening)}: {self._name}"
+            is_asked = bool(find_redirects(request))
             raise VisitEnded(
-                Outcome(claim=claim, code=claim.code, error=error_text, unasked=True, not_before_ms=opening)
+                Outcome(claim=claim, code=claim.code, error=error_text, unasked=not is_asked, not_before_ms=opening)
             )
 
 
-def _to_ms(opening: object) -> int | None:
+def _read(opening: object) -> int | None:
     """A moment in ms since 1970; raises TypeError for what is none, or has no time zone."""
     if opening is None:
         return None
-    if not isinstance(opening, datetime) or opening.tzinfo is None:
+    if not isinstance(opening, datetime) or opening.utcoffset() is None:
         shown = "a datetime without a time zone" if isinstance(opening, datetime) else f"a {type(opening).__name__}"
         raise TypeError(f"returned {shown}, not a datetime with a time zone or None")
-    return int(opening.timestamp() * 1000)
+    return clock.cap_ms(opening)

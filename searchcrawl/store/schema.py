@@ -80,6 +80,8 @@ urls = Table(
     Column("failures", Text),
     # When the row is to be visited; null: never again by itself.
     Column("due_ms", BigInteger),
+    # Until when it waits because it is not to be requested yet (``find_opening``); null: it does not.
+    Column("opens_ms", BigInteger),
     # How long it waits from one visit to the next (rules.recrawl); null: as long as all others of its source.
     Column("interval_ms", BigInteger),
     Column("first_seen_ms", BigInteger, nullable=False),

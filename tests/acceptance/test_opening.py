@@ -28,7 +28,9 @@ CLOSED = pathlib.Path(__file__).with_name("closed")
 class Days(WebSpider):
     def find_opening(self, url):
         if "/archive/" in url and CLOSED.exists():
-            return datetime.datetime.now(datetime.UTC) + datetime.timedelta(**eval(CLOSED.read_text()))
+            said = eval(CLOSED.read_text())
+            never = datetime.datetime.max.replace(tzinfo=datetime.UTC)
+            return never if said is None else datetime.datetime.now(datetime.UTC) + datetime.timedelta(**said)
         return None
 
 
@@ -39,6 +41,16 @@ class Checked:
         if "/archive/" in document.url and not (known.exists() and known.read_text() in document.text):
             raise NotYet("nobody has looked at it")
         return document
+
+
+class Closing(WebSpider):
+    asked = 0
+
+    def find_opening(self, url):
+        if not url.endswith("/one.html"):
+            return None
+        self.asked += 1
+        return None if self.asked == 1 else datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
 
 
 class Wrong(WebSpider):
@@ -110,8 +122,8 @@ def test_pages_when_they_are_not_to_be_requested_yet_then_they_wait_and_are_inde
     project.crawl()
     still = project.asked()
     project.close("{'seconds': -1}")
-    # They are due in two days.
-    project.command("recrawl", "demo", "--pattern", "*/archive/*")
+    # They are due in two days, and an order to visit them asks again.
+    assert project.command("recrawl", "demo", "--all").returncode == 0
     opened = project.crawl()
 
     assert first.exit_code == 0
@@ -142,6 +154,62 @@ def test_documents_when_they_are_not_to_be_requested_then_they_stay_as_they_are_
     assert (closed.counts["deleted"], closed.counts["changed"]) == (0, 0)
     for name in OLD:
         assert project.rows()[f"{HOST}/archive/{name}.html"] == before[f"{HOST}/archive/{name}.html"]
+
+
+def test_pages_when_they_wait_for_a_moment_then_nothing_is_asked_for_them_until_then(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    site.set_page(HOST, "/", page("start", "/moved.html", *(f"/archive/{name}.html" for name in OLD)))
+    site.set_page(HOST, "/moved.html", status=302, headers={"Location": "/archive/one.html"})
+    project = build(tmp_path, site)
+    project.close()
+    project.crawl()
+    first = [entry["path"] for entry in site.log(host=HOST, robots=False)]
+    site.clear_log()
+    project.open()
+    project.crawl()
+
+    assert "/moved.html" in first
+    assert [entry["path"] for entry in site.log(host=HOST, robots=False)] == ["/"]
+
+
+@pytest.mark.parametrize("until", ["None", "{'days': 400}"])
+def test_pages_when_they_are_closed_for_ever_then_others_are_visited_and_nothing_counts_as_a_failure(
+    tmp_path: Path, site: SiteProcess, until: str
+) -> None:
+    project = build(tmp_path, site, lifecycle={"error_runs_before_hidden": 1})
+    project.crawl()
+    project.close(until)
+    ends = [project.crawl() for _ in range(2)]
+
+    assert [(end.exit_code, end.counts["fetch_failures"], end.counts["deleted"]) for end in ends] == [(0, 0, 0)] * 2
+    assert project.indexed() == ALL
+
+
+def test_page_when_a_try_failed_and_it_closes_then_it_is_none_of_the_run(tmp_path: Path, site: SiteProcess) -> None:
+    project = build(tmp_path, site)
+    project.edit(**source(site, HOST, retries=2), spider="mine:Closing")
+    site.set_behaviour(HOST, "/archive/one.html", status=503, headers={"Retry-After": "1"})
+    ended = project.crawl()
+
+    assert (ended.exit_code, ended.counts["fetched"], ended.counts["fetch_failures"]) == (0, 3, 0)
+    assert project.indexed() == [url for url in ALL if not url.endswith("one.html")]
+
+
+def test_page_when_it_is_allowed_again_and_waits_then_no_rule_is_named(tmp_path: Path, site: SiteProcess) -> None:
+    project = build(tmp_path, site)
+    project.edit(**source(site, HOST), spider="mine:Days")
+    shut = source(site, HOST)
+    shut["scope"]["exclude_urls"] = ["*/archive/*"]
+    project.edit(**shut, spider="mine:Days")
+    project.crawl()
+    refused = states(project)["one.html"]
+    project.close()
+    project.edit(**source(site, HOST), spider="mine:Days")
+    project.crawl()
+
+    assert (refused, states(project)["one.html"]) == ("rejected", "todo")
+    assert project.rows()[f"{HOST}/archive/one.html"]["rule"] is None
 
 
 def test_edit_when_pages_are_not_to_be_requested_then_it_holds_for_them_once_they_may(

@@ -142,6 +142,29 @@ def test_undelete_when_removals_were_approved_then_the_run_that_held_them_back_i
     assert run(project).ended.exit_code == 0
 
 
+def test_undelete_when_an_approval_was_killed_and_a_later_run_sent_it_then_it_is_that_of_the_run_that_held_it_back(
+    project: CrawlProject,
+) -> None:
+    strict = {**source(project.site, HOST), "lifecycle": {"max_delete_documents": 0}}
+    run(project)
+    project.edit(**strict)
+    gone(project)
+    assert run(project).ended.exit_code == 9
+    number = last_run(project)
+    listed(project)
+    killed = COMMANDS.run(
+        project.folder, "quarantine", "approve", "demo", SEARCHCRAWL_FAILPOINT="delete.selected"
+    ).returncode
+    run(project)
+    after_removal = left(project)
+
+    done = undelete(project, number)
+
+    assert (killed, after_removal) == (-signal.SIGKILL, set(NAMES) - set(GONE))
+    assert done["documents"] == 2
+    assert left(project) == set(NAMES)
+
+
 def test_undelete_when_another_run_removed_more_then_only_its_own_removals_are_taken_back(
     project: CrawlProject,
 ) -> None:

@@ -267,12 +267,15 @@ def find_without_receipt(
 def take_over(transaction: Transaction, batch: SealedBatch, run_id: int, now_ms: int) -> None:
     """Notes that removals which an earlier process sealed are sent only now: they count from now on.
 
-    They are removals of the run that sends them, as its counters say; those that an operator decided stay what they are.
+    They are removals of the run that sends them, as its counters say. Those that count for no run stay what they are:
+    somebody asked for them, or decided.
     """
+    if not batch.removals:
+        return
     sealed_in = select(batches.c.run_id).where(batches.c.id == batch.number).scalar_subquery()
     of_batch = documents.c.batch_id == batch.number, documents.c.removed_run == sealed_in, IS_REMOVING
     transaction.execute(update(documents).where(*of_batch).values(removed_run=run_id))
-    statement = update(batches).where(batches.c.id == batch.number, batches.c.removals > 0)
+    statement = update(batches).where(batches.c.id == batch.number)
     transaction.execute(statement.values(run_id=run_id, created_ms=now_ms))
 
 

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, BindParameter, Column, ColumnElement, SmallInteger, and_, bindparam
+from sqlalchemy import BigInteger, BindParameter, Column, ColumnElement, SmallInteger, and_, bindparam, case, or_
 
+from searchcrawl.codes import REFUSED as REFUSED_CODES
 from searchcrawl.codes import Code
 from searchcrawl.store.events import Move, StateEvent
 from searchcrawl.store.schema import urls
@@ -63,16 +64,28 @@ PUT_OFF: Final = Event(
     sets={"lap": bindparam("new_lap")},
 )
 
+_OPENING: Final[BindParameter[int]] = bindparam("new_due", type_=BigInteger)
+_WAS_REFUSED: Final = and_(or_(*(urls.c.code == code for code in sorted(REFUSED_CODES))), urls.c.redirects.is_(None))
 NOT_NOW: Final = Event(
     by="commit",
     moves=(
         Move(
-            (_F.FETCHING, _F.ALONE),
+            (*_UNDER_WAY, _F.SUSPECT),
             _F.SETTLED,
             "the URL is not to be requested yet: the row is due once it is, and keeps what its last visit brought",
         ),
     ),
-    sets={"due_ms": bindparam("new_due", type_=BigInteger)},
+    sets={
+        "due_ms": _OPENING,
+        "opens_ms": _OPENING,
+        # No rule refuses it any more.
+        "code": case((_WAS_REFUSED, int(Code.NOT_FETCHED)), else_=urls.c.code),
+        "rule": case((_WAS_REFUSED, None), else_=urls.c.rule),
+        # A try that failed in this run was none of it then.
+        "run_id": case((urls.c.attempts > 0, None), else_=urls.c.run_id),
+        "attempts": 0,
+        "lap": 0,
+    },
 )
 
 # How visits end
@@ -166,7 +179,9 @@ REOPENED: Final = Event(
 )
 #: What a row lacks that was never visited.
 _UNVISITED: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(("error", "failures", "last_fetched_ms", "redirects", "interval_ms", "unread", "lacks")),
+    **dict.fromkeys(
+        ("error", "failures", "last_fetched_ms", "opens_ms", "redirects", "interval_ms", "unread", "lacks")
+    ),
     "attempts": 0,
     "failed_runs": 0,
     "lap": 0,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, and_, case, or_, select, tuple_, update
 
+from searchcrawl.rules.recrawl import LONGEST_OPENING_MS
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import lease as leases
 from searchcrawl.store.runs.lease import Lease
@@ -91,7 +92,7 @@ def hasten_ahead(transaction: Transaction, lease: Lease, *, after: int, horizon_
 def hasten_late(database: Database, lease: Lease, *, longest_ms: int, now_ms: int) -> None:
     """Makes rows due earlier that wait longer than a page may: ``lifecycle`` was edited since their visit.
 
-    Pages that fail wait longer, unless the clock was ahead at their visit. Each transaction takes a page of rows, and renews the lease.
+    Pages that fail wait longer, unless the clock was ahead at their visit, and so do those that are not to be requested yet. Each transaction takes a page of rows, and renews the lease.
     """
     after: tuple[int, int] | None = (now_ms + longest_ms + 1, 0)
     while after is not None:
@@ -105,7 +106,8 @@ def _hasten_late(
     place = urls.c.due_ms, urls.c.id
     # Both: the index knows the moment alone.
     late = (DUE_BY_TIME, urls.c.source_id == lease.source_id, urls.c.due_ms >= after[0], tuple_(*place) > after)
-    meant = or_(urls.c.failed_runs == 0, urls.c.last_fetched_ms > now_ms)
+    opens = or_(urls.c.opens_ms.is_(None), urls.c.opens_ms > now_ms + LONGEST_OPENING_MS)
+    meant = and_(or_(urls.c.failed_runs == 0, urls.c.last_fetched_ms > now_ms), opens)
     query = select(*place).where(*late, meant).order_by(*place).limit(review_table.PAGE_ROWS)
     places = [(row.due_ms, row.id) for row in transaction.execute(query)]
     found = [url_id for _, url_id in places]

@@ -362,6 +362,7 @@ _SETTLE: Final = (
         failed_runs=bindparam("new_failed_runs"),
         failures=bindparam("new_failures"),
         due_ms=bindparam("new_due"),
+        opens_ms=None,
         last_fetched_ms=func.coalesce(bindparam("new_fetched"), urls.c.last_fetched_ms),
         interval_ms=func.coalesce(bindparam("new_interval", type_=BigInteger), urls.c.interval_ms),
         redirects=bindparam("new_redirects"),

@@ -136,7 +136,14 @@ def test_close_when_a_row_is_blocked_after_the_writer_ended_then_it_goes_back_in
 
 @pytest.mark.parametrize(
     ("delay_seconds", "expected"),
-    [(30.0, [60, 90, 120]), pytest.param(1500.0, [3000, 3600, 3600], id="a row that waits longer is claimed at once")],
+    [
+        (30.0, [60, 90, 120]),
+        pytest.param(
+            1500.0,
+            [3000, 3600, 3600],
+            id="a row that waits longer is claimed at once, and the next ones wait no longer",
+        ),
+    ],
 )
 def test_redirect_when_too_many_wait_at_a_host_then_others_begin_anew_one_after_the_other(
     filled: FilledStore, monkeypatch: pytest.MonkeyPatch, delay_seconds: float, expected: list[int]
