@@ -52,6 +52,9 @@ def _describe_last_visit(listed: ListedUrl) -> Visit:
 def _describe_due(lifecycle: Lifecycle, facts: UrlFacts, due_ms: int) -> str:
     now_ms, visited_ms = clock.now_ms(), facts.listed.last_fetched_ms
     said = recrawl.read_lastmod(facts.lastmod_ms, visited_ms=visited_ms, now_ms=now_ms)
+    if facts.listed.opens_ms == due_ms > now_ms:
+        # The row does not say who: the next run asks again.
+        return f"not before {clock.iso(due_ms)}: find_opening of its spider, or a plug-in that said not yet"
     if due_ms <= now_ms:
         put_off = lifecycle.trust_sitemap and said is Word.SAME
         return "with the next run" + (

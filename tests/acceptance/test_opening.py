@@ -133,6 +133,7 @@ def test_pages_when_they_are_not_to_be_requested_yet_then_they_wait_and_are_inde
         {"": "indexed", "new.html": "indexed", "one.html": "todo", "two.html": "todo"},
     )
     assert "not in the index" in told
+    assert ": find_opening of its spider, or a plug-in that said not yet" in told
     assert still == []
     assert opened.exit_code == 0
     assert project.indexed() == ALL

@@ -59,6 +59,7 @@ class ListedUrl:
     rule: str | None
     error: str | None
     due_ms: int | None
+    opens_ms: int | None
     first_seen_ms: int
     last_fetched_ms: int | None
     interval_ms: int | None
