@@ -8,7 +8,7 @@ from typing import Final
 from scrapy.crawler import Crawler
 
 from searchcrawl import urls
-from searchcrawl.codes import ANSWERED, REFUSED
+from searchcrawl.codes import ANSWERED, REFUSED, Code
 from searchcrawl.counters import MISCOUNTED, NO_START, has_mostly_failed_logins
 from searchcrawl.exceptions import ConfigurationError, LeaseLost, StoreError
 from searchcrawl.exit_codes import Exit, exit_of, exit_of_failure
@@ -114,4 +114,6 @@ def _every_start_failed(run: Run) -> bool:
     # A start URL outside the boundary is never visited, and fails in each run.
     if not visited and not all(row.code in REFUSED for row in rows):
         return False
-    return all(row.fetch_state == FetchState.SETTLED and row.code not in ANSWERED for row in rows)
+    # One that is not to be requested yet has not failed.
+    answered = ANSWERED | {Code.NOT_FETCHED}
+    return all(row.fetch_state == FetchState.SETTLED and row.code not in answered for row in rows)

@@ -286,3 +286,16 @@ def test_documents_when_a_service_cannot_judge_them_yet_then_they_wait_and_those
     assert one == at("", "new.html", "archive/one.html")
     assert kept == ([], one)
     assert (last.exit_code, project.indexed(), project.found("changed")) == (0, ALL, at("archive/one.html"))
+
+
+def test_start_page_when_it_is_not_to_be_requested_yet_then_the_run_has_not_failed(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    site.set_page(HOST, "/robots.txt", f"Sitemap: {site.url(HOST, '/map.txt')}\n", content_type="text/plain")
+    site.set_page(HOST, "/map.txt", f"{site.url(HOST, '/new.html')}\n", content_type="text/plain")
+    project = build(tmp_path, site)
+    project.edit(**{**source(site, HOST), "start": {"urls": [site.url(HOST, "/archive/one.html")]}}, spider="mine:Days")
+    project.close()
+    ended = project.crawl()
+
+    assert (ended.exit_code, project.indexed()) == (0, at("new.html"))
