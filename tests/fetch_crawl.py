@@ -30,6 +30,7 @@ from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.http.replay_middleware import ReplayMiddleware
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.items import Claim
+from searchcrawl.kinds.web import WEB
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.rewriting import Rewriting
@@ -109,11 +110,14 @@ class VisitingSpider(Spider):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> VisitingSpider:
         spider = super().from_crawler(crawler, *args, **kwargs)
+        robots = Robots(**JOB.get("robots", {}))
         run: Any = SimpleNamespace(
             source=SimpleNamespace(
+                kind=WEB,
                 forgotten=(),
                 fetch=Fetch(**JOB.get("fetch", {})),
-                robots=Robots(**JOB.get("robots", {})),
+                robots=robots,
+                obeys_robots=robots.obey,
                 keep=Keep(),
                 login=Login(**JOB.get("login", {})),
                 render=Render(),

@@ -36,7 +36,7 @@ class OpeningMiddleware:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> OpeningMiddleware:
         spider: Any = crawler.spider
-        if type(spider).find_opening is WebSpider.find_opening:
+        if getattr(type(spider), "find_opening", None) in {None, WebSpider.find_opening}:
             raise NotConfigured
         run = stages_of(crawler).get(Run)
         name = f"spider {run.source.spider or run.source.kind.spider}.find_opening"
