@@ -27,6 +27,7 @@ from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, Document, Outcome, Page, Unread
 from searchcrawl.parse_mark import ParseMark
 from searchcrawl.rules import unread
+from searchcrawl.rules.failures import has_stopped
 from searchcrawl.run import Run, Shutdown
 from searchcrawl.sources.content_table import Content
 from searchcrawl.stages import stages_of
@@ -98,10 +99,12 @@ class ConvertPipeline:
             if item.refusal is not None and not self._may_have_links(item):
                 return copy_with(item, page=Page())
             converter = self._registry.choose(item.mimetype, item.body, item.headers)
-            page = self._convert_again(item, converter)
+            # Once a process has ended while it parsed the page, a worker does: then nobody else is blamed, or harmed.
+            is_suspect = has_stopped(item.claim.failures)
+            page = None if is_suspect else self._convert_again(item, converter)
             if page is not None:
                 return copy_with(item, page=page, converter=converter.name)
-            place = converter.choose_place(item.body)
+            place = RunsIn.PROCESS if is_suspect else converter.choose_place(item.body)
             if place is not RunsIn.REACTOR:
                 return self._convert_elsewhere(item, converter, place)
             page = self._parse(item, converter.convert, item.body, self._build_context(item))

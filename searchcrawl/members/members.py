@@ -11,6 +11,7 @@ import logging
 import zlib
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from searchcrawl import clock, urls
@@ -23,6 +24,7 @@ from searchcrawl.members.member import Death, Member
 from searchcrawl.members.messages import Closed, Ended, Failed, Forget, GoOn, Logged, Moved, Ready, Stopped, Visit
 from searchcrawl.politeness.host_registry import LATE_SECONDS
 from searchcrawl.rules.archives import MARK, is_called_archive
+from searchcrawl.rules.failures import Failures
 from searchcrawl.run import Run
 from searchcrawl.store.urls import suspect_table
 
@@ -71,8 +73,6 @@ class Members:
         self._watching: asyncio.Task[None] | None = None
         self._members = [self._make_first(number) for number in range(1, count + 1)]
         self._deaths: Counter[int] = Counter()
-        #: rows whose pages a member was parsing when it died
-        self._parsed: set[int] = set()
         self._lost_in_row = self._unbegun = 0
         self._finishing = self._waits_for_writer = False
         self._begun = asyncio.Event()
@@ -292,19 +292,17 @@ class Members:
         if death.by_visit and len(visits) == 1:
             await self._blame(member, visits[0], f"the process that read it stopped turning: {visits[0].url}")
             return
-        parsed = [claim for claim in visits if claim.url_id in death.parsed and not death.stalled]
-        if len(parsed) == 1 and parsed[0].url_id in self._parsed:
-            # Twice in a run: it was not killed by chance while it parsed this page.
-            await self._blame(member, parsed[0], f"the process that parsed it ended ({death.how}): {parsed[0].url}")
-            visits, parsed = list(member.under_way.values()), []
-        self._parsed.update(claim.url_id for claim in parsed)
         self._deaths.update(claim.url_id for claim in visits)
-        counts = self._deaths
-        last = [each for each in visits if death.stalled or each in parsed or counts[each.url_id] >= _MOST_DEATHS]
+        last = [each for each in visits if death.stalled or self._deaths[each.url_id] >= _MOST_DEATHS]
         if last:
             await self._visit_last(last)
             for claim in last:
                 del member.under_way[claim.url_id]
+        for claim in visits:
+            if claim.url_id in member.under_way and claim.url_id in death.parsed:
+                # It may be the reason, or was there by chance: a worker reads it from now on.
+                failures = Failures.parse(claim.failures).add_stop()
+                member.under_way[claim.url_id] = replace(claim, failures=failures.dump())
         self._put_back_all(member)
         self.wake()
 

@@ -60,6 +60,11 @@ class Failures:
         return self.stops >= MOST_STOPS
 
 
+def has_stopped(failures: str | None) -> bool:
+    """Whether a visit of the page stopped the crawler, or a worker, since its last good one; ``failures`` is what the row keeps."""
+    return failures is not None and Failures.parse(failures).stops > 0
+
+
 def is_confirmed(code: int, failures: str | None, *, remove_on: Collection[int], confirmations: int) -> bool:
     """Whether a status that removes was seen in enough runs; ``failures`` is what the row keeps. True for other codes."""
     if confirmations <= 1 or code not in remove_on:

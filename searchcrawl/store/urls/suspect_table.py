@@ -44,8 +44,8 @@ def recover(
     """Releases the rows that a dead process had claimed (D7), for the run that begins or goes on.
 
     ``stalled``: it ended because its reactor did not turn. Then they are suspects; a row that was alone has stopped it,
-    if a visit did (``by_visit``). Else, where it was parsing one (``parsed``), this may have ended it. That one is visited
-    among the others again: a process may be killed at any moment, and whatever was visited alone would be taken for the reason.
+    if a visit did (``by_visit``). Else what it was parsing (``parsed``) may have ended it. Those pages are visited among the
+    others again, and a worker reads them from now on: if one ends that, it is the reason.
     """
     claimed = select(urls.c.id, urls.c.url, urls.c.fetch_state, urls.c.failures)
     rows = list(transaction.execute(claimed.where(_CLAIMED, urls.c.source_id == source_id)))
@@ -57,8 +57,7 @@ def recover(
     transaction.execute(here.values((SUSPECTED if stalled else INTERRUPTED).values))
     for row in rows:
         failures = Failures.parse(row.failures)
-        is_reason = row.fetch_state == FetchState.ALONE and by_visit if stalled else len(parsed) == 1
-        if is_reason:
+        if not stalled or (row.fetch_state == FetchState.ALONE and by_visit):
             failures = failures.add_stop()
             _note_stop(transaction, row.id, failures, run_id)
         if row.fetch_state != FetchState.SUSPECT:

@@ -19,6 +19,7 @@ from searchcrawl.members import members as members_module
 from searchcrawl.members.member import Death, Member
 from searchcrawl.members.members import Members
 from searchcrawl.members.messages import Closed, Ended, Forget, GoOn, Moved, Pong, Visit
+from searchcrawl.rules.failures import has_stopped
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
 from tests.filled_store import SITE, FilledStore
@@ -186,21 +187,15 @@ def test_death_when_a_page_is_under_way_each_time_then_it_is_visited_last(filled
     play(filled, work, count=1)
 
 
-def test_death_when_it_was_parsing_a_page_then_it_is_visited_last_and_blamed_the_second_time(
+def test_death_when_it_was_parsing_a_page_then_a_worker_reads_that_one_and_nobody_is_blamed(
     filled: FilledStore,
 ) -> None:
     async def work(scene: Scene) -> None:
         (claim, *others) = await scene.visit(3)
-        death = KILLED._replace(parsed=frozenset({claim.url_id}))
-        await scene.lose(scene.made[-1], death)
-        assert count_state(filled, FetchState.SUSPECT) == 1
-        assert not scene.taken
-        assert {each.url_id for each in await scene.visit(2)} == {each.url_id for each in others}
-        scene.made[-1].under_way[claim.url_id] = claim
-        await scene.lose(scene.made[-1], death)
-        (outcome,) = scene.taken
-        assert isinstance(outcome, Outcome)
-        assert (outcome.claim, outcome.code, outcome.stopped_worker) == (claim, Code.CONVERSION_LIMIT, True)
+        await scene.lose(scene.made[-1], KILLED._replace(parsed=frozenset({claim.url_id})))
+        again = {each.url_id: has_stopped(each.failures) for each in await scene.visit(3)}
+        assert again == {claim.url_id: True, **{each.url_id: False for each in others}}
+        assert (scene.taken, count_state(filled, FetchState.SUSPECT)) == ([], 0)
 
     play(filled, work, count=1)
 
