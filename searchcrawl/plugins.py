@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -119,5 +119,5 @@ class DocumentService(Protocol):
     The class is made once a run, without arguments. An error costs the document at hand (903), but for ``NotYet``.
     """
 
-    def process(self, document: Document) -> Document | None:
-        """The document as it is to be indexed; None keeps it out (952)."""
+    def process(self, document: Document) -> Document | Awaitable[Document | None] | None:
+        """The document as it is to be indexed; None keeps it out (952). What waits for something is ``async def``."""

@@ -125,7 +125,7 @@ class ServiceStep:
         self._service = service
 
     async def apply(self, document: Document, page: Page) -> Document:
-        found: object = self._service.process(show(document, page))
+        found: object = await ensure_awaitable(self._service.process(show(document, page)), _warn=self.name)
         if found is None:
             raise DropItem("")
         if not isinstance(found, plugins.Document):

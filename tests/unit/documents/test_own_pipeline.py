@@ -112,6 +112,23 @@ class Service:
         return None
 
 
+class SlowService:
+    async def process(self, document: plugins.Document) -> plugins.Document | None:
+        await asyncio.sleep(0)
+        return set_on(document, title="of the service") if document.title else None
+
+
+def test_document_when_a_service_waits_for_something_then_it_has_what_that_gives() -> None:
+    named, _, _ = applied(read_document(), ServiceStep("mine:Slow", SlowService()))
+    left_out, _, _ = applied(
+        read_document(),
+        PipelineStep("mine.Bare", lambda shown: set_on(shown, title="")),
+        ServiceStep("mine:Slow", SlowService()),
+    )
+
+    assert (named.page and named.page.title, left_out.refusal) == ("of the service", "document_service: mine:Slow")
+
+
 def test_document_when_dropped_then_is_refused_with_the_name_and_no_further_plugin_is_asked() -> None:
     asked: list[str] = []
     last = PipelineStep("mine.Last", lambda shown: asked.append(shown.url))
