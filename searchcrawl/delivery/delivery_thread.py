@@ -158,8 +158,9 @@ class DeliveryThread:
             self._closing.take(closing.BEFORE_LAST_BATCH)
             # A new segment begins, so that the last one can be deleted as well (E2).
             self._seal(rotate=not self._run.project.cache.preserve)
-        except SearchcrawlError as error:
-            logger.warning("the last batch cannot be sealed: %s", error)
+        except Exception as error:
+            known = isinstance(error, SearchcrawlError)
+            logger.warning("the last batch cannot be sealed: %s", error, exc_info=not known)
             self._run.shutdown.fail(error)
 
     def _deliver_all(self) -> None:

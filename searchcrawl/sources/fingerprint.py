@@ -82,8 +82,12 @@ _OF_ADMISSION: Final = (
     "content.keep",
     "content.drop",
 )
-#: Those of the keys that the digest of a body covers: the same digest has the same result.
-_OF_DIGESTS: Final = ("keep.", "copies.near")
+#: The keys that the digest of a body covers: the same digest has the same result. A filter that looks into what was read is
+#: none of them.
+_OF_DIGESTS: Final = frozenset({
+    "keep.mime_types", "keep.exclude_mime_types", "keep.min_bytes", "keep.max_bytes", "keep.max_age_days",
+    "keep.include_urls", "keep.exclude_urls", "keep.include_names", "keep.exclude_names", "copies.near",
+})  # fmt: skip
 #: Those of the keys that change the fields of documents, and not which documents there are.
 _OF_FIELDS: Final = (
     "attributes.", "change.", "content.language", "copies.", "display", "fetch.default_language", "groups",
@@ -161,7 +165,7 @@ def find_effect(changed: Sequence[str]) -> Effect:
         links=any(key.startswith(_OF_LINKS) for key in changed),
         refusals=not all(key.startswith(_OF_FIELDS) for key in changed),
         admission=any(key.startswith(_OF_ADMISSION) for key in changed),
-        reading=not all(key.startswith(_OF_DIGESTS) and key != "keep.meta_robots" for key in changed),
+        reading=not all(key in _OF_DIGESTS for key in changed),
     )
 
 
