@@ -30,9 +30,8 @@ from typing import Any, Final, NamedTuple
 from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.material import package_names, prepare_site
-from searchcrawl.delivery.anchors import select_anchors
+from searchcrawl.delivery.anchors import LinkCounts, select_anchors
 from searchcrawl.delivery.documents import build_indexed_document
-from searchcrawl.delivery.link_counts import LinkCounts
 from searchcrawl.documents.language import judge_languages
 from searchcrawl.html.page import parse_html
 from searchcrawl.html.text_rules import TextRules

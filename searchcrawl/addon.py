@@ -72,7 +72,7 @@ _GUARDED: Final[Mapping[str, str | None]] = {**_WITHOUT_FILES, **dict.fromkeys((
 _WITH_GUARD: Final = ("searchcrawl.http.python_spider_handler.PythonSpiderHandler", _PAGES)
 #: What its documentation has a project name; with the guard ours does it.
 _SCRAPY_PLAYWRIGHT: Final = "scrapy_playwright.handler.ScrapyPlaywrightDownloadHandler"
-_BROWSER_PROVIDER: Final = "searchcrawl.render.own_spiders.browser_provider.ChromiumProvider"
+_BROWSER_PROVIDER: Final = "searchcrawl.render.own_spiders.browser_handler.ChromiumProvider"
 #: What listens on a port and runs what it is sent; on where a project says so.
 _LISTENING: Final = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from searchcrawl.selftest import counted
+from searchcrawl.selftest import kill_rounds
 from tests.stored_rows import query_columns
 
 
 def find_wrong_counters(folder: Path) -> list[str]:
     """What is wrong with them, after ``kill -9`` as well."""
-    return counted.find_wrong_counters(partial(query_columns, folder))
+    return kill_rounds.find_wrong_counters(partial(query_columns, folder))

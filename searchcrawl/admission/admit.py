@@ -1,21 +1,24 @@
 """Admission: makes URL rows of links, with their smallest depth, in the transaction of their group.
 
 All links of a group are admitted in one call, never as requests (docs: decisions/links-are-not-requests).
+
+Links that may not be followed: no rows, but one blob of each page that has any, so that ``explain`` can name them (L1).
+
+Links that cost no row: refused for ``scope.max_urls``, or because they lead to hosts outside. They are counted only.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Final, NamedTuple
 
 from searchcrawl import urls
-from searchcrawl.admission.refused_links import RefusedLinks
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.admission.unfollowed_links import UnfollowedLinks
-from searchcrawl.admission.url_memory import UrlMemory
 from searchcrawl.admission.wanted_link import WantedLink, may_be_allowed, note_found, reopen_found
 from searchcrawl.clock import now_ms
 from searchcrawl.codes import REDIRECTS, Code
@@ -28,9 +31,9 @@ from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.store.documents import anchor_table, document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
-from searchcrawl.store.urls import depth_table, orphan_table, outlink_table, url_table
+from searchcrawl.store.urls import depth_table, orphan_table, outlink_table, refused_table, unfollowed_table, url_table
 from searchcrawl.store.urls.outlink_table import LinkTexts
-from searchcrawl.store.urls.unfollowed_table import Nofollow
+from searchcrawl.store.urls.unfollowed_table import BYTES, MOST_TARGETS, Nofollow, Unfollowed
 from searchcrawl.store.urls.url_table import NewUrl
 
 logger = logging.getLogger(__name__)
@@ -379,3 +382,136 @@ def _collect_texts(found: FoundLinks, keys: Sequence[int]) -> LinkTexts:
         if link.texts:
             texts[key] = texts.get(key, ()) + link.texts
     return LinkTexts(found.title, texts)
+
+
+_MAX_REMEMBERED: Final = 50_000
+
+
+class RefusedLinks:
+    """Counts refused links of a source by rule and host, and remembers their URLs: they cost no query again.
+
+    After the transaction ``note_commit()`` or ``note_rollback()`` has to be called.
+    """
+
+    def __init__(self, source_id: int) -> None:
+        self._source_id = source_id
+        self._pairs: dict[tuple[str, str], tuple[str, str]] = {}
+        self._known: dict[int, tuple[str, str]] = {}
+        self._new: dict[int, tuple[str, str]] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def count_known(self, key: int) -> bool:
+        """Counts a link to a URL that was refused before; False if it is not remembered."""
+        pair = self._known.get(key)
+        if pair is not None:
+            self._counts[pair] += 1
+        return pair is not None
+
+    def count(self, key: int, url: str, rule: str, links: int) -> None:
+        """Counts links to a URL that ``rule`` refuses; ``key`` is the URL's."""
+        pair = (rule, urls.shown_host(url))
+        self._new[key] = pair = self._pairs.setdefault(pair, pair)
+        self._counts[pair] += links
+
+    def store(self, transaction: Transaction) -> None:
+        """Writes what was counted since the last commit."""
+        refused_table.add(transaction, self._source_id, self._counts)
+
+    def note_commit(self, with_rows: Iterable[int]) -> None:
+        """Remembers the URLs of the last transaction, and forgets those that have a row, by key."""
+        if len(self._known) > _MAX_REMEMBERED:
+            self._known.clear()
+            self._pairs.clear()
+        self._known.update(self._new)
+        for key in with_rows:
+            self._known.pop(key, None)
+        self.note_rollback()
+
+    def note_rollback(self) -> None:
+        """Forgets what the last transaction counted."""
+        self._new = {}
+        self._counts = Counter()
+
+
+#: How many bits of a packed entry are the depth.
+_DEPTH_BITS: Final = 16
+_DEPTH_MASK: Final = (1 << _DEPTH_BITS) - 1
+
+
+class UrlMemory:
+    """A bounded memory of known URLs, so that known links cost no query (F1): key → row id and depth.
+
+    It has two generations. When the young one is full it becomes the old one, and the old one is dropped. A URL that is
+    looked up moves to the young one, so URLs that are not looked up are dropped. A URL takes about 130 bytes.
+
+    Only committed rows may be added: if the transaction of a row was rolled back, links to its key would be lost.
+    """
+
+    def __init__(self, limit: int = 400_000) -> None:
+        self._half = limit // 2
+        self._young: dict[int, int] = {}
+        self._old: dict[int, int] = {}
+
+    def find_within(self, key: int, depth: int) -> int | None:
+        """The row id; None if the URL is not remembered, or only with more than ``depth``."""
+        packed = self._young.get(key)
+        if packed is None:
+            packed = self._old.get(key)
+            if packed is None:
+                return None
+            self._keep(key, packed)
+        return packed >> _DEPTH_BITS if packed & _DEPTH_MASK <= depth else None
+
+    def add(self, key: int, url_id: int, depth: int) -> None:
+        """Remembers a committed row."""
+        self._keep(key, url_id << _DEPTH_BITS | min(depth, _DEPTH_MASK))
+
+    def _keep(self, key: int, packed: int) -> None:
+        if len(self._young) >= self._half:
+            self._old, self._young = self._young, {}
+        self._young[key] = packed
+
+
+class UnfollowedLinks:
+    """Collects such links of the pages of a source, group by group.
+
+    Those to hosts outside are left out: the boundary refuses them in any case.
+    """
+
+    def __init__(self, source_id: int, boundary: Boundary) -> None:
+        self._source_id = source_id
+        self._boundary = boundary
+        self._found: list[Unfollowed] = []
+        #: how many bytes the table may still take, None if it was not asked yet; and whether it may have any links
+        self._room: int | None = None
+        self._any = False
+
+    def begin(self) -> None:
+        """Forgets what was collected: a group begins, or a transaction is repeated."""
+        self._found = []
+
+    def note(self, page_id: int, targets: Sequence[str], kind: Nofollow) -> None:
+        """Notes the targets of links of a page that are not followed."""
+        if not targets:
+            return
+        inside = (url for url in targets if not self._boundary.is_elsewhere(url))
+        keys = [urls.key(url) for url in islice(inside, MOST_TARGETS)]
+        if keys:
+            cut = next(inside, None) is not None
+            self._found.append(Unfollowed(page_id, kind, keys, cut))
+
+    def store(self, transaction: Transaction, pages: Collection[int]) -> None:
+        """Writes what was collected, in place of what is known of ``pages``, by id."""
+        if self._room is None:
+            size = unfollowed_table.measure(transaction, self._source_id)
+            self._any, self._room = size is not None, unfollowed_table.MOST_BYTES - (size or 0)
+        if self._any and pages:
+            unfollowed_table.forget(transaction, list(pages))
+        found = []
+        for one in self._found:
+            size = len(one.keys) * BYTES
+            found.append(one if size <= self._room else one._replace(keys=(), cut=True))
+            # What pages have no longer makes room for the next run.
+            self._room -= size if size <= self._room else 0
+        unfollowed_table.add(transaction, self._source_id, found)
+        self._any |= bool(found)

@@ -7,6 +7,8 @@ that describe the transfer are renamed ``X-Crawler-…``.
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,11 +17,86 @@ from http import HTTPStatus
 from typing import Any
 
 import orjson
+from isal import isal_zlib
 
 from searchcrawl import failpoints
-from searchcrawl.cache import record
 from searchcrawl.cache.storage import Storage
 from searchcrawl.exceptions import CacheError, DamagedRecord
+
+_GZIP = 16 + isal_zlib.MAX_WBITS
+_VERSION = b"WARC/1.1"
+_END = b"\r\n\r\n"
+_BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_PAIRS = [one + other for one in _BASE32 for other in _BASE32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A parsed record: its WARC headers by lower-case name, and its block."""
+
+    headers: Mapping[str, str]
+    block: bytes
+
+
+def make_record_id() -> str:
+    """A new WARC-Record-ID: a random UUID (RFC 9562 §5.4), made in a third of the time of the standard library."""
+    digits = os.urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}>"
+
+
+def encode(headers: Mapping[str, str], block: bytes) -> bytes:
+    """Builds one gzip member (level 1) with these headers, Content-Length and WARC-Block-Digest (sha1, base32)."""
+    lines = [_VERSION]
+    lines += [f"{name}: {value}".encode() for name, value in headers.items()]
+    lines += [f"WARC-Block-Digest: {_compute_digest(block)}".encode("ascii"), b"Content-Length: %d" % len(block)]
+    # It takes a quarter of the time of zlib at this level, and the result is no larger. One call, because each call
+    # releases the interpreter lock.
+    return isal_zlib.compress(b"".join((_BREAK.join(lines), _END, block, _END)), 1, _GZIP)
+
+
+def decode(member: bytes, *, record_type: str) -> Record:
+    """Parses the record of one whole gzip member; raises DamagedRecord where a check fails.
+
+    Checked are the gzip checksum, the length, the block digest and the record's type.
+    """
+    head, separator, rest = _inflate(member).partition(_END)
+    version, *lines = head.split(_BREAK)
+    if version != _VERSION or not separator:
+        raise DamagedRecord("not a WARC record")
+    headers = dict(_parse_header(line) for line in lines)
+    block = rest[: -len(_END)]
+    if not rest.endswith(_END) or headers.get("content-length") != str(len(block)):
+        raise DamagedRecord(f"the block has {len(block)} bytes, its header says {headers.get('content-length')}")
+    if headers.get("warc-block-digest") != _compute_digest(block):
+        raise DamagedRecord("the block does not match its digest")
+    if headers.get("warc-type") != record_type:
+        raise DamagedRecord(f"a record of type {headers.get('warc-type')} where {record_type} was expected")
+    return Record(headers=headers, block=block)
+
+
+def _inflate(member: bytes) -> bytes:
+    inflater = isal_zlib.decompressobj(_GZIP)
+    try:
+        data = inflater.decompress(member)
+    except isal_zlib.error as error:  # type: ignore[misc]  # its stub calls the class an instance
+        raise DamagedRecord(f"broken gzip member: {error}") from error
+    if not inflater.eof or inflater.unused_data:
+        raise DamagedRecord("the gzip member does not end where it should")
+    return data
+
+
+def _parse_header(line: bytes) -> tuple[str, str]:
+    name, _, value = line.decode("utf-8", "replace").partition(": ")
+    return name.lower(), value
+
+
+def _compute_digest(block: bytes) -> str:
+    # WARC tools write and check sha1 in base32; it guards only against accidents.
+    number = int.from_bytes(hashlib.sha1(block, usedforsecurity=False).digest())
+    # In a third of the time of the standard library: two letters are ten of the 160 bits.
+    return "sha1:" + "".join([_PAIRS[number >> shift & 1023] for shift in range(150, -1, -10)])
+
 
 _RENAMED = b"x-crawler-"
 #: The WARC header of an answer that came from another URL than that of its page, after redirects.
@@ -67,7 +144,7 @@ class StoredPage:
 
 def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
     """Builds the two gzip members of a page; raises TypeError where a field cannot be written as JSON."""
-    response_id = page.record_id or record.make_record_id()
+    response_id = page.record_id or make_record_id()
     about = {
         "WARC-Target-URI": page.url,
         "WARC-Date": page.fetched_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
@@ -81,19 +158,19 @@ def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
     }
     fields = {
         "WARC-Type": "conversion",
-        "WARC-Record-ID": record.make_record_id(),
+        "WARC-Record-ID": make_record_id(),
         **about,
         "WARC-Refers-To": response_id,
         "Content-Type": "application/json",
     }
     fields_block = orjson.dumps(dict(page.fields), option=orjson.OPT_UTC_Z)
     # To compress and to digest the same answer once more would take as long as all the rest.
-    return page.record or record.encode(response, _build_http_block(page)), record.encode(fields, fields_block)
+    return page.record or encode(response, _build_http_block(page)), encode(fields, fields_block)
 
 
 def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
     """Parses the page of a response record; raises DamagedRecord if the record is not complete."""
-    found = record.decode(member, record_type="response")
+    found = decode(member, record_type="response")
     head, _, body = found.block.partition(_HEAD_END)
     try:
         status_line, _, *lines = head.split(_BREAK)
@@ -114,7 +191,7 @@ def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
 
 def decode_fields(member: bytes) -> tuple[str, dict[str, Any]]:
     """Parses the URL and the fields of a conversion record; raises DamagedRecord if it is not complete."""
-    found = record.decode(member, record_type="conversion")
+    found = decode(member, record_type="conversion")
     try:
         fields = orjson.loads(found.block)
     except orjson.JSONDecodeError as error:

@@ -26,17 +26,18 @@ from searchcrawl.commit.group import Group
 from searchcrawl.commit.link_rows import DisplayChanges, SitemapRows
 from searchcrawl.commit.review import Review
 from searchcrawl.commit.turned_pages import TurnedPages
-from searchcrawl.commit.withholding import withhold
 from searchcrawl.exceptions import DamagedRecord, SearchcrawlError, SegmentInUse
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
+from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import SealedBatch
-from searchcrawl.store.documents import document_table, duplicate_key_table, segment_table
+from searchcrawl.store.documents import bare_table, document_table, duplicate_key_table, segment_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.sitemaps import proof_table
 from searchcrawl.store.urls import submitted_table, url_table
+from searchcrawl.store.urls.url_table import Settled
 
 logger = logging.getLogger(__name__)
 
@@ -393,3 +394,30 @@ def _count_bytes(item: Item) -> int:
 
 def _count_held(item: Item | None) -> int:
     return item.held_bytes if isinstance(item, Document) else 0
+
+
+_ROWS_AT_ONCE: Final = 1_000
+
+
+def withhold(run: Run, traps: TrapWatch) -> None:
+    """Refuses the URLs of such pages with 961, and withholds their documents; may be repeated. Raises StoreError."""
+    after = 0
+    while rows := run.read(
+        partial(bare_table.find_undelivered, source_id=run.source_id, after=after, limit=_ROWS_AT_ONCE)
+    ):
+        after = rows[-1].url_id
+        refusals = [(row.url_id, traps.find_cut(row.url)) for row in rows]
+        ended = [
+            Settled(url_id=row, code=refusal_code(decision), rule=decision.text, due_ms=None, fetched_ms=None)
+            for row, decision in refusals
+            if decision is not None
+        ]
+        if ended:
+            run.write_counted(partial(_write, source_id=run.source_id, ended=ended))
+
+
+def _write(transaction: Transaction, *, source_id: int, ended: Sequence[Settled]) -> Mapping[str, int]:
+    group = Group(settled=list(ended), with_evidence=[visit.url_id for visit in ended])
+    document_rows.write_documents(transaction, source_id, group, {})
+    url_table.settle(transaction, group.settled)
+    return group.counts

@@ -1,4 +1,7 @@
-"""The item pipeline that reads bodies (``registry.py`` lists the formats)."""
+"""The item pipeline that reads bodies (``registry.py`` lists the formats).
+
+Runs converters in worker processes, with a limit of time and of memory (X-R15; docs: decisions/worker-processes).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import ParamSpec, TypeVar
 
 from scrapy.crawler import Crawler
@@ -13,7 +17,6 @@ from scrapy.statscollectors import StatsCollector
 
 from searchcrawl.changed_copy import copy_with
 from searchcrawl.codes import Code
-from searchcrawl.convert.conversion_pool import ConversionPool
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.own_converter import list_own_converters, refuse_wrong_converters
@@ -25,12 +28,14 @@ from searchcrawl.html.shell import needs_scripts
 from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, Document, Outcome, Page, Unread
+from searchcrawl.packed_page import PackedPage, pack_page, unpack_page
 from searchcrawl.parse_mark import ParseMark
 from searchcrawl.rules import unread
 from searchcrawl.rules.failures import has_stopped
 from searchcrawl.run import Run, Shutdown
 from searchcrawl.sources.content_table import Content
 from searchcrawl.stages import stages_of
+from searchcrawl.worker_pool import MAX_MEMORY_BYTES, TIMEOUT_SECONDS, WorkerPool
 
 logger = logging.getLogger(__name__)
 
@@ -240,3 +245,50 @@ def _note_unread(document: Document) -> Unread | None:
 def build_text_rules(content: Content) -> TextRules:
     """What of the text of pages is indexed."""
     return TextRules(main=content.mode == "main", keep=content.keep, drop=content.drop)
+
+
+class ConversionPool:
+    """One worker process for each converter, started with its first body: a slow format does not delay others."""
+
+    def __init__(self, *, max_memory_bytes: int = MAX_MEMORY_BYTES, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self._max_memory_bytes = max_memory_bytes
+        self._timeout_seconds = timeout_seconds
+        self._pools: dict[str, WorkerPool] = {}
+
+    def submit(self, converter: Converter, body: bytes, context: ConversionContext) -> Future[Page]:
+        """The page; fails with ConversionFailed: 903 for a broken body, 904 if a limit was exceeded.
+
+        It fails with WorkersUnavailable where no worker process can read anything.
+        """
+        pool = self._pools.get(converter.name)
+        if pool is None:
+            memory = min(self._max_memory_bytes, converter.max_memory_bytes)
+            pool = WorkerPool(max_memory_bytes=memory, timeout_seconds=self._timeout_seconds)
+            self._pools[converter.name] = pool
+        page: Future[Page] = Future()
+        page.set_running_or_notify_cancel()
+        packed = pool.submit(_convert_packed, converter.convert, body, context)
+        packed.add_done_callback(lambda done: _hand_over(done, page))
+        return page
+
+    def close(self) -> None:
+        """Ends the processes; documents that are being converted fail with 904. Blocks for up to 5 s each."""
+        for pool in self._pools.values():
+            pool.close()
+
+
+def _convert_packed(
+    convert: Callable[[bytes, ConversionContext], Page], body: bytes, context: ConversionContext
+) -> PackedPage:
+    """Runs in the worker process."""
+    return pack_page(convert(body, context))
+
+
+def _hand_over(done: Future[PackedPage], page: Future[Page]) -> None:
+    """Runs in a thread of the pool."""
+    try:
+        unpacked = unpack_page(done.result())
+    except Exception as error:  # noqa: BLE001 - whatever it is, the page must not wait for ever
+        page.set_exception(error)
+    else:
+        page.set_result(unpacked)

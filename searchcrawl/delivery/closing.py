@@ -6,6 +6,7 @@ it did before is the same then.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -17,18 +18,23 @@ from searchcrawl.commit.near_copies import settle_near_copies
 from searchcrawl.commit.orphans import settle_orphans
 from searchcrawl.commit.retention import purge_old
 from searchcrawl.commit.shared_copies import settle_shared_copies
-from searchcrawl.delivery import delivery_queue, removals, undelivered
+from searchcrawl.counters import PAST_LIMITS, UNSENT_REMOVALS
+from searchcrawl.delivery import delivery_queue, removals
 from searchcrawl.delivery.anchors import freeze_anchors
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.end_look import look_at_end
 from searchcrawl.delivery.receivers.left_behind import let_go_of_left
+from searchcrawl.delivery.removals import find_limits, find_pages
 from searchcrawl.delivery.site_blocks import cut_content, freeze_blocks, load_blocks
 from searchcrawl.delivery.telling_titles import freeze_titles
 from searchcrawl.delivery.usual_languages import freeze_languages
 from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Receiver
 from searchcrawl.run import Run
-from searchcrawl.store.states import EndReason
+from searchcrawl.store.batches import removal_table
+from searchcrawl.store.documents import document_table
+from searchcrawl.store.states import EndReason, Leaving
+from searchcrawl.wording import counted
 
 
 class Where(Enum):
@@ -165,6 +171,27 @@ WITHOUT_DELIVERY: Final = (
     Step("orphans", Where.COMPLETED, _mark_orphans),
     Step("near copies", Where.ALL_SEEN, _settle_near_copies),
     Step("shared copies", Where.ALWAYS, lambda closing: settle_shared_copies(closing.run, gives_way=closing.saw_all)),
-    Step("report", Where.ALWAYS, lambda closing: undelivered.report(closing.run, completed=closing.is_completed)),
+    Step("report", Where.ALWAYS, lambda closing: report(closing.run, completed=closing.is_completed)),
     Step("retention", Where.COMPLETED, _purge),
 )
+
+
+logger = logging.getLogger(__name__)
+
+
+def report(run: Run, *, completed: bool) -> None:
+    """Counts what waits into the run, and logs it; raises StoreError, LeaseLost."""
+    # Of copies the text of their survivors waits as well.
+    with_evidence = sum(row.leaving != Leaving.NO for rows in find_pages(run, completed) for row in rows)
+    removals = with_evidence + run.read(partial(removal_table.count_copies, source_id=run.source_id))
+    limits = run.read(partial(find_limits, run=run, candidates=removals))
+    waiting = run.read(partial(document_table.count_totals, source_id=run.source_id))["waiting"]
+    run.counts[UNSENT_REMOVALS] = removals
+    run.counts[PAST_LIMITS] = int(removals > 0 and not limits.allowed)
+    logger.info(
+        "nothing was delivered, because of %s in %s: a run without it would send %s and remove %d",
+        run.source.no_delivery_key,
+        run.source.file,
+        counted(waiting, "document", "documents"),
+        removals,
+    )

@@ -1,27 +1,39 @@
 """Writes the files of ``[feeds]`` and of ``crawl -o`` at the end of a run, under its lease: no other command writes the index.
 
 A file that cannot be written costs neither the run nor the other files; the next run writes it.
+
+Writes deltas: what has changed in the index since the last delta of a feed, removals included (K4).
+
+A delta is what lies between two places in the change log: a feed is a receiver that writes files. Once the content of a file is on
+the disk one transaction notes the file and the place; then the file gets its name. Before that it means nothing.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from searchcrawl import clock
-from searchcrawl.delivery.deltas import drop_parts, finish_delta, write_delta
-from searchcrawl.delivery.export import export
+from searchcrawl import clock, urls
+from searchcrawl.cache.opening import open_cache
+from searchcrawl.delivery.documents import DocumentReader
+from searchcrawl.delivery.export import export, open_part, open_writer, path_of_part, show, sync
+from searchcrawl.delivery.file_formats import DELETED, Writer
 from searchcrawl.delivery.receivers.sending import note_receivers
+from searchcrawl.durable import sync_folder
 from searchcrawl.exceptions import CacheError, LeaseLost, StoreError
+from searchcrawl.failpoints import reach
 from searchcrawl.run import Run
 from searchcrawl.sources.feed_files import list_feeds
 from searchcrawl.sources.feeds_table import FeedFile
 from searchcrawl.sources.project import TRIAL_INDEX
-from searchcrawl.store.receivers import log_counter, receiver_table
-from searchcrawl.store.receivers.log_table import Place
+from searchcrawl.store.receivers import log_counter, log_table, receiver_table
+from searchcrawl.store.receivers.log_table import Entry, Place, Tombstone
+from searchcrawl.store.receivers.receiver_table import Fault, ReceiverRow
+from searchcrawl.store.states import DELIVERED, DocumentState
 from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
@@ -126,3 +138,161 @@ def _write_asked(run: Run, path: Path, kind: str) -> None:
     run.files.notes.append(f"{counted(written, 'document', 'documents')} in {path}")
     if lost:
         run.files.notes.append(f"{counted(lost, 'is', 'are')} not in it: {_LOST} (cache.max_gb, cache.preserve)")
+
+
+#: So many that could not be written before are tried again.
+_MOST_LATER: Final = 10_000
+#: The index has the document as its row and its record say, or gets it once it is there again.
+_IN_INDEX: Final = DELIVERED | {DocumentState.SENDING}
+
+
+class Delta(NamedTuple):
+    """What a delta has, and how many changes are not in it; ``path`` is None where nothing has changed."""
+
+    path: Path | None
+    changed: int
+    removed: int
+    lost: int
+
+
+@dataclass(slots=True)
+class _Written:
+    """What was written so far, and how far the log was read."""
+
+    place: Place
+    #: the ids of documents whose rows are gone, and that did not come again
+    gone: set[str] = field(default_factory=set)
+    #: rows that could not be written before
+    later: list[int] = field(default_factory=list)
+    changed: int = 0
+    removed: int = 0
+    faults: dict[int, Fault] = field(default_factory=dict)
+
+
+def finish_delta(run: Run, row: ReceiverRow) -> None:
+    """Gives a delta that counts its name, unless it has it or was taken away. Raises OSError, StoreError."""
+    if row.file is None:
+        return
+    path = run.project.path(row.file)
+    part = path_of_part(path)
+    if part.exists():
+        part.replace(path)
+        sync_folder(path.parent)
+    reach("feed.named")
+    run.write(partial(receiver_table.end_file, source_id=run.source_id, name=row.name))
+
+
+def drop_parts(run: Run, feed: FeedFile) -> None:
+    """Removes files of a feed that a process began and that will never count."""
+    rows = run.read(partial(receiver_table.load, source_id=run.source_id))
+    kept = {path_of_part(run.project.path(each.file)) for each in rows if each.file is not None}
+    for path in run.project.path(feed.name).parent.iterdir():
+        begun = path.with_name(path.name.removeprefix(".").removesuffix(".part"))
+        if (
+            path == path_of_part(begun)
+            and feed.find_number(run.source.name, begun.name) is not None
+            and path not in kept
+        ):
+            path.unlink(missing_ok=True)
+
+
+def write_delta(run: Run, feed: FeedFile) -> Delta:
+    """Writes the next delta of a feed; raises OSError, CacheError, StoreError. Then the next run writes what this one did not."""
+    row = run.read(partial(receiver_table.require, source_id=run.source_id, name=feed.receiver))
+    finish_delta(run, row)
+    # Also above those of a feed that was forgotten since: none is overwritten.
+    there = [path.name for path in run.project.path(feed.name).parent.iterdir()]
+    number = max([row.number, *(feed.find_number(run.source.name, name) or 0 for name in there)]) + 1
+    file = feed.render(run.source.name, clock.now(), number)
+    path = run.project.path(file)
+    part = path_of_part(path)
+    with open_part(part) as opened:
+        with open_writer(run, opened, feed.format, delta=True) as writer:
+            written = _write_entries(run, row, writer)
+        sync(opened)
+        reach("feed.written")
+    note = partial(
+        receiver_table.note_file,
+        source_id=run.source_id,
+        name=row.name,
+        place=written.place,
+        faults=written.faults,
+        later=written.later,
+    )
+    lost = len(written.faults)
+    if not written.changed and not written.removed:
+        part.unlink()
+        run.write(partial(note, file=None, number=row.number))
+        return Delta(None, 0, 0, lost)
+    # The name of the file that is written is to be there before the delta counts.
+    sync_folder(path.parent)
+    run.write(partial(note, file=file, number=number))
+    reach("feed.noted")
+    finish_delta(run, replace(row, file=file))
+    return Delta(path, written.changed, written.removed, lost)
+
+
+def _write_entries(run: Run, row: ReceiverRow, writer: Writer) -> _Written:
+    """Writes what the log has after the place of a feed."""
+    written, last = _Written(row.place), row.place
+    for tombstone in _list_tombstones(run, row.place):
+        # What came and went since the last delta is in none.
+        if tombstone.first_seq is None or tombstone.first_seq <= row.place.seq:
+            written.gone.add(f"{run.source.name}:{tombstone.digest.hex()}")
+        last = Place(tombstone.seq)
+    reader = DocumentReader(run, open_cache(run.project, run.source.name))
+    later = run.read(partial(log_table.find_later, source_id=run.source_id, name=row.name, limit=_MOST_LATER))
+    _write_documents(run, row, later, reader, writer, written)
+    written.later = [each.row.url_id for each in later if each.row.url_id not in written.faults]
+    while page := run.read(partial(log_table.find_page, source_id=run.source_id, after=written.place)):
+        _write_documents(run, row, page, reader, writer, written)
+        _write_removals(run, row, page, writer, written)
+        written.place = page[-1].place
+    for document_id in sorted(written.gone):
+        writer.write({"id": document_id, DELETED: True})
+        written.removed += 1
+    written.place = max(written.place, last)
+    return written
+
+
+def _write_documents(
+    run: Run, row: ReceiverRow, page: Sequence[Entry], reader: DocumentReader, writer: Writer, written: _Written
+) -> None:
+    there = {each.row.url_id: each for each in page if each.is_shown}
+    readable = [each for each in there.values() if each.can_be_sent and each.state in _IN_INDEX]
+    lost = there.keys() - {each.row.url_id for each in readable}
+    for part in reader.read([each.row for each in readable]):
+        lost |= set(part.lost)
+        for url_id, document in part.documents:
+            version = {"crawl_version": there[url_id].indexed_version}
+            writer.write(show(replace(document, fields={**document.fields, **version}), [(DELETED, False)]))
+            written.gone.discard(document.id)
+            written.changed += 1
+    find = partial(receiver_table.find_unknown, source_id=run.source_id, name=row.name, url_ids=sorted(lost))
+    never = run.read(find) if lost else set()
+    for url_id in lost:
+        known = there[url_id].is_known_at(row.place) and url_id not in never
+        written.faults[url_id] = Fault(there[url_id].seq, log_table.NOT_NOW, known)
+
+
+def _write_removals(run: Run, row: ReceiverRow, page: Sequence[Entry], writer: Writer, written: _Written) -> None:
+    """Writes what has gone and is in the deltas so far: not what came and went since, or never was in one."""
+    gone = [each for each in page if not each.is_shown and (each.first_seq is None or each.is_known_at(row.place))]
+    never = run.read(
+        partial(
+            receiver_table.find_unknown,
+            source_id=run.source_id,
+            name=row.name,
+            url_ids=[each.row.url_id for each in gone],
+        )
+    )
+    for each in gone:
+        if each.row.url_id not in never:
+            document_id = urls.document_id(run.source.name, each.row.url)
+            writer.write({"id": document_id, DELETED: True})
+            written.gone.discard(document_id)
+            written.removed += 1
+
+
+def _list_tombstones(run: Run, after: Place) -> Iterator[Tombstone]:
+    yield from run.read(partial(log_table.find_tombstones, source_id=run.source_id, after=after.seq, up_to=None))

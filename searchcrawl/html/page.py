@@ -1,11 +1,19 @@
-"""A page: its fields, text and links from one parse (A5, A8, B10, C9)."""
+"""A page: its fields, text and links from one parse (A5, A8, B10, C9).
+
+The texts of links in the main text of a page, for the pages that they lead to (C8, G2).
+
+While the tree is walked, each link gets a mark before it and another one after it; in the text of the page the number of
+those before says which link it is. A page that writes such marks itself has no texts of links, or wrong ones of its own links.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -18,7 +26,6 @@ from searchcrawl.html.encoding import decode
 from searchcrawl.html.head import cut_head, is_whole_head
 from searchcrawl.html.headings import add_names, mark_heading, remove_marks, take_headings
 from searchcrawl.html.languages import normalise_language, read_page_language, read_spoken
-from searchcrawl.html.link_texts import read_link_texts
 from searchcrawl.html.links import (
     LOCAL,
     Reference,
@@ -33,14 +40,24 @@ from searchcrawl.html.links import (
 )
 from searchcrawl.html.main_text import PageTexts, choose_text
 from searchcrawl.html.metas import parse_refresh, read_robots_directives
-from searchcrawl.html.page_text import BLOCK_MARK, collapse_value
+from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_value
 from searchcrawl.html.pieces import join_pieces
-from searchcrawl.html.regions import drops_any, find_chosen, find_region, has_switches, mark_chosen, surround
+from searchcrawl.html.regions import (
+    LINK_BEGIN,
+    LINK_END,
+    MARK,
+    PRINTABLE_KINDS,
+    drops_any,
+    find_chosen,
+    find_region,
+    has_switches,
+    mark_chosen,
+    surround,
+)
 from searchcrawl.html.tags import Kind, is_of_drawing
 from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.html.tree import PageTrees, parse_trees
 from searchcrawl.html.words_of_links import unite_links
-from searchcrawl.html.xhtml import expand_empty, is_xhtml
 from searchcrawl.items import Link, Page
 
 #: A page that is shown for longer before its refresh is content, and the target of the refresh is a link.
@@ -387,3 +404,81 @@ def _read_texts(
     united, marked = unite_links(marked) if regions.LOCAL in marked else (marked, marked)
     texts = choose_text(united, main=main)
     return texts, read_link_texts(marked, texts.lengths, links)
+
+
+_VOID: Final = "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
+#: No value in XML has a "<", and each is quoted.
+_EMPTY: Final = re.compile(
+    rf"""<(?!(?:{_VOID})[\s/])([A-Za-z][^\s<>/]*+)"""
+    r"""((?>\s++[^\s<>=/"']++\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'))*+)\s*+/>"""
+)
+
+
+def is_xhtml(content_type: str) -> bool:
+    """Whether a Content-Type says that a browser reads the body as XML."""
+    return content_type[:21].lower() == "application/xhtml+xml"
+
+
+def expand_empty(text: str) -> str:
+    """``text`` with end tags for elements that XML closes where they begin: an empty title or script would have all that follows."""
+    return _EMPTY.sub(r"<\1\2></\1>", text) if "/>" in text else text
+
+
+#: So many texts of a page are read, and so many characters of each.
+_MOST_TEXTS: Final = 1_000
+_MOST_CHARACTERS: Final = 120
+#: In so many characters as they are written, blanks among them, these have to be.
+_MOST_WRITTEN: Final = 500
+_LETTER: Final = re.compile(r"[^\W\d_]")
+#: A text that is an address says nothing that the link doesn't.
+_ADDRESS: Final = re.compile(r"[a-z][a-z+.-]*://|www\.|mailto:", re.IGNORECASE)
+
+
+def read_link_texts(marked: str, lengths: Sequence[int], links: int) -> list[tuple[int, str]]:
+    """Numbers and texts of the links in what is indexed of a page, in document order.
+
+    ``marked`` is its text with all marks, ``lengths`` are above 0 for those of its segments that are indexed, ``links`` is
+    how many links were marked.
+    """
+    if not links or not marked.count(LINK_BEGIN) == marked.count(LINK_END) == links:
+        return []
+    first, *parts = marked.split(MARK)
+    segments = [first, *(part[1:] if part[:1] in PRINTABLE_KINDS else part for part in parts)]
+    return list(islice(_read_segments(segments, lengths), _MOST_TEXTS))
+
+
+def _read_segments(segments: Sequence[str], lengths: Sequence[int]) -> Iterator[tuple[int, str]]:
+    number, is_open = -1, False
+    # Many links of a page have the same text.
+    cleaned: dict[str, str] = {}
+    for segment, length in zip(segments, lengths, strict=False):
+        for place, part in enumerate(segment.split(LINK_BEGIN)):
+            if place:
+                number, is_open = number + 1, True
+            elif not is_open:
+                continue
+            # Without a mark of its own a segment may still be in a link as a whole.
+            end = part.find(LINK_END)
+            if length and end:
+                written = part if end < 0 else part[:end]
+                text = cleaned.get(written)
+                if text is None:
+                    text = cleaned[written] = _clean(written)
+                if text:
+                    yield number, text
+            # What is behind a link in a link is left out.
+            is_open = end < 0
+
+
+def _clean(written: str) -> str:
+    """The text of a link in one line; empty where it says nothing."""
+    text = " ".join(written[:_MOST_WRITTEN].replace(BLOCK_MARK, " ").split())
+    if not text.isprintable():
+        text = collapse(remove_marks(text))
+    if len(text) > _MOST_CHARACTERS:
+        # Not a part of a word, if there is more than one.
+        text = text[: _MOST_CHARACTERS + 1].rpartition(" ")[0] or text[:_MOST_CHARACTERS]
+    # Most begin with a letter, and have no sign of an address.
+    if not text[:1].isalpha() and _LETTER.search(text) is None:
+        return ""
+    return "" if (":" in text or "." in text) and _ADDRESS.match(text) else text

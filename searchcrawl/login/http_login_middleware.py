@@ -1,10 +1,19 @@
-"""HTTP Basic and Digest, for origins that may have the password (C10, X-N7, 959)."""
+"""HTTP Basic and Digest, for origins that may have the password (C10, X-N7, 959).
+
+The Authorization headers of Basic and Digest logins (RFC 7617, RFC 7616; C10). Pure.
+
+Text of headers has a character for each byte, as Latin-1 has: a realm goes back as it came, in whatever encoding.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import logging
+import re
 import secrets
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from scrapy import Request
@@ -15,8 +24,6 @@ from searchcrawl.codes import Code
 from searchcrawl.http.redirect_middleware import repeat_request
 from searchcrawl.http.side_requests import ANONYMOUS
 from searchcrawl.http.visit_end import build_visit_end, describe_status, find_claim, join_lines
-from searchcrawl.login import http_auth
-from searchcrawl.login.http_auth import Challenge
 from searchcrawl.sources.login import Login
 
 logger = logging.getLogger(__name__)
@@ -58,7 +65,7 @@ class HttpLogin:
         repeated = self._answer_challenge(request, response, origin)
         if repeated is not None:
             return repeated
-        offered = ", ".join(http_auth.list_schemes(_texts(response, b"WWW-Authenticate"))) or "nothing"
+        offered = ", ".join(list_schemes(_texts(response, b"WWW-Authenticate"))) or "nothing"
         error = f"login failed: {describe_status(response.status)}, the server offers {join_lines(offered)}"
         if origin not in self._accepted and origin not in self._refused:
             self._refused[origin] = error
@@ -83,7 +90,7 @@ class BasicLogin(HttpLogin):
     """Sends name and password with each request to ``origins``."""
 
     def _authorization(self, request: Request, origin: str) -> str | None:
-        return http_auth.build_basic_header(*self._user)
+        return build_basic_header(*self._user)
 
 
 class DigestLogin(HttpLogin):
@@ -100,7 +107,7 @@ class DigestLogin(HttpLogin):
             return None
         self._counts[origin] += 1
         request.meta["digest_nonce"] = challenge.nonce
-        return http_auth.build_digest_header(
+        return build_digest_header(
             challenge,
             method=request.method,
             target=request.url[len(origin) :] or "/",
@@ -110,7 +117,7 @@ class DigestLogin(HttpLogin):
         )
 
     def _answer_challenge(self, request: Request, response: Response, origin: str) -> Request | None:
-        challenge = http_auth.find_challenge(_texts(response, b"WWW-Authenticate"))
+        challenge = find_challenge(_texts(response, b"WWW-Authenticate"))
         answered = request.meta.get("digest_answers", 0)
         if challenge is None or answered >= _MAX_ANSWERS:
             return None
@@ -122,7 +129,7 @@ class DigestLogin(HttpLogin):
         return repeat_request(request, request.url, digest_answers=answered + 1)
 
     def _note_success(self, request: Request, response: Response, origin: str) -> None:
-        later = http_auth.find_next_nonce(_first(response, b"Authentication-Info"))
+        later = find_next_nonce(_first(response, b"Authentication-Info"))
         if later and self._is_current(request, origin):
             self._remember(origin, replace(self._challenges[origin], nonce=later))
 
@@ -154,3 +161,142 @@ def _texts(response: Response, name: bytes) -> list[str]:
 
 def _first(response: Response, name: bytes) -> str:
     return (response.headers.get(name) or b"").decode("latin-1")
+
+
+#: The best come first.
+_HASHES: Final = {"SHA-256": hashlib.sha256, "MD5": hashlib.md5}
+_MAX_HEADER: Final = 8192
+# A name is read from its beginning to its end: of thousands of letters each would be tried as a beginning, or an end.
+_NAME: Final = r"(?<![A-Za-z0-9!#$%&'*+.^_`|~-])([A-Za-z0-9!#$%&'*+.^_`|~-]++)"
+_PARAMETER: Final = re.compile(rf"{_NAME}\s*+=\s*+(?:\"((?>[^\"\\]|\\.)*+)\"|([^\s,\"]++))")
+_SCHEME: Final = re.compile(rf"\s*+(?>,\s*+)?+{_NAME}(?=\s|,|$)(?!\s*+=)")
+_SEPARATOR: Final = re.compile(r"[\s,]*+")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def build_basic_header(username: str, password: str) -> str:
+    """The value of the header for Basic."""
+    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode("ascii")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """The question of a server in ``WWW-Authenticate: Digest``; ``stale``: only the nonce was too old."""
+
+    realm: str
+    nonce: str
+    opaque: str | None = None
+    algorithm: str | None = None
+    qop: bool = True
+    stale: bool = False
+    userhash: bool = False
+
+
+def find_challenge(headers: Iterable[str]) -> Challenge | None:
+    """The best Digest challenge of WWW-Authenticate ``headers`` that can be answered; None where there is none.
+
+    These are MD5 and SHA-256, also their -sess forms, with qop ``auth`` or none.
+    """
+    found = [
+        one for header in headers for scheme, values in _split(header[:_MAX_HEADER]) for one in _read(scheme, values)
+    ]
+    names = list(_HASHES)
+    return min(found, key=lambda one: names.index(_hash_name(one.algorithm)), default=None)
+
+
+def list_schemes(headers: Iterable[str]) -> list[str]:
+    """The names of the schemes that a server offers, for messages."""
+    return [scheme[:40] for header in headers for scheme, _ in _split(header[:_MAX_HEADER])]
+
+
+def build_digest_header(
+    challenge: Challenge, *, method: str, target: str, user: tuple[str, str], cnonce: str, count: int
+) -> str:
+    """The value of the header that answers ``challenge`` for a request of ``target`` (path and query).
+
+    ``user`` is name and password, ``count`` how often the nonce was used, this time included.
+    """
+    hashed = _HASHES[_hash_name(challenge.algorithm)]
+
+    def h(text: str) -> str:
+        return hashed(text.encode("latin-1")).hexdigest()
+
+    # In UTF-8, as browsers send them whatever the charset of the realm is.
+    name, password = (text.encode().decode("latin-1") for text in user)
+    secret = h(f"{name}:{challenge.realm}:{password}")
+    if (challenge.algorithm or "").upper().endswith("-SESS"):
+        secret = h(f"{secret}:{challenge.nonce}:{cnonce}")
+    asked = h(f"{method}:{target}")
+    times = f"{count:08x}"
+    middle = f"{challenge.nonce}:{times}:{cnonce}:auth" if challenge.qop else challenge.nonce
+    shown = h(f"{name}:{challenge.realm}") if challenge.userhash else name
+    quoted = {"username": shown, "realm": challenge.realm, "nonce": challenge.nonce, "uri": target}
+    quoted["response"] = h(f"{secret}:{middle}:{asked}")
+    plain = {}
+    if challenge.algorithm is not None:
+        plain["algorithm"] = challenge.algorithm
+    if challenge.opaque is not None:
+        quoted["opaque"] = challenge.opaque
+    if challenge.qop:
+        plain |= {"qop": "auth", "nc": times}
+        quoted["cnonce"] = cnonce
+    if challenge.userhash:
+        plain["userhash"] = "true"
+    parts = [f'{key}="{_escaped(text)}"' for key, text in quoted.items()] + [
+        f"{key}={text}" for key, text in plain.items()
+    ]
+    return "Digest " + ", ".join(parts)
+
+
+def find_next_nonce(header: str) -> str | None:
+    """The nonce that an ``Authentication-Info`` header asks to use from now on."""
+    nonce = _parameters(header[:_MAX_HEADER]).get("nextnonce")
+    return None if nonce is None or _CONTROL.search(nonce) else nonce
+
+
+def _split(header: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The schemes of one header with their parameters; ``Negotiate`` and the like have none."""
+    position = 0
+    while match := _SCHEME.match(header, position):
+        begin = position = match.end()
+        while parameter := _SEPARATOR.match(header, position):
+            found = _PARAMETER.match(header, parameter.end())
+            if found is None:
+                break
+            position = found.end()
+        yield match[1], _parameters(header[begin:position])
+
+
+def _parameters(text: str) -> dict[str, str]:
+    return {
+        match[1].lower(): re.sub(r"\\(.)", r"\1", match[2]) if match[2] is not None else match[3]
+        for match in _PARAMETER.finditer(text)
+    }
+
+
+def _read(scheme: str, values: Mapping[str, str]) -> Iterator[Challenge]:
+    algorithm, nonce, realm = values.get("algorithm"), values.get("nonce"), values.get("realm")
+    if scheme.lower() != "digest" or nonce is None or realm is None or _hash_name(algorithm) not in _HASHES:
+        return
+    offered = {one.strip().lower() for one in values.get("qop", "").split(",")} - {""}
+    if offered and "auth" not in offered:
+        return
+    if any(_CONTROL.search(text) for text in values.values()):
+        return
+    yield Challenge(
+        realm=realm,
+        nonce=nonce,
+        opaque=values.get("opaque"),
+        algorithm=algorithm,
+        qop=bool(offered),
+        stale=values.get("stale", "").lower() == "true",
+        userhash=values.get("userhash", "").lower() == "true",
+    )
+
+
+def _hash_name(algorithm: str | None) -> str:
+    return (algorithm or "MD5").upper().removesuffix("-SESS")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

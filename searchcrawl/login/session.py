@@ -1,12 +1,19 @@
-"""One login by a form or by cookies: done once for all requests, and again when it is lost (C10)."""
+"""One login by a form or by cookies: done once for all requests, and again when it is lost (C10).
+
+The URLs at which a source asks for the login, told from pages that differ in the query alone (C10). Pure.
+
+Whether a login that seems lost is done again: while that opens pages, and not for pages closed to this user (C10). Pure.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
+from urllib.parse import unquote_plus
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import facts_of, is_retried
@@ -16,8 +23,6 @@ from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import Form, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import FormSettings, LoginFailed, fill_form
-from searchcrawl.login.login_pages import LoginPages
-from searchcrawl.login.renewals import Renewals
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps, StepFailed
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderFailed
 
@@ -318,3 +323,148 @@ def _check_end(steps: LoginSteps, end: LoginEnd) -> None:
         raise LoginFailed(f"the login was answered with {end.status}", transient=is_retried(end.status))
     if steps.check is None and end.asks_again:
         raise LoginFailed(f"the form is shown again: wrong user name or password?{end.refused}")
+
+
+#: ``/index.php`` and the like are the front page of a folder, whatever their ending.
+_FRONT_NAME: Final = re.compile(r"/(?:index|default)(?:\.[A-Za-z0-9]+)?\Z", re.IGNORECASE)
+#: A value of this length that has a digit is a token, which another visit would not have.
+_TOKEN_CHARACTERS: Final = 20
+#: The most parameters of a query that are looked at.
+_MAX_PARAMETERS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    """A URL: without its query, and the parameters that tell its page from others there."""
+
+    base: str
+    told: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        parsed = urls.parse(url)
+        return cls(f"{parsed.origin}{parsed.path}", frozenset(_find_telling(parsed.query)))
+
+
+class LoginPages:
+    """The pages of one login: that of ``[login]``, and where its form was found at the last login, and is sent to.
+
+    ``url in pages`` says whether a redirect to it means that nobody is logged in. One to the front page, to one of
+    ``fronts`` (URLs without a query), or to where other pages were opened, does so only if the query is that of the
+    login: for all others the page that answers will show.
+    """
+
+    def __init__(self, url: str | None, fronts: Collection[str] = ()) -> None:
+        self._given = frozenset() if url is None else frozenset([_Address.of(url)])
+        self._fronts = set(fronts)
+        self._pages = self._given
+        self._all = self._given
+
+    def note(self, page_url: str, action_url: str) -> None:
+        """Notes the page of the form, and where it is sent to; what was noted before is forgotten."""
+        self._pages = self._given | {_Address.of(page_url)}
+        self._all = self._pages | {_Address.of(action_url)}
+
+    def note_opened(self, url: str) -> None:
+        """Notes that a page was opened that is not the form."""
+        if not any(url.startswith(address.base) for address in self._all):
+            return
+        opened = _Address.of(url)
+        # A login's own page may greet those who are logged in.
+        is_login = any(
+            page.base == opened.base and page.told <= opened.told and (page.told or not opened.told)
+            for page in self._pages
+        )
+        if not is_login and any(address.base == opened.base for address in self._all):
+            self._fronts.add(opened.base)
+
+    def __contains__(self, url: str) -> bool:
+        asked = _Address.of(url)
+        return any(self._is_at(address, asked) for address in self._all)
+
+    def _is_at(self, address: _Address, asked: _Address) -> bool:
+        if address.base != asked.base:
+            return False
+        if address.told and address.told <= asked.told:
+            return True
+        return (not address.told or not asked.told) and not self._is_front(address.base)
+
+    def _is_front(self, base: str) -> bool:
+        return base in self._fronts or (base.count("/") == 3 and base.endswith("/")) or bool(_FRONT_NAME.search(base))
+
+
+def _find_telling(query: str) -> Iterator[tuple[str, str]]:
+    """The parameters that may tell pages apart: no addresses to return to, and no tokens."""
+    for number, part in enumerate(query.replace(";", "&").split("&", _MAX_PARAMETERS)):
+        name, _, value = part.partition("=")
+        value = unquote_plus(value)
+        is_address = value.startswith("/") or "://" in value
+        is_token = len(value) >= _TOKEN_CHARACTERS and any(character.isdigit() for character in value)
+        if part and number < _MAX_PARAMETERS and not is_address and not is_token:
+            yield unquote_plus(name), value
+
+
+#: After so many renewals in a row that did not open what was closed, one page is no sign any more.
+_PATIENCE: Final = 3
+#: Then so many pages in a row have to be closed, and twice as many after each further renewal that did not help.
+_CLOSED_IN_A_ROW: Final = 5
+#: So many pages in a row show that a login is lost, if few renewals were in vain.
+_SURE: Final = 3
+#: The most closed pages for which an answer under way may still show that the last login helped.
+_MOST_UNDECIDED: Final = 10
+
+
+class Renewals:
+    """The renewals of one run.
+
+    It hears of pages that the last login opened, and of those that showed once more that nobody is logged in. A page
+    that stays closed after a renewal may be one that this user must not see; while others open, it says nothing.
+    """
+
+    def __init__(self) -> None:
+        self._begun = 0
+        #: renewals in a row after which no page opened that was closed before
+        self._in_vain = 0
+        self._has_opened = False
+        self._closed_in_a_row = 0
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether the last renewal has opened no page so far, but still may."""
+        return self._begun > 0 and not self._has_opened and self._closed_in_a_row <= _MOST_UNDECIDED
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the last renewal did not open what was closed: one page alone is no sure sign."""
+        return self._in_vain > 0
+
+    @property
+    def seems_lost(self) -> bool:
+        """Whether several pages in a row were closed."""
+        return self._closed_in_a_row >= _SURE
+
+    def note_opened(self, *, was_closed: bool) -> None:
+        """Notes a page that the last login opened; ``was_closed``: the one before did not."""
+        self._has_opened = True
+        self._closed_in_a_row = 0
+        if was_closed:
+            self._in_vain = 0
+
+    def note_closed(self) -> None:
+        """Notes a page that the last login did not open."""
+        self._closed_in_a_row += 1
+
+    def may_begin(self) -> bool:
+        """Whether a page that is closed is a reason to log in once more."""
+        if not self._begun:
+            return True
+        if self._in_vain < _PATIENCE:
+            return self._has_opened
+        return self._has_opened and self._closed_in_a_row >= _CLOSED_IN_A_ROW << (self._in_vain - _PATIENCE)
+
+    def begin(self) -> None:
+        """Notes that the login is done once more."""
+        self._begun += 1
+        self._in_vain += 1
+        self._has_opened = False
+        self._closed_in_a_row = 0

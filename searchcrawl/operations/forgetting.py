@@ -3,27 +3,42 @@
 ``forgotten.txt`` has them first, so that no later run asks for them. Then each source gives up what it knows of them: a
 transaction empties rows and seals their removals, which a later run or call sends where the index is away. A crash at any
 moment is completed by the same call.
+
+Which files came from a forgotten archive by another URL, from which redirects led to it.
+
+An archive has no record of its own, and the records of its files tell its URL and not that of the server's answer. So
+the rows of archives are asked, with the redirects that their visits followed.
+
+Takes the records of forgotten URLs out of the segments of a source: no byte of them stays in the cache.
+
+What no row names any more lies in the segments until they are compacted: each record there is read for its URL. A crash at
+any moment loses no record, and the next call finds what is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
-from searchcrawl import clock
+import orjson
+
+from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.opening import open_cache, use_cache
 from searchcrawl.cache.segment import Place
+from searchcrawl.cache.segment_scan import find_gaps, has_record_of
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.comparison.bring_together import prepare_resend
 from searchcrawl.comparison.look import has_documents, require_known
 from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.anchors import take_back_texts
+from searchcrawl.delivery.compaction import rewrite
 from searchcrawl.delivery.delivery_queue import Sent
 from searchcrawl.delivery.receivers.sending import send_rest
 from searchcrawl.exceptions import (
+    CacheError,
     ConfigurationError,
     DamagedRecord,
     DeliveryError,
@@ -35,10 +50,9 @@ from searchcrawl.failpoints import reach
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import SearchIndex
 from searchcrawl.operations import redelivery
-from searchcrawl.operations.forgotten_archives import find_carried, find_carriers, is_carried
-from searchcrawl.operations.forgotten_records import find_segments, remove_records
 from searchcrawl.operations.plan_file import drop_plans
 from searchcrawl.operations.source_lease import lease_source
+from searchcrawl.rules.archives import list_archives
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.forgotten import FILE, KEY, Forgotten, digest
 from searchcrawl.rules.lifecycle import is_within_limits
@@ -48,14 +62,14 @@ from searchcrawl.sources.forgotten_list import add_lines
 from searchcrawl.sources.loading import build_forgotten, build_identity, load_source, stand_in_for
 from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import removal_table
-from searchcrawl.store.documents import document_table, duplicate_key_table
+from searchcrawl.store.documents import document_table, duplicate_key_table, segment_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.receivers.receiver_table import list_unheard
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import DocumentState
 from searchcrawl.store.urls import forget_table, submitted_table
-from searchcrawl.store.urls.forget_table import KnownRow, NamedRow, RedirectingRow
+from searchcrawl.store.urls.forget_table import AnsweredRow, KnownRow, NamedRow, RedirectingRow
 
 _RETRY_SECONDS: Final = 60.0
 
@@ -355,3 +369,65 @@ def _note_applied(transaction: Transaction, *, source: Source, source_id: int, b
     """Notes that all rows agree with the list, if they did before: else the next run looks at each."""
     if run_table.find_forgotten(transaction, source_id) == before:
         run_table.set_forgotten(transaction, source_id, digest(source.forgotten))
+
+
+def find_carriers(database: Database, source_id: int, forgotten: Forgotten) -> frozenset[str]:
+    """The URLs without a record whose redirects led to, or over, what is forgotten. Raises StoreError."""
+    keys = {urls.key(url) for url in forgotten.list_named()}
+    found: set[str] = set()
+    after = 0
+    while rows := database.read(partial(forget_table.load_answered, source_id=source_id, after=after)):
+        after = rows[-1].id
+        found |= {row.url for row in rows if row.answered_key in keys or _passed(row, forgotten)}
+    return frozenset(found)
+
+
+def _passed(row: AnsweredRow, forgotten: Forgotten) -> bool:
+    hops = [] if row.redirects is None else [hop["url"] for hop in orjson.loads(row.redirects)]
+    passed = [*hops, *([] if row.answered_url is None else [row.answered_url])]
+    return any(url != row.url and forgotten.find(url) is not None for url in passed)
+
+
+def find_carried(database: Database, source_id: int, carriers: frozenset[str]) -> Iterator[int]:
+    """The rows of files in archives of these URLs. Raises StoreError."""
+    after = 0
+    while carriers and (rows := database.read(partial(forget_table.load_rows, after=after, source_id=source_id))):
+        after = rows[-1].id
+        yield from (row.id for row in rows if is_carried(row.url, carriers))
+
+
+def is_carried(url: str, carriers: frozenset[str]) -> bool:
+    """Whether a URL may be that of a file in one of these archives."""
+    return bool(carriers) and not carriers.isdisjoint(list_archives(url, in_archive=True))
+
+
+T = TypeVar("T")
+Read = Callable[[Callable[[Transaction], T]], T]
+
+
+def find_segments(
+    read: Read[list[segment_table.Needed]], cache: DocumentCache, source_id: int, is_meant: Callable[[str], bool]
+) -> Iterator[int]:
+    """The segments with a record, named by no row, of a URL that is meant, or with what cannot be read there.
+
+    While a crawl writes, it may name too many. Raises CacheError, StoreError.
+    """
+    for number, size in cache.list_segments():
+        find_needed = partial(segment_table.find_needed, source_id=source_id, number=number, with_waiting=True)
+        places = [(row.offset, row.size) for row in read(find_needed)]
+        if any(has_record_of(cache, number, begin, end, is_meant) for begin, end in find_gaps(size, places)):
+            yield number
+
+
+def remove_records(run: Run, cache: DocumentCache, is_meant: Callable[[str], bool]) -> int:
+    """Rewrites all such segments of a source that no process crawls; returns how many. No row may name these records.
+
+    Raises CacheError, StoreError, LeaseLost.
+    """
+    found = list(find_segments(run.read, cache, run.source_id, is_meant))
+    for number in found:
+        if not rewrite(run, cache, number):
+            raise CacheError(f"segment {number} of {run.source.name} is in use: run the command again")
+    if found:
+        cache.settle()
+    return len(found)

@@ -6,6 +6,7 @@ asks it which claim may go, and in SharedRateLimiter all other requests wait for
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
@@ -14,9 +15,8 @@ from typing import Final, NamedTuple
 from searchcrawl import clock
 from searchcrawl.codes import BUSY, OVERLOADED, UNREACHABLE
 from searchcrawl.items import Document, Outcome
+from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS
 from searchcrawl.politeness.delay_schedule import DelaySchedule
-from searchcrawl.politeness.host_blocks import HostBlocks
-from searchcrawl.politeness.host_cap import HostCap
 from searchcrawl.politeness.host_state import HostState
 from searchcrawl.store.hosts.host_table import HostBlock, HostReport
 
@@ -392,3 +392,123 @@ class HostRegistry:
     def _release_cap(self, host: HostState) -> None:
         if not host.in_flight and not host.robots_requests:
             self.cap.release(host.name, host.next_at if self.delay(host) else 0.0)
+
+
+logger = logging.getLogger(__name__)
+
+_MOST_NAMED: Final = 100
+
+
+class HostBlocks:
+    """All pauses that are in force, or where they are very many those of the hosts in use; HostRegistry locks it.
+
+    In the second case a host is asked about before its first request.
+    """
+
+    def __init__(self) -> None:
+        #: their ends in monotonic seconds, and their codes
+        self._by_name: dict[str, tuple[float, int]] = {}
+        #: the hosts that were asked about; None: all pauses are known
+        self._known: set[str] | None = None
+        self._unknown: set[str] = set()
+        self._warned = 0
+
+    def has_any(self, name: str) -> bool:
+        """Whether a host is known to have a pause."""
+        return name in self._by_name
+
+    def apply(self, host: HostState) -> None:
+        """Has a host wait for the end of its pause; a long one blocks it for this run."""
+        known = self._by_name.get(host.name)
+        if known is None:
+            return
+        until, code = known
+        now = clock.monotonic()
+        seconds = until - now
+        host.next_at = max(host.next_at, now + min(seconds, MAX_RETRY_PAUSE_SECONDS))
+        if host.blocked_code is None and seconds > MAX_RETRY_PAUSE_SECONDS:
+            host.blocked_code = code
+            if code in BUSY:
+                self.warn(host.name, code, f"it asked another run for a pause, which lasts {seconds:.0f} s more")
+
+    def warn(self, name: str, code: int, why: str) -> None:
+        """Says once for each host that its pages have to wait for another run; the first hosts are named."""
+        self._warned += 1
+        if self._warned <= _MOST_NAMED:
+            logger.warning("%s gets no request for the rest of this run (%d): %s", name, code, why)
+        elif self._warned == _MOST_NAMED + 1:
+            logger.warning("more hosts that get no request for the rest of this run are not named")
+
+    def is_known(self, name: str) -> bool:
+        """Whether it is known if a host has a pause; if not, it is to be asked about."""
+        if self._known is None or name in self._known:
+            return True
+        self._unknown.add(name)
+        return False
+
+    def take_unknown(self) -> list[str]:
+        """Takes out the hosts that are to be asked about."""
+        names, self._unknown = sorted(self._unknown), set()
+        return names
+
+    def set_all(self, blocks: Iterable[HostBlock]) -> list[str]:
+        """Sets all pauses that are in force; returns the hosts that have one, or wait to be asked about."""
+        self._by_name = _find_ends(blocks)
+        self._known = None
+        return [*self._by_name, *self.take_unknown()]
+
+    def set_some(self, names: Iterable[str], blocks: Iterable[HostBlock], *, only: bool) -> None:
+        """Sets the pauses of these hosts; ``only`` these are known from now on."""
+        found = _find_ends(blocks)
+        if only or self._known is None:
+            self._by_name, self._known = found, set(names)
+        else:
+            self._by_name |= found
+            self._known |= set(names)
+
+
+def _find_ends(blocks: Iterable[HostBlock]) -> dict[str, tuple[float, int]]:
+    """Where pauses end in monotonic seconds: the clock may be set before they are used."""
+    offset = clock.monotonic() - clock.now_ms() / 1000
+    return {block.name: (block.until_ms / 1000 + offset, block.code) for block in blocks}
+
+
+_IN_USE: Final = float("inf")
+
+
+class HostCap:
+    """Lets at most ``most`` hosts (0: any number) be in use at once.
+
+    A host is in use while requests to it are under way and, after the last one, until its delay is over.
+    So no more than ``most`` requests go out in the time of one delay, however many hosts there are. Times are
+    monotonic seconds; not thread-safe: HostRegistry locks.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._until: dict[str, float] = {}
+
+    def acquire(self, name: str, now: float) -> bool:
+        """Takes the host into use; False where ``most`` others are in use."""
+        if not self._most:
+            return True
+        if name not in self._until and not self.count_free(now):
+            return False
+        self._until[name] = _IN_USE
+        return True
+
+    def release(self, name: str, until: float) -> None:
+        """The last request to the host has ended; it stays in use until ``until``."""
+        if name in self._until:
+            self._until[name] = until
+
+    def count_free(self, now: float) -> int:
+        """How many more hosts may be used; only if there is a cap."""
+        if len(self._until) >= self._most:
+            self._until = {name: until for name, until in self._until.items() if until > now}
+        return self._most - len(self._until)
+
+    def next_free(self) -> float | None:
+        """When the delay of a host in use ends; None if requests to all of them are under way."""
+        moment = min(self._until.values(), default=_IN_USE)
+        return None if moment == _IN_USE else moment

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.url_normalisation import LISTED_DEPTH
@@ -12,23 +12,27 @@ from searchcrawl.cache.opening import use_cache
 from searchcrawl.cache.segment import Place
 from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
 from searchcrawl.delivery.telling_titles import tell_title
+from searchcrawl.delivery.usual_languages import choose_languages
 from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.exceptions import CacheError
-from searchcrawl.items import CANONICAL_ETAG, Document, Fallback, Outcome
+from searchcrawl.items import CANONICAL_ETAG, Document, Fallback, FallbackReason, Guess, Outcome
 from searchcrawl.politeness.backoff import explain_block
-from searchcrawl.queries import explain_canonical, explain_redirects, explain_rendering, explain_visit
+from searchcrawl.queries import explain_canonical, explain_redirects
 from searchcrawl.queries.explain_address import list_address_refusals
 from searchcrawl.queries.explain_context import Context, leads_outside
-from searchcrawl.queries.explain_languages import describe_languages
 from searchcrawl.queries.explain_presence import NAMED_BY_NOTHING
-from searchcrawl.queries.explain_text import describe_fallback
-from searchcrawl.rules import unread_robots
+from searchcrawl.rules import recrawl, rendering, unread, unread_robots, wholeness
 from searchcrawl.rules.copy_order import build_order, describe_preference
 from searchcrawl.rules.failures import Failures
+from searchcrawl.rules.lifecycle import ORPHAN_RULE
+from searchcrawl.rules.recrawl import Word
 from searchcrawl.rules.redirects import read_target
 from searchcrawl.rules.titles import unpack_keys
 from searchcrawl.rules.unread_robots import describe_unavailable
-from searchcrawl.store.states import Leaving
+from searchcrawl.rules.wholeness import NO_TEXT, RUNS, Record
+from searchcrawl.sources.config import Lifecycle
+from searchcrawl.sources.fingerprint import describe_keys
+from searchcrawl.store.states import FetchState, Leaving
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.wording import counted
 
@@ -76,7 +80,7 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
         yield Step("redirect", *trail)
     if listed.code not in NEVER_REQUESTED | {Code.ROBOTS}:
         yield _describe_answer(facts)
-    rendering = explain_rendering.describe_rendering(context, facts)
+    rendering = describe_rendering(context, facts)
     if rendering is not None:
         yield Step("render", *rendering)
     if listed.document_state is not None:
@@ -91,7 +95,7 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
         yield _describe_index(context, facts)
     if listed.document_state is not None:
         yield from _describe_removal(context, facts)
-    yield Step("visit", *explain_visit.describe_next_visit(context, facts))
+    yield Step("visit", *describe_next_visit(context, facts))
 
 
 def _describe_kept(context: Context) -> Step:
@@ -398,3 +402,158 @@ def _describe_removal(context: Context, facts: UrlFacts) -> Iterator[Step]:
             f"removed by run {facts.removed_run} ({evidence}); searchcrawl undelete {facts.removed_run} takes it back"
         )
         yield Step("removal", "removed", detail)
+
+
+class Visit(NamedTuple):
+    """What the step says: its outcome, its detail, and the rule that decides."""
+
+    outcome: str
+    detail: str
+    rule: str | None = None
+
+
+def describe_next_visit(context: Context, facts: UrlFacts) -> Visit:
+    """When a known URL is visited next, and which key decides it."""
+    listed = facts.listed
+    if listed.fetch_state in {FetchState.FETCHING, FetchState.ALONE} and context.running:
+        return Visit("now", "a running process visits it")
+    if context.changed:
+        return Visit("due", f"the next run looks at everything again: changed: {describe_keys(context.changed)}")
+    if listed.fetch_state == FetchState.SUSPECT:
+        return Visit("due", "with the next run, after all others: a run stopped turning while it visited the URL")
+    if listed.fetch_state == FetchState.TODO:
+        return Visit("due", "with the next run: it is still to be visited")
+    if listed.due_ms is None:
+        return _describe_last_visit(listed)
+    return Visit("due", _describe_due(context.source.lifecycle, facts, listed.due_ms))
+
+
+def _describe_last_visit(listed: ListedUrl) -> Visit:
+    if listed.rule == ORPHAN_RULE:
+        return Visit("never", "not until a page, a sitemap or the start list names it again", listed.rule)
+    if listed.code == Code.SET_ASIDE:
+        return Visit("never", "not until the source file is edited: it stopped the crawler again and again")
+    return Visit("never", "not by itself: a rule refuses it")
+
+
+def _describe_due(lifecycle: Lifecycle, facts: UrlFacts, due_ms: int) -> str:
+    now_ms, visited_ms = clock.now_ms(), facts.listed.last_fetched_ms
+    said = recrawl.read_lastmod(facts.lastmod_ms, visited_ms=visited_ms, now_ms=now_ms)
+    if facts.listed.opens_ms == due_ms > now_ms:
+        # The row does not say who: the next run asks again.
+        return f"not before {clock.iso(due_ms)}: find_opening of its spider, or a plug-in that said not yet"
+    if due_ms <= now_ms:
+        put_off = lifecycle.trust_sitemap and said is Word.SAME
+        return "with the next run" + (
+            ", unless its sitemap, if its dates proved true, gives no later one (trust_sitemap)" if put_off else ""
+        )
+    sooner = (
+        f"; sooner if its sitemap, if its dates proved true, gives one after {clock.iso(visited_ms)}" if said else ""
+    )
+    return f"with the first run after {clock.iso(due_ms)}{_name_interval(lifecycle, facts)}{sooner}"
+
+
+def _name_interval(lifecycle: Lifecycle, facts: UrlFacts) -> str:
+    body = unread.parse(facts.unread)
+    if body is not None and unread.find_gap_ms(body):
+        how = "asked with its validators" if body.etag or body.last_modified else "it has no validators"
+        return f" (nothing reads its type: {how}, found the same {counted(body.times, 'time', 'times')})"
+    if not lifecycle.intervals.are_set:
+        return ""
+    if facts.failed_runs:
+        return f" (failed in {counted(facts.failed_runs, 'run', 'runs')} in a row)"
+    interval_ms = facts.listed.interval_ms
+    if not lifecycle.intervals.are_adaptive or interval_ms is None:
+        return f" (lifecycle.recrawl_every_hours = {lifecycle.recrawl_every_hours:g})"
+    bounds = (
+        f"recrawl_min_hours = {lifecycle.recrawl_min_hours:g} and recrawl_max_hours = {lifecycle.recrawl_max_hours:g}"
+    )
+    return f" (its interval is {interval_ms / recrawl.HOUR_MS:.3g} hours by its changes, between lifecycle.{bounds})"
+
+
+_BY: Final[Mapping[str, str]] = {
+    Guess.TEXT: "by its text",
+    Guess.SCRIPT: "by its script",
+    Guess.DEFAULT: "fetch.default_language",
+}
+
+
+def describe_languages(record: Mapping[str, Any], url: str, *, forced: str, usual: str) -> str:
+    """The languages that a document is sent with, and on what they were judged; empty where none is known.
+
+    ``record`` has its fields, ``forced`` is ``content.language``, ``usual`` the language of most pages of its host.
+    """
+    of_host = {} if forced else {urls.host_and_port(url): usual}
+    main, *others = choose_languages(record, url, of_host)["languages"] or [""]
+    if not main:
+        return ""
+    guess = record.get("language_guess")
+    if guess is None:
+        by = "content.language" if forced else "declared"
+    else:
+        by = _BY[guess] if main == record.get("language") else "that of most pages of its host"
+    also = "".join(f', also "{tag}"' for tag in others)
+    return f'language "{main}" ({by}){also}'
+
+
+def describe_rendering(context: Context, facts: UrlFacts) -> tuple[str, str] | None:
+    """The outcome of the step and what it says; None where rendering is no question."""
+    mode, listed = context.source.render.mode, facts.listed
+    record = wholeness.parse(facts.parts)
+    if listed.error is not None and listed.error.startswith("not rendered: "):
+        return "failed", listed.error + _describe_runs(facts, record) + _describe_refused(record)
+    if facts.rendered is not None:
+        said = f"by a browser: {facts.rendered}{_describe_lacks(facts, record)}{_describe_refused(record)}"
+        return "rendered", said + _describe_gains(context)
+    if mode == "never" or listed.code in NEVER_REQUESTED or listed.document_state is None:
+        return None
+    if facts.mimetype is not None and "html" not in facts.mimetype:
+        return "plain", f"{facts.mimetype} is not rendered"
+    return "plain", f"taken as the server sends it (render.mode: {mode}){_describe_gains(context)}"
+
+
+def _describe_lacks(facts: UrlFacts, record: Record | None) -> str:
+    if facts.lacks == NO_TEXT:
+        return f"; it is whole, and has {NO_TEXT}"
+    if facts.lacks is not None:
+        return f"; incomplete: {facts.lacks}{_describe_runs(facts, record)}"
+    if record is None:
+        return ""
+    if record.accepted:
+        number = counted(len(record.accepted), "thing", "things")
+        return f"; as it is now: it lacks {number} that it lacked in {RUNS} runs"
+    return "; complete"
+
+
+def _describe_runs(facts: UrlFacts, record: Record | None) -> str:
+    """In how many runs in a row a page ended so."""
+    if facts.lacks is None or record is None or not record.runs:
+        return ""
+    return f" ({counted(record.runs, 'run', 'runs in a row')}; after {RUNS} it is taken as it is)"
+
+
+def _describe_refused(record: Record | None) -> str:
+    """What the wall refused to the page, by rule."""
+    if record is None or not record.refused:
+        return ""
+    return f"; refused to it: {', '.join(f'{count} × {rule}' for rule, count in record.refused)}"
+
+
+def _describe_gains(context: Context) -> str:
+    """What rendering brought for pages whose plain answers leave a doubt, or look whole."""
+    shown = [
+        f"of {counted(known.rendered, 'page', 'pages')} like it whose plain answer {said}, rendering gave {known.gained} more text"
+        + (": such pages are rendered" if rendering.is_worth_it(*known) else "")
+        for said, known in context.gains
+    ]
+    return "".join(f"; {text}" for text in shown)
+
+
+def describe_fallback(fallback: Fallback | None) -> str:
+    """What was taken in place of the main content, and how little that would have been; empty where it was taken."""
+    if fallback is None:
+        return ""
+    share = f"{fallback.left} of {fallback.of} characters"
+    if fallback.reason == FallbackReason.UNCUT:
+        return f"taken uncut, because {share} would be left without what looks like navigation"
+    return f"what it declares its main content is not taken for it, because that has {share}"

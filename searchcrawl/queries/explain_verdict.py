@@ -12,10 +12,10 @@ from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of, is_failure
+from searchcrawl.html.shell import needs_scripts
 from searchcrawl.queries.explain_address import list_address_refusals
 from searchcrawl.queries.explain_advice import locate
-from searchcrawl.queries.explain_context import Context, leads_outside
-from searchcrawl.queries.explain_hints import find_hint
+from searchcrawl.queries.explain_context import Context, leads_outside, read_page
 from searchcrawl.queries.explain_presence import IN, NOT_IN, STAYS, describe_presence, explain_orphan
 from searchcrawl.queries.explain_reasons import Reason, Verdict, build_reason, is_changed, parse_reason
 from searchcrawl.queries.explain_redirects import find_last_url
@@ -24,6 +24,7 @@ from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.redirects import read_target
 from searchcrawl.rules.unread_robots import describe_unavailable
+from searchcrawl.sources.project import FILE
 from searchcrawl.store.states import EndReason, FetchState
 from searchcrawl.store.urls.unfollowed_table import Nofollow
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
@@ -337,3 +338,30 @@ def _find_fetch_limit(context: Context, facts: UrlFacts) -> Sequence[Reason]:
     if getattr(context.source.fetch, name) > int(passed[1]):
         return []
     return [build_reason("answer", Decision(False, f"{name} = {passed[1]}", key=f"fetch.{name}"), context.source)]
+
+
+_OK = 200
+_UNAUTHORIZED = 401
+
+
+def find_hint(context: Context, facts: UrlFacts) -> str:
+    """What to look at in the files of the project, as the code of the last visit asks for; empty without anything."""
+    source, code = context.source, facts.listed.code
+    if code in {_UNAUTHORIZED, Code.LOGIN_FAILED}:
+        if source.login.type is None:
+            return f"it asks for a login: give {source.file} a table [login]"
+        return f"the login does not open it: see to [login] in {source.file}"
+    is_page = "html" in (facts.mimetype or "html") and source.render.mode == "never"
+    if is_page and (code == Code.EMPTY or (code == _OK and _is_shell(context, facts))):
+        return f'if scripts write its text, have a browser render it: set mode = "auto" in [render] of {source.file}'
+    if code == Code.NO_CONVERTER:
+        return f"a class of your own may read its type: see to [converters] in {FILE}"
+    if code == Code.CERTIFICATE:
+        return f"if its authority is one of your own, name it in fetch.ca_file of {source.file}"
+    return ""
+
+
+def _is_shell(context: Context, facts: UrlFacts) -> bool:
+    """Whether it is one of the pages that ``status`` counts as in need of their scripts."""
+    page = read_page(context, facts)
+    return page is not None and needs_scripts(page.body, str(page.fields.get("content") or ""))

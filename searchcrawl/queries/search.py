@@ -1,28 +1,166 @@
-"""``search``: queries the index, and gives hits and facets the form in which the command prints them."""
+"""``search``: queries the index, and gives hits and facets the form in which the command prints them.
+
+Near copies among the hits of a query: those of a better hit are listed with it, and are no hits of their own (F6).
+
+Sources that have no file here, or none that can be read, by what their crawls registered in the store (A7).
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from searchcrawl.comparison.look import Finding, IndexLook
-from searchcrawl.exceptions import ConfigurationError, InvalidFile, StoreError, UnknownAttribute, UnsupportedByIndex
+from searchcrawl.exceptions import (
+    ConfigurationError,
+    InvalidFile,
+    StoreError,
+    UnknownAttribute,
+    UnknownSource,
+    UnsupportedByIndex,
+)
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.query import find_other_prefixes
-from searchcrawl.index.receiver import HIT_END, HIT_START, Hit, Receiver, SearchIndex, SearchQuery
+from searchcrawl.index.receiver import HIT_END, HIT_START, Hit, Receiver, SearchAnswer, SearchIndex, SearchQuery
 from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
-from searchcrawl.queries.near_hits import Collapses, SourceOptions, search_grouped
-from searchcrawl.queries.registered_sources import read_registered, require_source
 from searchcrawl.queries.search_notes import EMPTY_INDEX, Explanation, explain_nothing
+from searchcrawl.rules.near_copies import NearGroups
 from searchcrawl.sources.attribute_table import NamedAttributes, choose_shown_names, map_index_fields
 from searchcrawl.sources.checking import guess
-from searchcrawl.sources.loading import load_sources
+from searchcrawl.sources.loading import list_source_names, load_source, load_sources
 from searchcrawl.sources.project import Project
+from searchcrawl.sources.registered import Registered, load_registered
 from searchcrawl.store.documents.comparison_table import WINDOWS
 from searchcrawl.store.opening import use_store
 from searchcrawl.store.runs import run_table
+
+
+def read_registered(project: Project, *, without: Collection[str]) -> dict[str, Registered]:
+    """What is registered of all sources but those ``without``, by name; nothing where the store is away."""
+    try:
+        with use_store(project) as database:
+            found = database.read(run_table.find_registered)
+    except (StoreError, ConfigurationError) as error:
+        logger.debug("what is registered of sources cannot be read: %s", error)
+        return {}
+    return {name: load_registered(text) for name, text in sorted(found.items()) if name not in without}
+
+
+def require_source(project: Project, name: str) -> str:
+    """``name``, if a source of this name has a file, or was crawled; raises UnknownSource."""
+    if name not in list_source_names(project) and name not in read_registered(project, without=()):
+        raise UnknownSource(f"unknown source: {name}")
+    return name
+
+
+#: Among so many hits near copies are brought together; each hit after them is one.
+_MOST_HITS: Final = 1_000
+#: So many more hits than are to be shown are asked for at first, and this share of them.
+_SPARE: Final = 5
+_SPARE_SHARE: Final = 4
+
+#: Whether near copies among the hits of a source are brought together.
+Collapses = Callable[[str], bool]
+
+
+@dataclass(slots=True)
+class _Groups:
+    """The hits of an answer in their groups: each shown one with its near copies."""
+
+    collapses: Collapses
+    hits: list[Hit] = field(default_factory=list)
+    shown: list[Hit] = field(default_factory=list)
+    near: dict[str, list[Hit]] = field(default_factory=dict)
+    _by_source: dict[str, NearGroups] = field(default_factory=dict)
+
+    def add(self, hits: Sequence[Hit]) -> None:
+        """Takes the next hits, in the order of their rank."""
+        for number, hit in enumerate(hits, len(self.hits)):
+            self.hits.append(hit)
+            source = _read(hit, "source")
+            near = self._by_source.setdefault(source, NearGroups())
+            first = near.add(number, _read(hit, "text_signature"))
+            if first != number and self.collapses(source):
+                self.near.setdefault(self.hits[first].id, []).append(hit)
+            else:
+                self.shown.append(hit)
+
+    def may_have_near(self, hits: Sequence[Hit]) -> bool:
+        """Whether later hits may be near copies of some of these."""
+        return any(_read(hit, "text_signature") and self.collapses(_read(hit, "source")) for hit in hits)
+
+    def list_later(self, hits: Sequence[Hit]) -> None:
+        """Takes later hits of which only those count that are near copies of earlier ones."""
+        for hit in hits:
+            source = _read(hit, "source")
+            groups = self._by_source.get(source)
+            first = None if groups is None else groups.find(_read(hit, "text_signature"))
+            if first is not None and self.collapses(source):
+                self.near.setdefault(self.hits[first].id, []).append(hit)
+
+
+class SourceOptions:
+    """What the source files of a project say of near copies; each is read when one of its documents needs it."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._known: dict[str, bool] = {}
+
+    def collapses(self, source: str) -> bool:
+        """Whether near copies of a source are brought together; so are those of a source whose file cannot be read."""
+        if source not in self._known:
+            try:
+                self._known[source] = load_source(self._project, source).copies.near != "off"
+            except (ConfigurationError, UnknownSource) as error:
+                logger.debug("near copies of %s are brought together: %s", source, error)
+                self._known[source] = True
+        return self._known[source]
+
+
+def search_grouped(index: SearchIndex, query: SearchQuery, collapses: Collapses) -> SearchAnswer:
+    """The answer of the index to a query, with near copies listed among the ``duplicates`` of the best of them.
+
+    What counts are the hits from the first one on, so that pages of an answer do not depend on each other. ``total`` and
+    the facets count all documents. After the groups of the first _MOST_HITS hits come the others as they are: their
+    places follow those of the groups, so that no hit is left out between two pages, and none is shown twice.
+    """
+    wanted = query.start + query.rows
+    if query.rows < 1:
+        return index.search(query)
+    asked = min(wanted + max(_SPARE, wanted // _SPARE_SHARE), _MOST_HITS)
+    while True:
+        answer = index.search(replace(query, start=0, rows=asked))
+        found = _Groups(collapses)
+        found.add(answer.hits)
+        if len(found.shown) >= wanted or len(answer.hits) < asked or asked == _MOST_HITS:
+            break
+        asked = min(2 * asked, _MOST_HITS)
+    shown = found.shown[query.start : wanted]
+    if answer.total > len(answer.hits) == asked < _MOST_HITS and found.may_have_near(shown):
+        later = replace(query, start=asked, rows=_MOST_HITS - asked, facets=(), has_snippets=False)
+        found.list_later(index.search(later).hits)
+    hits = [_list_near(hit, found.near.get(hit.id, [])) for hit in shown]
+    if len(hits) < query.rows and answer.total > _MOST_HITS:
+        start = _MOST_HITS + max(query.start - len(found.shown), 0)
+        hits += index.search(replace(query, start=start, rows=query.rows - len(hits), facets=())).hits
+    return replace(answer, hits=hits)
+
+
+def _read(hit: Hit, name: str) -> str:
+    return str(hit.fields.get(name, ""))
+
+
+def _list_near(hit: Hit, near: list[Hit]) -> Hit:
+    """The hit with the URLs of its near copies, and of their copies, after those of its own."""
+    if not near:
+        return hit
+    listed = [*hit.fields.get("duplicates", ())]
+    for other in near:
+        listed += [other.fields.get("url", ""), *other.fields.get("duplicates", ())]
+    return replace(hit, fields={**hit.fields, "duplicates": list(dict.fromkeys(filter(None, listed)))})
+
 
 logger = logging.getLogger(__name__)
 
@@ -234,8 +372,8 @@ def _shape_hit(hit: Hit) -> dict[str, Any]:
 def _read_attributes(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a hit by their names in the source file."""
     found = {name: fields[name] for name in _FIXED if fields.get(name)}
-    for field, value in fields.items():
-        known = split_attribute_field(field)
+    for name, value in fields.items():
+        known = split_attribute_field(name)
         if known is not None:
             found[known[0]] = value
     return found

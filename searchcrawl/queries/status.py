@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -22,6 +23,8 @@ from searchcrawl.counters import (
     MISCOUNTED,
     NO_START,
     PAST_LIMITS,
+    REFUSED_PARTS,
+    RENDERED,
     SHELLS,
     UNSENT_REMOVALS,
     has_mostly_failed_logins,
@@ -29,9 +32,8 @@ from searchcrawl.counters import (
 from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.job_status import describe_job, warn_of_job
 from searchcrawl.queries.receivers import describe_receivers, warn_of_receivers
-from searchcrawl.queries.rendering_status import warn_of_rendering
 from searchcrawl.rules.failures import MOST_STOPS
-from searchcrawl.rules.wholeness import NO_TEXT
+from searchcrawl.rules.wholeness import NO_TEXT, RUNS
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, describe_keys, find_forcing_keys
 from searchcrawl.sources.project import Project
@@ -45,6 +47,7 @@ from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import pattern_table, recrawl_table, refused_table, url_queries
 from searchcrawl.store.urls.pattern_table import StoredPattern
 from searchcrawl.store.urls.url_classes import UrlClass
+from searchcrawl.store.urls.url_queries import Lacking
 from searchcrawl.wording import counted
 
 #: The most patterns of URLs that are named.
@@ -365,3 +368,58 @@ def count_cache(project: Project, database: Database, name: str) -> dict[str, An
     records = database.read(count)
     sizes = [size for _, size in open_cache(project, name).list_segments()]
     return {"source": name, "records": records, "segments": len(sizes), "bytes": sum(sizes)}
+
+
+def warn_of_rendering(
+    source: Source, counts: Mapping[str, int], lacking: Sequence[Lacking]
+) -> Iterator[tuple[str, str]]:
+    """The codes and texts of the warnings; ``counts`` are those of the last run, ``lacking`` is of ``find_lacking``."""
+    if lacking and lacking[0].lacks is None:
+        yield "incomplete", _describe_incomplete(*lacking[:2])
+    if lacking and lacking[-1].lacks == NO_TEXT:
+        yield "rendered_empty", _describe_empty(source, lacking[-1])
+    yield from _warn_of_refused(source, counts)
+
+
+def _describe_empty(source: Source, empty: Lacking) -> str:
+    url = shlex.quote(empty.url)
+    pages = counted(empty.pages, "page was rendered, and still has", "pages were rendered, and still have")
+    return (
+        f"{pages} next to no text, such as {empty.url}: searchcrawl test {url} --source {source.name} --render shows what it lacks; "
+        f"render.wait_for or render.allow_hosts in {source.file} may help"
+    )
+
+
+def _describe_incomplete(total: Lacking, most: Lacking) -> str:
+    pages = counted(total.pages, "rendered page is incomplete", "rendered pages are incomplete")
+    if most.pages == total.pages:
+        which = most.lacks
+    else:
+        which = f"for example, {most.lacks}" if most.pages == 1 else f"for {most.pages} of them, {most.lacks}"
+    return (
+        f"{pages}: {which}; a known text stays until its page is whole again, or has ended the same way in {RUNS} runs: "
+        f"searchcrawl explain {shlex.quote(most.url)}"
+    )
+
+
+def _warn_of_refused(source: Source, counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Names each rule because of which most rendered pages of the last run lack something."""
+    rendered = counts.get(RENDERED, 0)
+    for name, pages in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
+        if name.startswith(REFUSED_PARTS) and 2 * pages > rendered:
+            rule = name.removeprefix(REFUSED_PARTS)
+            asked = (
+                f"{pages} of {counted(rendered, 'rendered page', 'rendered pages')} asked for what is refused by {rule}"
+            )
+            yield "refused_parts", f"{asked}{_propose(rule, source)}"
+
+
+def _propose(rule: str, source: Source) -> str:
+    """The key that would allow what a rule refuses; empty where none does."""
+    if rule.startswith("method POST"):
+        return f"; render.post = true in {source.file} sends it"
+    if rule.startswith("robots.txt"):
+        return ""
+    if rule.endswith(" is outside the boundary"):
+        return f"; render.allow_hosts in {source.file} allows a host"
+    return f"; {rule.partition(':')[0]} in {source.file} decides it" if rule.startswith(("scope.", "render.")) else ""

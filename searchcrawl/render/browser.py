@@ -1,12 +1,17 @@
-"""The browser of one source: started once, renewed before it has grown too large, replaced when it died (C10, X-O7)."""
+"""The browser of one source: started once, renewed before it has grown too large, replaced when it died (C10, X-O7).
+
+What Playwright writes of a page for its viewer, without what lets somebody in (X-N7, X-N10).
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import zipfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from playwright.async_api import BrowserContext, Error, Page, Playwright, StorageState, async_playwright
 
@@ -21,7 +26,6 @@ from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.page_visit import PageVisit
 from searchcrawl.render.proxy.authority import Authority
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
-from searchcrawl.render.traces import clean_trace
 from searchcrawl.render.wall import Answer, PageWall, Wall
 
 #: What a browser may have rendered, or hold of memory, before it is renewed.
@@ -300,3 +304,32 @@ async def _read_state(context: BrowserContext, wall: LoginWall) -> StorageState:
         raise RenderFailed(Code.IO_ERROR, "the browser does not say what the login left") from error
     state["cookies"] = [cookie for cookie in state["cookies"] if not wall.has_host(cookie["domain"])]
     return state
+
+
+_SECRET: Final = frozenset({"authorization", "cookie", "proxy-authorization", "set-cookie"})
+
+
+def clean_trace(file: Path) -> None:
+    """Takes cookies and credentials out of the requests in a trace; raises OSError and BadZipFile."""
+    cleaned = file.with_name(f".{file.name}.part")
+    with zipfile.ZipFile(file) as source, zipfile.ZipFile(cleaned, "w", zipfile.ZIP_DEFLATED) as target:
+        for entry in source.infolist():
+            data = source.read(entry)
+            target.writestr(entry, _clean(data) if entry.filename.endswith(".network") else data)
+    cleaned.replace(file)
+
+
+def _clean(lines: bytes) -> bytes:
+    return b"".join(json.dumps(_clean_value(json.loads(line))).encode() + b"\n" for line in lines.splitlines() if line)
+
+
+def _clean_value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_clean_value(each) for each in value if not _is_secret(each)]
+    if isinstance(value, dict):
+        return {key: [] if key == "cookies" else _clean_value(each) for key, each in value.items()}
+    return value
+
+
+def _is_secret(value: Any) -> bool:
+    return isinstance(value, dict) and str(value.get("name", "")).lower() in _SECRET

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import Counter
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import SUCCESS, Code
@@ -21,12 +22,92 @@ from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.run import Run
 from searchcrawl.sitemaps.fetching import Parsed, PartSender, Validators, build_last_part, fetch_sitemap, parse
-from searchcrawl.sitemaps.patience import DEFAULTS, Limits, ReadingTime
 from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
-from searchcrawl.sitemaps.turns import Turns
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.sitemaps import sitemap_table
 from searchcrawl.store.sitemaps.sitemap_table import Dates, SitemapRow
+
+T = TypeVar("T")
+
+
+class Turns(Generic[T]):
+    """Jobs by origin; ``most_of_origin`` of one are under way at once."""
+
+    def __init__(self, most_of_origin: int) -> None:
+        self._most_of_origin = most_of_origin
+        self._waiting: OrderedDict[str, deque[T]] = OrderedDict()
+        self._under_way: Counter[str] = Counter()
+
+    def add(self, origin: str, job: T) -> None:
+        """Adds a job behind the others of its origin."""
+        self._waiting.setdefault(origin, deque()).append(job)
+
+    def take(self) -> tuple[str, T] | None:
+        """The next job and its origin, for which ``end`` has to be called; None while none may begin."""
+        # Only few origins can have that many under way.
+        origin = next((one for one in self._waiting if self._under_way[one] < self._most_of_origin), None)
+        if origin is None:
+            return None
+        jobs = self._waiting[origin]
+        job = jobs.popleft()
+        if jobs:
+            self._waiting.move_to_end(origin)
+        else:
+            del self._waiting[origin]
+        self._under_way[origin] += 1
+        return origin, job
+
+    def end(self, origin: str) -> None:
+        """A job of an origin ended."""
+        self._under_way[origin] -= 1
+        if not self._under_way[origin]:
+            del self._under_way[origin]
+
+    def clear(self) -> None:
+        """Forgets the jobs that wait."""
+        self._waiting.clear()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Known pages wait ``revisit_seconds`` for all sitemaps, ``alone_seconds`` where these are of one origin.
+
+    The sitemaps of one origin are read for ``origin_seconds``, and those that are left by the next run.
+    """
+
+    revisit_seconds: float = 300.0
+    alone_seconds: float = 3600.0
+    origin_seconds: float = 7200.0
+
+
+DEFAULTS: Final = Limits()
+
+
+class ReadingTime:
+    """When the time of each origin is over, from its first sitemap on."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._ends: dict[str, float] = {}
+        self._told: set[str] = set()
+
+    @property
+    def waits_for_many(self) -> bool:
+        """Whether sitemaps of several origins are read."""
+        return len(self._ends) > 1
+
+    def is_over(self, origin: str) -> bool:
+        """Whether no more sitemaps of an origin are read; the first question begins its time."""
+        now = clock.monotonic()
+        return now >= self._ends.setdefault(origin, now + self.limits.origin_seconds)
+
+    def is_news(self, origin: str) -> bool:
+        """Whether this was not asked before of an origin."""
+        if origin in self._told:
+            return False
+        self._told.add(origin)
+        return True
+
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +122,6 @@ _MAX_FEEDS_OF_ORIGIN: Final = 100
 _MAX_NAMED: Final = 10_000
 _AUTO: Final = "auto"
 
-T = TypeVar("T")
 Job = Callable[[], Coroutine[Any, Any, None]]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -43,13 +43,11 @@ from searchcrawl.sources.forgotten_list import read_list
 from searchcrawl.sources.login import find_login_errors
 from searchcrawl.sources.named_files import find_no_file
 from searchcrawl.sources.overrides import OPTION, name_option
-from searchcrawl.sources.plugin_errors import find_plugin_errors
+from searchcrawl.sources.plugin_classes import find_component_errors, import_class, import_converter, import_spider
 from searchcrawl.sources.project import FILE, Project, ProjectFile
-from searchcrawl.sources.project_errors import find_project_errors
-from searchcrawl.sources.receiver_errors import find_unknown_receivers
+from searchcrawl.sources.receiver_errors import find_receiver_errors, find_unknown_receivers
 from searchcrawl.sources.refused_settings import list_refused_settings
 from searchcrawl.sources.rewrites import build_rewriters
-from searchcrawl.sources.rule_errors import find_rule_errors
 from searchcrawl.sources.secrets import find_secrets, replace_secrets
 from searchcrawl.sources.source_files import has_source_file, list_source_files
 from searchcrawl.terminal import to_one_line
@@ -408,3 +406,93 @@ def _find_unmapped(source: Source) -> list[ConfigurationError]:
         for place, name in places
         if name not in table.named
     ]
+
+
+def find_plugin_errors(project: Project, source: Source) -> list[ConfigurationError]:
+    """The errors of classes of users that are to see documents, or that are components of Scrapy (K4)."""
+    found = [
+        ConfigurationError(*source.locate(f"settings.{name}"), message)
+        for name, message in find_component_errors(source.settings, root=project.root)
+    ]
+    imports: tuple[tuple[str, str | None, Callable[..., object]], ...] = (
+        ("spider", source.spider, partial(import_spider, base=source.kind.spider)),
+        ("document_service", source.document_service, partial(import_class, methods=["process"])),
+    )
+    for name, plugin, load in imports:
+        file, key = source.locate(name)
+        try:
+            if plugin is not None:
+                load(plugin, file=file, key=key, root=project.root)
+        except ConfigurationError as error:
+            found.append(error)
+    return found
+
+
+def find_project_errors(project: Project) -> list[ConfigurationError]:
+    """The errors of a searchcrawl.toml whose single values are well-formed."""
+    errors = _find_unknown_sources(project)
+    for mimetype, plugin in project.converters.items():
+        try:
+            import_converter(plugin, file=FILE, key=join_key(("converters", mimetype)), root=project.root)
+        except ConfigurationError as error:
+            errors.append(error)
+    return [*errors, *find_receiver_errors(project)]
+
+
+def _find_unknown_sources(project: Project) -> list[ConfigurationError]:
+    """The schedules of sources that have no file (H1)."""
+    names = [path.stem for path in list_source_files(project.root)]
+    return [
+        ConfigurationError(
+            FILE,
+            join_key(("schedules", name, "sources")),
+            f"no such source{guess(source, names)} (got {quote_value(source)})",
+        )
+        for name, schedule in project.schedules.items()
+        for source in schedule.sources
+        if source not in names
+    ]
+
+
+#: Of a longer list only the first error is found: each of its rules is asked about by itself.
+_LONGEST_LIST: Final = 200
+
+
+def find_rule_errors(source: Source, compile_rules: Callable[[Source], Any]) -> Iterator[ConfigurationError]:
+    """The errors of ``compile_rules``, which raises the first: the list that it names is asked rule by rule, and left out."""
+    seen: set[str] = set()
+    while (error := _find_first(source, compile_rules)) is not None:
+        rules = _find_rules(source, error.key)
+        if error.key in seen or not 1 < len(rules) <= _LONGEST_LIST:
+            yield _locate(source, error)
+            return
+        seen.add(error.key)
+        found = {rule: _find_first(_replace(source, error.key, [rule]), compile_rules) for rule in dict.fromkeys(rules)}
+        good = [rule for rule, of_rule in found.items() if of_rule is None or of_rule.key != error.key]
+        yield from (_locate(source, found[rule] or error) for rule in found if rule not in good)
+        source = _replace(source, error.key, good)
+
+
+def _find_first(source: Source, compile_rules: Callable[[Source], Any]) -> ConfigurationError | None:
+    try:
+        compile_rules(source)
+    except ConfigurationError as error:
+        return error
+    return None
+
+
+def _locate(source: Source, error: ConfigurationError) -> ConfigurationError:
+    return ConfigurationError(*source.locate(error.key), error.message)
+
+
+def _find_rules(source: Source, key: str) -> Sequence[str]:
+    """The rules of a key as ``scope.exclude_urls``; none where it is no list of texts."""
+    table, _, name = key.partition(".")
+    found = getattr(getattr(source, table, None), name, ())
+    return found if isinstance(found, tuple) and all(isinstance(rule, str) for rule in found) else ()
+
+
+def _replace(source: Source, key: str, rules: Sequence[str]) -> Source:
+    table, _, name = key.partition(".")
+    changed = getattr(source, table).model_copy(update={name: tuple(rules)})
+    return source.model_copy(update={table: changed})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Integer, LargeBinary, SmallInteger, Table, Text
 
-from searchcrawl.store.naming import RowId, metadata
+from searchcrawl.store.schema import RowId, metadata
 
 # How far each receiver has got, by source.
 receivers = Table(

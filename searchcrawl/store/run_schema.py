@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, SmallInteger, Table, Text, text
 
-from searchcrawl.store.naming import metadata
+from searchcrawl.store.schema import metadata
 
 runs = Table(
     "runs",

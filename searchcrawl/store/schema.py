@@ -5,6 +5,8 @@ A change here raises ``REVISION`` in ``engine/revision.py``.
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -12,6 +14,7 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
+    MetaData,
     SmallInteger,
     Table,
     Text,
@@ -20,9 +23,21 @@ from sqlalchemy import (
 )
 
 from searchcrawl.codes import WARNED, Code
-from searchcrawl.store.naming import RowId, metadata
 from searchcrawl.store.statements import is_one_of
 from searchcrawl.store.states import CLAIMED, PENDING, DocumentState, FetchState
+
+#: 64 bits in all databases; in SQLite still an alias of the rowid.
+RowId = BigInteger().with_variant(Integer, "sqlite")
+
+NAMES: Final = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+metadata = MetaData(naming_convention=NAMES)
+
 
 sources = Table(
     "sources",
@@ -410,7 +425,7 @@ unfollowed_links = Table(
     Index("ix_unfollowed_links_source_id", "source_id"),
 )
 
-# Links that were refused without a row (``admission.refused_links``), by rule and host; both null: all others.
+# Links that were refused without a row (``admission.admit``), by rule and host; both null: all others.
 refused_links = Table(
     "refused_links",
     metadata,

@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, LargeBinary, PrimaryKeyConstraint, Table, Text
 
-from searchcrawl.store.naming import RowId, metadata
+from searchcrawl.store.schema import RowId, metadata
 
 # The blocks that stand on most pages of a host (rules.site_blocks). Hosts with few pages have no row.
 host_blocks: Final = Table(

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.conversion_pool import ConversionPool
+from searchcrawl.convert.convert_pipeline import ConversionPool
 from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.formats import BY_ENDING
 from searchcrawl.convert.registry import Registry

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.conversion_pool import ConversionPool
+from searchcrawl.convert.convert_pipeline import ConversionPool
 from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.pdf_converter import PDF as PDF_CONVERTER

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, NoReturn
 
 import pytest
 
-from searchcrawl.convert.conversion_pool import ConversionPool
+from searchcrawl.convert.convert_pipeline import ConversionPool
 from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.registry import Registry
 from searchcrawl.items import Headers, Page

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from searchcrawl import urls
-from searchcrawl.index.local import listing, search
+from searchcrawl.index.local import receiver, search
 from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
@@ -59,14 +59,14 @@ def test_scan_when_many_ids_begin_alike_then_they_are_taken_in_parts_and_no_quer
         asked.append(named["offset"])
         return search.find_by_id(*given, **named)
 
-    monkeypatch.setattr(listing, "_PAGE_DOCUMENTS", 50)
-    monkeypatch.setattr(listing, "find_by_id", find_by_id)
-    receiver = LocalReceiver(tmp_path / "alike")
+    monkeypatch.setattr(receiver, "_PAGE_DOCUMENTS", 50)
+    monkeypatch.setattr(receiver, "find_by_id", find_by_id)
+    embedded = LocalReceiver(tmp_path / "alike")
     ids = [urls.document_id("a", f"http://a.test/{number}") for number in range(2_000)]
     ids += [f"a:{number:032x}" for number in range(300)]
     documents = [IndexedDocument(id=each, fields={"title": "a"}) for each in ids]
-    receiver.deliver(Batch(number=1, source="a", crawl_version=1, documents=documents))
+    embedded.deliver(Batch(number=1, source="a", crawl_version=1, documents=documents))
 
-    assert [entry.id for entry in receiver.scan(source)] == sorted(ids)
+    assert [entry.id for entry in embedded.scan(source)] == sorted(ids)
     assert asked == [0]
-    receiver.close()
+    embedded.close()

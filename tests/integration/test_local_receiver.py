@@ -147,7 +147,7 @@ def test_deliver_when_values_are_odd_then_the_document_is_stored_all_the_same(re
 def test_scan_when_there_are_more_documents_than_a_page_then_all_come_by_rising_id(
     receiver: LocalReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("searchcrawl.index.local.listing._PAGE_DOCUMENTS", 10)
+    monkeypatch.setattr("searchcrawl.index.local.receiver._PAGE_DOCUMENTS", 10)
     numbers = [(number * 8) % 35 for number in range(35)]
     for start in range(0, 35, 5):
         receiver.deliver(batch(1, *(document(f"{number:02}", checksum="c") for number in numbers[start : start + 5])))

@@ -13,8 +13,7 @@ from searchcrawl.convert.archive_reader import find_archive, try_unpack
 from searchcrawl.convert.containers import find_ole_type, find_zip_type
 from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.data_converter import convert_csv, convert_json
-from searchcrawl.convert.document_converter import DOCUMENTS, convert_document
-from searchcrawl.convert.file_properties import read_ole_properties, read_rtf_properties
+from searchcrawl.convert.document_converter import DOCUMENTS, convert_document, read_ole_properties, read_rtf_properties
 from searchcrawl.convert.mail_text import hide_html, simplify_mail
 from searchcrawl.convert.xml_converter import convert_xml
 from searchcrawl.exceptions import ConversionFailed

@@ -18,7 +18,7 @@ from searchcrawl.http.header_canonical import read_canonical
 from searchcrawl.http.visit_log_middleware import describe_headers
 from searchcrawl.items import Claim, Document, Page
 from searchcrawl.login.cookie_jar import CookieJar
-from searchcrawl.login.http_auth import build_digest_header, find_challenge, find_next_nonce, list_schemes
+from searchcrawl.login.http_login_middleware import build_digest_header, find_challenge, find_next_nonce, list_schemes
 from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.render.browser_request import BadRequest, BrowserRequest, parse_head
 from searchcrawl.render.credentials import Credentials

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from searchcrawl.delivery.link_counts import LinkCounts
+from searchcrawl.delivery.anchors import LinkCounts
 from searchcrawl.documents.language import judge_languages, weigh_usual
 from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_lines, collapse_segments
 from searchcrawl.index.local.schema import build_document, prepare_text
-from searchcrawl.index.local.snippet import cut_snippet
+from searchcrawl.index.local.search import cut_snippet
 from searchcrawl.index.query import find_other_prefixes, parse
 from searchcrawl.index.sanitising import clean_fields, cut_bytes, find_id_fault, parse_number
 from searchcrawl.index.snippets import shorten

@@ -2,23 +2,30 @@
 
 Of scrapy-playwright one thing is not public: ``_launch``, for it begins when the engine does, and this one with the first
 page.
+
+Starts Debian's Chromium for scrapy-playwright: in its sandbox, and as root under another user (L7).
 """
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import functools
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from playwright.async_api import Error
+from playwright.async_api import Browser, BrowserContext, Error
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotSupported
 from scrapy.http import Response
 from scrapy_playwright.handler import Config, ScrapyPlaywrightDownloadHandler
+from scrapy_playwright.provider import PlaywrightBrowserProvider
 
 from searchcrawl.http.python_spider_handler import PythonSpiderHandler
-from searchcrawl.render.own_spiders.browser_provider import ChromiumProvider, GuardedProvider
+from searchcrawl.render.chromium import ChromiumFiles, explain_failure, find_program, list_flags
+from searchcrawl.render.instance import kill_browser
 from searchcrawl.render.own_spiders.spider_proxy import SpiderProxy
 from searchcrawl.render.rendered_page import BrowserUnavailable
 
@@ -101,3 +108,114 @@ def _check_settings(settings: Any) -> None:
     for name, options in given.items():
         if "proxy" in options:
             raise BrowserUnavailable(f"{name}: proxy: {_GUARD} has a proxy of its own")
+
+
+#: Options that name a browser: with one of them it is started as scrapy-playwright does it.
+_NAMING: Final = ("executable_path", "channel")
+
+
+class ChromiumProvider(PlaywrightBrowserProvider):  # type: ignore[misc]  # it has no type hints
+    """What starts browsers where a project names none: Debian's, and any other as scrapy-playwright does."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        self.config: Config = config
+        self._given: Mapping[str, Any] = config.launch_options
+        self._files: ChromiumFiles | None = None
+
+    async def start(self) -> None:
+        """Starts what drives browsers; raises BrowserUnavailable."""
+        try:
+            await super().start()
+        except (Error, OSError) as error:
+            raise BrowserUnavailable(f"the driver of the browser does not start: {error}") from error
+
+    async def launch_browser(self) -> Browser:
+        """Starts the browser, or another one where it died; raises BrowserUnavailable."""
+        await self._end_browser()
+        try:
+            self.config = dataclasses.replace(self.config, launch_options=await self._build_options())
+            browser: Browser = await super().launch_browser()
+        except (Error, OSError) as error:
+            is_ours = self._files is not None
+            await self._end_browser()
+            raise BrowserUnavailable(explain_failure(str(error)) if is_ours else _shorten(error)) from error
+        return browser
+
+    async def launch_persistent_context(self, context_kwargs: dict[str, Any]) -> BrowserContext:
+        """Starts a browser with a folder of the project's own; raises BrowserUnavailable."""
+        options: dict[str, Any] = {}
+        if self._is_found_by_us(context_kwargs):
+            options = {"executable_path": find_program(), "chromium_sandbox": True}
+            if os.geteuid() == 0 and "chromium_sandbox" not in context_kwargs:
+                raise BrowserUnavailable(
+                    "user_data_dir: the browser has no sandbox as root: crawl as another user, or say chromium_sandbox = False"
+                )
+        options = await self._send_through(options | context_kwargs, {os.geteuid()})
+        try:
+            context: BrowserContext = await super().launch_persistent_context(options)
+        except Error as error:
+            raise BrowserUnavailable(_shorten(error)) from error
+        return context
+
+    async def close(self) -> None:
+        """Ends what drives browsers, and all that it started."""
+        try:
+            # There is nothing to end where it did not begin.
+            if self.playwright is not None:
+                await super().close()
+        finally:
+            await self._end_browser()
+
+    async def _build_options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        users = {os.geteuid()}
+        if self._is_found_by_us(self._given):
+            self._files = files = ChromiumFiles()
+            users.add(files.user_id)
+            options = {
+                "executable_path": files.script,
+                "chromium_sandbox": True,
+                # Another user may write nowhere else.
+                "downloads_path": files.profile,
+                # Ctrl-C ends the crawl, which still wants its pages.
+                **dict.fromkeys(("handle_sigint", "handle_sigterm", "handle_sighup"), False),
+            }
+        return await self._send_through({**options, **self._given}, users)
+
+    def _is_found_by_us(self, options: Mapping[str, Any]) -> bool:
+        is_elsewhere = self.config.cdp_url or self.config.connect_url
+        is_named = any(options.get(name) for name in _NAMING)
+        return self.config.browser_type_name == "chromium" and not is_elsewhere and not is_named
+
+    async def _send_through(self, options: dict[str, Any], users: Collection[int]) -> dict[str, Any]:
+        """The options of a browser that runs as one of ``users``, with its way to a network."""
+        return options
+
+    async def _end_browser(self) -> None:
+        files, self._files = self._files, None
+        if files is not None:
+            await asyncio.to_thread(kill_browser, files)
+
+
+def _shorten(error: Exception) -> str:
+    """What Playwright says of a browser that it did not start; its command line, which follows, says nothing of why."""
+    return f"the browser does not start: {str(error).partition('Browser logs:')[0].strip()[:400]}"
+
+
+class GuardedProvider(ChromiumProvider):
+    """Starts browsers whose only way to a network is ``proxy``."""
+
+    def __init__(self, config: Config, *, proxy: SpiderProxy) -> None:
+        super().__init__(config)
+        self._proxy = proxy
+
+    async def _send_through(self, options: dict[str, Any], users: Collection[int]) -> dict[str, Any]:
+        port = await self._proxy.open(users)
+        return {
+            **options,
+            # The last argument of a name counts.
+            "args": [*options.get("args", ()), *list_flags(port, None, self._proxy.key_digest)],
+            # The driver sends requests too (``page.request``), and knows no arguments.
+            "proxy": {"server": f"http://127.0.0.1:{port}", "bypass": "<-loopback>"},
+        }

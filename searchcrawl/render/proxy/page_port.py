@@ -1,4 +1,7 @@
-"""The port of one page: each request of the page comes here, plain or in a tunnel whose TLS ends here (L7, L13)."""
+"""The port of one page: each request of the page comes here, plain or in a tunnel whose TLS ends here (L7, L13).
+
+Who has opened a connection on loopback: a page's port is for the browser of the crawl, and for no other user (L7).
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import Final
 
 from searchcrawl.render.browser_request import BadRequest, BrowserRequest, parse_head
 from searchcrawl.render.proxy.authority import Authority
-from searchcrawl.render.proxy.peers import find_owner
 from searchcrawl.render.wall import Answer
 
 logger = logging.getLogger(__name__)
@@ -193,3 +196,31 @@ def _list_passed_on(headers: Sequence[tuple[str, str]]) -> list[tuple[str, str]]
         for name, value in headers
         if name.lower() not in _NOT_PASSED_ON and "\r" not in value and "\n" not in value
     ]
+
+
+#: Linux lists the sockets of IPv4 there, each with its owner.
+_SOCKETS: Final = Path("/proc/net/tcp")
+_ESTABLISHED: Final = "01"
+
+
+def find_owner(peer: tuple[str, int], own: tuple[str, int]) -> int | None:
+    """The user of the other end of a connection between two addresses of this machine; None where nothing says it.
+
+    A socket that its owner has closed belongs to nobody, and Linux shows it as one of root.
+    """
+    wanted = f" {_write(peer)} {_write(own)} "
+    try:
+        for line in _SOCKETS.read_text(encoding="ascii").splitlines():
+            if wanted in line:
+                fields = line.split()
+                is_owned = fields[3] == _ESTABLISHED and fields[9] != "0"
+                return int(fields[7]) if is_owned else None
+    except (OSError, ValueError, IndexError):
+        return None
+    return None
+
+
+def _write(address: tuple[str, int]) -> str:
+    """An address as Linux writes it there: the bytes of the host backwards, in hexadecimal."""
+    host = bytes(reversed([int(part) for part in address[0].split(".")]))
+    return f"{host.hex().upper()}:{address[1]:04X}"

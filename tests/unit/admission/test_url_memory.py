@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from searchcrawl.admission.url_memory import UrlMemory
+from searchcrawl.admission.admit import UrlMemory
 
 
 def test_find_within_when_learnt_then_the_row_comes_back_down_to_its_depth() -> None:

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from searchcrawl.cache.record import decode, encode, make_record_id
+from searchcrawl.cache.segment import decode, encode, make_record_id
 from searchcrawl.exceptions import DamagedRecord
 
 HEADERS = {"WARC-Type": "conversion", "WARC-Target-URI": "http://a.example/ü"}

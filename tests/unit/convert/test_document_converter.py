@@ -11,8 +11,12 @@ from searchcrawl.codes import Code
 from searchcrawl.convert import build_page as build_page_module
 from searchcrawl.convert.containers import ENCRYPTED
 from searchcrawl.convert.converter import ConversionContext
-from searchcrawl.convert.document_converter import convert_document
-from searchcrawl.convert.file_properties import Properties, read_ole_properties, read_rtf_properties
+from searchcrawl.convert.document_converter import (
+    Properties,
+    convert_document,
+    read_ole_properties,
+    read_rtf_properties,
+)
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.items import Page
 from tests.office_files import make_docx, make_message, make_ole, make_zip, open_document

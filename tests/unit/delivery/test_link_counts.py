@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from searchcrawl.delivery.link_counts import LinkCounts, LinkedDocument
+from searchcrawl.delivery.anchors import LinkCounts, LinkedDocument
 from searchcrawl.rules.anchors import Linked
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from searchcrawl.frontier import due_hosts
-from searchcrawl.frontier.due_hosts import DueHosts
+from searchcrawl.frontier import claiming
+from searchcrawl.frontier.claiming import DueHosts
 from tests.filled_store import FilledStore
 from tests.unit.store.support_store import add, settle
 
@@ -83,8 +83,8 @@ def test_hosts_when_rows_become_due_during_the_run_then_a_whole_scan_finds_them(
 def test_hosts_when_more_are_due_than_the_window_takes_then_the_others_come_once_these_are_done(
     filled: FilledStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(due_hosts, "_MOST_HOSTS", 3)
-    monkeypatch.setattr(due_hosts, "_PAGE_ROWS", 2)
+    monkeypatch.setattr(claiming, "_MOST_HOSTS", 3)
+    monkeypatch.setattr(claiming, "_PAGE_ROWS", 2)
     for host in range(1, 11):
         due(filled, host, rows=3)
     tested, found = DueHosts(filled.run), list[int]()

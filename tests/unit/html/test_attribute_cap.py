@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from searchcrawl.html.attribute_cap import MAX_ATTRIBUTES, MAX_NAMES, end_long_tags
+from searchcrawl.html.tree import MAX_ATTRIBUTES, MAX_NAMES, end_long_tags
 
 PIECES: Final = (
     *("<a ", "<b", "</p ", "<!--", "-->", "<script>", "</script>", "<textarea>", "</textarea>", "<title>", "</title>"),

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from searchcrawl.login.http_auth import (
+from searchcrawl.login.http_login_middleware import (
     Challenge,
     build_basic_header,
     build_digest_header,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.login.login_pages import LoginPages
+from searchcrawl.login.session import LoginPages
 
 SITE = "http://site.test"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.login.renewals import Renewals
+from searchcrawl.login.session import Renewals
 
 
 def renewed(made: Renewals, pages: str) -> int:

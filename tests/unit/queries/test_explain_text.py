@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from searchcrawl.items import Fallback, FallbackReason
-from searchcrawl.queries.explain_text import describe_fallback
+from searchcrawl.queries.explain_steps import describe_fallback
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from searchcrawl.index.receiver import Hit, SearchAnswer, SearchQuery
-from searchcrawl.queries.near_hits import SourceOptions, search_grouped
-from searchcrawl.queries.search import search
+from searchcrawl.queries.search import SourceOptions, search, search_grouped
 from searchcrawl.rules.near_copies import sign
 from searchcrawl.sources.loading import load_project
 from tests.unit.queries.test_search import Oracle

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from searchcrawl.clock import iso, to_ms
-from searchcrawl.scheduling.timetable import Timetable, build_timetable, find_machine_zone
+from searchcrawl.scheduling.planner import Timetable, build_timetable, find_machine_zone
 from searchcrawl.sources.schedule import Schedule
 
 MINUTE = 60_000

@@ -18,8 +18,7 @@ from searchcrawl.items import SitemapPart
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.sitemaps.patience import Limits, ReadingTime
-from searchcrawl.sitemaps.reading import SitemapReading
+from searchcrawl.sitemaps.reading import Limits, ReadingTime, SitemapReading
 from tests.factories import ANY_TARGET
 
 URLS: Final = tuple(f"http://{host}.test/{number}.xml" for host in ("evil", "good") for number in range(3))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from searchcrawl.sitemaps.turns import Turns
+from searchcrawl.sitemaps.reading import Turns
 
 
 def take_all(turns: Turns[int]) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from searchcrawl.index.local.near_fields import NearFields
+from searchcrawl.index.local.search import NearFields
 
 FIELDS = {
     "content": 'A text with "source":"evil", \\"text_signature\\":\\"0\\" and \\',

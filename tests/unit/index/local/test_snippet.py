@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from searchcrawl.index.local.snippet import build_hit_pattern, cut_snippet
+from searchcrawl.index.local.search import build_hit_pattern, cut_snippet
 from searchcrawl.index.query import parse, positive_terms
 from searchcrawl.index.receiver import HIT_END, HIT_START
 
