@@ -2,9 +2,9 @@
 
 All links of a group are admitted in one call, never as requests (docs: decisions/links-are-not-requests).
 
-Links that may not be followed: no rows, but one blob of each page that has any, so that ``explain`` can name them (L1).
+Links that may not be followed get no rows, but one blob of each page that has any, so that ``explain`` can name them (L1).
 
-Links that cost no row: refused for ``scope.max_urls``, or because they lead to hosts outside. They are counted only.
+Those that are refused for ``scope.max_urls``, or because they lead to hosts outside, cost no row: they are counted only.
 """
 
 from __future__ import annotations

@@ -7,10 +7,9 @@ it is ended after ``scope.trap_after`` more pages: its URLs that were never fetc
 pages without own text that no index has are withheld. Files in archives are no trap: there are no more of them than one
 archive may have.
 
-Whether a pattern of URLs grows by itself: what its pages name, beside how many of them are visited (L8, L12). Pure.
-
-A finite set of pages ends: its pages name fewer and fewer new URLs of it. A trap makes its own pages: nearly each page of
-it names a new one, however many were visited.
+Whether a pattern grows by itself is told from what its pages name, beside how many of them are visited. A finite set of
+pages ends: its pages name fewer and fewer new URLs of it. A trap makes its own pages: nearly each page of it names a new
+one, however many were visited.
 """
 
 from __future__ import annotations

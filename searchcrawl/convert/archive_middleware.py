@@ -1,6 +1,6 @@
 """Answers requests for files in archives from the archive, which is fetched once a run (C8).
 
-Requests an archive for its files, within the same rules as a page: robots.txt, and what redirects may lead to (C8).
+The archive is requested within the same rules as a page: robots.txt, and what redirects may lead to (C8).
 """
 
 from __future__ import annotations

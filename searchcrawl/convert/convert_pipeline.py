@@ -1,6 +1,7 @@
 """The item pipeline that reads bodies (``registry.py`` lists the formats).
 
-Runs converters in worker processes, with a limit of time and of memory (X-R15; docs: decisions/worker-processes).
+What may take long, or harm a process, runs in worker processes with a limit of time and of memory (X-R15; docs:
+decisions/worker-processes).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ again, once, with the last batch of the run.
 Each step may be the last one of a process: a transaction freezes the texts of some documents and has them sent again, and
 until all are frozen the next completed run begins anew.
 
-Counts which pages link to a document with which texts, in bounded memory: sorted parts in a file, merged when read.
+They are counted in bounded memory: sorted parts in a file, merged when read.
 """
 
 from __future__ import annotations

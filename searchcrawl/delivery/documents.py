@@ -2,7 +2,7 @@
 
 Each part is read while the index works on the part before it.
 
-The URLs of copies in other sources, as those show them (A4, F4).
+URLs of copies in other sources are written as those show them (A4, F4).
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
 A file that cannot be written costs neither the run nor the other files; the next run writes it.
 
-Writes deltas: what has changed in the index since the last delta of a feed, removals included (K4).
-
-A delta is what lies between two places in the change log: a feed is a receiver that writes files. Once the content of a file is on
-the disk one transaction notes the file and the place; then the file gets its name. Before that it means nothing.
+A delta is what has changed in the index since the last one of its feed, removals included (K4). It is what lies between two
+places in the change log: a feed is a receiver that writes files. Once the content of a file is on the disk one transaction
+notes the file and the place; then the file gets its name. Before that it means nothing.
 """
 
 from __future__ import annotations

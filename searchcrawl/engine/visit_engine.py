@@ -7,7 +7,7 @@ responses in memory, and how a run is closed.
 
 It uses what is not public in Scrapy (``KNOWN_RELEASES``); with another release Scrapy's own engine is left as it is.
 
-Calls our downloader middlewares one after the other, and waits only for those that answer later.
+Our downloader middlewares are called one after the other, and only those that answer later are waited for.
 """
 
 from __future__ import annotations

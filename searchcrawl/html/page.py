@@ -1,9 +1,8 @@
 """A page: its fields, text and links from one parse (A5, A8, B10, C9).
 
-The texts of links in the main text of a page, for the pages that they lead to (C8, G2).
-
-While the tree is walked, each link gets a mark before it and another one after it; in the text of the page the number of
-those before says which link it is. A page that writes such marks itself has no texts of links, or wrong ones of its own links.
+The texts of links in the main text are for the pages that they lead to (C8, G2). While the tree is walked, each link gets a
+mark before it and another one after it; in the text of the page the number of those before says which link it is. A page
+that writes such marks itself has no texts of links, or wrong ones of its own links.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Parses a page with Lexbor, in linear time even if the page was made to take long (X-D4, X-R13).
 
-Ends tags that have too many attributes, which a parser compares with each other (X-R13).
-
-Whether a ``<`` begins a tag only a parser knows: a comment, a script or a value may hide it, or seem to. So each one is
-taken for the beginning of a tag, and what follows is read in all ways at once, state by state as a tokenizer would.
+Tags that have too many attributes, which a parser compares with each other, are ended before. Whether a ``<`` begins a tag
+only a parser knows: a comment, a script or a value may hide it, or seem to. So each one is taken for the beginning of a
+tag, and what follows is read in all ways at once, state by state as a tokenizer would.
 """
 
 from __future__ import annotations

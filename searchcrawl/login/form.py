@@ -1,10 +1,9 @@
 """The form of a login page, filled in as a browser would when Enter is pressed in it (C10). Pure.
 
-Which form each control of a page belongs to, as in a browser (HTML Standard, "form-associated elements"). Pure.
-
-That is decided while a page is parsed: a form in a table, or one that is closed in the wrong place, has controls that are
-not inside it in the tree. So each tag of a form gets a number, in the order in which it is written, and the end tags of
-forms a mark that is an element only where the tag is one.
+Which form each control of a page belongs to is told as in a browser (HTML Standard, "form-associated elements"): it is
+decided while a page is parsed. A form in a table, or one that is closed in the wrong place, has controls that are not
+inside it in the tree. So each tag of a form gets a number, in the order in which it is written, and the end tags of forms a
+mark that is an element only where the tag is one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """HTTP Basic and Digest, for origins that may have the password (C10, X-N7, 959).
 
-The Authorization headers of Basic and Digest logins (RFC 7617, RFC 7616; C10). Pure.
-
-Text of headers has a character for each byte, as Latin-1 has: a realm goes back as it came, in whatever encoding.
+The headers are those of RFC 7617 and RFC 7616. Their text has a character for each byte, as Latin-1 has: a realm goes back
+as it came, in whatever encoding.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """One login by a form or by cookies: done once for all requests, and again when it is lost (C10).
 
-The URLs at which a source asks for the login, told from pages that differ in the query alone (C10). Pure.
-
-Whether a login that seems lost is done again: while that opens pages, and not for pages closed to this user (C10). Pure.
+The URLs at which a source asks for the login are told from pages that differ in the query alone. A login that seems lost is
+done again as long as that opens pages, and not for pages that are closed to this user.
 """
 
 from __future__ import annotations

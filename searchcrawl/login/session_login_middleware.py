@@ -1,6 +1,6 @@
 """A login by a form or by cookies: sends the cookies, and sees when it is lost (C10, X-N7, 959).
 
-The requests of the last login that have no answer yet: a page that was refused may wait for what they show (C10).
+A page that was refused may wait for what the other requests of the last login show that have no answer yet.
 """
 
 from __future__ import annotations

@@ -4,15 +4,12 @@
 transaction empties rows and seals their removals, which a later run or call sends where the index is away. A crash at any
 moment is completed by the same call.
 
-Which files came from a forgotten archive by another URL, from which redirects led to it.
+Files may have come from a forgotten archive by another URL, from which redirects led to it. An archive has no record of its
+own, and the records of its files tell its URL and not that of the server's answer. So the rows of archives are asked, with
+the redirects that their visits followed.
 
-An archive has no record of its own, and the records of its files tell its URL and not that of the server's answer. So
-the rows of archives are asked, with the redirects that their visits followed.
-
-Takes the records of forgotten URLs out of the segments of a source: no byte of them stays in the cache.
-
-What no row names any more lies in the segments until they are compacted: each record there is read for its URL. A crash at
-any moment loses no record, and the next call finds what is left.
+No byte of their records stays in the cache. What no row names any more lies in the segments until they are compacted: each
+record there is read for its URL. A crash at any moment loses no record, and the next call finds what is left.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """``verify --repair``: which sources are mended, one after the other, each under its lease (L4).
 
-Mends the differences of one source between table and index, under its lease (L4; docs: architecture).
-
-What has a version that the store never sent may come from a newer store than this one: it is neither overwritten nor
-removed, its page decides. All else is sent again from the cache, or removed within the limits on deleting. Every step may
-be repeated: after a crash the same call goes on.
+Of each the differences between table and index are mended. What has a version that the store never sent may come from a
+newer store than this one: it is neither overwritten nor removed, its page decides. All else is sent again from the cache,
+or removed within the limits on deleting. Every step may be repeated: after a crash the same call goes on.
 """
 
 from __future__ import annotations

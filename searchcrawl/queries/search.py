@@ -1,8 +1,7 @@
 """``search``: queries the index, and gives hits and facets the form in which the command prints them.
 
-Near copies among the hits of a query: those of a better hit are listed with it, and are no hits of their own (F6).
-
-Sources that have no file here, or none that can be read, by what their crawls registered in the store (A7).
+Near copies of a better hit are listed with it, and are no hits of their own (F6). Sources that have no file here, or none
+that can be read, are known by what their crawls registered in the store (A7).
 """
 
 from __future__ import annotations

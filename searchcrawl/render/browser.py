@@ -1,6 +1,6 @@
 """The browser of one source: started once, renewed before it has grown too large, replaced when it died (C10, X-O7).
 
-What Playwright writes of a page for its viewer, without what lets somebody in (X-N7, X-N10).
+What Playwright writes of a page for its viewer is kept without what lets somebody in (X-N7, X-N10).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The boundary of a source: which URLs may be requested, and all rules that refuse or include one (B1–B9, B12, L1).
 
-The limits of ``[scope]`` on depth and dynamic pages, and those that end traps (B7, B9, L8). Pure.
+With the limits of ``[scope]`` on depth and dynamic pages, and those that end traps (L8).
 """
 
 from __future__ import annotations

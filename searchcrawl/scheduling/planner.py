@@ -1,9 +1,8 @@
 """What becomes of the job of a source at a moment: decisions, which write and start nothing (H2, H3, H5, H8).
 
-When a schedule is due: moments of ``cron`` or every so many minutes, and the time of the week for them (H1, H2).
-
-Moments are milliseconds since 1970. What daylight saving time skips of ``cron`` is due right after the gap, and what
-it repeats is due once, as Debian's cron has it; expressions with a star in minute or hour follow the clock.
+A schedule is due at moments of ``cron`` or every so many minutes, within its time of the week (H1, H2). Moments are
+milliseconds since 1970. What daylight saving time skips of ``cron`` is due right after the gap, and what it repeats is due
+once, as Debian's cron has it; expressions with a star in minute or hour follow the clock.
 """
 
 from __future__ import annotations

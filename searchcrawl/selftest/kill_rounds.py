@@ -3,7 +3,7 @@
 A round is a project of its own: the site is crawled, changes, and is crawled again. Each of both crawls is killed once or
 a few times, at a failpoint or at a moment, each start recovering from the kill before it; then it may end.
 
-Whether the counters of the last run add up, and are those of its URL table (J1).
+Compared is also whether the counters of the last run add up, and are those of its URL table (J1).
 """
 
 from __future__ import annotations

@@ -4,10 +4,8 @@ A receiver has read up to a place in the log (``store.receivers.receiver_table``
 requests, each of which may be repeated: the place moves once a page of entries has its receipts. A process that dies
 between both sends the page again, with versions that the receiver knows.
 
-A receiver besides the index that is an index itself: what it has can be compared with what it was given (L14).
-
-One that was emptied or put back, or whose store was, begins anew: it gets all documents with higher versions, and then what it has
-besides is removed, within the limits on deleting.
+One that is an index itself can be asked what it has. An index that was emptied or put back, or whose store was, begins
+anew: it gets all documents with higher versions, and then what it has besides is removed, within the limits on deleting.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
 There is no log of updates, so every ``deliver`` commits: its receipts survive the death of the process and a power cut.
 A writer is opened for one delivery only, under a lock on the folder.
 
-Every document of the embedded index by rising id, in bounded memory and linear time (L4).
-
-The library sorts all that a query finds for each page of it. So the ids of a source, which end in a hash, are taken by
-their first hexadecimal digits, some thousands at a time. Other ids are few, if any.
+Its documents can be read by rising id, in bounded memory and linear time (L4). The library sorts all that a query finds for
+each page of it. So the ids of a source, which end in a hash, are taken by their first hexadecimal digits, some thousands at
+a time. Other ids are few, if any.
 """
 
 from __future__ import annotations

@@ -7,9 +7,8 @@ each value, until there are enough. This takes two requests, and one more for ea
 As in Solr, the first of several values in the order asked for counts, the id decides between equal ones, and documents
 without a value come last.
 
-The fields of a document that tell whether it is a near copy: reading all of it, with its text, takes ten times as long.
-
-Cuts out the passage of a text that best shows why it was found. Pure.
+A snippet is the passage of a text that best shows why it was found. For near copies a few fields of each document are read:
+reading all of it, with its text, takes ten times as long.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Of scrapy-playwright one thing is not public: ``_launch``, for it begins when the engine does, and this one with the first
 page.
 
-Starts Debian's Chromium for scrapy-playwright: in its sandbox, and as root under another user (L7).
+Debian's Chromium is started in its sandbox, and as root under another user.
 """
 
 from __future__ import annotations

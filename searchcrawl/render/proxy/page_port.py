@@ -1,6 +1,6 @@
 """The port of one page: each request of the page comes here, plain or in a tunnel whose TLS ends here (L7, L13).
 
-Who has opened a connection on loopback: a page's port is for the browser of the crawl, and for no other user (L7).
+It is for the browser of the crawl, and for no other user: the kernel says who has opened a connection on loopback.
 """
 
 from __future__ import annotations
