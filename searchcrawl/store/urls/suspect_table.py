@@ -57,7 +57,8 @@ def recover(
     transaction.execute(here.values((SUSPECTED if stalled else INTERRUPTED).values))
     for row in rows:
         failures = Failures.parse(row.failures)
-        if not stalled or (row.fetch_state == FetchState.ALONE and by_visit):
+        # A worker reads what has a note: this process did not end by it.
+        if row.fetch_state == FetchState.ALONE and by_visit if stalled else not failures.stops:
             failures = failures.add_stop()
             _note_stop(transaction, row.id, failures, run_id)
         if row.fetch_state != FetchState.SUSPECT:
