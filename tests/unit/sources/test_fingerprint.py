@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.sources.config import Source, Tables
+from searchcrawl.sources.config import Keep, Source, Tables
 from searchcrawl.sources.fingerprint import (
     _KEYS,
     _SHOWN,
@@ -111,3 +111,9 @@ def names(cell: str, key: str) -> bool:
     """Whether a cell names a key, or all of its table."""
     table, _, name = key.partition(".")
     return any(f"`{each}`" in cell for each in (key, f"[{table}]", f"[[{key}]]", name if table == "settings" else key))
+
+
+def test_effect_when_a_filter_looks_into_what_was_read_or_is_new_then_pages_are_read_again() -> None:
+    read = {name: find_effect([f"keep.{name}"]).reading for name in (*Keep.model_fields, "exclude_titles")}
+
+    assert {name for name, is_read in read.items() if is_read} == {"meta_robots", "exclude_titles"}
