@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, TypeVar
+from operator import attrgetter
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from searchcrawl import clock
 from searchcrawl.clock import now_ms
@@ -48,6 +49,8 @@ from searchcrawl.store.urls import hastening_table, recrawl_table, refused_table
 from searchcrawl.store.urls.suspect_table import Recovered
 from searchcrawl.store.urls.url_classes import Tally, UrlClass
 
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
@@ -177,25 +180,36 @@ class Run:
         with self._counting:
             return select_kept(self.counts)
 
-    def read(self, work: Callable[[Transaction], T]) -> T:
-        """Calls ``work`` in a reading transaction and returns its result; see ``Database.read``."""
-        return self.database.read(work)
+    def read(self, work: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **names: P.kwargs) -> T:
+        """Calls ``work`` with a reading transaction, and with the other arguments; returns its result. See ``Database.read``."""
+        return self.database.read(lambda transaction: work(transaction, *args, **names))
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
-        """Calls ``work`` in a transaction under the lease; see ``Database.write``. Raises LeaseLost.
+    def read_pages(
+        self, find: Callable[..., Sequence[R]], /, *, key: Callable[[R], object] = attrgetter("url_id"), **names: Any
+    ) -> Iterator[Sequence[R]]:
+        """The rows that ``find`` reads, in pages, each ``after`` the last row of the page before; ``key`` is its place."""
+        after: object = 0
+        while page := self.read(find, after=after, **names):
+            yield page
+            after = key(page[-1])
+
+    def write(self, work: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **names: P.kwargs) -> T:
+        """Calls ``work`` in the same way in a transaction under the lease; see ``Database.write``. Raises LeaseLost.
 
         Where the heartbeat had to wait, for this transaction or for the store, it renews the lease as well: who waits for
         the end of it finds a living holder. The URLs whose class the work changes are counted (``store.urls.url_classes``).
         """
-        return self._write(lambda transaction: (work(transaction), {}))
+        return self._write(lambda transaction: (work(transaction, *args, **names), {}))
 
-    def write_counted(self, work: Callable[[Transaction], Mapping[str, int]]) -> None:
+    def write_counted(
+        self, work: Callable[Concatenate[Transaction, P], Mapping[str, int]], /, *args: P.args, **names: P.kwargs
+    ) -> None:
         """Calls ``work`` like ``write``, and adds the counts that it returns; a crash loses none of them."""
         # One thread at a time: what was counted without a transaction is written once.
         with self._saving:
             with self._counting:
                 unwritten = Counter(self._unwritten)
-            self._write(lambda transaction: (None, work(transaction)), unwritten=unwritten)
+            self._write(lambda transaction: (None, work(transaction, *args, **names)), unwritten=unwritten)
             with self._counting:
                 self._unwritten.subtract(unwritten)
 

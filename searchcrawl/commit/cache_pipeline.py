@@ -98,10 +98,10 @@ class CachePipeline:
         compare_at_begin(run)
         known, most = 0, run.source.scope.max_urls
         if most:
-            known = run.read(lambda transaction: run_table.count_urls(transaction, run.source_id, without=REFUSED))
+            known = run.read(run_table.count_urls, run.source_id, without=REFUSED)
         # When the number of URLs of a pattern is limited for the first time, no URL has been counted yet.
         recount = any(key.startswith("scope.") for key in run.forced)
-        run.write(lambda transaction: self._traps.open(transaction, recount=recount))
+        run.write(self._traps.open, recount=recount)
         admission = Admission(
             source_id=run.source_id, boundary=run.boundary, max_urls=most, known_urls=known, traps=self._traps
         )

@@ -147,9 +147,9 @@ class GroupCommit:
         self._in_flight = in_flight
         self._listeners = listeners
         self._queue = waiting
-        self._unsent_bytes = run.read(lambda transaction: document_table.count_waiting(transaction, run.source_id))[1]
+        self._unsent_bytes = run.read(document_table.count_waiting, run.source_id)[1]
         # Most sources have no canonical links: then the queries for them are left out.
-        self._canonicals = run.read(lambda transaction: duplicate_key_table.has_canonicals(transaction, run.source_id))
+        self._canonicals = run.read(duplicate_key_table.has_canonicals, run.source_id)
         self._segment, self._writer = self._open_segment()
         self._sitemaps = SitemapRows(run.source_id, run.id)
         displays = run.display if run.rewriting.displays else None
@@ -170,7 +170,7 @@ class GroupCommit:
     def _open_segment(self) -> tuple[int, SegmentWriter]:
         """Opens the segment to append to: a new one where it is damaged, or still open in a process that was frozen."""
         run = self._run
-        number, committed = run.read(lambda transaction: segment_table.find_open(transaction, run.source_id))
+        number, committed = run.read(segment_table.find_open, run.source_id)
         while True:
             try:
                 return number, self._cache.open_writer(number, committed)
@@ -178,7 +178,7 @@ class GroupCommit:
                 logger.error(
                     "%s; the cache goes on in a new segment, what is missing is fetched again when needed", error
                 )
-            number, committed = run.write(partial(segment_table.begin, source_id=run.source_id)), 0
+            number, committed = run.write(segment_table.begin, source_id=run.source_id), 0
 
     def _work(self) -> None:
         last = False
@@ -401,11 +401,7 @@ _ROWS_AT_ONCE: Final = 1_000
 
 def withhold(run: Run, traps: TrapWatch) -> None:
     """Refuses the URLs of such pages with 961, and withholds their documents; may be repeated. Raises StoreError."""
-    after = 0
-    while rows := run.read(
-        partial(bare_table.find_undelivered, source_id=run.source_id, after=after, limit=_ROWS_AT_ONCE)
-    ):
-        after = rows[-1].url_id
+    for rows in run.read_pages(bare_table.find_undelivered, source_id=run.source_id, limit=_ROWS_AT_ONCE):
         refusals = [(row.url_id, traps.find_cut(row.url)) for row in rows]
         ended = [
             Settled(url_id=row, code=refusal_code(decision), rule=decision.text, due_ms=None, fetched_ms=None)
@@ -413,7 +409,7 @@ def withhold(run: Run, traps: TrapWatch) -> None:
             if decision is not None
         ]
         if ended:
-            run.write_counted(partial(_write, source_id=run.source_id, ended=ended))
+            run.write_counted(_write, source_id=run.source_id, ended=ended)
 
 
 def _write(transaction: Transaction, *, source_id: int, ended: Sequence[Settled]) -> Mapping[str, int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from operator import itemgetter
 from typing import Final, TypeVar
 
 from searchcrawl.cache.document_cache import DocumentCache
@@ -69,7 +70,7 @@ def _take_out(run: Run, cut: CutText) -> int:
 def _bring_back(run: Run) -> int:
     """Returns how many documents are near copies no longer; what tells near copies of each other is forgotten as well."""
     changed = 0
-    while url_ids := run.read(partial(near_table.find_near, source_id=run.source_id, limit=_PART)):
+    while url_ids := run.read(near_table.find_near, source_id=run.source_id, limit=_PART):
         changed += len(url_ids)
         _write(run, dict.fromkeys(url_ids))
     forget_signatures(run)
@@ -78,16 +79,14 @@ def _bring_back(run: Run) -> int:
 
 def forget_signatures(run: Run, is_meant: Callable[[str], bool] = lambda _: True) -> None:
     """Forgets the signatures of the texts of a source, those that are meant by their URLs; they are made again when needed."""
-    after = 0
-    while rows := run.read(partial(near_table.find_signed, source_id=run.source_id, after=after)):
-        after = rows[-1][0]
+    for rows in run.read_pages(near_table.find_signed, source_id=run.source_id, key=itemgetter(0)):
         meant = [url_id for url_id, url in rows if is_meant(url)]
         if meant:
-            run.write(partial(near_table.forget_signatures, url_ids=meant))
+            run.write(near_table.forget_signatures, url_ids=meant)
 
 
 def _write(run: Run, digests: Mapping[int, bytes | None]) -> None:
-    run.write(partial(_write_part, source_id=run.source_id, digests=digests))
+    run.write(_write_part, source_id=run.source_id, digests=digests)
     reach("near.resolved")
 
 
@@ -109,7 +108,7 @@ def _sign_all(run: Run, read_text: ReadText) -> Iterator[SignedDocument]:
     for rows in _load_pages(run):
         made = _sign(rows, read_text)
         for part in _split(made):
-            run.write(partial(near_table.set_signatures, signatures=part))
+            run.write(near_table.set_signatures, signatures=part)
             reach("near.signed")
         for row in rows:
             document = row.document
@@ -128,7 +127,7 @@ def _sign(rows: list[NearRow], read_text: ReadText) -> dict[int, str]:
 def _load_pages(run: Run) -> Iterator[list[NearRow]]:
     after: int | None = 0
     while after is not None:
-        rows, after = run.read(partial(near_table.load_page, source_id=run.source_id, after=after))
+        rows, after = run.read(near_table.load_page, source_id=run.source_id, after=after)
         if rows:
             yield rows
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from searchcrawl import urls
 from searchcrawl.codes import ANSWERED, COPIES, Code, is_refusal
@@ -38,15 +37,13 @@ def settle_orphans(run: Run) -> bool:
     """
     named, named_for_sure = _find_named(run)
     deletes = run.source.lifecycle.orphans == "delete"
-    found = after = 0
-    sends = False
-    while rows := run.read(partial(orphan_table.load_rows, source_id=run.source_id, after=after)):
-        after = rows[-1].url_id
+    found, sends = 0, False
+    for rows in run.read_pages(orphan_table.load_rows, source_id=run.source_id):
         back = [row.url_id for row in rows if _is_noted(row) and _is_named(row, named_for_sure)]
         orphans = [row.url_id for row in rows if not _is_named(row, named) and _is_new_orphan(row, deletes=deletes)]
         found += len(orphans)
         if back or orphans:
-            sends |= run.write(partial(_write_page, run=run, back=back, orphans=orphans, deletes=deletes))
+            sends |= run.write(_write_page, run=run, back=back, orphans=orphans, deletes=deletes)
     if found:
         logger.info("no page, sitemap or start list names %s any more", counted(found, "document", "documents"))
     return sends
@@ -54,15 +51,13 @@ def settle_orphans(run: Run) -> bool:
 
 def release_orphans(run: Run) -> None:
     """Has all orphans visited like other rows again, where the source file says so now (``check``)."""
-    if not run.read(partial(orphan_table.has_orphans, source_id=run.source_id)):
+    if not run.read(orphan_table.has_orphans, source_id=run.source_id):
         return
-    after = 0
-    while rows := run.read(partial(orphan_table.load_rows, source_id=run.source_id, after=after)):
-        after = rows[-1].url_id
+    for rows in run.read_pages(orphan_table.load_rows, source_id=run.source_id):
         noted = [row.url_id for row in rows if _is_noted(row)]
         if noted:
-            run.write(partial(_drop_notes, source_id=run.source_id, url_ids=noted, due_ms=0))
-    run.write(partial(orphan_table.set_orphans, source_id=run.source_id, any_left=False))
+            run.write(_drop_notes, source_id=run.source_id, url_ids=noted, due_ms=0)
+    run.write(orphan_table.set_orphans, source_id=run.source_id, any_left=False)
 
 
 def _find_named(run: Run) -> tuple[bytearray, bytearray]:
@@ -70,11 +65,9 @@ def _find_named(run: Run) -> tuple[bytearray, bytearray]:
     last = run.read(orphan_table.find_last_id)
     named, for_sure = bytearray((last >> 3) + 1), bytearray((last >> 3) + 1)
     starts = [urls.key(start.url) for start in run.starts]
-    for row in run.read(lambda transaction: url_table.find_known(transaction, run.source_id, starts)):
+    for row in run.read(url_table.find_known, run.source_id, starts):
         for_sure[row.id >> 3] |= 1 << (row.id & 7)
-    after = 0
-    while pages := run.read(partial(orphan_table.load_links, source_id=run.source_id, after=after)):
-        after = pages[-1].url_id
+    for pages in run.read_pages(orphan_table.load_links, source_id=run.source_id):
         for page in pages:
             if _counts(page, run.source.lifecycle.remove_on):
                 bits = for_sure if _is_sure(page) else named

@@ -53,13 +53,13 @@ def _repeat(run: Run, purge: Callable[[Transaction], int]) -> int:
 
 
 def _purge_urls(run: Run, before_ms: int) -> int:
-    kept_run = run.read(partial(retention_table.find_kept_run, source_id=run.source_id, before_ms=before_ms))
+    kept_run = run.read(retention_table.find_kept_run, source_id=run.source_id, before_ms=before_ms)
     over = Over(
         source_id=run.source_id,
         before_ms=before_ms,
         remove_on=run.source.lifecycle.remove_on,
         kept_run=kept_run,
-        slowest=run.read(partial(log_table.find_slowest, source_id=run.source_id)),
+        slowest=run.read(log_table.find_slowest, source_id=run.source_id),
     )
     found = _find_over(run, over)
     if not found:
@@ -67,13 +67,13 @@ def _purge_urls(run: Run, before_ms: int) -> int:
     found -= _find_named(run, found)
     ordered = sorted(found)
     steps = (ordered[start : start + STEP_ROWS] for start in range(0, len(ordered), STEP_ROWS))
-    return sum(run.write(partial(retention_table.purge_urls, over=over, url_ids=step)) for step in steps)
+    return sum(run.write(retention_table.purge_urls, over=over, url_ids=step) for step in steps)
 
 
 def _find_over(run: Run, over: Over) -> set[int]:
     found: set[int] = set()
     for after in range(0, run.read(orphan_table.find_last_id), PAGE_ROWS):
-        found.update(run.read(partial(retention_table.find_over, over=over, after=after)))
+        found.update(run.read(retention_table.find_over, over=over, after=after))
         if len(found) >= _MOST_ROWS:
             break
     return found
@@ -82,17 +82,15 @@ def _find_over(run: Run, over: Over) -> set[int]:
 def _find_named(run: Run, found: set[int]) -> set[int]:
     """Those of the rows that the start list or any other row leads to, over rows that are named themselves too."""
     starts = [urls.key(start.url) for start in run.starts]
-    known = run.read(lambda transaction: url_table.find_known(transaction, run.source_id, starts))
+    known = run.read(url_table.find_known, run.source_id, starts)
     named = found & {row.id for row in known}
-    after = 0
-    while pages := run.read(partial(orphan_table.load_links, source_id=run.source_id, after=after)):
-        after = pages[-1].url_id
+    for pages in run.read_pages(orphan_table.load_links, source_id=run.source_id):
         for page in pages:
             if page.url_id not in found:
                 named.update(found.intersection(outlink_table.decode(page.links)))
     fresh = set(named)
     while fresh:
-        links = run.read(partial(outlink_table.load, pages=sorted(fresh)))
+        links = run.read(outlink_table.load, pages=sorted(fresh))
         fresh = found.intersection(chain.from_iterable(links.values())) - named
         named |= fresh
     return named

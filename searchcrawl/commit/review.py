@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 from searchcrawl import clock
@@ -75,9 +74,9 @@ class Review:
         self._hold = hold
         self._release: Callable[[], None] | None = None
         self._forgotten = digest(run.source.forgotten)
-        is_applied = run.read(partial(run_table.find_forgotten, source=run.source_id)) == self._forgotten
+        is_applied = run.read(run_table.find_forgotten, source=run.source_id) == self._forgotten
         self._applies_rules = run.rules_edited or not is_applied
-        self._hastening = run.read(partial(hastening_table.find, source=run.source_id))
+        self._hastening = run.read(hastening_table.find, source=run.source_id)
         after = None if self._hastening is None else self._hastening.after
         #: those up to it are looked at; None: all are that were there when it began
         self._after = 0 if self._applies_rules else after
@@ -106,7 +105,7 @@ class Review:
         if self._after is None:
             return
         page = self._read_page(self._after)
-        self._run.write_counted(partial(self._write, page=page))
+        self._run.write_counted(self._write, page=page)
         self._admission.note_commit()
         self._looked_at += page.rows
         self._refused += len(page.reviews.refused)
@@ -126,14 +125,10 @@ class Review:
     def _read_page(self, after: int) -> _Page:
         run, rows = self._run, list[Reviewed]()
         if self._applies_rules:
-            rows = run.read(
-                partial(review_table.load_rows_after, source_id=run.source_id, after=after, last=self._last)
-            )
+            rows = run.read(review_table.load_rows_after, source_id=run.source_id, after=after, last=self._last)
             last, number = rows[-1].id if rows else None, len(rows)
         else:
-            last, number = run.read(
-                partial(review_table.find_page_end, source_id=run.source_id, after=after, last=self._last)
-            )
+            last, number = run.read(review_table.find_page_end, source_id=run.source_id, after=after, last=self._last)
         page = _Page(last, number, is_last=last is None or last >= self._last)
         for row in rows:
             # Before the transaction: a plugin may be slow.

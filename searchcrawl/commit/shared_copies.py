@@ -33,22 +33,21 @@ def settle_shared_copies(run: Run, *, gives_way: bool) -> bool:
     found again by what the rows say. Raises StoreError, LeaseLost.
     """
     changed = _list_again(run)
-    if not run.read(partial(shared_copy_table.has_shared, source_id=run.source_id)):
+    if not run.read(shared_copy_table.has_shared, source_id=run.source_id):
         return changed
-    places = run.read(partial(shared_copy_table.find_places, source_id=run.source_id))
+    places = run.read(shared_copy_table.find_places, source_id=run.source_id)
     changed |= _take_back(run, places)
     if gives_way and places:
         changed |= _give_way(run, places)
     if not places:
-        run.write(partial(shared_copy_table.end_sharing, source_id=run.source_id))
+        run.write(shared_copy_table.end_sharing, source_id=run.source_id)
     return changed
 
 
 def _take_back(run: Run, places: Mapping[int, int]) -> bool:
     """Decides anew about copies of documents that are other ones now, or are gone."""
-    after, changed = 0, False
-    while rows := run.read(partial(shared_copy_table.load_foreign, source_id=run.source_id, after=after)):
-        after = rows[-1].url_id
+    changed = False
+    for rows in run.read_pages(shared_copy_table.load_foreign, source_id=run.source_id):
         changed |= _resolve(run, [row.url_id for row in rows if is_over(row, places)])
     return changed
 
@@ -79,7 +78,7 @@ def _give_way(run: Run, places: Mapping[int, int]) -> bool:
     """Decides anew about documents that other sources have as well."""
     after, changed = b"", False
     find = partial(shared_copy_table.find_shared, source_id=run.source_id, others=places.keys())
-    while rows := run.read(partial(find, after=after)):
+    while rows := run.read(find, after=after):
         after = rows[-1][1]
         changed |= _resolve(run, [url_id for url_id, _ in rows])
     return changed
@@ -88,7 +87,7 @@ def _give_way(run: Run, places: Mapping[int, int]) -> bool:
 def _resolve(run: Run, url_ids: Sequence[int]) -> bool:
     changed = False
     for part in split(url_ids):
-        if run.write(partial(_resolve_part, source_id=run.source_id, url_ids=part)):
+        if run.write(_resolve_part, source_id=run.source_id, url_ids=part):
             changed = True
         reach("shared.resolved")
     return changed
@@ -101,8 +100,8 @@ def _resolve_part(transaction: Transaction, *, source_id: int, url_ids: Sequence
 def _list_again(run: Run) -> bool:
     """Sends the documents again whose copies in other sources have changed."""
     changed = False
-    while run.read(partial(shared_copy_table.has_dues, source_id=run.source_id)):
-        changed |= run.write(partial(_take_dues, source_id=run.source_id))
+    while run.read(shared_copy_table.has_dues, source_id=run.source_id):
+        changed |= run.write(_take_dues, source_id=run.source_id)
         reach("shared.listed")
     return changed
 

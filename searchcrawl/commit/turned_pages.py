@@ -87,7 +87,7 @@ class TurnedPages:
     def open(self) -> None:
         """Remembers what the runs that this one continues changed, and forgets what others did."""
         run = self._run
-        while run.write(partial(former_table.forget, source_id=run.source_id, until_run=run.row.after_run)):
+        while run.write(former_table.forget, source_id=run.source_id, until_run=run.row.after_run):
             pass
         load = partial(former_table.load_sketches, source_id=run.source_id, limit=_MOST_SEEDS)
         for url_id, url, packed in run.read(load):
@@ -146,7 +146,7 @@ class TurnedPages:
     def _read_versions(self, documents: Sequence[Document], words: Mapping[int, PageWords]) -> dict[int, Version]:
         """Both versions of pages of the group."""
         ids = [document.claim.url_id for document in documents]
-        earlier = self._run.read(lambda transaction: former_table.find_earlier(transaction, ids))
+        earlier = self._run.read(former_table.find_earlier, ids)
         versions = {}
         for document in documents:
             url_id = document.claim.url_id
@@ -165,7 +165,7 @@ class TurnedPages:
         """Judges the members, now that there are enough pages to compare with."""
         members = sorted(cluster.members)
         versions, restored = dict[int, Version](), set[int]()
-        for change in self._run.read(lambda transaction: former_table.find_changes(transaction, members)):
+        for change in self._run.read(former_table.find_changes, members):
             before, now = self._read_both(change)
             versions[change.url_id] = Version(before, now, change.now_bytes - change.before_bytes)
             if change.restored:
@@ -179,14 +179,14 @@ class TurnedPages:
 
     def _read_both(self, change: former_table.Change) -> list[PageWords | None]:
         def find_again(place: int) -> former_table.Place | None:
-            found = self._run.read(lambda transaction: former_table.find_changes(transaction, [change.url_id]))
+            found = self._run.read(former_table.find_changes, [change.url_id])
             return (found[0].before, found[0].now)[place] if found else None
 
         places = (change.before, change.now)
         return [self._read_words(change.url, at, partial(find_again, place)) for place, at in enumerate(places)]
 
     def _find_earlier(self, url_id: int) -> former_table.Place | None:
-        return self._run.read(lambda transaction: former_table.find_earlier(transaction, [url_id]))[url_id][0]
+        return self._run.read(former_table.find_earlier, [url_id])[url_id][0]
 
     def _read_words(
         self, url: str, place: former_table.Place | None, find_again: Callable[[], former_table.Place | None]

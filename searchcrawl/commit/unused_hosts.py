@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
 from typing import Final
 
 from searchcrawl import clock
@@ -31,7 +30,7 @@ def purge_hosts(run: Run, days: int) -> int:
     unused = _find_unused(run, before_ms)
     named = _find_named(run, set(unused))
     steps = (unused[start : start + _STEP_ROWS] for start in range(0, len(unused), _STEP_ROWS))
-    return sum(run.write(partial(_purge, host_ids=step, named=named, before_ms=before_ms)) for step in steps)
+    return sum(run.write(_purge, host_ids=step, named=named, before_ms=before_ms) for step in steps)
 
 
 def _purge(transaction: Transaction, *, host_ids: Sequence[int], named: AbstractSet[int], before_ms: int) -> int:
@@ -45,7 +44,7 @@ def _purge(transaction: Transaction, *, host_ids: Sequence[int], named: Abstract
 def _find_unused(run: Run, before_ms: int) -> list[int]:
     found: list[int] = []
     for after in range(0, run.read(unused_table.find_last_id), PAGE_ROWS):
-        found += run.read(partial(unused_table.find_unused, before_ms=before_ms, after=after))
+        found += run.read(unused_table.find_unused, before_ms=before_ms, after=after)
         if len(found) >= _MOST_HOSTS:
             break
     return found
@@ -57,5 +56,5 @@ def _find_named(run: Run, unused: AbstractSet[int]) -> AbstractSet[int]:
     for after in range(0, run.read(orphan_table.find_last_id), PAGE_ROWS):
         if len(named) == len(unused):
             break
-        named |= unused & run.read(partial(unused_table.find_named, after=after))
+        named |= unused & run.read(unused_table.find_named, after=after)
     return named

@@ -16,8 +16,8 @@ import heapq
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -51,8 +51,8 @@ def freeze_anchors(run: Run, freeze_titles: Callable[[TitleCounts], bool] = lamb
     theirs. Raises StoreError, LeaseLost, and what it raises.
     """
     preserve = run.project.cache.preserve
-    state = f"{run.read(partial(anchor_table.describe, source_id=run.source_id))} {preserve} {_VERSION}"
-    if run.read(partial(anchor_table.find_frozen, source_id=run.source_id)) == state:
+    state = f"{run.read(anchor_table.describe, source_id=run.source_id)} {preserve} {_VERSION}"
+    if run.read(anchor_table.find_frozen, source_id=run.source_id) == state:
         return False
     # Else it would depend on the order of the visits which documents still have a record to be sent again.
     titles = TitleCounts()
@@ -60,7 +60,7 @@ def freeze_anchors(run: Run, freeze_titles: Callable[[TitleCounts], bool] = lamb
     titled = preserve and freeze_titles(titles)
     if changed:
         logger.info("the texts of links to %s are other ones", counted(changed, "document", "documents"))
-    run.write(partial(anchor_table.note_frozen, source_id=run.source_id, state=state))
+    run.write(anchor_table.note_frozen, source_id=run.source_id, state=state)
     return changed > 0 or titled
 
 
@@ -100,11 +100,9 @@ def _freeze_found(run: Run, titles: TitleCounts) -> int:
 
 def _count_links(run: Run, links: LinkCounts, titles: TitleCounts) -> dict[int, int]:
     """Reads the links of all documents; returns how many of them each host has."""
-    successors = run.read(partial(anchor_table.load_successors, source_id=run.source_id))
+    successors = run.read(anchor_table.load_successors, source_id=run.source_id)
     pages_of_host: dict[int, int] = {}
-    after = 0
-    while pages := run.read(partial(anchor_table.load_pages, source_id=run.source_id, after=after)):
-        after = pages[-1].url_id
+    for pages in run.read_pages(anchor_table.load_pages, source_id=run.source_id):
         for page in pages:
             pages_of_host[page.host_id] = pages_of_host.get(page.host_id, 0) + 1
             title, said = outlink_table.decode_texts(page.texts)
@@ -145,7 +143,7 @@ def _freeze(run: Run, found: Iterable[tuple[int, str]]) -> int:
 
 
 def _write(run: Run, texts: Mapping[int, str]) -> None:
-    run.write(partial(_freeze_part, source_id=run.source_id, texts=texts))
+    run.write(_freeze_part, source_id=run.source_id, texts=texts)
     reach("anchors.frozen")
 
 
@@ -158,10 +156,7 @@ def _freeze_part(transaction: Transaction, *, source_id: int, texts: Mapping[int
 
 
 def _read_frozen(run: Run) -> Iterator[tuple[int, str]]:
-    after = 0
-    while rows := run.read(partial(anchor_table.load_next, source_id=run.source_id, after=after)):
-        after = rows[-1][0]
-        yield from rows
+    return chain.from_iterable(run.read_pages(anchor_table.load_next, source_id=run.source_id, key=itemgetter(0)))
 
 
 def _compare(before: Iterator[tuple[int, str]], now: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from threading import Event
 from typing import Final
 
@@ -76,7 +75,7 @@ class BatchSender:
             for part in parts:
                 accepted = self._send_part(batch, part.documents) if part.documents else 0
                 if part.lost:
-                    self.run.write(partial(_fetch_again, batch=batch, url_ids=part.lost))
+                    self.run.write(_fetch_again, batch=batch, url_ids=part.lost)
                 taken += accepted
                 refused += len(part.documents) - accepted
                 lost += len(part.lost)
@@ -183,7 +182,7 @@ class BatchSender:
             self.run.write(note)
 
     def _set_state(self, batch: SealedBatch, state: BatchState) -> None:
-        self.run.write(lambda transaction: batch_table.set_state(transaction, batch.number, state))
+        self.run.write(batch_table.set_state, batch.number, state)
 
 
 def _log_delivery(part: Batch, receipts: Sequence[Receipt]) -> None:

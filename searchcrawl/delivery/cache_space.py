@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Set as AbstractSet
-from functools import partial
 from typing import Final
 
 from searchcrawl.cache.document_cache import DocumentCache
@@ -50,10 +49,10 @@ class CacheSpace:
         """
         with self._lock:
             source_id = self._run.source_id
-            used = self._run.read(partial(_find_in_use, source_id=source_id))
+            used = self._run.read(_find_in_use, source_id=source_id)
             if used is None or (self._run.project.cache.preserve and not self._count_excess()):
                 return
-            unread = self._run.read(partial(log_table.find_segments_unread, source_id=source_id)) - used
+            unread = self._run.read(log_table.find_segments_unread, source_id=source_id) - used
             self._free(used | unread)
             if unread and self._count_excess():
                 self._free(used)
@@ -91,7 +90,7 @@ class CacheSpace:
 
     def _plan(self, sizes: dict[int, int], used: set[int]) -> list[list[Segment]]:
         run = self._run
-        needed = run.read(lambda transaction: segment_table.count_needed(transaction, run.source_id))
+        needed = run.read(segment_table.count_needed, run.source_id)
         ages = self._find_ages()
         segments = [
             Segment(ages.get(number, number), number, size, needed.get(number, 0))
@@ -112,7 +111,7 @@ class CacheSpace:
 
     def _find_ages(self) -> dict[int, int]:
         run = self._run
-        return run.read(lambda transaction: segment_table.find_ages(transaction, run.source_id))
+        return run.read(segment_table.find_ages, run.source_id)
 
 
 def _find_in_use(transaction: Transaction, *, source_id: int) -> set[int] | None:

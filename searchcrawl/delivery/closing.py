@@ -183,9 +183,9 @@ def report(run: Run, *, completed: bool) -> None:
     """Counts what waits into the run, and logs it; raises StoreError, LeaseLost."""
     # Of copies the text of their survivors waits as well.
     with_evidence = sum(row.leaving != Leaving.NO for rows in find_pages(run, completed) for row in rows)
-    removals = with_evidence + run.read(partial(removal_table.count_copies, source_id=run.source_id))
-    limits = run.read(partial(find_limits, run=run, candidates=removals))
-    waiting = run.read(partial(document_table.count_totals, source_id=run.source_id))["waiting"]
+    removals = with_evidence + run.read(removal_table.count_copies, source_id=run.source_id)
+    limits = run.read(find_limits, run=run, candidates=removals)
+    waiting = run.read(document_table.count_totals, source_id=run.source_id)["waiting"]
     run.counts[UNSENT_REMOVALS] = removals
     run.counts[PAST_LIMITS] = int(removals > 0 and not limits.allowed)
     logger.info(

@@ -87,7 +87,7 @@ def compact(run: Run, cache: DocumentCache, group: Sequence[Segment]) -> set[int
         return {segment.number for segment in group if not give_up(run, cache, segment.number)}
     stay: set[int] = set()
     newest = max(segment.age for segment in group)
-    target = run.write(partial(segment_table.begin, source_id=run.source_id, newest=newest))
+    target = run.write(segment_table.begin, source_id=run.source_id, newest=newest)
     with closing(cache.open_writer(target, 0)) as writer:
         for segment in group:
             _move(run, cache, writer, segment.number)
@@ -102,17 +102,17 @@ def rewrite(run: Run, cache: DocumentCache, number: int) -> bool:
     For a command that holds the source between runs, and sends nothing meanwhile. Raises as ``compact``. Returns whether
     the segment is gone; records that cannot be read go with it.
     """
-    opened = run.read(partial(segment_table.find_open, source_id=run.source_id))[0]
+    opened = run.read(segment_table.find_open, source_id=run.source_id)[0]
     if opened == number:
         # Nothing is appended to it any more.
-        run.write(partial(segment_table.begin, source_id=run.source_id))
+        run.write(segment_table.begin, source_id=run.source_id)
     find_needed = partial(segment_table.find_needed, source_id=run.source_id, number=number, with_waiting=True)
     if run.read(find_needed):
-        target = run.write(partial(segment_table.begin, source_id=run.source_id, newest=number))
+        target = run.write(segment_table.begin, source_id=run.source_id, newest=number)
         with closing(cache.open_writer(target, 0)) as writer:
             _move(run, cache, writer, number, with_waiting=True)
     if damaged := [row.url_id for row in run.read(find_needed)]:
-        run.write(partial(_fetch_again, url_ids=damaged))
+        run.write(_fetch_again, url_ids=damaged)
     return give_up(run, cache, number)
 
 
@@ -124,15 +124,13 @@ def _fetch_again(transaction: Transaction, *, url_ids: Sequence[int]) -> None:
 
 
 def _move(run: Run, cache: DocumentCache, writer: SegmentWriter, number: int, *, with_waiting: bool = False) -> None:
-    rows = run.read(
-        partial(segment_table.find_needed, source_id=run.source_id, number=number, with_waiting=with_waiting)
-    )
+    rows = run.read(segment_table.find_needed, source_id=run.source_id, number=number, with_waiting=with_waiting)
     for step in _split(rows):
         moved = _copy(cache, writer, number, step)
         writer.sync()
         reach("segment.copied")
         note = partial(_note_moved, number=number, writer=writer, moved=moved, with_waiting=with_waiting)
-        run.write(partial(note, source_id=run.source_id))
+        run.write(note, source_id=run.source_id)
         reach("segment.moved")
 
 
@@ -178,7 +176,7 @@ def _note_moved(
 
 def give_up(run: Run, cache: DocumentCache, number: int) -> bool:
     """Deletes a segment, with the records that it has; False if one of them waits for the index by now."""
-    if not run.write(partial(segment_table.forget, source_id=run.source_id, number=number)):
+    if not run.write(segment_table.forget, source_id=run.source_id, number=number):
         return False
     cache.delete(number)
     return True

@@ -67,7 +67,7 @@ def deliver_batch(sender: BatchSender, batch: SealedBatch) -> Sent:
 def deliver_left(sender: BatchSender) -> Sent:
     """Sends the documents of batches that an earlier process left; raises as ``send_documents``."""
     run, sent = sender.run, Sent()
-    for batch in run.read(partial(batch_table.find_unfinished, source_id=run.source_id)):
+    for batch in run.read(batch_table.find_unfinished, source_id=run.source_id):
         holds_removals = partial(batch_table.holds_removals, number=batch.number, source_id=run.source_id)
         if run.shutdown.failure is None and not run.read(holds_removals):
             sent = sent.plus(deliver_batch(sender, batch))
@@ -96,22 +96,22 @@ def flush(sender: BatchSender) -> Sent:
 
 def request_resend(run: Run) -> None:
     """Notes that all documents are to be sent again, with new versions; ``continue_resend`` does it."""
-    run.write(lambda transaction: resend_table.begin(transaction, run.source_id, clock.now_ms()))
+    run.write(resend_table.begin, run.source_id, clock.now_ms())
 
 
 def continue_resend(sender: BatchSender) -> Sent:
     """Sends the rest of a resend from the cache, a full cache at a time; raises as ``send_documents``."""
     run = sender.run
-    if run.read(lambda transaction: resend_table.find_version(transaction, run.source_id)) is None:
+    if run.read(resend_table.find_version, run.source_id) is None:
         return Sent()
     sent, after = Sent(), 0
-    while (chunk := run.write(partial(_seal_chunk, run=run, after=after))) is not None:
+    while (chunk := run.write(_seal_chunk, run=run, after=after)) is not None:
         reach("batch.sealed")
         sent = sent.plus(deliver_batch(sender, chunk.batch))
         after = chunk.last
         if run.shutdown.failure is not None:
             return sent
-    run.write(lambda transaction: resend_table.end(transaction, run.source_id))
+    run.write(resend_table.end, run.source_id)
     # Meanwhile no segment was deleted, because its records might still have had to be sent.
     sender.space.free()
     logger.info(

@@ -106,7 +106,7 @@ class DeliveryThread:
 
     def _read_unfinished(self) -> list[SealedBatch]:
         run = self._run
-        return run.read(lambda transaction: batch_table.find_unfinished(transaction, run.source_id))
+        return run.read(batch_table.find_unfinished, run.source_id)
 
     def _is_full(self) -> bool:
         return self._sender.space.count_bytes() >= self._run.project.cache.max_bytes

@@ -152,7 +152,7 @@ class DocumentReader:
     def read(self, rows: Sequence[BatchDocument]) -> Generator[BatchPart, None, None]:
         """The documents of rows, in parts of some MB; raises CacheError, StoreError."""
         ids = [row.url_id for row in rows]
-        others = self._run.read(partial(_find_others, url_ids=ids))
+        others = self._run.read(_find_others, url_ids=ids)
         others = others._replace(duplicates=self._foreign.show_all(others.duplicates))
         yield from _build_parts(self._run, self._cache, rows, others, self._of_hosts, fetches_again=False)
 
@@ -204,7 +204,7 @@ def build_indexed_document(
 def _read_all(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPart, None, None]:
     after, of_hosts, foreign = 0, OfHosts(load_blocks(run), load_languages(run), load_titles(run)), ForeignUrls(run)
     while True:
-        rows, others = run.read(partial(_next_rows, number=number, after=after))
+        rows, others = run.read(_next_rows, number=number, after=after)
         others = others._replace(duplicates=foreign.show_all(others.duplicates))
         if not rows:
             return

@@ -39,7 +39,7 @@ def export(run: Run, path: Path, kind: str) -> tuple[int, int]:
     beginning = path_of_part(path)
     written = 0
     with open_part(beginning) as file:
-        lost = run.read(lambda transaction: export_table.count_unreadable(transaction, run.source_id))
+        lost = run.read(export_table.count_unreadable, run.source_id)
         with open_writer(run, file, kind) as writer:
             for part in read_indexed(run, open_cache(run.project, run.source.name)):
                 for _, document in part.documents:

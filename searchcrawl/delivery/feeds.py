@@ -72,7 +72,7 @@ def write_feeds(run: Run) -> None:
 
 def write_deltas(run: Run) -> None:
     """The same, of feeds that are deltas."""
-    for row in run.read(partial(receiver_table.load, source_id=run.source_id)):
+    for row in run.read(receiver_table.load, source_id=run.source_id):
         _try(run, f"the feed {row.name}", partial(finish_delta, run, row))
     # Those that are in no file any more are forgotten now.
     note_receivers(run)
@@ -109,12 +109,12 @@ def _try(run: Run, name: str, write: Callable[[], None]) -> None:
 def _write_feed(run: Run, feed: FeedFile) -> None:
     drop_parts(run, feed)
     path = run.project.path(feed.render(run.source.name, clock.now(), 0))
-    last = run.read(partial(log_counter.find_last, source_id=run.source_id))
+    last = run.read(log_counter.find_last, source_id=run.source_id)
     written, lost = export(run, path, feed.format)
     note = partial(
         receiver_table.note_file, source_id=run.source_id, name=feed.receiver, file=None, number=0, faults={}
     )
-    run.write(partial(note, place=Place(last, _ALL_ROWS)))
+    run.write(note, place=Place(last, _ALL_ROWS))
     logger.info("documents in %s: %d", path, written)
     _warn_of_lost(feed, lost)
 
@@ -178,12 +178,12 @@ def finish_delta(run: Run, row: ReceiverRow) -> None:
         part.replace(path)
         sync_folder(path.parent)
     reach("feed.named")
-    run.write(partial(receiver_table.end_file, source_id=run.source_id, name=row.name))
+    run.write(receiver_table.end_file, source_id=run.source_id, name=row.name)
 
 
 def drop_parts(run: Run, feed: FeedFile) -> None:
     """Removes files of a feed that a process began and that will never count."""
-    rows = run.read(partial(receiver_table.load, source_id=run.source_id))
+    rows = run.read(receiver_table.load, source_id=run.source_id)
     kept = {path_of_part(run.project.path(each.file)) for each in rows if each.file is not None}
     for path in run.project.path(feed.name).parent.iterdir():
         begun = path.with_name(path.name.removeprefix(".").removesuffix(".part"))
@@ -197,7 +197,7 @@ def drop_parts(run: Run, feed: FeedFile) -> None:
 
 def write_delta(run: Run, feed: FeedFile) -> Delta:
     """Writes the next delta of a feed; raises OSError, CacheError, StoreError. Then the next run writes what this one did not."""
-    row = run.read(partial(receiver_table.require, source_id=run.source_id, name=feed.receiver))
+    row = run.read(receiver_table.require, source_id=run.source_id, name=feed.receiver)
     finish_delta(run, row)
     # Also above those of a feed that was forgotten since: none is overwritten.
     there = [path.name for path in run.project.path(feed.name).parent.iterdir()]
@@ -221,11 +221,11 @@ def write_delta(run: Run, feed: FeedFile) -> Delta:
     lost = len(written.faults)
     if not written.changed and not written.removed:
         part.unlink()
-        run.write(partial(note, file=None, number=row.number))
+        run.write(note, file=None, number=row.number)
         return Delta(None, 0, 0, lost)
     # The name of the file that is written is to be there before the delta counts.
     sync_folder(path.parent)
-    run.write(partial(note, file=file, number=number))
+    run.write(note, file=file, number=number)
     reach("feed.noted")
     finish_delta(run, replace(row, file=file))
     return Delta(path, written.changed, written.removed, lost)
@@ -240,10 +240,10 @@ def _write_entries(run: Run, row: ReceiverRow, writer: Writer) -> _Written:
             written.gone.add(f"{run.source.name}:{tombstone.digest.hex()}")
         last = Place(tombstone.seq)
     reader = DocumentReader(run, open_cache(run.project, run.source.name))
-    later = run.read(partial(log_table.find_later, source_id=run.source_id, name=row.name, limit=_MOST_LATER))
+    later = run.read(log_table.find_later, source_id=run.source_id, name=row.name, limit=_MOST_LATER)
     _write_documents(run, row, later, reader, writer, written)
     written.later = [each.row.url_id for each in later if each.row.url_id not in written.faults]
-    while page := run.read(partial(log_table.find_page, source_id=run.source_id, after=written.place)):
+    while page := run.read(log_table.find_page, source_id=run.source_id, after=written.place):
         _write_documents(run, row, page, reader, writer, written)
         _write_removals(run, row, page, writer, written)
         written.place = page[-1].place
@@ -278,12 +278,7 @@ def _write_removals(run: Run, row: ReceiverRow, page: Sequence[Entry], writer: W
     """Writes what has gone and is in the deltas so far: not what came and went since, or never was in one."""
     gone = [each for each in page if not each.is_shown and (each.first_seq is None or each.is_known_at(row.place))]
     never = run.read(
-        partial(
-            receiver_table.find_unknown,
-            source_id=run.source_id,
-            name=row.name,
-            url_ids=[each.row.url_id for each in gone],
-        )
+        receiver_table.find_unknown, source_id=run.source_id, name=row.name, url_ids=[each.row.url_id for each in gone]
     )
     for each in gone:
         if each.row.url_id not in never:
@@ -294,4 +289,4 @@ def _write_removals(run: Run, row: ReceiverRow, page: Sequence[Entry], writer: W
 
 
 def _list_tombstones(run: Run, after: Place) -> Iterator[Tombstone]:
-    yield from run.read(partial(log_table.find_tombstones, source_id=run.source_id, after=after.seq, up_to=None))
+    yield from run.read(log_table.find_tombstones, source_id=run.source_id, after=after.seq, up_to=None)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from searchcrawl import urls
@@ -83,16 +82,12 @@ class _Sampled(Generic[T]):
 
     def find_sent(self, values: Collection[T]) -> Iterator[Sequence[SampledDocument]]:  # all of them
         """All of them."""
-        after = 0
-        find = partial(sample_table.find_sent, source_id=self._run.source_id, types=self._types)
-        while rows := self._run.read(partial(find, after=after)):
-            after = rows[-1].url_id
-            yield rows
+        return self._run.read_pages(sample_table.find_sent, source_id=self._run.source_id, types=self._types)
 
 
 def load(run: Run, common: Common[T]) -> dict[str, T]:
     """What is frozen of each host."""
-    frozen = run.read(partial(common.table.load, source_id=run.source_id))
+    frozen = run.read(common.table.load, source_id=run.source_id)
     return {host: row.value for host, row in frozen.items() if row.value}
 
 
@@ -108,7 +103,7 @@ def freeze(
     differed = _send_differing(run, cache, common, looked_at)
     if not run.project.cache.preserve:
         return differed
-    frozen = run.read(partial(common.table.load, source_id=run.source_id))
+    frozen = run.read(common.table.load, source_id=run.source_id)
     sampled = looked_at.sample() if wanted else {}
     for host, documents in sampled.items():
         digest = _digest(documents)
@@ -119,14 +114,14 @@ def freeze(
         if row.value:
             _write(run, common, Frozen(host, row.version + 1, b"", common.nothing, row.value))
         else:
-            run.write(partial(common.table.forget, source_id=run.source_id, host=host))
+            run.write(common.table.forget, source_id=run.source_id, host=host)
     return _send_differing(run, cache, common, looked_at) or differed
 
 
 def _sample(run: Run, types: Collection[str] | None) -> dict[str, list[SampledDocument]]:
     """The documents that are looked at, by host; of a host with few of them nothing can be said."""
     found: dict[str, list[SampledDocument]] = {}
-    sampled = run.read(partial(sample_table.find_sample, source_id=run.source_id, types=types))
+    sampled = run.read(sample_table.find_sample, source_id=run.source_id, types=types)
     for document in _leave_copies_out(sampled):
         found.setdefault(urls.host_and_port(document.url), []).append(document)
     return {host: several[:_MOST_DOCUMENTS] for host, several in found.items() if len(several) >= FEWEST_DOCUMENTS}
@@ -172,7 +167,7 @@ def _freeze_host(
 
 
 def _write(run: Run, common: Common[T], frozen: Frozen[T]) -> None:
-    run.write(partial(common.table.freeze, source_id=run.source_id, frozen=frozen))
+    run.write(common.table.freeze, source_id=run.source_id, frozen=frozen)
     reach(f"{common.name}.frozen")
 
 
@@ -207,7 +202,7 @@ def _read_record(cache: DocumentCache, row: SampledDocument) -> Record | None:
 
 def _send_differing(run: Run, cache: DocumentCache, common: Common[T], looked_at: LookedAt[T]) -> bool:
     """Has the documents sent again that were, or may have been, sent with another value than is frozen; whether there are any."""
-    frozen = run.read(partial(common.table.load, source_id=run.source_id))
+    frozen = run.read(common.table.load, source_id=run.source_id)
     changed = {host: (row.previous, row.value) for host, row in frozen.items() if row.previous is not None}
     if not changed:
         return False
@@ -220,11 +215,11 @@ def _send_differing(run: Run, cache: DocumentCache, common: Common[T], looked_at
         ]
         if differing:
             found = True
-            run.write(partial(send_again, url_ids=differing))
+            run.write(send_again, url_ids=differing)
             reach(f"{common.name}.marked")
     if common.on_marked is not None:
         common.on_marked(run, changed)
-    run.write(partial(common.table.settle, source_id=run.source_id))
+    run.write(common.table.settle, source_id=run.source_id)
     return found
 
 

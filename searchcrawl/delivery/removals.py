@@ -42,7 +42,7 @@ def remove_copies(sender: BatchSender) -> int:
     """
     run, removed = sender.run, 0
     find = partial(removal_table.find_new_copies, source_id=run.source_id, before=_find_beginning(run))
-    while rows := run.read(partial(find, is_away=run.is_index_away)):
+    while rows := run.read(find, is_away=run.is_index_away):
         removed += remove(sender, rows, counted=False)
     return removed
 
@@ -65,12 +65,12 @@ def remove_documents(sender: BatchSender, *, completed: bool) -> None:
     if run.source.shares_copies:
         # Before anything is sealed, which receivers would read.
         sender.ask_index()
-    allowed = run.read(partial(_is_allowed, run=run, candidates=candidates))
+    allowed = run.read(_is_allowed, run=run, candidates=candidates)
     for rows in find_pages(run, completed):
         if allowed:
             remove(sender, rows, counted=True)
         else:
-            run.write(partial(removal_table.quarantine, url_ids=[row.url_id for row in rows], run_id=run.id))
+            run.write(removal_table.quarantine, url_ids=[row.url_id for row in rows], run_id=run.id)
             reach("delete.selected")
 
 
@@ -96,52 +96,33 @@ def carry_out(sender: BatchSender, find: Callable[[Transaction], list[RemovalCan
 
 def _send_left(sender: BatchSender) -> Iterator[tuple[int, int]]:
     run = sender.run
-    while run.write(partial(removal_table.open_early, source_id=run.source_id)):
+    while run.write(removal_table.open_early, source_id=run.source_id):
         pass
-    for batch in run.read(partial(batch_table.find_emptied, source_id=run.source_id)):
+    for batch in run.read(batch_table.find_emptied, source_id=run.source_id):
         # All are opened, or have their receipts, and the process died before the index made them visible.
         sender.commit(batch)
-    for batch in run.read(partial(removal_table.find_under_way, source_id=run.source_id)):
+    for batch in run.read(removal_table.find_under_way, source_id=run.source_id):
         if batch.state < BatchState.ACKNOWLEDGED:
-            run.write(partial(removal_table.take_over, batch=batch, run_id=run.id, now_ms=clock.now_ms()))
-        for rows in _find_left(run, batch):
+            run.write(removal_table.take_over, batch=batch, run_id=run.id, now_ms=clock.now_ms())
+        find = partial(removal_table.find_without_receipt, number=batch.number)
+        for rows in run.read_pages(find, source_id=run.source_id):
             yield len(rows), sender.send_removals(batch, rows)
         sender.commit(batch)
 
 
-def _find_left(run: Run, batch: SealedBatch) -> Iterator[list[RemovalCandidate]]:
-    """The removals of a batch that have no receipt, in pages."""
-    after = 0
-    while rows := run.read(
-        partial(removal_table.find_without_receipt, source_id=run.source_id, number=batch.number, after=after)
-    ):
-        after = rows[-1].url_id
-        yield rows
-
-
 def find_pages(run: Run, completed: bool) -> Iterator[list[RemovalCandidate]]:
     """The documents that are to leave the index at the end of a run, in pages."""
-    after = 0
-    while rows := run.read(
-        partial(
-            removal_table.find_candidates,
-            source_id=run.source_id,
-            before=_find_beginning(run),
-            is_away=run.is_index_away,
-            after=after,
-        )
-    ):
-        after = rows[-1].url_id
+    find = partial(removal_table.find_candidates, before=_find_beginning(run), is_away=run.is_index_away)
+    for page in run.read_pages(find, source_id=run.source_id):
+        rows = list(page)
         if not completed:
             # What was said of a page before an edit may hold no longer: its visit comes first.
             ids = [row.url_id for row in rows]
-            due = run.read(partial(removal_table.find_due, url_ids=ids, horizon_ms=run.row.horizon_ms))
+            due = run.read(removal_table.find_due, url_ids=ids, horizon_ms=run.row.horizon_ms)
             rows = [row for row in rows if row.url_id not in due]
         if not (completed and run.source.lifecycle.orphans == "delete"):
             rows = _leave_orphans(run, rows)
-        kept = run.read(
-            partial(select_with_evidence, candidates=rows, lifecycle=run.source.lifecycle, completed=completed)
-        )
+        kept = run.read(select_with_evidence, candidates=rows, lifecycle=run.source.lifecycle, completed=completed)
         if kept:
             yield kept
 
@@ -154,7 +135,7 @@ def _leave_orphans(run: Run, rows: list[RemovalCandidate]) -> list[RemovalCandid
     """Takes the marks of orphans away that a process left which died; returns the other candidates."""
     stale = [row.url_id for row in rows if row.leaving == Leaving.ORPHAN]
     if stale:
-        run.write(partial(unmark_orphans, source_id=run.source_id, url_ids=stale))
+        run.write(unmark_orphans, source_id=run.source_id, url_ids=stale)
     return [row for row in rows if row.leaving != Leaving.ORPHAN]
 
 
@@ -200,7 +181,7 @@ def remove(sender: BatchSender, rows: list[RemovalCandidate], *, counted: bool, 
     ``decided``: an operator has it so, of documents that may have stood for their copies until now.
     """
     run = sender.run
-    batch = run.write(partial(_seal, run=run, url_ids=[row.url_id for row in rows], counted=counted, decided=decided))
+    batch = run.write(_seal, run=run, url_ids=[row.url_id for row in rows], counted=counted, decided=decided)
     reach("delete.selected")
     if run.is_index_away:
         # They are sent with what waits for it.

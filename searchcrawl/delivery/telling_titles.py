@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Collection, Iterator, Mapping
-from functools import partial
 from typing import Final
 
 from searchcrawl import urls
@@ -116,7 +115,7 @@ class _Titled:
         for at in range(0, len(wanted), _PART):
             part = wanted[at : at + _PART]
             yield from self._run.read(
-                partial(sample_table.load, source_id=self._run.source_id, url_ids=part, types=HTML, is_sent=is_sent)
+                sample_table.load, source_id=self._run.source_id, url_ids=part, types=HTML, is_sent=is_sent
             )
 
 

@@ -198,18 +198,14 @@ class Claiming(ClaimingThread):
             return IDLE_SECONDS
         if self._refused:
             return 0.0
-        due_ms = run.read(lambda transaction: url_table.find_next_due_ms(transaction, run.source_id, at_last=True))
+        due_ms = run.read(url_table.find_next_due_ms, run.source_id, at_last=True)
         waits = 0.0 if due_ms is None else (due_ms - clock.now_ms()) / 1000
         return min(max(waits, 0.001), IDLE_SECONDS) if not last.held_back else IDLE_SECONDS
 
     def _find_last_hosts(self) -> list[int]:
         """The next hosts with rows that are visited after all others; once none follows, the next call begins anew."""
         run, after = self._run, self._last_host
-        found = run.read(
-            lambda transaction: host_queue.find_hosts_to_do(
-                transaction, run.source_id, after=after, limit=_HOSTS_A_ROUND, at_last=True
-            )
-        )
+        found = run.read(host_queue.find_hosts_to_do, run.source_id, after=after, limit=_HOSTS_A_ROUND, at_last=True)
         self._last_host = found[-1] if found else 0
         return found
 
@@ -220,7 +216,7 @@ class Claiming(ClaimingThread):
             self._patterns_put_off = number
             waiting = [claim.url_id for claim in self._window.take_unredirected()]
             if waiting:
-                self._run.write(lambda transaction: url_table.release(transaction, waiting))
+                self._run.write(url_table.release, waiting)
                 self._count(-len(waiting))
                 self._found_nothing, self._scan = False, None
 
@@ -245,11 +241,7 @@ class Claiming(ClaimingThread):
         """The next hosts of a scan: some that have rows to do, and some that have rows that are due again."""
         run, to_do = self._run, list[int]()
         if (cursor := scan.cursor) is not None:
-            to_do = run.read(
-                lambda transaction: host_queue.find_hosts_to_do(
-                    transaction, run.source_id, after=cursor, limit=_HOSTS_A_ROUND
-                )
-            )
+            to_do = run.read(host_queue.find_hosts_to_do, run.source_id, after=cursor, limit=_HOSTS_A_ROUND)
             scan.cursor = to_do[-1] if len(to_do) == _HOSTS_A_ROUND else None
         due = self._due.take(self._horizon_ms(), most=_HOSTS_A_ROUND)
         hosts = list(dict.fromkeys([*to_do, *due]))
@@ -262,7 +254,7 @@ class Claiming(ClaimingThread):
 
     def _idle_seconds(self, *, began_idle: bool) -> float | None:
         run = self._run
-        due_ms = run.read(lambda transaction: url_table.find_next_due_ms(transaction, run.source_id))
+        due_ms = run.read(url_table.find_next_due_ms, run.source_id)
         if due_ms is None:
             return None if began_idle else IDLE_SECONDS
         if run.unreviewed is not None:
@@ -277,7 +269,7 @@ class Claiming(ClaimingThread):
         would be blamed on the page. Returns the same as ``_round``.
         """
         run = self._run
-        if not run.read(lambda transaction: suspect_table.is_any_left(transaction, run.source_id)):
+        if not run.read(suspect_table.is_any_left, run.source_id):
             return None
         if not self._has_sent():
             return _SENDING_SECONDS
@@ -300,7 +292,7 @@ class Claiming(ClaimingThread):
             self._names.clear()
         missing = [host for host in hosts if host not in self._names]
         if missing:
-            self._names |= self._run.read(lambda transaction: host_table.find_names(transaction, missing))
+            self._names |= self._run.read(host_table.find_names, missing)
 
     def _claim(self, scan: _Scan, hosts: list[int]) -> int:
         allowed = HOST_ROWS if scan.at_last else self._count_allowed()

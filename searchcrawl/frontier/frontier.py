@@ -172,7 +172,7 @@ class Frontier:
         waiting = [claim.url_id for claim in self.window.drain()]
         if waiting and self._run.shutdown.failure is None:
             try:
-                self._run.write(lambda transaction: url_table.release(transaction, waiting))
+                self._run.write(url_table.release, waiting)
             except (StoreError, LeaseLost) as error:
                 self._run.shutdown.fail(error)
 

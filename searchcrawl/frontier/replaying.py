@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
 from typing import Final
 
 from searchcrawl import clock
@@ -106,13 +105,11 @@ class ReplayClaiming(ClaimingThread):
     def _find(self) -> list[StoredAnswer]:
         run = self._run
         while found := run.read(
-            partial(
-                replay_table.find,
-                source_id=run.source_id,
-                after=self._after,
-                limit=_PAGE_ROWS,
-                horizon_ms=run.row.horizon_ms,
-            )
+            replay_table.find,
+            source_id=run.source_id,
+            after=self._after,
+            limit=_PAGE_ROWS,
+            horizon_ms=run.row.horizon_ms,
         ):
             self._after = found[-1].url_id
             readable = [answer for answer in found if answer.url_id not in self._given_up]
@@ -146,16 +143,14 @@ def count_left(run: Run) -> int:
     a page that is not to be indexed, or a redirect that leads elsewhere. A page that is gone or failed is no such one.
     """
     codes = _find_codes(run.forced)
-    return run.read(
-        partial(replay_table.count_left, source_id=run.source_id, horizon_ms=run.row.horizon_ms, codes=codes)
-    )
+    return run.read(replay_table.count_left, source_id=run.source_id, horizon_ms=run.row.horizon_ms, codes=codes)
 
 
 def count_undecided(run: Run) -> int:
     """How many documents the edit decides about only at their next visit, because the last one failed."""
     if not run.forced or not find_effect(run.forced).refusals:
         return 0
-    return run.read(partial(replay_table.count_undecided, source_id=run.source_id))
+    return run.read(replay_table.count_undecided, source_id=run.source_id)
 
 
 def announce_edit(run: Run) -> None:
@@ -167,9 +162,9 @@ def announce_edit(run: Run) -> None:
         logger.info("edited: %s: all URLs are visited without validators", edited)
         return
     # Those that are due later become due while it runs.
-    waits = run.read(partial(hastening_table.find, source=run.source_id)) is not None
+    waits = run.read(hastening_table.find, source=run.source_id) is not None
     horizon_ms = _EVER_MS if waits else run.row.horizon_ms
-    stored, due = run.read(partial(replay_table.count_answers, source_id=run.source_id, horizon_ms=horizon_ms))
+    stored, due = run.read(replay_table.count_answers, source_id=run.source_id, horizon_ms=horizon_ms)
     if find_effect(run.forced).answers:
         logger.info("edited: %s: all %d URLs are visited without validators", edited, due)
         return
@@ -199,6 +194,4 @@ def _put_off(run: Run) -> None:
         return
     after: int | None = 0
     while after is not None:
-        after = run.write(
-            partial(replay_table.put_off, source_id=run.source_id, after=after, horizon_ms=run.row.horizon_ms)
-        )
+        after = run.write(replay_table.put_off, source_id=run.source_id, after=after, horizon_ms=run.row.horizon_ms)

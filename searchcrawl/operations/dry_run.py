@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from searchcrawl import clock
 from searchcrawl.render.rendered_page import RenderTrial
@@ -18,6 +18,7 @@ from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import RunKind
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -29,12 +30,12 @@ class DryRun(Run):
 
     trial: RenderTrial | None = None
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
+    def write(self, work: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **names: P.kwargs) -> T:
         """Returns the result of ``work``, whose transaction is rolled back."""
         results: list[T] = []
 
         def roll_back(transaction: Transaction) -> None:
-            results.append(work(transaction))
+            results.append(work(transaction, *args, **names))
             raise _RolledBack
 
         with suppress(_RolledBack):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import partial
 
 from searchcrawl import clock
 from searchcrawl.delivery.removals import find_limits
@@ -19,12 +18,12 @@ logger = logging.getLogger(__name__)
 
 def let_go_of_left(run: Run) -> None:
     """Has receivers remove them, within the limits on deleting: no removal of the index has counted them (L3)."""
-    if not run.read(partial(receiver_table.load, source_id=run.source_id)):
+    if not run.read(receiver_table.load, source_id=run.source_id):
         return
-    count = run.read(partial(log_table.count_left, source_id=run.source_id))
+    count = run.read(log_table.count_left, source_id=run.source_id)
     if not count:
         return
-    if not run.read(partial(find_limits, run=run, candidates=count)).allowed:
+    if not run.read(find_limits, run=run, candidates=count).allowed:
         logger.warning(
             "receivers have %d documents that the index does not have, which is past the limits on deleting: "
             "searchcrawl resend %s --receiver NAME has one receiver remove them",
@@ -32,8 +31,8 @@ def let_go_of_left(run: Run) -> None:
             run.source.name,
         )
         return
-    while rows := run.read(partial(log_table.find_left, source_id=run.source_id)):
-        run.write(partial(_let_go, run=run, url_ids=rows))
+    while rows := run.read(log_table.find_left, source_id=run.source_id):
+        run.write(_let_go, run=run, url_ids=rows)
 
 
 def _let_go(transaction: Transaction, *, run: Run, url_ids: Sequence[int]) -> None:

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Final
 
 from searchcrawl import clock
@@ -145,9 +144,9 @@ def note_receivers(run: Run) -> tuple[str, ...]:
         return ()
     names = list_receivers(run.project, run.source)
     feeds = [feed.receiver for feed in list_feeds(run.project, run.source)]
-    known = {row.name for row in run.read(partial(receiver_table.load, source_id=run.source_id))}
+    known = {row.name for row in run.read(receiver_table.load, source_id=run.source_id)}
     if known != {*names, *feeds}:
-        run.write(partial(receiver_table.keep, source_id=run.source_id, names=[*names, *feeds]))
+        run.write(receiver_table.keep, source_id=run.source_id, names=[*names, *feeds])
     return names
 
 

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from searchcrawl import clock, urls
@@ -101,7 +102,7 @@ class Stream:
             index.sweep()
         elif self._find_row().sweeping:
             # What a class of a user's own has besides cannot be listed.
-            self._run.write(partial(receiver_table.end_sweep, source_id=self._run.source_id, name=self.name))
+            self._run.write(receiver_table.end_sweep, source_id=self._run.source_id, name=self.name)
         return sent
 
     def report_unchanged(self) -> None:
@@ -110,10 +111,9 @@ class Stream:
         if row.is_paused:
             return
         self._open()
-        before, after = self._began_at or row.place, 0
+        before = self._began_at or row.place
         find = partial(log_table.find_present, source_id=self._run.source_id, before=before)
-        while entries := self._run.read(partial(find, after=after)):
-            after = entries[-1].row.url_id
+        for entries in self._run.read_pages(find, key=attrgetter("row.url_id")):
             by_id = {entry.row.url_id: entry for entry in entries if entry.place <= before}
             reader = DocumentReader(self._run, self._cache)
             for part in reader.read([entry.row for entry in by_id.values()]):
@@ -130,10 +130,10 @@ class Stream:
     def note_error(self, error: Exception) -> None:
         """Notes why the receiver gets nothing."""
         note = partial(receiver_table.set_error, name=self.name, error=str(error), now_ms=clock.now_ms())
-        self._run.write(partial(note, source_id=self._run.source_id))
+        self._run.write(note, source_id=self._run.source_id)
 
     def _find_row(self) -> ReceiverRow:
-        return self._run.read(partial(receiver_table.require, source_id=self._run.source_id, name=self.name))
+        return self._run.read(receiver_table.require, source_id=self._run.source_id, name=self.name)
 
     def _is_waiting(self, transaction: Transaction) -> bool:
         row = receiver_table.require(transaction, self._run.source_id, self.name)
@@ -151,7 +151,7 @@ class Stream:
                 index.compare()
             row = self._find_row()
             if row.error is not None:
-                self._run.write(partial(receiver_table.clear_error, source_id=self._run.source_id, name=self.name))
+                self._run.write(receiver_table.clear_error, source_id=self._run.source_id, name=self.name)
             self._began_at = row.place
         return index
 
@@ -179,7 +179,7 @@ class Stream:
         survivors = self._find_survivors(page, gone)
         highest = max([page.place.seq, *(entry.seq for entry in survivors)])
         note = partial(receiver_table.note_sending, source_id=self._run.source_id, name=self.name)
-        self._run.write(partial(note, version=page.row.compute_version(highest)))
+        self._run.write(note, version=page.row.compute_version(highest))
         # A document that came again has an entry of its own, and must not be removed after it.
         self._send_removals(page, self._list_buried(page))
         for entry in page.entries:
@@ -190,7 +190,7 @@ class Stream:
         source = self._run.source.name
         self._send_removals(page, [_Going(each.seq, urls.document_id(source, each.row.url), each.row) for each in gone])
         reach("receiver.sent")
-        self._run.write(partial(self._note, page=page))
+        self._run.write(self._note, page=page)
         reach("receiver.moved")
         return len(page.taken) + len(page.tombstones)
 
@@ -201,7 +201,7 @@ class Stream:
         while entries := self._run.read(find):
             page = _Page(row, entries, (), row.place, row.acknowledged)
             self._send_documents(page, entries)
-            self._run.write(partial(self._note, page=page))
+            self._run.write(self._note, page=page)
             sent += len(page.taken)
             if len(page.taken) + len(page.refused) < len(entries):
                 # Some have changed meanwhile, and have other entries now.
@@ -354,7 +354,7 @@ class KeptIndex:
             return
         logger.warning("the receiver %s %s: it gets all of them again", self._door.name, why)
         anew = partial(receiver_table.begin_anew, source_id=self._run.source_id, name=self._door.name)
-        self._run.write(partial(anew, above=highest, sweeping=Sweep.WITHIN_LIMITS))
+        self._run.write(anew, above=highest, sweeping=Sweep.WITHIN_LIMITS)
 
     def sweep(self) -> None:
         """Removes what it has and the log has not, once it has all of the log, if it began anew."""
@@ -364,25 +364,25 @@ class KeptIndex:
             return
         removed = 0
         if self._may_sweep(row):
-            number = self._run.write(partial(log_counter.draw, source_id=self._run.source_id))
+            number = self._run.write(log_counter.draw, source_id=self._run.source_id)
             for part in self._list_entries():
                 removed += self._remove(number, self._select_strange(row, part))
             self.commit()
         if removed:
             what = counted(removed, "document", "documents")
             logger.warning("the receiver %s had %s that the index does not have: removed", self._door.name, what)
-        self._run.write(partial(receiver_table.end_sweep, source_id=self._run.source_id, name=self._door.name))
+        self._run.write(receiver_table.end_sweep, source_id=self._run.source_id, name=self._door.name)
         reach("receiver.swept")
 
     def empty(self) -> None:
         """Removes all documents of the source."""
-        number = self._run.write(partial(log_counter.draw, source_id=self._run.source_id))
+        number = self._run.write(log_counter.draw, source_id=self._run.source_id)
         for part in self._list_entries():
             self._remove(number, part)
         self.commit()
 
     def _find_row(self) -> ReceiverRow:
-        return self._run.read(partial(receiver_table.require, source_id=self._run.source_id, name=self._door.name))
+        return self._run.read(receiver_table.require, source_id=self._run.source_id, name=self._door.name)
 
     def _may_sweep(self, row: ReceiverRow) -> bool:
         if row.sweeping is Sweep.ASKED:
@@ -435,7 +435,7 @@ class KeptIndex:
             return 0
         version = self._find_row().compute_version(number)
         note = partial(receiver_table.note_sending, source_id=self._run.source_id, name=self._door.name)
-        self._run.write(partial(note, version=version))
+        self._run.write(note, version=version)
         removals = [Removal(id=entry.id, url=entry.url, code=0) for entry in entries]
         batch = Batch(number=number, source=self._run.source.name, crawl_version=version, removals=removals)
         return sum(receipt.accepted for receipt in self._door.deliver(batch))

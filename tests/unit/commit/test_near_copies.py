@@ -17,6 +17,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit import near_copies
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.rules.near_copies import sign
+from searchcrawl.run import Run
 from searchcrawl.store.documents.near_table import NearRow
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
@@ -39,11 +40,13 @@ class Settling:
     def source(self) -> Any:
         return SOURCE.model_copy(update={"copies": SOURCE.copies.model_copy(update={"near": self.near})})
 
-    def read(self, work: Callable[[Any], Any]) -> Any:
-        return self._database.read(work)
+    def read(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
+        return self._database.read(lambda transaction: work(transaction, *args, **names))
 
-    def write(self, work: Callable[[Any], Any]) -> Any:
-        return self._database.write(work)
+    def write(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
+        return self._database.write(lambda transaction: work(transaction, *args, **names))
+
+    read_pages: Any = Run.read_pages
 
 
 def whole_text(content: object, url: str, mimetype: str) -> object:

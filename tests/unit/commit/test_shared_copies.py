@@ -13,6 +13,7 @@ from sqlalchemy import select
 
 from searchcrawl.commit.shared_copies import find_over, settle_shared_copies
 from searchcrawl.items import Claim, Document, Hop, Outcome
+from searchcrawl.run import Run
 from searchcrawl.store.documents import shared_copy_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
@@ -31,13 +32,15 @@ class Settling:
         self.source_id = source_id
         self._database = database
 
-    def read(self, work: Callable[[Any], Any]) -> Any:
-        return self._database.read(work)
+    def read(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
+        return self._database.read(lambda transaction: work(transaction, *args, **names))
 
-    def write(self, work: Callable[[Any], Any]) -> Any:
+    read_pages: Any = Run.read_pages
+
+    def write(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
         """Only rows of the own source may change, but for what is due of others."""
         before = self._database.read(self._read_others)
-        result = self._database.write(work)
+        result = self._database.write(lambda transaction: work(transaction, *args, **names))
         assert self._database.read(self._read_others) == before
         return result
 

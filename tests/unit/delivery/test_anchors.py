@@ -13,6 +13,7 @@ import pytest
 
 from searchcrawl.delivery import anchors
 from searchcrawl.exceptions import StoreError
+from searchcrawl.run import Run
 from searchcrawl.store.documents import anchor_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
@@ -30,11 +31,13 @@ class FakeRun:
         self._database = database
         self.project = SimpleNamespace(cache=SimpleNamespace(preserve=True), cache_dir=cache_dir)
 
-    def read(self, work: Callable[[Transaction], Any]) -> Any:
-        return self._database.read(work)
+    def read(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
+        return self._database.read(lambda transaction: work(transaction, *args, **names))
 
-    def write(self, work: Callable[[Transaction], Any]) -> Any:
-        return self._database.write(work)
+    def write(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
+        return self._database.write(lambda transaction: work(transaction, *args, **names))
+
+    read_pages: Any = Run.read_pages
 
     def say(self, page: int, texts: dict[int, list[str]]) -> None:
         """Has a page say something of others."""

@@ -33,7 +33,8 @@ def run(tmp_path: Path) -> Any:
         project=SimpleNamespace(cache_dir=tmp_path / "cache", cache=SimpleNamespace(location="files")),
         source=SimpleNamespace(name="demo"),
         attributes=None,
-        read=lambda work: 2,
+        source_id=1,
+        read=lambda work, *arguments: 2,
     )
 
 
