@@ -13,9 +13,8 @@ from searchcrawl.admission.admit import FoundLinks
 from searchcrawl.admission.url_normalisation import normalise_found
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.host_rules import HostBlock
-from searchcrawl.rules.identity import DEFAULT_NAMES, Identity
-from searchcrawl.rules.rewriting import PatternRewriter, Rewriting
+from searchcrawl.rules.rewriting import SESSION_NAMES, Identity, PatternRewriter, Rewriting
+from searchcrawl.rules.url_rules import HostBlock
 
 LINKS: Final = 75
 _PAGES: Final = 40
@@ -62,7 +61,7 @@ def main() -> None:
     """Prints a line a measurement."""
     decide = boundary().decide
     few = boundary(5).decide
-    plain, rewriting = Rewriting([], Identity(DEFAULT_NAMES)), Rewriting([PatternRewriter("^http://old", "http://new")])
+    plain, rewriting = Rewriting([], Identity(SESSION_NAMES)), Rewriting([PatternRewriter("^http://old", "http://new")])
     sessions = [[Link(f"{link.url};jsessionid=1") for link in page] for page in pages(0)]
     rows = (
         ("75 links decided, 200 rules", lambda links: [decide(link.url, 3) for link in links], pages()),

@@ -51,8 +51,7 @@ from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.rate_limiter import RateLimiter, SharedRateLimiter
 from searchcrawl.robots.files import RobotsFiles, StoredRobots
-from searchcrawl.rules.own_origins import OwnOrigins
-from searchcrawl.rules.targets import TargetRules
+from searchcrawl.rules.redirects import OwnOrigins, TargetRules
 from searchcrawl.run import Run, list_start_urls
 from searchcrawl.soft404.probes import Probes
 from searchcrawl.sources.config import Source

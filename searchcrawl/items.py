@@ -58,7 +58,7 @@ class Claim:
     """A row of the URL table that is to be visited.
 
     ``attempt`` counts the failed tries of this run, ``failed_runs`` the failed runs in a row, ``failures`` by
-    what failed (``rules.failures``).
+    what failed (``rules.lifecycle``).
     ``etag``, ``last_modified``, ``body_digest`` (sha256) and ``fields_digest`` are those
     of the last good body, None without one or where it is to be processed again; ``has_document`` tells
     whether the cache or the index has its document, ``code`` what the row said before.
@@ -71,7 +71,7 @@ class Claim:
     ``interval_ms`` how long it waits between two, ``sitemap_id`` the sitemap that lists it, ``lastmod_ms`` its date there.
     ``unread`` is the body of the last visit, where nothing reads its type: its validators are those of ``etag`` and ``last_modified``.
     ``in_archive``: the last good body was that of a file in an archive. ``rendered``: why a browser rendered it.
-    ``parts`` is how it did then, ``lacks`` what the last visit's page lacked (``rules.wholeness``).
+    ``parts`` is how it did then, ``lacks`` what the last visit's page lacked (``rules.rendering``).
     """
 
     url_id: int

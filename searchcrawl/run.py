@@ -23,9 +23,8 @@ from searchcrawl.memory import return_large_blocks
 from searchcrawl.parse_mark import ParseMark
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.index_filter import IndexFilter
-from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
+from searchcrawl.rules.rewriting import DisplayMap, NormalisedUrl, Rewriting
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_effect, find_forcing_keys, mix_fingerprints
 from searchcrawl.sources.loading import (

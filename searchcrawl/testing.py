@@ -18,8 +18,7 @@ from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.receiver import Batch, Receipt, Receiver
 from searchcrawl.items import Change, Claim, IndexedDocument, Page, Removal
 from searchcrawl.plugins import Converted, Document, DocumentConverter, DocumentService, Rewritten, UrlRewriter
-from searchcrawl.rules.identity import DEFAULT_NAMES, Identity
-from searchcrawl.rules.rewriting import PluginRewriter, Rewriting
+from searchcrawl.rules.rewriting import SESSION_NAMES, Identity, PluginRewriter, Rewriting
 
 __all__ = [
     "Batch", "Change", "Converted", "Document", "DocumentConverter", "DocumentService", "FollowedLink",
@@ -46,7 +45,7 @@ def followed(
     *,
     referrer: str | None = None,
     source: str = "test",
-    strip_parameters: Iterable[str] = DEFAULT_NAMES,
+    strip_parameters: Iterable[str] = SESSION_NAMES,
 ) -> list[FollowedLink]:
     """What a run of ``source`` with this class as its only ``[[rewrite]]`` makes of links found on ``referrer``.
 

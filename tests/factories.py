@@ -10,7 +10,7 @@ from typing import Any
 
 from searchcrawl.items import Claim, Document, Outcome, Page
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.targets import TargetRules
+from searchcrawl.rules.redirects import TargetRules
 
 _numbers = count(1)
 #: Redirects may lead anywhere.

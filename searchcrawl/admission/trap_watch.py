@@ -2,7 +2,7 @@
 
 A pattern is a set of URLs that differ only in numbers, ids and parameter values (rules.traps). One that grows as fast as it
 is visited is visited last, after all other URLs: that refuses nothing, and a finite set of pages ends by itself. If a
-pattern goes on growing then, if its own pages alone name what is new, and if they hold no text of their own (rules.own_text),
+pattern goes on growing then, if its own pages alone name what is new, and if they hold no text of their own (rules.traps),
 it is ended after ``scope.trap_after`` more pages: its URLs that were never fetched are refused with 961, and documents of its
 pages without own text that no index has are withheld. Files in archives are no trap: there are no more of them than one
 archive may have.
@@ -23,8 +23,10 @@ from searchcrawl.codes import NEVER_REQUESTED, REFUSED, Code
 from searchcrawl.items import ARCHIVE_ETAG, Claim, Document, Outcome
 from searchcrawl.rules.archives import list_archives
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.own_text import PRODUCTIVE_PAGES, WITH_TEXT, KnownText
 from searchcrawl.rules.traps import (
+    PRODUCTIVE_PAGES,
+    WITH_TEXT,
+    KnownText,
     Level,
     Pattern,
     build_counted_pattern,
@@ -516,7 +518,7 @@ _NAMED_A_PAGE: Final = 0.9
 _NAMING_SHARE: Final = 0.5
 #: It makes its own pages if pages outside name no larger share of its new URLs.
 _MOST_FROM_OUTSIDE: Final = 0.1
-#: Pages have no text of their own if their mean share (``rules.own_text``) is below this.
+#: Pages have no text of their own if their mean share (``rules.traps``) is below this.
 BARE: Final = 0.05
 #: The share 1 in its stored form, a byte.
 _STORED_ONE: Final = 255

@@ -11,8 +11,7 @@ from itertools import chain
 
 from searchcrawl.admission.admit import FoundLinks
 from searchcrawl.items import Link, ListedUrl, SitemapPart
-from searchcrawl.rules.identity import Identity
-from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
+from searchcrawl.rules.rewriting import Identity, NormalisedUrl, Rewriting
 
 #: The depth of URLs of a sitemap, and of those that are submitted: as if a start page linked to them.
 LISTED_DEPTH = 1

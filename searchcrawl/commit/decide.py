@@ -14,7 +14,7 @@ from searchcrawl.counters import INCOMPLETE
 from searchcrawl.items import Document, Link, Outcome, Page
 from searchcrawl.rules import lifecycle
 from searchcrawl.rules.lifecycle import PageVersion
-from searchcrawl.rules.wholeness import NO_TEXT
+from searchcrawl.rules.rendering import NO_TEXT
 from searchcrawl.sources.config import Source
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.urls.unfollowed_table import Nofollow

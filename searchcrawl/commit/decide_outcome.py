@@ -12,9 +12,9 @@ from searchcrawl.commit.group import Group, came_back, encode_redirects, plan_ne
 from searchcrawl.counters import INCOMPLETE, LOGIN_FAILURES
 from searchcrawl.items import Claim, Outcome, Unread
 from searchcrawl.politeness import backoff
-from searchcrawl.rules import lifecycle, recrawl, unread
-from searchcrawl.rules.failures import Failures, is_confirmed
+from searchcrawl.rules import lifecycle, recrawl
 from searchcrawl.rules.forgotten import KEY
+from searchcrawl.rules.lifecycle import Failures, is_confirmed
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.secrets import redact
 from searchcrawl.store.documents.document_table import Confirmed
@@ -61,7 +61,7 @@ def _settle(outcome: Outcome, source: Source, group: Group, now_ms: int) -> None
             after_run=group.after_run,
         )
     due_ms, interval_ms = _find_next_visit(outcome, source, group, now_ms, failed_runs)
-    body = None if outcome.unread is None else unread.follow(claim.unread, outcome.unread)
+    body = None if outcome.unread is None else lifecycle.follow_unread(claim.unread, outcome.unread)
     if body is not None and due_ms is not None and not claim.is_known:
         due_ms = max(due_ms, _wait_unread(body, now_ms, group.horizon_ms))
     settled = _build_settled(
@@ -70,7 +70,7 @@ def _settle(outcome: Outcome, source: Source, group: Group, now_ms: int) -> None
         interval_ms=interval_ms,
         failed_runs=failed_runs,
         failures=failures,
-        kept=unread.dump(body),
+        kept=lifecycle.dump_unread(body),
     )
     if outcome.code == 304 and not outcome.transient:
         _confirm_unread(outcome, settled, group)
@@ -90,7 +90,7 @@ def _settle(outcome: Outcome, source: Source, group: Group, now_ms: int) -> None
 
 def _wait_unread(body: Unread, now_ms: int, horizon_ms: int) -> int:
     """Until when a body that nothing reads is not asked for."""
-    gap_ms = unread.find_gap_ms(body)
+    gap_ms = lifecycle.find_unread_gap_ms(body)
     return now_ms + gap_ms - recrawl.find_slack_ms(gap_ms, into_run_ms=now_ms - horizon_ms)
 
 
@@ -204,7 +204,7 @@ def _build_put_off(claim: Claim, again_ms: int) -> Settled:
         failures=claim.failures,
         due_ms=again_ms,
         fetched_ms=None,
-        unread=unread.dump(claim.unread),
+        unread=lifecycle.dump_unread(claim.unread),
         lacks=claim.lacks,
     )
 

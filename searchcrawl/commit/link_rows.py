@@ -18,7 +18,7 @@ from searchcrawl.commit import document_rows
 from searchcrawl.commit.group import Group
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.items import Document, Outcome, SitemapEnd, SitemapPart
-from searchcrawl.rules.display import DisplayMap
+from searchcrawl.rules.rewriting import DisplayMap
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.sitemaps import sitemap_table

@@ -31,8 +31,8 @@ from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, Document, Outcome, Page, Unread
 from searchcrawl.packed_page import PackedPage, pack_page, unpack_page
 from searchcrawl.parse_mark import ParseMark
-from searchcrawl.rules import unread
-from searchcrawl.rules.failures import has_stopped
+from searchcrawl.rules import lifecycle
+from searchcrawl.rules.lifecycle import has_stopped
 from searchcrawl.run import Run, Shutdown
 from searchcrawl.sources.content_table import Content
 from searchcrawl.stages import stages_of
@@ -237,7 +237,7 @@ def _note_unread(document: Document) -> Unread | None:
     has_own = not document.redirects and etag != CANONICAL_ETAG
     return Unread(
         mimetype=document.mimetype,
-        digest=unread.compute_digest(document.body),
+        digest=lifecycle.digest_unread(document.body),
         etag=document.etag if has_own else None,
         last_modified=document.last_modified if has_own else None,
     )

@@ -27,7 +27,7 @@ from searchcrawl.delivery.telling_titles import TitleCounts
 from searchcrawl.exceptions import StoreError
 from searchcrawl.failpoints import reach
 from searchcrawl.part_file import PartFile
-from searchcrawl.rules.anchors import Linked, WordCounts, select_texts
+from searchcrawl.rules.host_texts import Linked, WordCounts, select_texts
 from searchcrawl.run import Run
 from searchcrawl.store.documents import anchor_table
 from searchcrawl.store.engine.database import Transaction
@@ -36,7 +36,7 @@ from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
 
-#: To be raised where the same links give other texts (``rules.anchors``): they are collected anew.
+#: To be raised where the same links give other texts (``rules.host_texts``): they are collected anew.
 _VERSION: Final = 2
 #: Documents that a transaction freezes the texts of.
 _PART: Final = 500

@@ -25,7 +25,7 @@ from searchcrawl.exceptions import ConfigurationError, DamagedRecord, UnknownSou
 from searchcrawl.index_fields import FORMS, find_analysed, find_language_field
 from searchcrawl.items import IndexedDocument
 from searchcrawl.rules import near_copies
-from searchcrawl.rules.display import DisplayMap
+from searchcrawl.rules.rewriting import DisplayMap
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import build_display_map, load_source
 from searchcrawl.store.batches import batch_table

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code, CodeClass, facts_of
-from searchcrawl.rules.failures import is_confirmed
-from searchcrawl.rules.lifecycle import describe_evidence, is_evidence
+from searchcrawl.rules.lifecycle import describe_evidence, is_confirmed, is_evidence
 from searchcrawl.sources.config import Lifecycle
 from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.engine.database import Transaction

@@ -10,7 +10,7 @@ from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.near_copies import forget_signatures
 from searchcrawl.delivery.freezing import Common, Record, freeze, load
-from searchcrawl.rules.site_blocks import count_blocks, cut_blocks, pack_blocks, select_blocks, unpack_blocks
+from searchcrawl.rules.host_texts import count_blocks, cut_blocks, pack_keys, select_blocks, unpack_keys
 from searchcrawl.run import Run
 from searchcrawl.store.documents.frozen_table import BLOCKS
 from searchcrawl.store.documents.sample_table import HTML
@@ -23,7 +23,7 @@ SiteBlocks = Mapping[str, frozenset[int]]
 
 def load_blocks(run: Run) -> SiteBlocks:
     """What is left out of the documents of a source; nothing where it wants all text, or says itself what the content is."""
-    return {host: unpack_blocks(packed) for host, packed in load(run, _COMMON).items()} if _applies(run) else {}
+    return {host: unpack_keys(packed) for host, packed in load(run, _COMMON).items()} if _applies(run) else {}
 
 
 def cut_content(content: object, url: str, mimetype: str, blocks: SiteBlocks) -> object:
@@ -45,7 +45,7 @@ def _applies(run: Run) -> bool:
 
 def _find(records: Iterator[Record], before: bytes) -> bytes:
     counts, number = count_blocks(map(_read_text, records))
-    return pack_blocks(select_blocks(counts, number, before=unpack_blocks(before)))
+    return pack_keys(select_blocks(counts, number, before=unpack_keys(before)))
 
 
 def _read_text(record: Record) -> str:
@@ -54,11 +54,11 @@ def _read_text(record: Record) -> str:
 
 
 def _cut(record: Record, packed: bytes) -> str:
-    return cut_blocks(_read_text(record), unpack_blocks(packed))
+    return cut_blocks(_read_text(record), unpack_keys(packed))
 
 
 def _report(host: str, packed: bytes) -> None:
-    logger.info("%s: blocks on most of its pages that are not indexed: %d", host, len(unpack_blocks(packed)))
+    logger.info("%s: blocks on most of its pages that are not indexed: %d", host, len(unpack_keys(packed)))
 
 
 def _forget_signatures(run: Run, hosts: Collection[str]) -> None:

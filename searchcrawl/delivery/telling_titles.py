@@ -14,7 +14,7 @@ from typing import Final
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.delivery.freezing import Common, Record, freeze, load
-from searchcrawl.rules.titles import (
+from searchcrawl.rules.host_texts import (
     FEWEST_STILL_SHARING,
     NamedPage,
     choose_title,

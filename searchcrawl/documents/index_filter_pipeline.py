@@ -13,10 +13,9 @@ from searchcrawl.html.file_name import find_file_name
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.rules import index_filter
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.index_filter import FetchedFacts, IndexFilter
 from searchcrawl.rules.redirects import write_target
-from searchcrawl.rules.rewriting import Rewriting
+from searchcrawl.rules.rewriting import DisplayMap, Rewriting
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 

@@ -23,8 +23,7 @@ from searchcrawl.items import Claim, Outcome
 from searchcrawl.kinds.kind import Kind
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.redirects import write_target
-from searchcrawl.rules.targets import TargetRules
+from searchcrawl.rules.redirects import TargetRules, write_target
 from searchcrawl.run import Run
 from searchcrawl.sources.forgotten_watch import ForgottenWatch
 from searchcrawl.stages import stages_of

@@ -47,7 +47,7 @@ from searchcrawl.http.visit_end import (
     find_claim,
 )
 from searchcrawl.politeness.rate_limiter import RateLimiter
-from searchcrawl.rules.own_origins import OwnOrigins
+from searchcrawl.rules.redirects import OwnOrigins
 from searchcrawl.run import Run
 from searchcrawl.sources.fetch_table import TlsFiles
 from searchcrawl.stages import stages_of

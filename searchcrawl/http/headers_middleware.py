@@ -22,7 +22,7 @@ from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim, 
 from searchcrawl.items import Claim, Outcome
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.index_filter import HEADER_RULE, IndexFilter, find_canonical_link, read_last_modified
-from searchcrawl.rules.own_origins import OwnOrigins
+from searchcrawl.rules.redirects import OwnOrigins
 from searchcrawl.run import Run
 from searchcrawl.sources.secrets import redact
 from searchcrawl.stages import stages_of

@@ -20,7 +20,7 @@ from searchcrawl.http.download_handler import FOR_PROXY, GuardedHandler
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.visit_end import ForbiddenAddress
 from searchcrawl.politeness.rate_limiter import RateLimiter
-from searchcrawl.rules.own_origins import OwnOrigins
+from searchcrawl.rules.redirects import OwnOrigins
 from searchcrawl.sources.fetch_table import TlsFiles
 
 #: By whom spiders in Python are refused an address.

@@ -26,7 +26,7 @@ from searchcrawl.http.library_internals import is_closing
 from searchcrawl.http.visit_end import PUBLIC_ONLY, describe_failure, find_failure, join_lines
 from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.politeness.rate_limiter import RateLimiter
-from searchcrawl.rules.targets import TargetRules
+from searchcrawl.rules.redirects import TargetRules
 
 #: The code of a failure of redirects that lead nowhere.
 ENDLESS: Final = frozenset({Code.REDIRECT_LOOP, Code.NO_LOCATION})

@@ -28,7 +28,7 @@ PAGES: Final = frozenset({200, 203})
 _PASSED_ON: Final = PAGES | {304}
 #: So much of a text is looked through for secrets.
 _READ_CHARACTERS: Final = 10_000
-#: The key of ``Request.meta`` for requests that may reach public addresses only (``rules.targets``).
+#: The key of ``Request.meta`` for requests that may reach public addresses only (``rules.redirects``).
 PUBLIC_ONLY: Final = "public_only"
 
 

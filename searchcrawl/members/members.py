@@ -24,7 +24,7 @@ from searchcrawl.members.member import Death, Member
 from searchcrawl.members.messages import Closed, Ended, Failed, Forget, GoOn, Logged, Moved, Ready, Stopped, Visit
 from searchcrawl.politeness.host_registry import LATE_SECONDS
 from searchcrawl.rules.archives import MARK, is_called_archive
-from searchcrawl.rules.failures import Failures
+from searchcrawl.rules.lifecycle import Failures
 from searchcrawl.run import Run
 from searchcrawl.store.urls import suspect_table
 

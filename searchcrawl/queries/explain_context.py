@@ -21,10 +21,9 @@ from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import MAX_URLS, NO_LIMITS, Boundary, is_trap_limit
 from searchcrawl.rules.decision import NO_INCLUDE, ROBOTS_KEY, Decision
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_last_modified
-from searchcrawl.rules.redirects import read_target
+from searchcrawl.rules.redirects import list_exclusions, read_target
 from searchcrawl.rules.rendering import Need, build_key
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
-from searchcrawl.rules.targets import list_exclusions
 from searchcrawl.rules.traps import find_patterns
 from searchcrawl.sources.config import Origin, Source
 from searchcrawl.sources.effective import BUILT_IN, list_layers

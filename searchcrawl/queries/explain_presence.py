@@ -8,8 +8,7 @@ from searchcrawl.codes import COPIES, REDIRECTS, Code
 from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.queries.explain_reasons import Verdict, build_reason
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.failures import is_confirmed
-from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE, is_evidence
+from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE, is_confirmed, is_evidence
 from searchcrawl.store.states import DocumentState, Leaving
 from searchcrawl.store.urls.url_queries import UrlFacts
 from searchcrawl.wording import counted

@@ -21,15 +21,14 @@ from searchcrawl.queries import explain_canonical, explain_redirects
 from searchcrawl.queries.explain_address import list_address_refusals
 from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.queries.explain_presence import NAMED_BY_NOTHING
-from searchcrawl.rules import recrawl, rendering, unread, unread_robots, wholeness
+from searchcrawl.rules import recrawl, rendering
 from searchcrawl.rules.copy_order import build_order, describe_preference
-from searchcrawl.rules.failures import Failures
-from searchcrawl.rules.lifecycle import ORPHAN_RULE
+from searchcrawl.rules.decision import ROBOTS_ERROR, describe_unavailable
+from searchcrawl.rules.host_texts import unpack_keys
+from searchcrawl.rules.lifecycle import ORPHAN_RULE, Failures, find_unread_gap_ms, parse_unread
 from searchcrawl.rules.recrawl import Word
 from searchcrawl.rules.redirects import read_target
-from searchcrawl.rules.titles import unpack_keys
-from searchcrawl.rules.unread_robots import describe_unavailable
-from searchcrawl.rules.wholeness import NO_TEXT, RUNS, Record
+from searchcrawl.rules.rendering import NO_TEXT, RUNS, Record
 from searchcrawl.sources.config import Lifecycle
 from searchcrawl.sources.fingerprint import describe_keys
 from searchcrawl.store.states import FetchState, Leaving
@@ -269,7 +268,7 @@ def _describe_robots_of_visit(listed: ListedUrl, file: str) -> Step:
 
 
 def _lacked_robots(listed: ListedUrl) -> bool:
-    return listed.error is not None and listed.error.startswith(unread_robots.PREFIX)
+    return listed.error is not None and listed.error.startswith(ROBOTS_ERROR)
 
 
 def _describe_answer(facts: UrlFacts) -> Step:
@@ -454,8 +453,8 @@ def _describe_due(lifecycle: Lifecycle, facts: UrlFacts, due_ms: int) -> str:
 
 
 def _name_interval(lifecycle: Lifecycle, facts: UrlFacts) -> str:
-    body = unread.parse(facts.unread)
-    if body is not None and unread.find_gap_ms(body):
+    body = parse_unread(facts.unread)
+    if body is not None and find_unread_gap_ms(body):
         how = "asked with its validators" if body.etag or body.last_modified else "it has no validators"
         return f" (nothing reads its type: {how}, found the same {counted(body.times, 'time', 'times')})"
     if not lifecycle.intervals.are_set:
@@ -499,7 +498,7 @@ def describe_languages(record: Mapping[str, Any], url: str, *, forced: str, usua
 def describe_rendering(context: Context, facts: UrlFacts) -> tuple[str, str] | None:
     """The outcome of the step and what it says; None where rendering is no question."""
     mode, listed = context.source.render.mode, facts.listed
-    record = wholeness.parse(facts.parts)
+    record = rendering.parse(facts.parts)
     if listed.error is not None and listed.error.startswith("not rendered: "):
         return "failed", listed.error + _describe_runs(facts, record) + _describe_refused(record)
     if facts.rendered is not None:

@@ -21,9 +21,8 @@ from searchcrawl.queries.explain_reasons import Reason, Verdict, build_reason, i
 from searchcrawl.queries.explain_redirects import find_last_url
 from searchcrawl.rules import forgotten
 from searchcrawl.rules.boundary import refusal_code
-from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.decision import Decision, describe_unavailable
 from searchcrawl.rules.redirects import read_target
-from searchcrawl.rules.unread_robots import describe_unavailable
 from searchcrawl.sources.project import FILE
 from searchcrawl.store.states import EndReason, FetchState
 from searchcrawl.store.urls.unfollowed_table import Nofollow

@@ -22,7 +22,7 @@ from searchcrawl.items import Document, Headers, Outcome, Page
 from searchcrawl.operations.dry_run import DryRun
 from searchcrawl.render.rendered_page import RenderedPage
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY
-from searchcrawl.rules.wholeness import find_failing
+from searchcrawl.rules.rendering import find_failing
 from searchcrawl.run import Run
 from searchcrawl.store.batches.batch_table import BatchDocument
 from searchcrawl.store.urls.unfollowed_table import Nofollow

@@ -32,8 +32,8 @@ from searchcrawl.counters import (
 from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.job_status import describe_job, warn_of_job
 from searchcrawl.queries.receivers import describe_receivers, warn_of_receivers
-from searchcrawl.rules.failures import MOST_STOPS
-from searchcrawl.rules.wholeness import NO_TEXT, RUNS
+from searchcrawl.rules.lifecycle import MOST_STOPS
+from searchcrawl.rules.rendering import NO_TEXT, RUNS
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, describe_keys, find_forcing_keys
 from searchcrawl.sources.project import Project

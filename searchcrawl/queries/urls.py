@@ -11,7 +11,7 @@ import orjson
 from searchcrawl import clock, urls
 from searchcrawl.codes import Code
 from searchcrawl.items import CANONICAL_ETAG
-from searchcrawl.rules.display import DisplayMap
+from searchcrawl.rules.rewriting import DisplayMap
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_display_map
 from searchcrawl.store.engine.database import Database, Transaction

@@ -13,7 +13,7 @@ from searchcrawl.render.resource_cache import ResourceCache
 from searchcrawl.render.wall import Refused, resolve
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.targets import TargetRules
+from searchcrawl.rules.redirects import TargetRules
 
 #: What a page may load of any public host where ``render.allow_hosts`` names none: without these nothing is built.
 _FROM_ANYWHERE: Final = frozenset({"script", "stylesheet", "unknown"})

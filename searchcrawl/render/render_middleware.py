@@ -33,10 +33,9 @@ from searchcrawl.render.rendered_page import (
 from searchcrawl.render.renderer import Renderer
 from searchcrawl.render.verdicts import Plan
 from searchcrawl.render.wall import Answer
-from searchcrawl.rules import wholeness
+from searchcrawl.rules import rendering
 from searchcrawl.rules.redirects import write_target
-from searchcrawl.rules.rendering import ENOUGH_BYTES, Need, Shell, has_gained, judge
-from searchcrawl.rules.wholeness import Look, Missing
+from searchcrawl.rules.rendering import ENOUGH_BYTES, Look, Missing, Need, Shell, has_gained, judge
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 
@@ -44,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 #: The key of ``Request.meta`` for the reason why a page was rendered.
 RENDERED: Final = "rendered"
-#: That for how it was (``rules.wholeness``), and for what it lacked.
+#: That for how it was (``rules.rendering``), and for what it lacked.
 WHOLENESS: Final = "wholeness"
 #: Rules that one line of the log names.
 _MOST_SHOWN: Final = 10
@@ -181,7 +180,7 @@ class RenderMiddleware:
             await self._verdicts.note(claim.url, plan.need, gain=seen.gain)
         if not seen.gain and not plan.is_known:
             return response
-        request.meta[WHOLENESS] = wholeness.dump(seen.look.taken), _describe_lacks(seen)
+        request.meta[WHOLENESS] = rendering.dump(seen.look.taken), _describe_lacks(seen)
         return self._build_response(request, response, claim, page, plan.reason)
 
     def _check_move(self, request: Request, claim: Claim, page: RenderedPage, target: str) -> None:
@@ -189,10 +188,10 @@ class RenderMiddleware:
         if not page.moves:
             return
         if claim.has_document and claim.rendered is not None:
-            known = wholeness.parse(claim.parts) or wholeness.Record()
+            known = rendering.parse(claim.parts) or rendering.Record()
             # It has no text: only what failed counts.
-            found = wholeness.Found(known.text or 0, known.plain or 0, page.parts)
-            look = wholeness.look(known, found, run=self._after_run)
+            found = rendering.Found(known.text or 0, known.plain or 0, page.parts)
+            look = rendering.look(known, found, run=self._after_run)
             may_stay = not look.is_as_it_is or may_retry(claim.attempt + 1, retries=self._retries)
             if may_stay and any(each.is_new for each in look.missing):
                 raise _build_incomplete_end(request, claim, look, "it went elsewhere")
@@ -212,8 +211,8 @@ class RenderMiddleware:
         """Compares a page with its plain answer, and with how its known text was made; for a thread."""
         plain, text = self._read_plain(response, page), read_shell(page.html.encode("utf-8", "replace")).text_bytes
         refused = {join_lines(rule): count for rule, count in page.refused.items()}
-        found = wholeness.Found(text, plain.text_bytes, page.parts, page.gave_up, refused)
-        look = wholeness.look(wholeness.parse(claim.parts), found, run=self._after_run)
+        found = rendering.Found(text, plain.text_bytes, page.parts, page.gave_up, refused)
+        look = rendering.look(rendering.parse(claim.parts), found, run=self._after_run)
         return _Seen(has_gained(plain.text_bytes, text), judge(plain).need, text, look)
 
     def _is_held(self, claim: Claim, plan: Plan, seen: _Seen) -> bool:
@@ -325,8 +324,8 @@ def _describe_lacks(seen: _Seen) -> str | None:
     """What the row of a page that is taken says that it lacks."""
     if seen.look.lacks is not None:
         return join_lines(seen.look.lacks)
-    is_empty = wholeness.is_next_to_empty(seen.text) and seen.need is not Need.NONE
-    return wholeness.NO_TEXT if is_empty else None
+    is_empty = rendering.is_next_to_empty(seen.text) and seen.need is not Need.NONE
+    return rendering.NO_TEXT if is_empty else None
 
 
 def _build_incomplete_end(request: Request, claim: Claim, look: Look, so: str) -> VisitEnded:
@@ -334,7 +333,7 @@ def _build_incomplete_end(request: Request, claim: Claim, look: Look, so: str) -
     words = look.missing[0].words
     error = f"not rendered: {words}, and {so}"
     end = build_visit_end(request, claim, Code.READ_ERROR, error=error, transient=True)
-    kept = wholeness.dump(look.kept)
+    kept = rendering.dump(look.kept)
     return VisitEnded(replace(end.outcome, parts=kept, lacks=join_lines(words)))
 
 

@@ -18,17 +18,17 @@ from searchcrawl.kinds.web import WEB
 from searchcrawl.rules.archives import MARK, list_archives
 from searchcrawl.rules.decision import Decision, Proposal, RuleList
 from searchcrawl.rules.forgotten import Forgotten
-from searchcrawl.rules.host_rules import (
+from searchcrawl.rules.url_rules import (
     HostBlock,
     HostIndex,
     HostNameRules,
     PathRules,
     PortRules,
+    UrlRules,
     check_ports,
     compile_paths,
     parse_host_rule,
 )
-from searchcrawl.rules.url_rules import UrlRules
 
 #: The rules of so many hosts are remembered.
 _MAX_REMEMBERED_HOSTS: Final = 4096

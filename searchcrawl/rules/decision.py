@@ -1,7 +1,8 @@
-"""What a rule answers, and lists of include and exclude rules that name every rule that matches."""
+"""What a rule answers, and lists of include and exclude rules that name every rule that matches. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -86,3 +87,15 @@ class RuleList:
         if not self.include_count or (found and found[-1].allowed):
             return found
         return [*found, self._no_include]
+
+
+#: With it begin the errors of visits that ended because of it.
+ROBOTS_ERROR: Final = "robots.txt: "
+_STATUS: Final = re.compile(r"robots\.txt: (?:status )?([1-9][0-9]{2})\b")
+
+
+def describe_unavailable(error: str | None) -> str:
+    """Why a visit ended with the rule ``robots.unavailable``, by the error of its row."""
+    status = None if error is None else _STATUS.match(error)
+    said = "could not be read" if status is None else f"answered {status[1]}"
+    return f"robots.txt {said}; tried again in the next run"

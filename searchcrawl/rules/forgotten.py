@@ -10,8 +10,7 @@ from typing import Final
 from searchcrawl import urls
 from searchcrawl.rules.archives import MARK, list_archives
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.display import DisplayMap
-from searchcrawl.rules.identity import Identity
+from searchcrawl.rules.rewriting import DisplayMap, Identity
 from searchcrawl.rules.url_rules import UrlRules
 
 FILE: Final = "forgotten.txt"

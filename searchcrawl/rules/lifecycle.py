@@ -1,13 +1,21 @@
-"""When a page has changed, and what removes it (``[change]``, ``[lifecycle]``; D2, D4, D5, L3)."""
+"""When a page has changed, what removes it, and what rows keep meanwhile (``[change]``, ``[lifecycle]``; D2, D4, D5, L3).
+
+That are the failures since the last good visit, and a body whose type nothing reads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
-from searchcrawl.codes import REMOVING, ROBOTS_UNAVAILABLE, Code
+import orjson
+
+from searchcrawl import clock
+from searchcrawl.codes import REMOVING, ROBOTS_UNAVAILABLE, Code, FailureKind
+from searchcrawl.items import Unread
 from searchcrawl.rules.boundary import is_trap_limit
 from searchcrawl.wording import counted
 
@@ -90,3 +98,98 @@ def is_within_limits(removals: int, documents: int, *, max_delete_percent: float
     """Whether ``removals`` of a source that had ``documents`` may be made at once, without approval."""
     share = documents * max_delete_percent / 100
     return removals <= max(FREE_DOCUMENTS, share) and removals <= max_delete_documents
+
+
+#: A page that stopped the crawler, or the worker that read it, so many times is set aside.
+MOST_STOPS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """How many runs failed, by FailureKind.
+
+    ``last`` is what failed last, ``after_run`` the last completed run at that time: a run that ended early counts as
+    one with those that continue it. ``stops`` is how many visits stopped the crawler, or the worker that read the page.
+    """
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    last: str | None = None
+    after_run: int | None = None
+    stops: int = 0
+
+    @classmethod
+    def parse(cls, text: str | None) -> Self:
+        """What a row keeps; None for no failure."""
+        return cls() if text is None else cls(**orjson.loads(text))
+
+    def dump(self) -> str:
+        """As a row keeps it."""
+        kept = {"counts": self.counts, "last": self.last, "after_run": self.after_run}
+        return orjson.dumps(kept | {"stops": self.stops} if self.stops else kept).decode()
+
+    def is_of(self, after_run: int) -> bool:
+        """Whether the last failure was in the run that follows the completed run ``after_run``."""
+        return self.after_run == after_run
+
+    def add(self, kind: FailureKind, *, after_run: int) -> Failures:
+        """Adds a failed visit. A second one in the same run takes the place of the first."""
+        counts = dict(self.counts)
+        if self.last is not None and self.is_of(after_run):
+            counts[self.last] -= 1
+        counts[kind.value] = counts.get(kind.value, 0) + 1
+        counts = {name: count for name, count in counts.items() if count}
+        return replace(self, counts=counts, last=kind.value, after_run=after_run)
+
+    def add_stop(self) -> Failures:
+        """Adds a visit that stopped the crawler, or the worker that read the page."""
+        return replace(self, stops=self.stops + 1)
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether the page has stopped too much to be tried again by itself (966)."""
+        return self.stops >= MOST_STOPS
+
+
+def has_stopped(failures: str | None) -> bool:
+    """Whether a visit of the page stopped the crawler, or a worker, since its last good one; ``failures`` is what the row keeps."""
+    return failures is not None and Failures.parse(failures).stops > 0
+
+
+def is_confirmed(code: int, failures: str | None, *, remove_on: Collection[int], confirmations: int) -> bool:
+    """Whether a status that removes was seen in enough runs; ``failures`` is what the row keeps. True for other codes."""
+    if confirmations <= 1 or code not in remove_on:
+        return True
+    return Failures.parse(failures).counts.get(FailureKind.GONE.value, 0) >= confirmations
+
+
+#: The longest gap between two visits of a body whose type nothing reads (908).
+_MAX_GAP_MS: Final = 7 * clock.DAY_MS
+_MOST_DOUBLINGS: Final = 8
+_DIGEST_BYTES: Final = 16
+
+
+def parse_unread(text: str | None) -> Unread | None:
+    """What a row keeps of a body whose type nothing reads (908); None where it keeps nothing."""
+    return None if text is None else Unread(**orjson.loads(text))
+
+
+def dump_unread(unread: Unread | None) -> str | None:
+    """As a row keeps it."""
+    return None if unread is None else orjson.dumps(unread).decode()
+
+
+def digest_unread(body: bytes) -> str:
+    """The digest of a body that is not read."""
+    return hashlib.blake2b(body, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def follow_unread(before: Unread | None, found: Unread) -> Unread:
+    """What a visit found after another one: the same once more, or a new body."""
+    is_same = before is not None and replace(found, times=before.times) == before
+    return replace(found, times=before.times + 1) if is_same and before is not None else found
+
+
+def find_unread_gap_ms(unread: Unread) -> int:
+    """How long a body is not asked for: the next run does after the first visit, then for a day, and twice as long each time."""
+    doublings = min(unread.times - 2, _MOST_DOUBLINGS)
+    return 0 if doublings < 0 else min(clock.DAY_MS << doublings, _MAX_GAP_MS)

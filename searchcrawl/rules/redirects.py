@@ -1,8 +1,8 @@
-"""What to do with a redirect (C6). Pure."""
+"""What to do with a redirect, what its target may be besides what robots.txt says, and what is sent there (C6, L7, X-N7). Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -12,10 +12,11 @@ from searchcrawl import urls
 from searchcrawl.codes import PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS, Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.items import Hop, Link
+from searchcrawl.kinds.web import WEB
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import ALLOWED, Decision
+from searchcrawl.rules.forgotten import KEY
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
-from searchcrawl.rules.targets import list_exclusions
 
 _LEADS_TO: Final = "leads to "
 _MAX_NOTED_CHARACTERS: Final = 8192
@@ -90,7 +91,10 @@ def decide(
     # A permanent one leads to the row's own URL, which is inside.
     is_own = status in PERMANENT_REDIRECTS
     exclusions = [] if is_own else list_exclusions(target, boundary, rewriting, own_url)
-    return _build_refusal(target, taken, exclusions[0]) if exclusions else _build_follow(target, taken)
+    if not exclusions:
+        return Redirect(kind=RedirectKind.FOLLOW, hops=taken, url=target)
+    rule = exclusions[0]
+    return Redirect(kind=RedirectKind.REFUSE, hops=taken, url=target, code=Code.OUTSIDE_BOUNDARY, decision=rule)
 
 
 def write_target(target: str) -> str | None:
@@ -111,14 +115,6 @@ def _build_move(
     decision = found.decision if found.code else boundary.decide(found.url, depth)
     link = found.link if decision.allowed else None
     return Redirect(kind=RedirectKind.MOVE, hops=hops, url=found.url, link=link, code=Code.MOVED, decision=decision)
-
-
-def _build_follow(target: str, hops: tuple[Hop, ...]) -> Redirect:
-    return Redirect(kind=RedirectKind.FOLLOW, hops=hops, url=target)
-
-
-def _build_refusal(target: str, hops: tuple[Hop, ...], rule: Decision) -> Redirect:
-    return Redirect(kind=RedirectKind.REFUSE, hops=hops, url=target, code=Code.OUTSIDE_BOUNDARY, decision=rule)
 
 
 def _build_loop(target: str, hops: tuple[Hop, ...], *, error: str = "") -> Redirect:
@@ -148,3 +144,94 @@ def _decode_location(location: bytes) -> str:
         return stripped.decode("utf-8")
     except UnicodeDecodeError:
         return quote(stripped, safe="!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ \t")
+
+
+class OwnOrigins:
+    """Which ``origins`` get ``fetch.headers`` and the client certificate: those of ``starts`` and of ``fetch.headers_to``.
+
+    If all start URLs are https, an origin of ``headers_to`` that is not gets nothing: it is in ``refused``.
+    """
+
+    def __init__(self, starts: Iterable[str], headers_to: Iterable[str] = ()) -> None:
+        at_start = {urls.parse(url).origin for url in starts}
+        further = {urls.parse(url).origin for url in headers_to} - at_start
+        any_plain = any(origin.startswith("http:") for origin in at_start)
+        self.refused = frozenset() if any_plain else frozenset(one for one in further if one.startswith("http:"))
+        self.origins = at_start | (further - self.refused)
+
+    def has(self, url: str, *, from_https: bool = False) -> bool:
+        """Whether a request for ``url`` gets them; ``from_https`` if a redirect of an https URL has led there."""
+        return urls.parse(url).origin in self.origins and not (from_https and url.startswith("http:"))
+
+
+_USUAL_PORTS: Final = frozenset(WEB.ports.values())
+
+
+def list_exclusions(url: str, boundary: Boundary, rewriting: Rewriting, referrer: str | None = None) -> list[Decision]:
+    """Lists the exclude rules that name ``url``, as it is requested, or as its row would be called.
+
+    A tracking parameter is no way past a rule: the page behind it is the same.
+    """
+    found = boundary.list_exclusions(url)
+    identity = rewriting.normalise(url, referrer).url
+    if identity == url:
+        return found
+    return [*found, *(rule for rule in boundary.list_exclusions(identity) if rule not in found)]
+
+
+class TargetRules:
+    """The rules about targets of one source; pure.
+
+    A redirect may lead to hosts that no rule includes, but not to what an exclude rule names. There, addresses of
+    ``fetch.private_networks`` are reached on ports 80 and 443, and on those of ``starts``, only. ``named`` are URLs
+    of the source file, such as ``login.url``: side requests to their origins are as good as inside. ``rewriting`` makes
+    the URLs of rows.
+    """
+
+    def __init__(
+        self,
+        boundary: Boundary,
+        *,
+        starts: Iterable[str] = (),
+        named: Iterable[str] = (),
+        rewriting: Rewriting = _NO_REWRITING,
+    ) -> None:
+        self._boundary = boundary
+        self._rewriting = rewriting
+        self._ports = _USUAL_PORTS | {urls.parse(url).port for url in starts}
+        self._named = frozenset(urls.origin_of(url) for url in named)
+
+    def list_exclusions(self, url: str) -> list[Decision]:
+        """Lists the exclude rules that name ``url``, as it is requested, or as its row would be called."""
+        return list_exclusions(url, self._boundary, self._rewriting)
+
+    def find_forgotten(self, url: str) -> Decision | None:
+        """The line of ``forgotten.txt`` that names ``url``, as it is requested, or as its row would be called."""
+        return next((rule for rule in self.list_exclusions(url) if rule.key == KEY), None)
+
+    def refuse(self, url: str, first_url: str) -> Decision | None:
+        """The exclude rule that forbids a redirect from ``first_url`` to ``url``; None if none does.
+
+        A rule that names ``first_url`` as well does not count: the source asks for that one in spite of it, as for the
+        page of a login, or a robots.txt.
+        """
+        exclusions = self.list_exclusions(url)
+        if not exclusions:
+            return None
+        exempt = self.list_exclusions(first_url)
+        return next((rule for rule in exclusions if rule not in exempt), None)
+
+    def is_public_only(self, url: str) -> bool:
+        """Whether the target of a page's redirect must have a public address."""
+        return self._has_other_port(url) and not self._boundary.decide(url).allowed
+
+    def is_side_public_only(self, url: str) -> bool:
+        """Whether a side request, or the target of its redirect, must have a public address."""
+        return (
+            self._has_other_port(url)
+            and urls.origin_of(url) not in self._named
+            and not self._boundary.includes_origin(url)
+        )
+
+    def _has_other_port(self, url: str) -> bool:
+        return urls.parse(url).port not in self._ports

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from searchcrawl import urls
 from searchcrawl.items import Page
-from searchcrawl.rules.page_words import is_plain, split_url, words_of
+from searchcrawl.rules.turned_pages import is_plain, split_url, words_of
 
 #: A page may differ by one and a half times the difference of the two answers, and by one more word in two hundred.
 _MARGIN: Final = 1.5

@@ -15,8 +15,8 @@ from searchcrawl import urls
 from searchcrawl.kinds.kind import Kind
 from searchcrawl.kinds.registry import KINDS, LATER
 from searchcrawl.kinds.web import WEB
-from searchcrawl.rules.identity import DEFAULT_NAMES
 from searchcrawl.rules.recrawl import Intervals
+from searchcrawl.rules.rewriting import SESSION_NAMES
 from searchcrawl.sources.attribute_table import Attributes
 from searchcrawl.sources.content_table import Content
 from searchcrawl.sources.feeds_table import Feeds
@@ -185,7 +185,7 @@ class Scope(Table):
         "applications that lead by the fragment. Only with `render.mode` other than `never`.",
     )
     strip_parameters: ParameterNames = Field(
-        DEFAULT_NAMES,
+        SESSION_NAMES,
         description="Parameters that are removed from every URL, such as session and tracking ids; `*` is any text.",
     )
     max_urls_per_pattern: Count = Field(

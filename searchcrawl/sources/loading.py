@@ -16,12 +16,10 @@ from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, InvalidUrl, NotAvailableYet, UnknownSource
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.forgotten import Forgotten
-from searchcrawl.rules.host_rules import HostBlock
-from searchcrawl.rules.identity import Identity
 from searchcrawl.rules.index_filter import IndexFilter
-from searchcrawl.rules.rewriting import Rewriting
+from searchcrawl.rules.rewriting import DisplayMap, Identity, Rewriting
+from searchcrawl.rules.url_rules import HostBlock
 from searchcrawl.sources import config, project
 from searchcrawl.sources.attribute_table import find_clashes
 from searchcrawl.sources.checking import (

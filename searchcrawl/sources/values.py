@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
-from searchcrawl.rules.host_rules import parse_host_rule
+from searchcrawl.rules.url_rules import parse_host_rule
 from searchcrawl.sources.privacy import Privacy
 
 #: The characters of a robots token and of the first word of a User-Agent (RFC 9110 §5.6.2).

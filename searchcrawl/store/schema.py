@@ -91,7 +91,7 @@ urls = Table(
     # Failed tries in the current run, and failed runs in a row.
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("failed_runs", Integer, nullable=False, server_default="0"),
-    # How many runs in a row failed, by kind of failure, as JSON (rules.failures); null: none.
+    # How many runs in a row failed, by kind of failure, as JSON (rules.lifecycle); null: none.
     Column("failures", Text),
     # When the row is to be visited; null: never again by itself.
     Column("due_ms", BigInteger),
@@ -104,9 +104,9 @@ urls = Table(
     # The run that visited or refused it last. The redirects that its last visit followed, as JSON.
     Column("run_id", Integer),
     Column("redirects", Text),
-    # The body of the last visit, where nothing reads its type (908), as JSON (rules.unread).
+    # The body of the last visit, where nothing reads its type (908), as JSON (rules.lifecycle).
     Column("unread", Text),
-    # What the rendered page of the last visit lacked, in words; rules.wholeness.NO_TEXT: only text. Null: nothing, or none was.
+    # What the rendered page of the last visit lacked, in words; rules.rendering.NO_TEXT: only text. Null: nothing, or none was.
     Column("lacks", Text),
     # Set by a rewriter (K1): the URL as it was found, where it is another one, and the display URL.
     Column("found_as", Text),
@@ -268,7 +268,7 @@ documents = Table(
     Column("unavailable_ms", BigInteger),
     # Why a browser rendered its page; null: it is as the server sends it.
     Column("rendered", Text),
-    # How it did when the known text was made, and how often in a row its page ended incomplete (rules.wholeness.Record).
+    # How it did when the known text was made, and how often in a row its page ended incomplete (rules.rendering.Record).
     Column("parts", Text),
     # Why the index refused it.
     Column("index_error", Text),
@@ -281,7 +281,7 @@ documents = Table(
     Column("quarantine_run", Integer),
     Column("rejected_run", Integer),
     Column("removed_run", Integer),
-    # 1: its page had no text of its own when it was fetched first (rules.own_text); null: it had some, or is not new.
+    # 1: its page had no text of its own when it was fetched first (rules.traps); null: it had some, or is not new.
     Column("bare", SmallInteger),
     # Its last entry in the change log of the source, which receivers besides the index read; null: it was never sent. What
     # that says: 1, it is there; 0, it has gone. The entry since which it has always been there.

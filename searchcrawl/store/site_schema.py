@@ -8,7 +8,7 @@ from sqlalchemy import Column, ForeignKey, Index, Integer, LargeBinary, PrimaryK
 
 from searchcrawl.store.schema import RowId, metadata
 
-# The blocks that stand on most pages of a host (rules.site_blocks). Hosts with few pages have no row.
+# The blocks that stand on most pages of a host (rules.host_texts). Hosts with few pages have no row.
 host_blocks: Final = Table(
     "host_blocks",
     metadata,
@@ -39,7 +39,7 @@ host_languages: Final = Table(
     PrimaryKeyConstraint("source_id", "host"),
 )
 
-# The titles that pages of a host share, or could have (rules.titles). The other columns are as above.
+# The titles that pages of a host share, or could have (rules.host_texts). The other columns are as above.
 host_titles: Final = Table(
     "host_titles",
     metadata,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl.rules.failures import Failures
+from searchcrawl.rules.lifecycle import Failures
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import Run, page, pages, run
 from tests.crawl_forks import CLOCK

@@ -28,7 +28,7 @@ from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.page_rules import PageRules
 from searchcrawl.render.rendered_page import RenderFailed
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.targets import TargetRules
+from searchcrawl.rules.redirects import TargetRules
 from tests.browser_laws.case import LOCKED_ORIGINS, UNLOCK, Case, Cookie, Verdict, read_verdict
 from tests.browser_laws.sites import BASIC, PASSWORD, USER, Sites
 

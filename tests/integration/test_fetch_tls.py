@@ -20,7 +20,7 @@ from searchcrawl.http.download_handler import GuardedHandler
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.visit_end import CertificateRefused
 from searchcrawl.politeness.rate_limiter import RateLimiter
-from searchcrawl.rules.own_origins import OwnOrigins
+from searchcrawl.rules.redirects import OwnOrigins
 from searchcrawl.run import Run
 from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.sources.project import Project

@@ -17,7 +17,7 @@ from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.python_spider_handler import PythonSpiderHandler
 from searchcrawl.politeness.rate_limiter import RateLimiter
-from searchcrawl.rules.own_origins import OwnOrigins
+from searchcrawl.rules.redirects import OwnOrigins
 from searchcrawl.sources.fetch_table import TlsFiles
 from tests.hostile_server import HostileServer, whole
 from tests.proxy_server import ProxyServer

@@ -21,7 +21,7 @@ from searchcrawl.html.shell import has_scripts, needs_scripts, read_shell
 from searchcrawl.html.text_rules import TextRules
 from searchcrawl.http.unread_bodies import UnreadBodies
 from searchcrawl.login.form import FormSettings, LoginFailed, fill_form
-from searchcrawl.rules.unread import compute_digest
+from searchcrawl.rules.lifecycle import digest_unread
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
 
 _CONTEXT: Final = ConversionContext(
@@ -229,7 +229,7 @@ def beginning(body: bytes) -> None:
     headers = ((b"Content-Type", b"text/plain"),)
     # What the handler asks of the beginning of a body, and what is kept of one that nothing reads.
     if UnreadBodies(registry.reads_nothing).has(URL, headers, body):
-        compute_digest(body)
+        digest_unread(body)
     registry.choose(registry.find_mimetype(body, headers), body, headers)
 
 

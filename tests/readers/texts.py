@@ -14,14 +14,20 @@ from searchcrawl.index.query import find_other_prefixes, parse
 from searchcrawl.index.sanitising import clean_fields, cut_bytes, find_id_fault, parse_number
 from searchcrawl.index.snippets import shorten
 from searchcrawl.items import Page
-from searchcrawl.rules.anchors import MOST_TEXTS, WordCounts, select_texts
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
+from searchcrawl.rules.host_texts import (
+    MOST_TEXTS,
+    WordCounts,
+    count_blocks,
+    cut_blocks,
+    pack_keys,
+    select_blocks,
+    select_texts,
+    unpack_keys,
+)
 from searchcrawl.rules.near_copies import PLACES, NearGroups, count_equal_places, sign
-from searchcrawl.rules.own_text import KnownText
-from searchcrawl.rules.page_words import split_words, words_of
-from searchcrawl.rules.site_blocks import count_blocks, cut_blocks, pack_blocks, select_blocks, unpack_blocks
-from searchcrawl.rules.titles import pack_keys, unpack_keys
-from searchcrawl.rules.turned_pages import PageWords, Sketch
+from searchcrawl.rules.traps import KnownText
+from searchcrawl.rules.turned_pages import PageWords, Sketch, split_words, words_of
 from searchcrawl.soft404.signature import Sample, Signature
 from searchcrawl.store.urls.outlink_table import LinkTexts, decode_texts, encode_texts
 from searchcrawl.terminal import escape_json, to_lines, to_one_line, wrap_line
@@ -175,7 +181,7 @@ def blocks_of_site(given: bytes) -> None:
     text = given.decode("utf-8", "replace")
     counts, pages = count_blocks([text] * 12)
     blocks = select_blocks(counts, pages, before=frozenset(counts))
-    assert unpack_blocks(pack_blocks(blocks)) == blocks
+    assert unpack_keys(pack_keys(blocks)) == blocks
     assert unpack_keys(pack_keys(blocks)) == blocks
     half = frozenset(sorted(blocks)[::2])
     assert len(cut_blocks(f"kept\n{text}", half)) <= len(text) + 5

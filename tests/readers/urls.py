@@ -13,24 +13,20 @@ from searchcrawl.login.session import LoginPages
 from searchcrawl.rules import rendering
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.copy_order import build_order, find_fit, rank
-from searchcrawl.rules.display import DisplayMap
-from searchcrawl.rules.host_rules import HostBlock
-from searchcrawl.rules.identity import DEFAULT_NAMES, Identity
 from searchcrawl.rules.index_filter import FetchedFacts, IndexFilter
-from searchcrawl.rules.own_origins import OwnOrigins
-from searchcrawl.rules.own_text import KnownText
-from searchcrawl.rules.page_words import split_url
-from searchcrawl.rules.redirects import read_target, write_target
+from searchcrawl.rules.redirects import OwnOrigins, TargetRules, read_target, write_target
 from searchcrawl.rules.rendering import Need
-from searchcrawl.rules.rewriting import PatternRewriter, Rewriting
-from searchcrawl.rules.targets import TargetRules
+from searchcrawl.rules.rewriting import SESSION_NAMES, DisplayMap, Identity, PatternRewriter, Rewriting
 from searchcrawl.rules.traps import (
+    KnownText,
     build_counted_pattern,
     build_values_pattern,
     find_pattern,
     find_patterns,
     is_of_hosts,
 )
+from searchcrawl.rules.turned_pages import split_url
+from searchcrawl.rules.url_rules import HostBlock
 from searchcrawl.soft404.signature import probe_url
 from searchcrawl.store.hosts.name_table import is_shared, read_row
 from searchcrawl.terminal import to_one_line
@@ -80,7 +76,7 @@ PARTS: Final = (
     *("?a{n}=1&", "-", "_", "{n}-", "%5B", "²", "\u2100", "\uff0e", b"\xff", "*", "8080", "f00d"),
 )
 _MANY_STARS: Final = Identity(["*a*a*a*a*b", "utm_*"])
-_IDENTITY: Final = Identity(DEFAULT_NAMES)
+_IDENTITY: Final = Identity(SESSION_NAMES)
 _BOUNDARY: Final = Boundary(
     include_hosts=["a.test"],
     exclude_urls=["*/private/*", "re:(a+)+$"],

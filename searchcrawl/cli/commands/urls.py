@@ -14,7 +14,7 @@ from searchcrawl.cli.command import UsageError, utf8_text
 from searchcrawl.cli.output import print_line, print_objects, while_read
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, is_code
 from searchcrawl.queries.urls import UrlFilter, list_urls
-from searchcrawl.rules.unread_robots import describe_unavailable
+from searchcrawl.rules.decision import describe_unavailable
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.opening import use_store
 from searchcrawl.store.urls.url_state import UrlState

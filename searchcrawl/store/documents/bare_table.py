@@ -1,4 +1,4 @@
-"""Documents of pages without text of their own (``rules.own_text``) that no start list or sitemap names (L8)."""
+"""Documents of pages without text of their own (``rules.traps``) that no start list or sitemap names (L8)."""
 
 from __future__ import annotations
 

@@ -64,9 +64,9 @@ class FrozenTable(Generic[T]):
         transaction.execute(delete(table).where(table.c.source_id == source_id, table.c.host == host))
 
 
-#: The blocks that stand on most pages, packed (``rules.site_blocks``).
+#: The blocks that stand on most pages, packed (``rules.host_texts``).
 BLOCKS: Final[FrozenTable[bytes]] = FrozenTable(host_blocks, "blocks")
 #: The language that most documents have; empty: none.
 LANGUAGES: Final[FrozenTable[str]] = FrozenTable(host_languages, "language")
-#: The titles that pages share, packed (``rules.titles``).
+#: The titles that pages share, packed (``rules.host_texts``).
 TITLES: Final[FrozenTable[bytes]] = FrozenTable(host_titles, "titles")

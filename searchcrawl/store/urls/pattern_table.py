@@ -9,7 +9,7 @@ from typing import Final
 import xxhash
 from sqlalchemy import or_, select, update
 
-from searchcrawl.rules.own_text import PRODUCTIVE_PAGES, WITH_TEXT
+from searchcrawl.rules.traps import PRODUCTIVE_PAGES, WITH_TEXT
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import patterns, urls

@@ -12,7 +12,7 @@ from sqlalchemy import Select, select, update
 
 from searchcrawl.codes import WARNED, Code
 from searchcrawl.items import Claim
-from searchcrawl.rules.failures import MOST_STOPS, Failures
+from searchcrawl.rules.lifecycle import MOST_STOPS, Failures
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import urls
 from searchcrawl.store.statements import is_one_of, split

@@ -294,7 +294,7 @@ class UrlFacts:
     ``canonical`` is the URL that it names as canonical, if known. ``copies`` are the URLs of its duplicates, at most
     ten. ``leaving`` tells why it is to leave the index at the end of the run, if it is, ``evidence`` what is or was held
     against it. The three runs are those that put its removal into quarantine, whose removal an operator rejected, and
-    that removed it. ``unread`` is its last body, where nothing reads its type (``rules.unread``). ``is_near_copy``: another text
+    that removed it. ``unread`` is its last body, where nothing reads its type (``rules.lifecycle``). ``is_near_copy``: another text
     stands for its own, which differs in a few words. ``redirected`` and ``url_fit``, and those of its survivor, say which of both is
     better (``rules.copy_order``).
     """

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, Integer, Select, and_, bindparam, case, func,
 
 from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, Claim
-from searchcrawl.rules import unread
+from searchcrawl.rules import lifecycle
 from searchcrawl.store.documents.presence import is_known
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
@@ -81,7 +81,7 @@ class Settled:
     """The end of a visit. With ``due_ms`` None the row is not visited again by itself; with TODO it is tried again.
 
     With ``keep_rule`` the row keeps its rule if it keeps its code; without ``interval_ms`` it keeps its interval.
-    ``unread`` is as ``rules.unread`` dumps it, ``lacks`` what its rendered page lacked.
+    ``unread`` is as ``rules.lifecycle`` dumps it, ``lacks`` what its rendered page lacked.
     """
 
     url_id: int
@@ -276,7 +276,7 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
     etag, last_modified = (None, None) if unasked else (row.etag, row.last_modified)
     unread_body = None
     if row.unread is not None and row.code == Code.NO_CONVERTER and not whole:
-        unread_body = unread.parse(row.unread)
+        unread_body = lifecycle.parse_unread(row.unread)
         # The last answer is not the one that the document was made of.
         etag, last_modified = (None, None) if unread_body is None else (unread_body.etag, unread_body.last_modified)
     return Claim(

@@ -3,8 +3,7 @@ from __future__ import annotations
 from searchcrawl.admission.admit import FoundLinks
 from searchcrawl.admission.url_normalisation import normalise_found, normalise_parts, normalise_starts
 from searchcrawl.items import Link, ListedUrl, SitemapPart
-from searchcrawl.rules.identity import Identity
-from searchcrawl.rules.rewriting import PatternRewriter, Rewriting
+from searchcrawl.rules.rewriting import Identity, PatternRewriter, Rewriting
 
 SITE = "http://a.test/"
 STRIPPING = Rewriting([], Identity(["sid"]))

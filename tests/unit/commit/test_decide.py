@@ -13,7 +13,7 @@ from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code, FailureKind
 from searchcrawl.commit.decide import decide
 from searchcrawl.commit.group import Group
 from searchcrawl.items import Claim, Document, Link, Outcome, Page
-from searchcrawl.rules.failures import Failures
+from searchcrawl.rules.lifecycle import Failures
 from searchcrawl.rules.recrawl import HOUR_MS, Word
 from searchcrawl.sources.config import Source
 from searchcrawl.store.states import FetchState

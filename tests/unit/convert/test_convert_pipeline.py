@@ -20,7 +20,7 @@ from searchcrawl.convert.convert_pipeline import ConversionPool, ConvertPipeline
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
 from searchcrawl.exceptions import WorkersUnavailable
 from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, CachedAnswer, Document, Hop, Outcome, Page, Unread
-from searchcrawl.rules.unread import compute_digest
+from searchcrawl.rules.lifecycle import digest_unread
 from searchcrawl.run import Shutdown
 from tests import factories
 
@@ -127,7 +127,7 @@ def test_document_when_nobody_reads_its_format_then_its_visit_ends_with_908(pipe
         claim=outcome.claim,
         code=Code.NO_CONVERTER,
         error=f"no converter for image/png: {outcome.claim.url}",
-        unread=Unread(mimetype="image/png", digest=compute_digest(b"x"), etag='"1"', last_modified="yesterday"),
+        unread=Unread(mimetype="image/png", digest=digest_unread(b"x"), etag='"1"', last_modified="yesterday"),
     )
 
 
@@ -139,7 +139,7 @@ def test_document_when_nobody_reads_it_and_its_validators_say_nothing_then_its_b
 ) -> None:
     outcome = process(pipeline, unread("x", mimetype="image/png", **values))
 
-    assert outcome.unread == Unread(mimetype="image/png", digest=compute_digest(b"x"))
+    assert outcome.unread == Unread(mimetype="image/png", digest=digest_unread(b"x"))
 
 
 def test_document_when_nobody_reads_it_in_an_archive_then_nothing_is_kept_of_it(pipeline: ConvertPipeline) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.delivery.documents import build_indexed_document
-from searchcrawl.rules.display import DisplayMap
+from searchcrawl.rules.rewriting import DisplayMap
 from searchcrawl.store.batches.batch_table import BatchDocument
 from searchcrawl.store.documents.duplicate_key_table import Copy
 

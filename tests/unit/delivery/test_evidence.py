@@ -10,7 +10,7 @@ import pytest
 
 from searchcrawl.codes import Code, FailureKind
 from searchcrawl.delivery.evidence import MAX_HOPS, select_with_evidence
-from searchcrawl.rules.failures import Failures
+from searchcrawl.rules.lifecycle import Failures
 from searchcrawl.sources.config import Lifecycle
 from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.engine.database import Database

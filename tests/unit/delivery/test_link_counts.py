@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from searchcrawl.delivery.anchors import LinkCounts, LinkedDocument
-from searchcrawl.rules.anchors import Linked
+from searchcrawl.rules.host_texts import Linked
 
 
 def count(calls: Sequence[tuple[int, str, int | None]], in_memory: int) -> list[LinkedDocument]:

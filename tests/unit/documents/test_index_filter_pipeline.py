@@ -9,9 +9,8 @@ from searchcrawl.codes import Code
 from searchcrawl.documents.index_filter_pipeline import FetchedFilterPipeline, PageFilterPipeline
 from searchcrawl.items import Document, Page
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.index_filter import IndexFilter
-from searchcrawl.rules.rewriting import Rewriting
+from searchcrawl.rules.rewriting import DisplayMap, Rewriting
 from tests import factories
 
 

@@ -26,7 +26,7 @@ from searchcrawl.http.side_requests import (
 from searchcrawl.http.visit_end import PUBLIC_ONLY
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.targets import TargetRules
+from searchcrawl.rules.redirects import TargetRules
 from tests.factories import ANY_TARGET
 
 URL = "http://a.test/x"

@@ -30,7 +30,7 @@ from searchcrawl.http.visit_end import (
     VisitEnded,
 )
 from searchcrawl.items import Hop, Outcome
-from searchcrawl.rules.own_origins import OwnOrigins
+from searchcrawl.rules.redirects import OwnOrigins
 from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_request, visit
 
 OUTCOME = OutcomeMiddleware()

@@ -21,9 +21,8 @@ from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.forgotten import Forgotten
-from searchcrawl.rules.identity import Identity
-from searchcrawl.rules.rewriting import Rewriting
-from searchcrawl.rules.targets import TargetRules
+from searchcrawl.rules.redirects import TargetRules
+from searchcrawl.rules.rewriting import Identity, Rewriting
 from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_request, visit
 
 INSIDE = Boundary(include_hosts=["site.test"], exclude_urls=["*/private/*"], depth=2)

@@ -18,7 +18,7 @@ from searchcrawl.login.form import FormSettings, LoginFailed
 from searchcrawl.login.session import LoginSession, Plan
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.targets import TargetRules
+from searchcrawl.rules.redirects import TargetRules
 from tests.factories import ANY_TARGET
 
 HOME, LOGIN = "http://a.test/", "http://a.test/login"

@@ -19,7 +19,7 @@ from searchcrawl.members import members as members_module
 from searchcrawl.members.member import Death, Member
 from searchcrawl.members.members import Members
 from searchcrawl.members.messages import Closed, Ended, Forget, GoOn, Moved, Pong, Visit
-from searchcrawl.rules.failures import has_stopped
+from searchcrawl.rules.lifecycle import has_stopped
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
 from tests.filled_store import SITE, FilledStore

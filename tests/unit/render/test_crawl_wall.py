@@ -21,9 +21,8 @@ from searchcrawl.render.wall import Answer, FetchFailed, Refused
 from searchcrawl.robots.files import RobotsCopy
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.identity import Identity
-from searchcrawl.rules.rewriting import Rewriting
-from searchcrawl.rules.targets import TargetRules
+from searchcrawl.rules.redirects import TargetRules
+from searchcrawl.rules.rewriting import Identity, Rewriting
 
 
 class Turns(RateLimiter):

@@ -16,7 +16,7 @@ from searchcrawl.render.budget import SharedBudget
 from searchcrawl.render.crawl_wall import CrawlWall
 from searchcrawl.render.login_wall import LoginWall
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.targets import TargetRules
+from searchcrawl.rules.redirects import TargetRules
 
 LOGIN = "https://site.test/login"
 SCRIPT = "https://cdn.test/known.js"

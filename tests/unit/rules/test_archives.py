@@ -9,9 +9,9 @@ import pytest
 from searchcrawl.rules.archives import MAX_DEPTH, list_archives
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import NO_INCLUDE, Decision
-from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.forgotten import FILE, KEY, Forgotten
-from searchcrawl.rules.host_rules import HostBlock
+from searchcrawl.rules.rewriting import DisplayMap
+from searchcrawl.rules.url_rules import HostBlock
 
 HOST: Final = "http://acme.test"
 ARCHIVE: Final = f"{HOST}/docs/n.zip"

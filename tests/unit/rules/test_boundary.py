@@ -11,7 +11,7 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.host_rules import HostBlock
+from searchcrawl.rules.url_rules import HostBlock
 
 FILE = "sources/x.toml"
 

@@ -11,7 +11,7 @@ import pytest
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import NO_INCLUDE, Decision, Proposal
-from searchcrawl.rules.host_rules import HostBlock
+from searchcrawl.rules.url_rules import HostBlock
 
 FILE = "sources/x.toml"
 HOSTS = ("acme.test", "www.acme.test", "shop.acme.test", "partner.test", "10.0.0.1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.rules.page_words import words_of
+from searchcrawl.rules.turned_pages import words_of
 from searchcrawl.soft404.signature import Features, distance
 from searchcrawl.soft404.signature import features_of as features_of_words
 

@@ -10,8 +10,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from searchcrawl.items import Document, Hop
-from searchcrawl.rules.identity import Identity
-from searchcrawl.rules.rewriting import Rewriting
+from searchcrawl.rules.rewriting import Identity, Rewriting
 from searchcrawl.spiders.web_spider import WebSpider
 from tests import factories
 

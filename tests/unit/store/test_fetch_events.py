@@ -17,7 +17,7 @@ from sqlalchemy import delete, insert, select
 
 from searchcrawl import store
 from searchcrawl.codes import Code
-from searchcrawl.rules.failures import Failures
+from searchcrawl.rules.lifecycle import Failures
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import urls
