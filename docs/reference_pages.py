@@ -21,7 +21,7 @@ from pydantic_core import PydanticUndefined
 from docs.markdown import grid, literal
 from docs.python_page import python_page
 from searchcrawl import settings
-from searchcrawl.cli import commands, later
+from searchcrawl.cli import commands
 from searchcrawl.cli.command import Command
 from searchcrawl.codes import Code, CodeClass
 from searchcrawl.convert import archive_reader
@@ -396,7 +396,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "source-keys": lambda: key_pages(source_tables()),
     "project-keys": lambda: key_pages(project_tables()),
     "later-keys": later_keys,
-    "later-commands": lambda: ", ".join(f"`{name}`" for name in sorted(later.COMMANDS)),
+    "later-commands": lambda: ", ".join(f"`{name}`" for name in sorted(commands.LATER)),
     "commands": command_page,
     "codes": code_page,
     "formats": format_page,

@@ -31,11 +31,13 @@ from searchcrawl.documents.checksum_pipeline import BodyDigestPipeline, FieldsDi
 from searchcrawl.documents.fields_pipeline import FieldsPipeline
 from searchcrawl.documents.index_filter_pipeline import FetchedFilterPipeline, PageFilterPipeline
 from searchcrawl.extensions.progress_extension import ProgressExtension
-from searchcrawl.extensions.reactor_clock_extension import ReactorClockExtension
-from searchcrawl.extensions.run_end_extension import RunEndExtension
-from searchcrawl.extensions.stall_extension import StallExtension
-from searchcrawl.extensions.stats_extension import StatsExtension
-from searchcrawl.extensions.watch_extension import HeartbeatExtension, MemoryExtension
+from searchcrawl.extensions.run_end_extension import RunEndExtension, StatsExtension
+from searchcrawl.extensions.watch_extension import (
+    HeartbeatExtension,
+    MemoryExtension,
+    ReactorClockExtension,
+    StallExtension,
+)
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.frontier.settling_middleware import SettlingMiddleware
 from searchcrawl.http.boundary_middleware import BoundaryMiddleware

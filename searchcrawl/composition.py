@@ -28,8 +28,7 @@ from searchcrawl.delivery.feeds import write_files
 from searchcrawl.exceptions import LogError
 from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.run_end_extension import RunEndExtension
-from searchcrawl.extensions.stall_extension import StallExtension
-from searchcrawl.extensions.watch_extension import HeartbeatExtension
+from searchcrawl.extensions.watch_extension import HeartbeatExtension, StallExtension
 from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.replaying import CACHE, ReplayClaiming, announce_edit, find_end_reason

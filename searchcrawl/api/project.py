@@ -6,6 +6,7 @@ the reactor of Scrapy only once; the questions are answered in this one.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import Any, TypeVar
 
 from searchcrawl import urls
 from searchcrawl.api.child_process import run_command
-from searchcrawl.api.documents import read_documents
 from searchcrawl.api.values import (
     Answer,
     Crawl,
@@ -32,13 +32,17 @@ from searchcrawl.api.values import (
     Verification,
     build,
 )
+from searchcrawl.cache.opening import open_cache
 from searchcrawl.codes import is_code
 from searchcrawl.comparison.look import look_at_index
+from searchcrawl.delivery.documents import read_indexed
+from searchcrawl.delivery.export import show
 from searchcrawl.exceptions import ConfigurationError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.operations import quarantine, redelivery, stopping
+from searchcrawl.operations.dry_run import DryRun, build_dry_run
 from searchcrawl.operations.recrawling import recrawl
 from searchcrawl.operations.submitting import submit
 from searchcrawl.queries import search
@@ -59,9 +63,12 @@ from searchcrawl.sources.loading import (
     load_sources,
     read_start_urls,
 )
+from searchcrawl.store.documents import export_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.opening import use_store
 from searchcrawl.store.urls.url_state import UrlState
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -299,7 +306,7 @@ class Project:
             raise ConfigurationError(
                 configuration.FILE, "cache.preserve", "must be true: documents are read from the cache"
             )
-        return self._read(lambda database: read_documents(project, source, database))
+        return self._read(lambda database: _read_documents(build_dry_run(project, source, database)))
 
     def submit(self, url: str, *, source: str) -> Submitted:
         """Puts one URL into the queue of a source, also while it is crawled; its rules decide as for a link."""
@@ -449,3 +456,21 @@ def check_code(code: object) -> None:
     """Raises ValueError for what is no code of a URL; None is any."""
     if code is not None and (isinstance(code, bool) or not isinstance(code, int) or not is_code(code)):
         raise ValueError(f"code: there is no such code (got {code!r})")
+
+
+def _read_documents(run: DryRun) -> Iterator[StoredDocument]:
+    """All that the index has of a source, by rising id of the URL; raises CacheError, StoreError."""
+    lost = run.read(lambda transaction: export_table.count_unreadable(transaction, run.source_id))
+    for part in read_indexed(run, open_cache(run.project, run.source.name)):
+        for _, document in part.documents:
+            fields = dict(show(document))
+            yield StoredDocument(
+                id=document.id,
+                url=fields["url"],
+                title=fields.get("title") or "",
+                content=fields.get("content") or "",
+                fields=fields,
+            )
+        lost += len(part.lost)
+    if lost:
+        logger.warning("%s: documents of which the cache does not have what the index has: %d", run.source.name, lost)

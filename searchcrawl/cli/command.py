@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from searchcrawl.cli import commands, later
+from searchcrawl.cli import commands
 from searchcrawl.cli.output import (
     error_lines,
     flush_output,
@@ -142,7 +142,7 @@ class Command:
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         """Ends the process with exit code 2 for a wrong use, also for arguments that Scrapy would ignore."""
         guard_output()
-        if (unbuilt := later.find(self.name, args)) is not None:
+        if (unbuilt := commands.find_later(self.name, args)) is not None:
             print_note(f"searchcrawl {self.name} {unbuilt}: not available yet")
             sys.exit(Exit.WRONG_USE)
         try:

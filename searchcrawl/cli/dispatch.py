@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from searchcrawl import __version__
-from searchcrawl.cli import commands, later
+from searchcrawl.cli import commands
 from searchcrawl.cli.leaving import leave_while_loading
 from searchcrawl.cli.output import (
     answers_apart,
@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
     """Runs one command and exits with its code; ``argv`` None is that of the process."""
     argv = list(sys.argv if argv is None else argv)
     if _COMPLETING in os.environ:
-        from searchcrawl.cli.completion import complete  # noqa: PLC0415  # imports commands by this module
+        from searchcrawl.cli.commands.completion import complete  # noqa: PLC0415  # imports commands by this module
 
         complete()
     if _SHELL not in argv[1:2]:
@@ -75,7 +75,7 @@ def _run(argv: list[str]) -> int:
         return _run_without_command(argv[1:])
     if name == _HELP and argv[1:] == [_HELP]:
         return _run_without_command([])
-    if name in later.COMMANDS:
+    if name in commands.LATER:
         return _refuse(f"searchcrawl {name}: not available yet")
     own = commands.list_names()
     known = {*own, *_find_scrapy_commands()}
@@ -117,7 +117,7 @@ def _run_own(name: str, argv: list[str]) -> int:
 def _run_command(command: Command, args: list[str], opts: argparse.Namespace) -> int:
     command.process_options(args, opts)
     if command.requires_crawler_process:
-        from searchcrawl.cli.python_spiders import make_process  # noqa: PLC0415  # heavy
+        from searchcrawl.cli.scrapy_commands import make_process  # noqa: PLC0415  # heavy
 
         try:
             command.crawler_process = make_process(command.load_settings())

@@ -1,25 +1,33 @@
-"""Watches what a run needs: the lease of its source, space on disks, memory. Ends the run without it (X-S3, X-D18).
+"""Watches what a run needs: the lease of its source, space on disks, memory, a reactor that turns. Ends the run without it.
 
-The heartbeat looks at what other processes ask of the run as well, which are stops and submitted URLs (H4, H9).
+The heartbeat (X-S3, X-D18) looks at what other processes ask of the run as well, which are stops and submitted URLs (H4, H9).
+A process whose reactor does not turn any more is ended, so that the next run can find the page that is the reason; the reactor
+counts its pauses with a clock that nobody can set (X-S7).
 """
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import re
+import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, BinaryIO, Final
 
 from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.extensions.memusage import MemoryUsage
+from scrapy.utils.reactor import is_reactor_installed
+from twisted.internet.task import LoopingCall
 
+from searchcrawl import clock
 from searchcrawl.cache.disk_space import list_folders, refuse_low
-from searchcrawl.exceptions import DiskFull, LeaseLost, StoreError
+from searchcrawl.exceptions import DiskFull, LeaseLost, LogError, StoreError
 from searchcrawl.run import Run
+from searchcrawl.stack_file import StackFile
 from searchcrawl.stages import stages_of
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs.lease import BEAT_SECONDS, is_told_to_stop
@@ -34,6 +42,10 @@ _MOST_SUBMITTED: Final = 1000
 _NOW: Final = "VmRSS"
 _PEAK: Final = "VmHWM"
 _AMOUNT: Final = re.compile(r"^(Vm\w+):\s+(\d+) kB$", re.MULTILINE)
+#: How often the end of a process that hangs is put off.
+_PUT_OFF_SECONDS: Final = 5.0
+#: So long writing the stacks to the log may take.
+_WRITING_SECONDS: Final = 0.5
 
 
 class HeartbeatExtension:
@@ -146,3 +158,87 @@ def _read_memory(name: str) -> int:
         amounts = dict(_AMOUNT.findall(_STATUS.read_text(encoding="ascii", errors="replace")))
         return int(amounts.get(name, 0)) * 1024
     return 0
+
+
+class ReactorClockExtension:
+    """Changes the clock of the reactor, for all of the process.
+
+    Twisted counts by the time of day: where that is set back by an hour, nothing that waits runs for an hour, the stall
+    watch is not put off, and the process ends.
+    """
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ReactorClockExtension:
+        if is_reactor_installed():
+            from twisted.internet import reactor  # to import it sooner would install another one
+
+            count_monotonically(reactor)
+        return cls()
+
+
+def count_monotonically(reactor: Any) -> None:
+    """Has a reactor take its time from ``clock.monotonic``; what waits already keeps its pause."""
+    if reactor.seconds == clock.monotonic:
+        return
+    difference = clock.monotonic() - reactor.seconds()
+    reactor.seconds = clock.monotonic
+    for call in reactor.getDelayedCalls():
+        call.time += difference
+        call.seconds = clock.monotonic
+
+
+class StallExtension:
+    """Has the process end if the reactor does not turn for ``seconds`` (0: never): exit code 1, all stacks in the log.
+
+    The reactor puts the end off again and again. It needs no lock of the interpreter, which code in C may hold: a timer
+    of the kernel has faulthandler write the stacks to the log, and a moment later to the file that the next run reads.
+    """
+
+    def __init__(self, run: Run, *, seconds: float, stacks: StackFile | None = None) -> None:
+        self._run = run
+        self._stacks = stacks or StackFile(run.project.logs_dir, run.source.name)
+        self._log = run.project.logs_dir / f"{run.source.name}.log"
+        self._seconds = seconds
+        self._files: list[BinaryIO] = []
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> StallExtension:
+        extension = stages_of(crawler).get(cls)
+        crawler.signals.connect(extension.engine_started, signal=signals.engine_started)
+        return extension
+
+    def engine_started(self) -> None:
+        if not self._seconds:
+            return
+        try:
+            self._files = [self._stacks.open(), self._log.open("ab", buffering=0)]
+        except OSError as error:
+            self._fail(error)
+            return
+        faulthandler.register(signal.SIGALRM, file=self._files[1])
+        # Made here: it imports the reactor, which a process may install after this object.
+        LoopingCall(self._put_off).start(min(_PUT_OFF_SECONDS, self._seconds / 4))
+
+    def stop(self, reason: str) -> None:
+        """Ends the watch; called in a thread once everything is delivered, before another process may take the source."""
+        with self._lock:
+            if not self._files:
+                return
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            faulthandler.cancel_dump_traceback_later()
+            self._files = []
+            try:
+                self._stacks.remove()
+            except OSError as error:
+                # The run has an end all the same: that is written after this.
+                self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        self._run.shutdown.fail(LogError(f"log {error.filename}: {error.strerror or error}"))
+
+    def _put_off(self) -> None:
+        with self._lock:
+            if self._files:
+                signal.setitimer(signal.ITIMER_REAL, self._seconds)
+                faulthandler.dump_traceback_later(self._seconds + _WRITING_SECONDS, file=self._files[0], exit=True)

@@ -8,22 +8,26 @@ import logging
 import os
 import re
 import signal
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from scrapy import Spider
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError as ScrapyUsageError
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 
-from searchcrawl.cli.after_run import follow_run
 from searchcrawl.cli.command import Command, UsageError
+from searchcrawl.cli.commands.status import show_summary
 from searchcrawl.cli.commands.urls import url_line
+from searchcrawl.cli.following import follow_run
 from searchcrawl.cli.jobs import JOB, find_job, list_overrides, note_failed_job
 from searchcrawl.cli.output import (
+    flush_output,
     print_error,
     print_note,
     print_object,
@@ -31,13 +35,12 @@ from searchcrawl.cli.output import (
     prints_among_answers,
     try_output,
 )
-from searchcrawl.cli.python_spiders import restore_log, run_python_spider
-from searchcrawl.cli.summary import show_summary
+from searchcrawl.cli.scrapy_commands import restore_log, run_python_spider
 from searchcrawl.comparison.look import look_at_index
 from searchcrawl.counters import NO_START, has_mostly_failed_logins
 from searchcrawl.delivery.export import find_kind
 from searchcrawl.exceptions import ConfigurationError, LeaseLost, SearchcrawlError, StoreError, UnknownSource
-from searchcrawl.exit_codes import Exit, exit_of_failure
+from searchcrawl.exit_codes import Exit, exit_of, exit_of_failure
 from searchcrawl.extensions.run_log import append_refusal, install_run_log
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.own_code import show_error
@@ -48,7 +51,7 @@ from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.feed_files import find_origin, find_own_place, find_path, list_feeds
 from searchcrawl.sources.fingerprint import VERSIONS
-from searchcrawl.sources.loading import find_project, read_start_urls
+from searchcrawl.sources.loading import find_project, load_sources, read_start_urls
 from searchcrawl.sources.overrides import read_overrides
 from searchcrawl.sources.plugin_classes import find_component_errors
 from searchcrawl.sources.privacy import Privacy, is_credential
@@ -59,9 +62,13 @@ from searchcrawl.sources.source_settings import find_obstacle
 from searchcrawl.spiders.base_spider import SourceSpider
 from searchcrawl.spiders.running import run_spider
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader
-from searchcrawl.store.opening import open_store
+from searchcrawl.store.opening import open_store, use_store
+from searchcrawl.store.runs import job_table, run_table
 from searchcrawl.store.runs.job_table import END_CLEANLY
 from searchcrawl.store.states import EndReason
+
+if TYPE_CHECKING:
+    from searchcrawl.scheduling.service import Signals
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +76,7 @@ _STARTS_SHOWN: Final = 3
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LOG_FILE: Final = "LOG_FILE="
 _SETTING: Final = re.compile(r"[A-Z][A-Z0-9_]*=")
+_POLL_SECONDS = 1.0
 
 
 class CrawlCommand(Command):
@@ -127,9 +135,7 @@ class CrawlCommand(Command):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
         if opts.all:
-            from searchcrawl.cli.crawl_all import crawl_all  # noqa: PLC0415  # it loads what starts crawls, an HTTP client too
-
-            return crawl_all(self.load_project(), opts)
+            return _crawl_all(self.load_project(), opts)
         job = find_job(opts.arguments)
         with note_failed_job(self.load_project, args[0], job):
             return self._execute(args[0], opts, job)
@@ -383,3 +389,63 @@ def _print_failed_starts(run: Run) -> None:
     starts = (row for row in list_urls(run.database, run.source, UrlFilter()) if row["depth"] == 0)
     for row in islice((row for row in starts if row["url"] in named), shown):
         print_note(f"searchcrawl: start URL: {url_line(row)}")
+
+
+def _crawl_all(project: Project, opts: argparse.Namespace) -> int:
+    """Crawls all sources but those that are suspended, each in a process of its own; the highest of their exit codes.
+
+    A signal ends the one under way, and no other is begun.
+    """
+    from searchcrawl.scheduling.service import Signals  # noqa: PLC0415  # it loads what starts crawls, an HTTP client too
+
+    sources, errors = load_sources(project)
+    for error in errors:
+        print_error(error)
+    codes = [int(exit_of(error)) for error in errors]
+    signals = Signals()
+    with signals.catch():
+        for name in sources:
+            if signals.count:
+                codes.append(Exit.ENDED_EARLY)
+                break
+            if _is_suspended(project, name):
+                print_note(f"searchcrawl: {name} is left out: it is suspended (searchcrawl resume {name})")
+            else:
+                codes.append(_crawl_one(project, name, opts, signals))
+    return max(codes, default=Exit.DONE)
+
+
+def _is_suspended(project: Project, name: str) -> bool:
+    with use_store(project) as database, database.read_once() as transaction:
+        return run_table.find_source(transaction, name) in job_table.find_suspended(transaction)
+
+
+def _crawl_one(project: Project, name: str, opts: argparse.Namespace, signals: Signals) -> int:
+    from searchcrawl.scheduling.launching import build_command  # noqa: PLC0415  # as above
+
+    flush_output()
+    command = [*build_command(name), *_list_options(opts)]
+    passed = signals.count
+    with subprocess.Popen(command, cwd=project.root) as child:  # noqa: S603  # our own command
+        while child.poll() is None:
+            signals.wait(_POLL_SECONDS)
+            if signals.count > passed:
+                passed = signals.count
+                # A terminal has sent it to the crawl as well; twice would be the second Ctrl-C.
+                if signals.last != signal.SIGINT or not sys.stdin.isatty():
+                    child.send_signal(signal.SIGTERM)
+    # One that was killed goes on with its next run.
+    return child.returncode if child.returncode >= 0 else Exit.ENDED_EARLY
+
+
+def _list_options(opts: argparse.Namespace) -> Iterator[str]:
+    """The options of the command line, for each crawl."""
+    for option, values in (("-a", opts.arguments), ("-s", opts.set), ("--set", opts.overrides)):
+        for value in values:
+            yield from (option, value)
+    if opts.loglevel:
+        yield from ("-L", opts.loglevel)
+    if opts.logfile:
+        yield from ("--logfile", opts.logfile)
+    if opts.json:
+        yield "--json"

@@ -24,7 +24,6 @@ from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError, whole_number
 from searchcrawl.cli.output import print_line, print_note, print_object
-from searchcrawl.cli.summary import show_summary
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.exit_codes import Exit
 from searchcrawl.http.address_guard import AddressGuard
@@ -115,6 +114,9 @@ def _require_free(folder: Path) -> None:
 def _show(status: Mapping[str, Any], root: Path | None, *, found: bool) -> None:
     """Prints how it went, and how to search what was found; ``root`` is the project, None where it is not kept."""
     if status:
+        # It loads the store, which the crawl had in a process of its own.
+        from searchcrawl.cli.commands.status import show_summary  # noqa: PLC0415
+
         # A warning names a command of the project.
         show_summary(status, warnings=root is not None)
     if root is None:

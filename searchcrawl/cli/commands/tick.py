@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, Final
 
-from searchcrawl.cli.after_tick import find_events, follow_tick
 from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.following import find_tick_events, follow_tick
 from searchcrawl.cli.output import print_line, print_note, print_object
 from searchcrawl.exit_codes import Exit
 from searchcrawl.scheduling.ticking import Ticked, Ticking
@@ -42,7 +42,7 @@ class Command(BaseCommand):
                 print_object(describe_tick(done))
             else:
                 show_tick(done)
-            follow_tick(project, database, find_events(done))
+            follow_tick(project, database, find_tick_events(done))
         if done.error is not None:
             raise done.error
         return Exit.STORE_FAILED if done.missed_starts else Exit.DONE

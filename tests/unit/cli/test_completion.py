@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from searchcrawl.cli.completion import list_words
+from searchcrawl.cli.commands.completion import list_words
 from tests.on_terminal import Terminal
 
 #: Calls what the script has bash call for a line, and shows what it found.

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from searchcrawl.cli import commands, dispatch, later
+from searchcrawl.cli import commands, dispatch
 from searchcrawl.sources import config, project
 from searchcrawl.sources.checking import read_known_keys
 from searchcrawl.sources.config import Source
@@ -150,4 +150,4 @@ def test_command_line_when_promised_then_it_is_known_or_said_to_come(
 
 
 def test_commands_of_a_later_release_when_listed_then_none_is_built() -> None:
-    assert later.COMMANDS.isdisjoint(commands.list_names())
+    assert commands.LATER.isdisjoint(commands.list_names())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.base import ReactorBase
 
 from searchcrawl import clock
-from searchcrawl.extensions.reactor_clock_extension import count_monotonically
+from searchcrawl.extensions.watch_extension import count_monotonically
 
 
 class Reactor(ReactorBase):

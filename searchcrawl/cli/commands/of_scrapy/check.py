@@ -6,7 +6,7 @@ import argparse
 
 from scrapy.commands import check
 
-from searchcrawl.cli.source_names import refuse_sources
+from searchcrawl.cli.scrapy_commands import refuse_sources
 
 
 class Command(check.Command):

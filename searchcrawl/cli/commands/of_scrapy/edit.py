@@ -9,7 +9,7 @@ import subprocess
 from scrapy.commands import edit
 from scrapy.exceptions import UsageError
 
-from searchcrawl.cli.source_names import find_source_file
+from searchcrawl.cli.scrapy_commands import find_source_file
 
 
 class Command(edit.Command):

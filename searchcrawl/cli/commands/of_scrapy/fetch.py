@@ -7,7 +7,7 @@ import argparse
 from scrapy.commands import fetch
 from scrapy.exceptions import UsageError
 
-from searchcrawl.cli.source_names import find_source_file
+from searchcrawl.cli.scrapy_commands import find_source_file
 
 
 class Command(fetch.Command):

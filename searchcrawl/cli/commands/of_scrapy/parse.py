@@ -8,7 +8,7 @@ from scrapy import Request
 from scrapy.commands import parse
 from scrapy.exceptions import UsageError
 
-from searchcrawl.cli.source_names import find_source_file
+from searchcrawl.cli.scrapy_commands import find_source_file
 
 #: What is of callbacks, which a source does not have.
 _OF_CALLBACKS = ("callback", "rules", "meta", "cbkwargs")
