@@ -35,7 +35,7 @@ ONLY_IN = {
     "twisted": SCRAPY_FILES,
     "sqlalchemy": r"store/.*",
     "pysolr": r"index/solr/\w+\.py",
-    "tantivy": r"index/(local/\w+|stems)\.py",
+    "tantivy": r"index/(local/\w+|forms)\.py",
 }
 
 #: What can run code when it is read back.

@@ -6,13 +6,16 @@
     Nothing                         no document: no word was given
     Term(text, field, phrase)       a word or a phrase; field None: the fields an index searches by default;
                                     ``prefix``: a word that begins so
-    Range(field, low, high)         numbers or moments (``index.ranges``)
+    Range(field, low, high)         numbers or moments: ``depth:1..3``, ``modified:2025-01..2025-06``
     AnyOf(clauses)                  two or more, joined by OR
     AllOf(required, excluded)       at least one required clause; any number of excluded terms
 
 An index analyses ``Term.text`` itself. A word that its analysis splits is a phrase. The index leaves out
 terms of which analysis leaves nothing (stop words, punctuation) and clauses without terms; a query
 without any required term then finds nothing (G2).
+
+Either end of a range may be missing. A year, a month or a day is meant as a whole: the range up to 2025-06 ends with June.
+So is a second, which is as fine as the embedded index compares moments. Moments without a zone are of UTC.
 """
 
 from __future__ import annotations
@@ -22,14 +25,85 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from searchcrawl.index.characters import unify
-from searchcrawl.index.folding import remove_points
-from searchcrawl.index.forms import CJK, is_cjk
-from searchcrawl.index.ranges import Range, is_ordered, read_range
-from searchcrawl.index.sanitising import clean_text
-from searchcrawl.index_fields import FIELDS, Kind
+from searchcrawl.index.characters import CJK, is_cjk, remove_points, unify
+from searchcrawl.index.sanitising import clean_text, parse_number
+from searchcrawl.index_fields import DATES, FIELDS, NUMBERS, Kind, attribute_type
+
+_DAY: Final = re.compile(r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2}))?)?", re.ASCII)
+_DOTS: Final = ".."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Values of a field from ``low`` to ``high``; None: from the first, to the last.
+
+    ``is_below``: ``high`` itself is not meant. ``fault`` is what cannot be read: then no document is meant. ``typed`` is
+    the text of the range, ``name`` what the field was called.
+    """
+
+    field: str
+    name: str = dataclasses.field(default="", compare=False)
+    low: float | datetime | None = None
+    high: float | datetime | None = None
+    is_below: bool = False
+    fault: str = ""
+    typed: str = ""
+
+
+def is_ordered(field: str) -> bool:
+    """Whether the values of a field are numbers or moments."""
+    return field in NUMBERS or is_of_dates(field) or attribute_type(field) == "number"
+
+
+def is_of_dates(field: str) -> bool:
+    """Whether the values of a field are moments."""
+    return field in DATES or attribute_type(field) == "date"
+
+
+def read_range(field: str, text: str, *, name: str = "") -> Range:
+    """The range of a text as it stands after the colon; of a single value that alone."""
+    low, dots, high = text.strip().partition(_DOTS)
+    high = high if dots else low
+    read = _read_moment if is_of_dates(field) else _read_number
+    try:
+        first = read(low)[0] if low else None
+        last, is_below = read(high)[1:] if high else (None, False)
+    except ValueError as error:
+        return Range(field=field, name=name, fault=str(error), typed=text)
+    return Range(field=field, name=name, low=first, high=last, is_below=is_below, typed=text)
+
+
+def _read_number(text: str) -> tuple[float, float, bool]:
+    number = parse_number(text)
+    if number is None:
+        raise ValueError(f"{text!r} is no number")
+    return number, number, False
+
+
+def _read_moment(text: str) -> tuple[datetime, datetime, bool]:
+    """The first moment of a text, the last one, and whether that one is just after it; raises ValueError."""
+    try:
+        match = _DAY.fullmatch(text)
+        if match is None:
+            moment = datetime.fromisoformat(text)
+            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+            moment = moment.replace(microsecond=0)
+            return moment, moment + timedelta(seconds=1), True
+        year, month, day = (int(part or 1) for part in match.groups())
+        first = datetime(year, month, day, tzinfo=UTC)
+        if match[3]:
+            return first, first + timedelta(days=1), True
+        return (
+            first,
+            datetime(year + (month == 12 or not match[2]), month % 12 + 1 if match[2] else 1, 1, tzinfo=UTC),
+            True,
+        )
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is no date, as 2025-06-30, 2025-06 or 2025") from None
+
 
 #: What may stand before a colon, besides attributes, and the field that it names; any other prefix is text.
 PREFIXES: Final[Mapping[str, str]] = {
@@ -112,10 +186,6 @@ class _Signed:
     excluded: bool = False
 
 
-class _Or:
-    """The word OR between two neighbours."""
-
-
 def find_other_prefixes(words: str) -> set[str]:
     """Words before a colon that are not in PREFIXES, in lower case: each may name an attribute."""
     found = {match["field"].lower() for match in _TOKEN.finditer(_read(words)) if match["field"]}
@@ -135,7 +205,7 @@ def parse(words: str, attributes: Mapping[str, str] | None = None) -> Query:
     text = _read(words)
     required: list[Clause] = []
     excluded: list[Term | Range] = []
-    for group in _group_by_or(list(_tokens(text, attributes or {}))):
+    for group in _group_by_or(_tokens(text, attributes or {})):
         if len(group) > 1:
             required.append(AnyOf(clauses=tuple(_as_clause(signed) for signed in group)))
         elif group[0].excluded and isinstance(group[0].clause, Term | Range):
@@ -209,30 +279,30 @@ def _as_clause(signed: _Signed) -> Clause:
     return signed.clause
 
 
-def _group_by_or(tokens: list[_Signed | _Or]) -> Iterator[list[_Signed]]:
-    """Groups terms with OR between them; an OR without two neighbours is left out."""
-    group: list[_Signed] = []
-    joined = True
+def _group_by_or(tokens: Iterator[_Signed | None]) -> list[list[_Signed]]:
+    """Groups terms with OR (None) between them; an OR without two neighbours is left out."""
+    groups: list[list[_Signed]] = []
+    joined = False
     for token in tokens:
-        if isinstance(token, _Or):
+        if token is None:
             joined = True
             continue
-        if group and not joined:
-            yield group
-            group = []
-        group.append(token)
+        if joined and groups:
+            groups[-1].append(token)
+        else:
+            groups.append([token])
         joined = False
-    if group:
-        yield group
+    return groups
 
 
-def _tokens(text: str, attributes: Mapping[str, str]) -> Iterator[_Signed | _Or]:
+def _tokens(text: str, attributes: Mapping[str, str]) -> Iterator[_Signed | None]:
+    """The terms of a query, with None for each OR."""
     found, left = 0, MAX_WORDS
     for match in _TOKEN.finditer(text):
         if found >= MAX_TERMS or not left:
             return
         if match.group() == "OR":
-            yield _Or()
+            yield None
             continue
         token = _read_term(match, attributes)
         if token is not None:

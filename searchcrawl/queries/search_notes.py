@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from searchcrawl.index.forms import CJK_RUN
+from searchcrawl.index.characters import CJK_RUN
+from searchcrawl.index.forms import MAX_WORD_BYTES, is_in_no_index
 from searchcrawl.index.query import (
     PREFIXES,
     AllOf,
@@ -17,15 +18,14 @@ from searchcrawl.index.query import (
     Everything,
     Nothing,
     Query,
+    Range,
     Term,
     find_other_prefixes,
     is_alias,
     parse,
     to_words,
 )
-from searchcrawl.index.ranges import Range
 from searchcrawl.index.receiver import SearchIndex, SearchQuery, SpellingIndex
-from searchcrawl.index.stems import MAX_WORD_BYTES, is_in_no_index
 from searchcrawl.sources.checking import guess
 
 #: The note on an index without documents; that it was lost says more.

@@ -137,7 +137,7 @@ class Cache(Table):
         return round(self.max_gb * 1024**3)
 
 
-#: In the place of a type: a plan has an index that only counts (``index.planning``).
+#: In the place of a type: a plan has an index that only counts (``PlanningReceiver``).
 TRIAL_INDEX: Final[str] = "planning"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_line, print_object
-from searchcrawl.index.solr.configset import find_configset
+from searchcrawl.index.opening import find_configset
 
 
 class Command(BaseCommand):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -11,18 +12,26 @@ import tantivy
 from tantivy import Occur
 
 from searchcrawl.exceptions import UnsupportedByIndex
-from searchcrawl.index.forms import find_stemmed, is_cjk, read_pairs, require_pairs
+from searchcrawl.index.characters import is_cjk
+from searchcrawl.index.forms import (
+    build_folder,
+    build_stemmer,
+    find_optional,
+    find_stemmed,
+    find_stems,
+    read_pairs,
+    require_pairs,
+)
 from searchcrawl.index.local import schema
-from searchcrawl.index.local.ranges import build_range
-from searchcrawl.index.query import AllOf, AnyOf, Everything, Query, Term, find_sequence, parse
-from searchcrawl.index.ranges import Range
+from searchcrawl.index.query import AllOf, AnyOf, Everything, Query, Range, Term, find_sequence, parse
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.index.sanitising import format_number, parse_number
-from searchcrawl.index.stems import build_folder, build_stemmer, find_optional, find_stems
 from searchcrawl.index_fields import (
     DATES,
     FIELDS,
+    FIRST_MOMENT,
     FORMS,
+    LAST_MOMENT,
     NUMBERS,
     SEQUENCES,
     STEMMED,
@@ -107,7 +116,7 @@ class QueryBuilder:
             case Everything():
                 return _without_score(tantivy.Query.all_query())
             case Range():
-                return _without_score(build_range(self._parser, self._schema, node))
+                return _without_score(self._range(node))
             case Term(prefix=True):
                 return self._beginning(node)
             case Term():
@@ -131,6 +140,40 @@ class QueryBuilder:
                 )
             case _:
                 return None
+
+    def _range(self, wanted: Range) -> tantivy.Query:
+        """The documents with a value in the range."""
+        if wanted.fault:
+            return tantivy.Query.empty_query()
+        if wanted.field in NUMBERS or wanted.field in DATES:
+            return self._range_of_field(wanted)
+        path = f"{schema.RANGES}.{schema.find_key(wanted.field)}"
+        if wanted.low is None and wanted.high is None:
+            return tantivy.Query.exists_query(path)
+        low = "*" if wanted.low is None else schema.to_integer(wanted.low)
+        high = "*" if wanted.high is None else schema.to_integer(wanted.high)
+        return self._parser.parse_query(f"{path}:[{low} TO {high}{'}' if wanted.is_below and high != '*' else ']'}")
+
+    def _range_of_field(self, wanted: Range) -> tantivy.Query:
+        """The same for a field that every document may have."""
+        low: Any = wanted.low
+        high: Any = wanted.high
+        if wanted.field in DATES:
+            if (low is not None and low >= LAST_MOMENT) or (high is not None and high <= FIRST_MOMENT):
+                return tantivy.Query.empty_query()
+            # All values are between these two, and the library fails on moments far outside.
+            low = None if low is not None and low <= FIRST_MOMENT else low
+            high = None if high is not None and high >= LAST_MOMENT else high
+            kind = tantivy.FieldType.Date
+        else:
+            low, high = _to_long(math.ceil, low), _to_long(math.floor, high)
+            kind = tantivy.FieldType.Integer
+        if low is None and high is None:
+            return tantivy.Query.exists_query(wanted.field)
+        if low is not None and high is not None and low > high:
+            return tantivy.Query.empty_query()
+        below = wanted.is_below and high is not None
+        return tantivy.Query.range_query(self._schema, wanted.field, kind, low, high, True, not below)
 
     def _sequences(self, words: str | None) -> Iterator[tantivy.Query]:
         """The documents in which the words follow each other: they come first."""
@@ -286,6 +329,13 @@ def _parse_attribute(kind: str, text: str) -> str | datetime | None:
         number = parse_number(text)
         return None if number is None else schema.encode_number(number)
     return schema.parse_moment(text) if kind == "date" else schema.mark_text(text)
+
+
+def _to_long(rounded: Callable[[float], int], value: float | None) -> int | None:
+    """The number as a whole one within 64 bits."""
+    if value is None:
+        return None
+    return max(-(2**63), min(2**63 - 1, rounded(value)))
 
 
 def _without_score(query: tantivy.Query) -> tantivy.Query:

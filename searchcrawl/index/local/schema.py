@@ -11,7 +11,8 @@ A document's fields are kept whole, as JSON, in ``stored``. All other fields are
   does not count: the library keeps none for JSON objects;
 - ``attributes``, a JSON object of the attributes of the source (``NAME_s``, ``NAME_l`` …). A text in it
   begins with a mark, so that the library takes none for a date; numbers are texts that sort as they do;
-- ``ranges``, the same numbers and dates for ranges.
+- ``ranges``, the same numbers and dates as integers that sort as they do: the library has no ranges of its own in objects
+  such as those of attributes, but its query language has them for integers.
 """
 
 from __future__ import annotations
@@ -19,18 +20,16 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 import tantivy
 
-from searchcrawl.index.characters import simplify
-from searchcrawl.index.forms import CJK, read_pairs
-from searchcrawl.index.local.ranges import RANGES, find_key, read_integers
+from searchcrawl.index.characters import CJK, simplify
+from searchcrawl.index.forms import build_stemmer, read_pairs
 from searchcrawl.index.sanitising import clean_fields
-from searchcrawl.index.stems import build_stemmer
 from searchcrawl.index_fields import (
     DATES,
     FIRST_MOMENT,
@@ -53,6 +52,8 @@ from searchcrawl.index_fields import (
 
 #: The mark before each text among the attributes.
 TEXT_MARK: Final = "="
+#: The field with the integers, by ``find_key``.
+RANGES: Final = "ranges"
 
 _NAMES: Final = tuple(name for name in NAMES if name != "id")
 _PLAIN_TEXTS: Final = tuple(name for name in TEXTS if name not in WITHOUT_LENGTH)
@@ -62,8 +63,8 @@ _PAIRS: Final = "pairs"
 _WORDS_OF_TEXTS: Final = "attribute_words"
 #: As much as Solr's copyField takes.
 _MAX_EXACT_CHARS: Final = 8000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SIGN: Final = 1 << 63
-_ALL: Final = (1 << 64) - 1
 _CJK_CHARACTER = re.compile(f"([{CJK}])")
 #: Marks of Thai that the library takes for blanks: they are written as letters for tones, of which no language here has any.
 _TONE_MARK: Final = re.compile("[\u0e47-\u0e4e]")
@@ -155,7 +156,7 @@ def build_document(document_id: str, fields: Mapping[str, Any], *, source: str, 
         attributes[name] = list(_attribute_values(kind, values))
         if kind in {"string", "text"}:
             words[name] = _prepare_words(values)
-        elif integers := list(read_integers(kind, values, (parse_moment(str(each)) for each in values))):
+        elif integers := list(_read_integers(kind, values)):
             ranges[find_key(name)] = integers
     if ranges:
         made.add_json(RANGES, ranges)
@@ -197,19 +198,31 @@ def mark_text(text: str) -> str:
     return TEXT_MARK + text[:_MAX_EXACT_CHARS]
 
 
+def find_key(field: str) -> str:
+    """The key of an attribute's field in ``ranges``, of letters and digits: all that the query language takes as it is."""
+    return f"x{field.encode().hex()}"
+
+
+def to_integer(value: float | datetime) -> int:
+    """An integer of 64 bits that sorts as the number (by the bits of IEEE 754) or the moment does."""
+    if isinstance(value, datetime):
+        return (value - _EPOCH) // timedelta(microseconds=1)
+    (bits,) = struct.unpack(">q", struct.pack(">d", value + 0.0))
+    return int(bits) if bits >= 0 else int(bits) ^ (_SIGN - 1)
+
+
 def encode_number(number: float) -> str:
-    """A number among the attributes, as 16 hexadecimal digits that sort as numbers do (from the bits of IEEE 754).
+    """A number among the attributes, as 16 hexadecimal digits that sort as numbers do.
 
     The library keeps integers and other numbers of a JSON object apart, and does not sort them together.
     """
-    (bits,) = struct.unpack(">Q", struct.pack(">d", number + 0.0))
-    return f"{bits ^ _SIGN if bits < _SIGN else bits ^ _ALL:016x}"
+    return f"{to_integer(number) + _SIGN:016x}"
 
 
 def decode_number(digits: str) -> float:
     """The number that ``encode_number`` made these digits of."""
-    bits = int(digits, 16)
-    (number,) = struct.unpack(">d", struct.pack(">Q", bits ^ _SIGN if bits >= _SIGN else bits ^ _ALL))
+    bits = int(digits, 16) - _SIGN
+    (number,) = struct.unpack(">d", struct.pack(">q", bits if bits >= 0 else bits ^ (_SIGN - 1)))
     return float(number)
 
 
@@ -239,6 +252,14 @@ def _attribute_values(kind: str, values: Iterable[Any]) -> Iterator[Any]:
                 yield value
         else:
             yield mark_text(str(value))
+
+
+def _read_integers(kind: str, values: Iterable[Any]) -> Iterator[int]:
+    """The integers of the numbers or dates of an attribute."""
+    for value in values:
+        found = float(value) if kind == "number" else parse_moment(str(value))
+        if found is not None:
+            yield to_integer(found)
 
 
 def _add(made: tantivy.Document, name: str, values: Iterable[Any]) -> None:

@@ -22,13 +22,12 @@ import orjson
 import tantivy
 from tantivy import Occur
 
-from searchcrawl.index.folding import POINTED, POINTS, UNACCENTED
-from searchcrawl.index.forms import CJK_RUN, fold, most_added
+from searchcrawl.index.characters import CJK_RUN, POINTED, POINTS, UNACCENTED
+from searchcrawl.index.forms import find_beginnings, fold, most_added
 from searchcrawl.index.local.query import QueryBuilder, find_column, find_sort_field, format_facet_value, has_ties
 from searchcrawl.index.query import Term, parse, positive_terms
 from searchcrawl.index.receiver import Hit, SearchAnswer, SearchQuery
 from searchcrawl.index.snippets import cut_around, has_mark, leave_out_title
-from searchcrawl.index.stems import find_beginnings
 from searchcrawl.index_fields import find_analysed
 
 #: The most values that the library counts at once.

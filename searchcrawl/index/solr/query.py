@@ -10,12 +10,31 @@ from datetime import datetime
 from typing import Any, Final
 
 from searchcrawl.exceptions import UnsupportedByIndex
-from searchcrawl.index.forms import find_stemmed, fold, is_cjk, lower, most_added, read_pairs, require_pairs
-from searchcrawl.index.query import AllOf, AnyOf, Everything, Nothing, Query, Term, find_sequence, parse, positive_terms
-from searchcrawl.index.ranges import Range
+from searchcrawl.index.characters import is_cjk
+from searchcrawl.index.forms import (
+    find_beginnings,
+    find_optional,
+    find_stemmed,
+    fold,
+    lower,
+    most_added,
+    read_pairs,
+    require_pairs,
+)
+from searchcrawl.index.query import (
+    AllOf,
+    AnyOf,
+    Everything,
+    Nothing,
+    Query,
+    Range,
+    Term,
+    find_sequence,
+    parse,
+    positive_terms,
+)
 from searchcrawl.index.receiver import HIT_END, HIT_START, NEAR_FIELDS, SearchQuery
 from searchcrawl.index.sanitising import iso_utc, parse_number
-from searchcrawl.index.stems import find_beginnings, find_optional
 from searchcrawl.index_fields import (
     ATTRIBUTE_FIELDS,
     DATES,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from searchcrawl.cli import dispatch
-from searchcrawl.index.solr.configset import find_configset
+from searchcrawl.index.opening import find_configset
 
 
 def call(*arguments: str) -> int:

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from searchcrawl.index.characters import simplify
-from searchcrawl.index.folding import POINTS, UNACCENTED, remove_points
-from searchcrawl.index.forms import CJK
-from searchcrawl.index.solr.configset import find_configset
+from searchcrawl.index.characters import CJK, POINTS, UNACCENTED, remove_points, simplify
+from searchcrawl.index.opening import find_configset
 from tests.growth import assert_linear
 
 CONFIGSET: Path = find_configset()

@@ -15,13 +15,14 @@ from searchcrawl.index.query import (
     Everything,
     Nothing,
     Query,
+    Range,
     Term,
     find_other_prefixes,
     parse,
     positive_terms,
+    read_range,
     to_words,
 )
-from searchcrawl.index.ranges import Range, read_range
 
 SECOND = timedelta(seconds=1)
 

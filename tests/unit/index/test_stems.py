@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from searchcrawl.index.forms import find_optional
 from searchcrawl.index.query import Term
-from searchcrawl.index.stems import find_optional
 from searchcrawl.index_fields import LANGUAGES
 
 
