@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
@@ -14,9 +14,10 @@ from searchcrawl.codes import REDIRECTS, REFUSED, Code
 from searchcrawl.duplicates.resolution import MAX_HOPS
 from searchcrawl.exceptions import CacheError
 from searchcrawl.html.file_name import find_file_name
+from searchcrawl.http.address_guard import build_guard
 from searchcrawl.items import ARCHIVE_ETAG
-from searchcrawl.queries.explain_advice import propose
-from searchcrawl.queries.explain_reasons import Reason, build_reason
+from searchcrawl.queries.explain_reasons import Reason, build_reason, propose
+from searchcrawl.queries.source_findings import find_private
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import MAX_URLS, NO_LIMITS, Boundary, is_trap_limit
 from searchcrawl.rules.decision import NO_INCLUDE, ROBOTS_KEY, Decision
@@ -30,9 +31,9 @@ from searchcrawl.sources.effective import BUILT_IN, list_layers
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
 from searchcrawl.sources.loading import build_boundary, build_index_filter, build_rewriting, read_start_urls
 from searchcrawl.sources.project import Project
-from searchcrawl.store.documents import anchor_table, duplicate_key_table, frozen_table
+from searchcrawl.store.documents import anchor_table, duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import CanonicalTarget
-from searchcrawl.store.documents.frozen_table import TITLES
+from searchcrawl.store.documents.frozen_table import LANGUAGES, TITLES
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.hosts.host_table import HostBlock
@@ -114,45 +115,55 @@ class Target(NamedTuple):
 class Context:
     """What is known of one URL at one source; its lists name every rule that refuses or includes the URL now.
 
-    ``url`` is an identity; ``facts`` is None where the source never saw it, ``run`` where the source never ran.
-    ``changed`` are the keys of the source file that differ from those with which its documents were made;
-    ``shown_as`` is the display URL that was asked for, where ``url`` is the access URL behind it;
-    ``discarded`` is the rewriter that discards links to it; ``robots`` the last good robots.txt of its origin,
-    where it is obeyed and was ever read; ``trap`` the pattern that refuses it before its first visit; ``full`` the limit
-    ``scope.max_urls`` where it refuses new URLs; ``block`` the pause of its host that is in force now; ``led`` are the rows
-    whose pages came from it, ``led_away`` those whose last visit ended where they led to it, ``unfollowed`` the links to it
-    that may not be followed, of which no other is known if ``unfollowed_cut`` is false; all of these where it was never seen by itself, or nothing names it any more. ``canonical_chain`` are the rows that it, and
-    they in turn, name as canonical. ``anchors`` are the texts of links that are indexed with it,
-    ``usual_language`` is that of most pages of its host, ``shared_titles`` what pages of its host share (packed). ``gains`` are what
-    rendering brought for pages like it, each with what their plain answers said. ``patterns`` are those of it that are ended, or
-    visited last. ``target`` is where its redirect leads, ``refused_links`` how many links to its host got no row, where it has none. ``submitted``: somebody put it
-    into the queue, and no run has looked at it yet.
+    What is read from the store of the source is as if there were nothing where it has none.
     """
 
     inputs: SourceInputs
+    #: an identity
     url: str
-    facts: UrlFacts | None
-    run: RunRow | None
-    running: bool
-    changed: Sequence[str]
-    robots: RobotsFile | None
+    #: the display URL that was asked for, where ``url`` is the access URL behind it
     shown_as: str | None
+    #: the rewriter that discards links to it
     discarded: Reason | None
-    trap: Reason | None
-    full: Reason | None
+    #: the last good robots.txt of its origin, where it is obeyed and was ever read
+    robots: RobotsFile | None
+    #: the pause of its host that is in force now
     block: HostBlock | None
+    #: None where the source never saw it
+    facts: UrlFacts | None = None
+    #: None where the source never ran
+    run: RunRow | None = None
+    running: bool = False
+    #: the keys of the source file that differ from those with which its documents were made
+    changed: Sequence[str] = ()
+    #: the pattern that refuses it before its first visit
+    trap: Reason | None = None
+    #: the limit ``scope.max_urls`` where it refuses new URLs
+    full: Reason | None = None
+    #: the rows whose pages came from it, and those whose last visit ended where they led to it; these two and the links
+    #: below only where it was never seen by itself, or nothing names it any more
     led: Sequence[RedirectingUrl] = ()
+    led_away: Sequence[RedirectingUrl] = ()
+    #: the links to it that may not be followed
     unfollowed: Sequence[UnfollowedLink] = ()
+    #: whether there may be others that are not known
     unfollowed_cut: bool = False
+    #: the rows that it, and they in turn, name as canonical
     canonical_chain: Sequence[CanonicalTarget] = ()
+    #: the texts of links that are indexed with it
     anchors: Sequence[str] = ()
+    #: the language of most pages of its host, and what titles of them share (packed)
     usual_language: str = ""
     shared_titles: bytes = b""
+    #: what rendering brought for pages like it, each with what their plain answers said
     gains: Sequence[tuple[str, Gains]] = ()
+    #: those patterns of it that are ended, or visited last
     patterns: Sequence[StoredPattern] = ()
+    #: where its redirect leads
     target: Target | None = None
+    #: how many links to its host got no row, where it has none
     refused_links: int = 0
-    led_away: Sequence[RedirectingUrl] = ()
+    #: whether somebody put it into the queue, and no run has looked at it yet
     submitted: bool = False
 
     @property
@@ -200,6 +211,10 @@ class Context:
         """Its state, with the names of ``urls``; None if it was never seen."""
         return None if self.listed is None else derive_url_state(self.listed, self.source.lifecycle.remove_on)
 
+    def blame(self, step: str, rule: str, key: str) -> Reason:
+        """The rule of a key of the source that refuses it."""
+        return build_reason(step, Decision(False, rule, key=key), self.source)
+
     def list_refusals(self, url: str | None = None) -> list[Reason]:
         """All rules of the boundary that refuse it now, or the target of its redirect, at its own depth."""
         listed = self.listed if url is None else None
@@ -208,22 +223,28 @@ class Context:
         url, boundary = url or self.url, self.inputs.boundary
         depth = 0 if self.is_start and self.depth is None else self.depth
         decisions = boundary.list_refusals(url, depth, in_archive=in_archive)
-        needed = boundary.measure(url, self.depth)
         decisions = [decision for decision in decisions if not (exempt and is_trap_limit(decision.key))]
-        found = [
-            build_reason("boundary", decision, self.source, boundary.propose_include(url, decision), needed)
-            for decision in decisions
-        ]
+        found = self.build_refusals(url, decisions, self.depth)
         # If a limit is removed from a file, the limit of a lower layer holds.
         limits = {decision.key for decision in decisions if decision.rule != NO_INCLUDE} & _LIMITS
         for origin, lower in self.inputs.lower_limits if limits else ():
             for decision in lower.list_refusals(url, self.depth):
                 key = f"{origin.table}.{decision.key}" if origin.table else decision.key
-                reason = Reason(step="boundary", rule=decision.rule, file=origin.file, key=key)
-                if decision.key in limits and not any(reason.is_same_rule(other) for other in found):
-                    found.append(reason)
+                known = {(other.rule, other.file, other.key) for other in found}
+                if decision.key in limits and (decision.rule, origin.file, key) not in known:
+                    found.append(Reason(step="boundary", rule=decision.rule, file=origin.file, key=key))
         of_itself = (self.full, self.trap) if url == self.url else ()
-        return [*found, *(reason for reason in of_itself if reason is not None)]
+        return [*found, *filter(None, of_itself)]
+
+    def build_refusals(self, url: str, decisions: Sequence[Decision], depth: int | None) -> list[Reason]:
+        """Refusals of a URL by the boundary, with what would admit it."""
+        boundary = self.inputs.boundary
+        return [
+            build_reason(
+                "boundary", decision, self.source, boundary.propose_include(url, decision), boundary.measure(url, depth)
+            )
+            for decision in decisions
+        ]
 
     def list_exclusions(self, url: str) -> list[Reason]:
         """The exclude rules that name the target of a redirect now."""
@@ -246,13 +267,22 @@ class Context:
         file = f"{urls.parse(url or self.url).origin}/robots.txt"
         return Reason(step="robots", rule=line, file=file, key=ROBOTS_KEY, proposal=proposal)
 
+    def list_address_refusals(self) -> list[Reason]:
+        """The networks for which its address may not be reached, as far as that is known without a name server (L7).
+
+        Empty where a proxy or nobody knows.
+        """
+        fetch, key = self.source.fetch, "fetch.private_networks"
+        found = None if fetch.proxy else find_private(self.url, build_guard(fetch))
+        if found is None:
+            return []
+        return [self.blame("address", f"{key} may not be reached" if key in self.source.references else found, key)]
+
     def list_unlinked(self) -> list[Reason]:
         """The key that keeps URLs which pages name from being new; empty without one."""
         if not self.source.finds_urls:
-            return [build_reason("found", Decision(False, self.source.mode, key="mode"), self.source)]
-        if not self.source.scope.follow_links:
-            return [build_reason("found", Decision(False, "false", key="scope.follow_links"), self.source)]
-        return []
+            return [self.blame("found", self.source.mode, "mode")]
+        return [] if self.source.scope.follow_links else [self.blame("found", "false", "scope.follow_links")]
 
     def list_unfollowed(self) -> list[Reason]:
         """The links to it that are not followed as the source file is now, those first that an edit of it would change."""
@@ -262,7 +292,7 @@ class Context:
             if link.kind is Nofollow.REL:
                 found.append(Reason(step="found", rule=rule))
             elif self.source.keep.meta_robots:
-                found.append(build_reason("found", Decision(False, rule, key=META_ROBOTS_KEY), self.source))
+                found.append(self.blame("found", rule, META_ROBOTS_KEY))
         return found
 
     def list_filter_refusals(self) -> list[Reason]:
@@ -299,15 +329,22 @@ def leads_outside(listed: ListedUrl) -> bool:
     return listed.code == Code.OUTSIDE_BOUNDARY and listed.redirects is not None
 
 
-def read_page(context: Context, facts: UrlFacts) -> StoredPage | None:
-    """Its page as the cache has it; None where it has none, or a damaged one."""
+def place_of(facts: UrlFacts) -> Place | None:
+    """Where the cache has its record; None without one."""
     if facts.place is None:
         return None
     segment, offset, response_bytes, fields_bytes = facts.place
-    at = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
+    return Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
+
+
+def read_page(context: Context, facts: UrlFacts) -> StoredPage | None:
+    """Its page as the cache has it; None where it has none, or a damaged one."""
+    place = place_of(facts)
+    if place is None:
+        return None
     try:
         with use_cache(context.inputs.project, context.source.name) as cache:
-            return cache.read_page(at, url=facts.listed.url)
+            return cache.read_page(place, url=facts.listed.url)
     except CacheError:
         # The step about the content says so.
         return None
@@ -315,91 +352,75 @@ def read_page(context: Context, facts: UrlFacts) -> StoredPage | None:
 
 def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> Context:
     """Reads what is known of ``url``, a URL as it was found or as it is shown; raises StoreError."""
-    source, project, asked = inputs.source, inputs.project, url
+    source, asked = inputs.source, url
     source_id = run_table.find_source(transaction, source.name)
     url, shown_as, facts = _find_facts(transaction, source_id, url)
     named = inputs.rewriting.normalise(url) if facts is None else NormalisedUrl(url)
     if named.url != url:
         url, _, facts = _find_facts(transaction, source_id, named.url)
-    run, stored_fingerprint, running = None, None, False
-    if source_id is not None:
-        run = run_table.find_last(transaction, source_id)
-        stored_fingerprint = run_table.find_fingerprint(transaction, source_id)
-        running = lease.is_held(transaction, source_id)
-    return Context(
+    found = Context(
         inputs=inputs,
         url=url,
-        facts=facts,
-        run=run,
-        running=running,
-        changed=find_forcing_keys(stored_fingerprint or inputs.fingerprint, inputs.fingerprint),
-        robots=_read_robots(transaction, project, source, url) if source.obeys_robots else None,
         shown_as=shown_as,
         discarded=build_reason("rewrite", named.decision, source) if named.code else None,
-        trap=_find_trap(transaction, source, source_id, url, facts) if url not in inputs.starts else None,
-        full=_find_full(transaction, source, source_id) if facts is None else None,
+        robots=_read_robots(transaction, inputs, url) if source.obeys_robots else None,
         block=host_table.find_block(transaction, urls.host_and_port(url), clock.now_ms()),
-        canonical_chain=_follow_canonicals(transaction, source_id, facts),
-        gains=_find_gains(transaction, source, source_id, url),
-        patterns=[]
-        if source_id is None
-        else pattern_table.find(transaction, source_id, [text for _, text in find_patterns(url)]),
+        facts=facts,
+    )
+    return found if source_id is None else _add_rows(transaction, source_id, found, asked)
+
+
+def _add_rows(transaction: Transaction, source_id: int, found: Context, asked: str) -> Context:
+    """The context with what the store has of the source, and of the URL besides its own row."""
+    inputs, source, url, facts = found.inputs, found.source, found.url, found.facts
+    host, most = urls.host_and_port(url), source.scope.max_urls
+    is_new = facts is None
+    is_full = is_new and most and run_table.count_urls(transaction, source_id, without=REFUSED) >= most
+    language = LANGUAGES.load(transaction, source_id).get(host)
+    found = replace(
+        found,
+        run=run_table.find_last(transaction, source_id),
+        running=lease.is_held(transaction, source_id),
+        changed=find_forcing_keys(
+            run_table.find_fingerprint(transaction, source_id) or inputs.fingerprint, inputs.fingerprint
+        ),
+        trap=None if found.is_start else _find_trap(transaction, source_id, found),
+        full=found.blame("boundary", str(most), MAX_URLS) if is_full else None,
+        canonical_chain=()
+        if facts is None or facts.canonical is None
+        else duplicate_key_table.follow_canonicals(
+            transaction, source_id, urls.key(facts.canonical), most=MAX_HOPS + 1
+        ),
+        gains=_find_gains(transaction, source_id, found),
+        patterns=pattern_table.find(transaction, source_id, [text for _, text in find_patterns(url)]),
         target=_find_target(transaction, source_id, facts),
-        refused_links=_count_refused(transaction, source_id, url) if facts is None else 0,
-        submitted=source_id is not None and submitted_table.has(transaction, source_id, asked),
-        anchors=[] if facts is None else anchor_table.load_of(transaction, facts.listed.url_id),
-        usual_language=_find_usual_language(transaction, source_id, url),
-        shared_titles=_find_shared_titles(transaction, source_id, url),
-        **_find_leads(transaction, source, source_id, url)
-        if source_id is not None and (facts is None or facts.is_orphan)
-        else {},
+        refused_links=sum(row.links for row in refused_table.load(transaction, source_id) if row.host == host)
+        if is_new
+        else 0,
+        submitted=submitted_table.has(transaction, source_id, asked),
+        anchors=() if facts is None else anchor_table.load_of(transaction, facts.listed.url_id),
+        usual_language="" if language is None else language.value,
+        shared_titles=TITLES.find(transaction, source_id, host) or b"",
+    )
+    if facts is not None and not facts.is_orphan:
+        return found
+    # What leads to a URL without a row: redirects that were followed, and links that were not.
+    unfollowed = unfollowed_table.find(transaction, source_id, urls.key(url), gone=source.lifecycle.remove_on)
+    return replace(
+        found,
+        led=redirect_chain.find_redirecting(transaction, source_id, url),
+        led_away=redirect_chain.find_led_away(transaction, source_id, url),
+        unfollowed=unfollowed,
+        unfollowed_cut=not unfollowed and unfollowed_table.is_cut(transaction, source_id),
     )
 
 
-def _find_target(transaction: Transaction, source_id: int | None, facts: UrlFacts | None) -> Target | None:
+def _find_target(transaction: Transaction, source_id: int, facts: UrlFacts | None) -> Target | None:
     url = None if facts is None else read_target(facts.listed.error)
-    if source_id is None or url is None:
+    if url is None:
         return None
     listed = url_queries.find_url(transaction, source_id, urls.key(url))
     return Target(url) if listed is None else Target(url, listed.indexed_version is not None, listed.code)
-
-
-def _count_refused(transaction: Transaction, source_id: int | None, url: str) -> int:
-    pairs = [] if source_id is None else refused_table.load(transaction, source_id)
-    host = urls.host_and_port(url)
-    return sum(pair.links for pair in pairs if pair.host == host)
-
-
-def _find_usual_language(transaction: Transaction, source_id: int | None, url: str) -> str:
-    if source_id is None:
-        return ""
-    frozen = frozen_table.LANGUAGES.load(transaction, source_id).get(urls.host_and_port(url))
-    return "" if frozen is None else frozen.value
-
-
-def _find_shared_titles(transaction: Transaction, source_id: int | None, url: str) -> bytes:
-    return b"" if source_id is None else TITLES.find(transaction, source_id, urls.host_and_port(url)) or b""
-
-
-def _follow_canonicals(
-    transaction: Transaction, source_id: int | None, facts: UrlFacts | None
-) -> Sequence[CanonicalTarget]:
-    if source_id is None or facts is None or facts.canonical is None:
-        return ()
-    key = urls.key(facts.canonical)
-    return duplicate_key_table.follow_canonicals(transaction, source_id, key, most=MAX_HOPS + 1)
-
-
-def _find_leads(transaction: Transaction, source: Source, source_id: int, url: str) -> dict[str, Any]:
-    """What leads to a URL without a row: redirects that were followed, and links that were not."""
-    gone = source.lifecycle.remove_on
-    unfollowed = unfollowed_table.find(transaction, source_id, urls.key(url), gone=gone)
-    return {
-        "led": redirect_chain.find_redirecting(transaction, source_id, url),
-        "led_away": redirect_chain.find_led_away(transaction, source_id, url),
-        "unfollowed": unfollowed,
-        "unfollowed_cut": not unfollowed and unfollowed_table.is_cut(transaction, source_id),
-    }
 
 
 def _find_facts(transaction: Transaction, source_id: int | None, url: str) -> tuple[str, str | None, UrlFacts | None]:
@@ -422,45 +443,37 @@ def _find_row(transaction: Transaction, source_id: int, url: str) -> UrlFacts | 
     return facts if led else replace(facts, referrer_code=None)
 
 
-def _find_trap(
-    transaction: Transaction, source: Source, source_id: int | None, url: str, facts: UrlFacts | None
-) -> Reason | None:
+def _find_trap(transaction: Transaction, source_id: int, found: Context) -> Reason | None:
     """The pattern that refuses a URL which is new, or waits for its first visit."""
-    if source_id is None or (facts is not None and (facts.listed.code or not facts.listed.depth)):
+    if found.listed is not None and (found.listed.code or not found.listed.depth):
         return None
-    scope = source.scope
+    scope = found.source.scope
     watch = TrapWatch(
         source_id,
         trap_after=scope.trap_after,
         # A URL that waits was counted before.
-        max_urls_per_pattern=scope.max_urls_per_pattern if facts is None else 0,
-        file=source.file,
+        max_urls_per_pattern=scope.max_urls_per_pattern if found.facts is None else 0,
+        file=found.source.file,
     )
     watch.recall(transaction)
-    watch.prepare(transaction, [url])
-    decision = watch.admit(url)
-    return None if decision is None else build_reason("boundary", decision, source)
+    watch.prepare(transaction, [found.url])
+    decision = watch.admit(found.url)
+    return None if decision is None else build_reason("boundary", decision, found.source)
 
 
-def _find_full(transaction: Transaction, source: Source, source_id: int | None) -> Reason | None:
-    """``scope.max_urls``, where the source has as many URLs already."""
-    most = source.scope.max_urls
-    if source_id is None or not most or run_table.count_urls(transaction, source_id, without=REFUSED) < most:
-        return None
-    return build_reason("boundary", Decision(False, str(most), source.file, MAX_URLS), source)
-
-
-def _read_robots(transaction: Transaction, project: Project, source: Source, url: str) -> RobotsFile | None:
+def _read_robots(transaction: Transaction, inputs: SourceInputs, url: str) -> RobotsFile | None:
     origin = urls.parse(url).origin
     body = host_table.find_robots(transaction, origin)
-    agent = source.robots.user_agent or project.user_agent
+    agent = inputs.source.robots.user_agent or inputs.project.user_agent
     return None if body is None else RobotsFile.parse(body, agent, url=f"{origin}/robots.txt")
 
 
-def _find_gains(transaction: Transaction, source: Source, source_id: int | None, url: str) -> list[tuple[str, Gains]]:
-    """What rendering brought for pages like that of ``url``; nothing where the source does not ask for it."""
-    if source_id is None or source.render.mode != "auto":
+def _find_gains(transaction: Transaction, source_id: int, found: Context) -> list[tuple[str, Gains]]:
+    """What rendering brought for pages like that of the URL; nothing where the source does not ask for it."""
+    if found.source.render.mode != "auto":
         return []
     said = {Need.DOUBTFUL: "leaves a doubt", Need.NONE: "has text"}
-    found = {text: render_table.find(transaction, source_id, build_key(url, need)) for need, text in said.items()}
-    return [(text, known) for text, known in found.items() if known is not None]
+    gains = [
+        (text, render_table.find(transaction, source_id, build_key(found.url, need))) for need, text in said.items()
+    ]
+    return [(text, known) for text, known in gains if known is not None]

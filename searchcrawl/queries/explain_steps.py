@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.url_normalisation import LISTED_DEPTH
@@ -17,10 +17,9 @@ from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import CANONICAL_ETAG, Document, Fallback, FallbackReason, Guess, Outcome
 from searchcrawl.politeness.backoff import explain_block
-from searchcrawl.queries import explain_canonical, explain_redirects
-from searchcrawl.queries.explain_address import list_address_refusals
-from searchcrawl.queries.explain_context import Context, leads_outside
-from searchcrawl.queries.explain_presence import NAMED_BY_NOTHING
+from searchcrawl.queries.explain_context import Context, leads_outside, place_of
+from searchcrawl.queries.explain_reasons import Step
+from searchcrawl.queries.explain_targets import find_last_url, show_canonical, show_leads, show_redirects
 from searchcrawl.rules import recrawl, rendering
 from searchcrawl.rules.copy_order import build_order, describe_preference
 from searchcrawl.rules.decision import ROBOTS_ERROR, describe_unavailable
@@ -35,75 +34,28 @@ from searchcrawl.store.states import FetchState, Leaving
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.wording import counted
 
+#: What is said of an orphan.
+NAMED_BY_NOTHING: Final = "no page, sitemap or start list names it any more"
 #: So many texts of links to a page are shown.
 _SHOWN_TEXTS: Final = 3
 _NOT_ASKED: Final = "not asked (--live asks it)"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step; ``rule`` is ``KEY: RULE`` as rows keep it, where a rule decided it."""
-
-    step: str
-    outcome: str
-    detail: str
-    rule: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """``{"step", "outcome", "detail", "rule"}``."""
-        return asdict(self)
-
-
 def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
     """Lists all steps that a URL has reached, in order; ``asked`` is the text of the question."""
-    yield _describe_identity(context, asked)
+    yield _show_identity(context, asked)
     if context.discarded is not None:
         detail = f"links to it are discarded by {context.discarded.text}"
         yield Step("rewrite", "discarded", detail, context.discarded.row_rule)
         return
-    yield from _describe_boundary(context)
-    yield from _describe_patterns(context)
-    yield _describe_discovery(context)
-    yield _describe_robots(context)
-    if context.block is not None:
-        until, why = clock.iso(context.block.until_ms), explain_block(context.block.code)
-        yield Step("host", "waits", f"{context.block.name} gets no request from any run before {until} {why}")
-    facts = context.facts
-    if facts is None:
-        yield from (Step("address", "refused", each.rule, each.row_rule) for each in list_address_refusals(context))
-        yield from (Step("redirect", *lead) for lead in explain_redirects.list_leads(context))
+    for show in _OF_ANY:
+        yield from show(context)
+    if context.facts is None:
+        yield from (Step("address", "refused", each.rule, each.row_rule) for each in context.list_address_refusals())
+        yield from show_leads(context)
         return
-    listed = facts.listed
-    trail = explain_redirects.describe_redirects(context, facts)
-    if trail is not None:
-        yield Step("redirect", *trail)
-    if listed.code not in NEVER_REQUESTED | {Code.ROBOTS}:
-        yield _describe_answer(facts)
-    rendering = describe_rendering(context, facts)
-    if rendering is not None:
-        yield Step("render", *rendering)
-    if listed.document_state is not None:
-        yield _describe_content(context, facts)
-    code_facts = facts_of(listed.code)
-    if code_facts.step == "keep":
-        yield Step("keep", "refused", code_facts.title, listed.rule)
-    elif listed.code in READ and code_facts.step != "content":
-        yield _describe_kept(context)
-    yield from _describe_duplicates(context, facts)
-    if listed.document_state is not None:
-        yield _describe_index(context, facts)
-    if listed.document_state is not None:
-        yield from _describe_removal(context, facts)
-    yield Step("visit", *describe_next_visit(context, facts))
-
-
-def _describe_kept(context: Context) -> Step:
-    """A page that the index filter let pass at its visit: the rules of ``[keep]`` may have been edited since."""
-    edited = any(key.startswith("keep.") for key in context.changed)
-    refusals = context.list_filter_refusals() if edited else []
-    if refusals:
-        return Step("keep", "refused", f"refused by {refusals[0].text} as it is now", refusals[0].row_rule)
-    return Step("keep", "allowed", "no rule about what is indexed refused it")
+    for show_row in _OF_ROW:
+        yield from show_row(context, context.facts)
 
 
 def list_steps_of_gone(context: Context) -> Iterator[Step]:
@@ -112,8 +64,7 @@ def list_steps_of_gone(context: Context) -> Iterator[Step]:
     yield Step("source", "gone", f"{context.source.file} is gone: nothing says what may be requested, or indexed")
     if context.facts is not None:
         yield _describe_answer(context.facts)
-        if context.facts.listed.document_state is not None:
-            yield _describe_index(context, context.facts)
+        yield from _show_index(context, context.facts)
 
 
 def add_live_answer(steps: Sequence[Step], context: Context, answer: Document | Outcome) -> tuple[Step, ...]:
@@ -145,10 +96,10 @@ def _describe_live_answer(context: Context, answer: Document | Outcome) -> Step:
             now = answer.fields_digest if page is None else compute_fields_digest(page, known=known)
             parts.append("as it is known" if now == known else "other than it is known")
         parts.append("" if answer.page is None else describe_fallback(answer.page.fallback))
-    return Step("live", outcome, "; ".join(filter(None, parts)), answer.rule)
+    return Step("live", outcome, _join(*parts), answer.rule)
 
 
-def _describe_identity(context: Context, asked: str) -> Step:
+def _show_identity(context: Context, asked: str) -> Step:
     detail = context.url if asked == context.url else f"{urls.hide_user_info(asked)} is asked for as {context.url}"
     if context.shown_as is not None:
         detail = f"{context.shown_as} is shown for {context.url}"
@@ -157,23 +108,7 @@ def _describe_identity(context: Context, asked: str) -> Step:
     return Step("identity", "ok", f"{detail}; source {context.source.name}")
 
 
-def _describe_patterns(context: Context) -> Iterator[Step]:
-    """What the patterns of the URL were judged by that grow by themselves (L8, L12)."""
-    for pattern in context.patterns:
-        if pattern.cut is None:
-            yield Step(
-                "trap",
-                "visited last",
-                f"{pattern.text} names its own URLs as fast as it is visited: {pattern.describe()}",
-            )
-        elif pattern.pages:
-            key = f"{pattern.cut} = {pattern.cut_limit}"
-            yield Step(
-                "trap", "ended", f"{pattern.text}: {pattern.describe()} ({key})", f"{pattern.cut}: {pattern.text}"
-            )
-
-
-def _describe_boundary(context: Context) -> Iterator[Step]:
+def _show_boundary(context: Context) -> Iterator[Step]:
     refusals, listed = context.list_refusals(), context.listed
     for refusal in refusals:
         advice = f"; to admit it, {refusal.advice}" if refusal.advice else ""
@@ -181,49 +116,60 @@ def _describe_boundary(context: Context) -> Iterator[Step]:
     if refusals:
         return
     includes = context.list_includes()
-    detail = f"inside by {', '.join(rule.text for rule in includes)}"
-    yield Step("boundary", "allowed", detail, includes[0].row_rule)
+    yield Step("boundary", "allowed", f"inside by {', '.join(rule.text for rule in includes)}", includes[0].row_rule)
     if listed is not None and listed.rule is not None and _was_never_requested(listed):
         error = f" ({listed.error})" if listed.error else ""
         when = "when it was found" if listed.last_fetched_ms is None else "after it had been visited"
         yield Step("admission", "refused", f"refused {when}{error}", listed.rule)
 
 
+def _show_patterns(context: Context) -> Iterator[Step]:
+    """What the patterns of the URL were judged by that grow by themselves (L8, L12)."""
+    for pattern in context.patterns:
+        said, rule = pattern.describe(), f"{pattern.cut}: {pattern.text}"
+        if pattern.cut is None:
+            yield Step("trap", "visited last", f"{pattern.text} names its own URLs as fast as it is visited: {said}")
+        elif pattern.pages:
+            yield Step("trap", "ended", f"{pattern.text}: {said} ({pattern.cut} = {pattern.cut_limit})", rule)
+
+
 def _was_never_requested(listed: ListedUrl) -> bool:
     return listed.code in NEVER_REQUESTED and not leads_outside(listed)
 
 
-def _describe_discovery(context: Context) -> Step:
-    if context.facts is None:
-        if context.is_start:
-            return Step("found", "start", "a start URL, not yet looked at")
-        if context.is_only_counted:
-            detail = "links to it get no row: status counts them by rule and host (refused_links)"
-            if context.refused_links:
-                detail += f"; to its host {counted(context.refused_links, 'link', 'links')} so far"
-            return Step("found", "unknown", detail)
-        if context.submitted:
-            return Step("found", "submitted", "submitted by hand: the next run looks at it")
-        unfollowed = context.list_unfollowed()
-        if unfollowed:
-            named = "; ".join(reason.row_rule for reason in unfollowed)
-            return Step("found", "never", f"links to it may not be followed: {named}", unfollowed[0].row_rule)
-        return Step("found", "never", "no link to it was followed")
-    facts, listed = context.facts, context.facts.listed
+def _show_discovery(context: Context) -> Iterator[Step]:
+    facts = context.facts
+    if facts is None:
+        yield _describe_unseen(context)
+        return
+    listed = facts.listed
     places = ["in the start list"] if context.is_start else []
     if listed.referrer is not None:
         places = [_describe_referrer(facts, listed.referrer)]
     if facts.sitemap is not None:
         lastmod = f" (lastmod {clock.iso(facts.lastmod_ms)})" if facts.lastmod_ms is not None else ""
         places.append(f"in the sitemap {facts.sitemap}{lastmod}")
-    where = ", and ".join(places) or _name_unknown_place(listed)
-    detail = f"{where}, at depth {listed.depth}, first seen {clock.iso(listed.first_seen_ms)}"
-    return Step("found", "seen", f"once {detail}; {NAMED_BY_NOTHING}" if facts.is_orphan else detail)
-
-
-def _name_unknown_place(listed: ListedUrl) -> str:
     by_hand = ", or submitted by hand" if listed.depth == LISTED_DEPTH else ""
-    return f"by no page that is still known{by_hand}"
+    where = ", and ".join(places) or f"by no page that is still known{by_hand}"
+    detail = f"{where}, at depth {listed.depth}, first seen {clock.iso(listed.first_seen_ms)}"
+    yield Step("found", "seen", f"once {detail}; {NAMED_BY_NOTHING}" if facts.is_orphan else detail)
+
+
+def _describe_unseen(context: Context) -> Step:
+    """What leads, or does not lead, to a URL without a row."""
+    if context.is_start:
+        return Step("found", "start", "a start URL, not yet looked at")
+    if context.is_only_counted:
+        links = context.refused_links
+        so_far = f"; to its host {counted(links, 'link', 'links')} so far" if links else ""
+        detail = f"links to it get no row: status counts them by rule and host (refused_links){so_far}"
+        return Step("found", "unknown", detail)
+    if context.submitted:
+        return Step("found", "submitted", "submitted by hand: the next run looks at it")
+    unfollowed = [reason.row_rule for reason in context.list_unfollowed()]
+    if unfollowed:
+        return Step("found", "never", f"links to it may not be followed: {'; '.join(unfollowed)}", unfollowed[0])
+    return Step("found", "never", "no link to it was followed")
 
 
 def _describe_referrer(facts: UrlFacts, referrer: str) -> str:
@@ -234,28 +180,35 @@ def _describe_referrer(facts: UrlFacts, referrer: str) -> str:
     return f"as the canonical URL of {referrer}" if facts.named_as_canonical else f"on {referrer}"
 
 
-def _describe_robots(context: Context) -> Step:
+def _show_robots(context: Context) -> Iterator[Step]:
     file, listed = f"{urls.parse(context.url).origin}/robots.txt", context.listed
-    if not context.source.kind.asks_beside:
-        return Step("robots", "ignored", f"there is no robots.txt for {context.source.kind.url}")
-    if not context.source.robots.obey:
-        return Step("robots", "ignored", f"{file} is not obeyed", "robots.obey: false")
     decided = listed is not None and listed.code == Code.ROBOTS
-    if listed is not None and (decided or (not _was_never_requested(listed) and listed.last_fetched_ms is not None)):
-        return _describe_robots_of_visit(listed, file)
-    # The URL was never requested: the last good copy says what would happen.
-    if context.robots is None:
-        return Step("robots", "unknown", f"{file}: {_NOT_ASKED}")
     lines = context.list_robots_refusals()
-    if lines:
-        return Step("robots", "refused", f"{file}, as read last, forbids it", lines[0].rule)
-    return Step("robots", "allowed", f"{file}, as read last, does not forbid it")
+    if not context.source.kind.asks_beside:
+        yield Step("robots", "ignored", f"there is no robots.txt for {context.source.kind.url}")
+    elif not context.source.robots.obey:
+        yield Step("robots", "ignored", f"{file} is not obeyed", "robots.obey: false")
+    elif listed is not None and (decided or (not _was_never_requested(listed) and listed.last_fetched_ms is not None)):
+        yield _describe_robots_of_visit(listed, file)
+    # The URL was never requested: the last good copy says what would happen.
+    elif context.robots is None:
+        yield Step("robots", "unknown", f"{file}: {_NOT_ASKED}")
+    elif lines:
+        yield Step("robots", "refused", f"{file}, as read last, forbids it", lines[0].rule)
+    else:
+        yield Step("robots", "allowed", f"{file}, as read last, does not forbid it")
+
+
+def _show_block(context: Context) -> Iterator[Step]:
+    if context.block is not None:
+        until, why = clock.iso(context.block.until_ms), explain_block(context.block.code)
+        yield Step("host", "waits", f"{context.block.name} gets no request from any run before {until} {why}")
 
 
 def _describe_robots_of_visit(listed: ListedUrl, file: str) -> Step:
     """What robots.txt said to the last visit; its redirects may have led to another host."""
     decided = listed.code == Code.ROBOTS
-    last = explain_redirects.find_last_url(listed)
+    last = find_last_url(listed)
     if listed.redirects is not None and (decided or _lacked_robots(listed)):
         file = "the robots.txt for the URL to which it redirects"
         file = file if last is None else f"{urls.parse(last).origin}/robots.txt, for the URL to which it redirects,"
@@ -271,51 +224,110 @@ def _lacked_robots(listed: ListedUrl) -> bool:
     return listed.error is not None and listed.error.startswith(ROBOTS_ERROR)
 
 
+def _show_answer(context: Context, facts: UrlFacts) -> Iterator[Step]:
+    if facts.listed.code not in NEVER_REQUESTED | {Code.ROBOTS}:
+        yield _describe_answer(facts)
+
+
 def _describe_answer(facts: UrlFacts) -> Step:
     listed = facts.listed
-    parts = [describe_code(listed.code)]
-    error = listed.error
+    meaning, error = describe_code(listed.code), listed.error
     if error is not None and read_target(error) is None:
         # The error of a status only repeats the status, and the URL that answered.
-        parts[0] = error if error.startswith(parts[0]) else f"{parts[0]}; {error}"
-    if listed.last_fetched_ms is not None:
-        parts.append(f"last visit {clock.iso(listed.last_fetched_ms)}")
+        meaning = error if error.startswith(meaning) else f"{meaning}; {error}"
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(Failures.parse(facts.failures).counts.items()))
-    if facts.failed_runs > 1:
-        parts.append(f"failed in {facts.failed_runs} runs in a row ({kinds})")
+    validators = [("ETag", listed.etag), ("Last-Modified", listed.last_modified)]
+    asked = [f"{name} {value}" for name, value in validators if value is not None]
     if listed.etag == CANONICAL_ETAG:
-        parts.append("asked for whole each time, as a header names its canonical URL")
-    else:
-        validators = ("ETag", listed.etag), ("Last-Modified", listed.last_modified)
-        parts += [f"{name} {value}" for name, value in validators if value is not None]
+        asked = ["asked for whole each time, as a header names its canonical URL"]
     outcome = "read" if listed.code in READ else "moved" if listed.code in REDIRECTS else "failed"
-    return Step("answer", outcome, "; ".join(parts))
-
-
-def _describe_content(context: Context, facts: UrlFacts) -> Step:
-    listed = facts.listed
-    parts = [f"{facts.mimetype or 'type unknown'}, {facts.content_length} bytes"]
-    if listed.fields_digest:
-        parts.append(f"checksum {listed.fields_digest.hex()}")
-    if listed.last_changed_ms is not None:
-        parts.append(f"last changed {clock.iso(listed.last_changed_ms)}")
-    if facts.place is None:
-        return Step("content", "noted", "; ".join([*parts, "no copy in the cache"]))
-    try:
-        return Step("content", "kept", "; ".join([*parts, _describe_fields(context, facts.place, facts.mimetype)]))
-    except CacheError as error:
-        return Step("content", "damaged", "; ".join([*parts, f"its copy cannot be read: {error}"]))
-
-
-def _describe_fields(context: Context, place: tuple[int, int, int, int], mimetype: str | None) -> str:
-    """The fields of the record in the cache, the text by its length; raises CacheError."""
-    segment, offset, response_bytes, fields_bytes = place
-    at = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
-    with use_cache(context.inputs.project, context.source.name) as cache:
-        fields = cache.read_fields(at, url=context.url)
-    languages = describe_languages(
-        fields, context.url, forced=context.source.content.language, usual=context.usual_language
+    detail = _join(
+        meaning,
+        f"last visit {clock.iso(listed.last_fetched_ms)}" if listed.last_fetched_ms is not None else "",
+        f"failed in {facts.failed_runs} runs in a row ({kinds})" if facts.failed_runs > 1 else "",
+        *asked,
     )
+    return Step("answer", outcome, detail)
+
+
+def _join(*details: str) -> str:
+    """Those of the details that are not empty."""
+    return "; ".join(filter(None, details))
+
+
+def _show_rendering(context: Context, facts: UrlFacts) -> Iterator[Step]:
+    """Whether a browser rendered it; nothing where rendering is no question."""
+    mode, listed = context.source.render.mode, facts.listed
+    record = rendering.parse(facts.parts)
+    refused = "" if record is None else ", ".join(f"{count} × {rule}" for rule, count in record.refused)
+    refused = refused and f"; refused to it: {refused}"
+    if listed.error is not None and listed.error.startswith("not rendered: "):
+        yield Step("render", "failed", f"{listed.error}{_describe_runs(facts, record)}{refused}")
+    elif facts.rendered is not None:
+        said = f"by a browser: {facts.rendered}{_describe_lacks(facts, record)}{refused}{_describe_gains(context)}"
+        yield Step("render", "rendered", said)
+    elif mode == "never" or listed.code in NEVER_REQUESTED or listed.document_state is None:
+        return
+    elif facts.mimetype is not None and "html" not in facts.mimetype:
+        yield Step("render", "plain", f"{facts.mimetype} is not rendered")
+    else:
+        plain = f"taken as the server sends it (render.mode: {mode}){_describe_gains(context)}"
+        yield Step("render", "plain", plain)
+
+
+def _describe_lacks(facts: UrlFacts, record: Record | None) -> str:
+    if facts.lacks == NO_TEXT:
+        return f"; it is whole, and has {NO_TEXT}"
+    if facts.lacks is not None:
+        return f"; incomplete: {facts.lacks}{_describe_runs(facts, record)}"
+    if record is None:
+        return ""
+    if record.accepted:
+        number = counted(len(record.accepted), "thing", "things")
+        return f"; as it is now: it lacks {number} that it lacked in {RUNS} runs"
+    return "; complete"
+
+
+def _describe_runs(facts: UrlFacts, record: Record | None) -> str:
+    """In how many runs in a row a page ended so."""
+    if facts.lacks is None or record is None or not record.runs:
+        return ""
+    return f" ({counted(record.runs, 'run', 'runs in a row')}; after {RUNS} it is taken as it is)"
+
+
+def _describe_gains(context: Context) -> str:
+    """What rendering brought for pages whose plain answers leave a doubt, or look whole."""
+    return "".join(
+        f"; of {counted(known.rendered, 'page', 'pages')} like it whose plain answer {said}, rendering gave {known.gained} "
+        f"more text{': such pages are rendered' if rendering.is_worth_it(*known) else ''}"
+        for said, known in context.gains
+    )
+
+
+def _show_content(context: Context, facts: UrlFacts) -> Iterator[Step]:
+    listed, place = facts.listed, place_of(facts)
+    if listed.document_state is None:
+        return
+    outcome, copy = "noted", "no copy in the cache"
+    if place is not None:
+        try:
+            outcome, copy = "kept", _describe_fields(context, place, facts.mimetype)
+        except CacheError as error:
+            outcome, copy = "damaged", f"its copy cannot be read: {error}"
+    detail = _join(
+        f"{facts.mimetype or 'type unknown'}, {facts.content_length} bytes",
+        f"checksum {listed.fields_digest.hex()}" if listed.fields_digest else "",
+        f"last changed {clock.iso(listed.last_changed_ms)}" if listed.last_changed_ms is not None else "",
+        copy,
+    )
+    yield Step("content", outcome, detail)
+
+
+def _describe_fields(context: Context, place: Place, mimetype: str | None) -> str:
+    """The fields of the record in the cache, the text by its length; raises CacheError."""
+    with use_cache(context.inputs.project, context.source.name) as cache:
+        fields = cache.read_fields(place, url=context.url)
+    languages = _describe_languages(context, fields)
     title = f'title "{fields["title"]}"' if fields.get("title") else ""
     shared = {urls.host_and_port(context.url): unpack_keys(context.shared_titles)}
     told, shown = tell_title(fields, context.url, mimetype or "", shared), ""
@@ -323,15 +335,26 @@ def _describe_fields(context: Context, place: tuple[int, int, int, int], mimetyp
         shown = f'shown as "{told}", because {"other pages share its title" if title else "it has no title"}'
     fallback = describe_fallback(Fallback(*noted) if (noted := fields.get("fallback")) else None)
     said = (f"{len(str(fields.get('content') or ''))} characters of text", title, shown, languages)
-    return "; ".join(filter(None, (", ".join(filter(None, said)), fallback)))
+    return _join(", ".join(filter(None, said)), fallback)
 
 
-def _describe_duplicates(context: Context, facts: UrlFacts) -> Iterator[Step]:
-    """Describes copies, canonical links and display URLs: which URL represents which."""
+def _show_kept(context: Context, facts: UrlFacts) -> Iterator[Step]:
+    """Whether ``[keep]`` lets a page into the index: it did at its visit, and its rules may have been edited since."""
+    listed, code_facts = facts.listed, facts_of(facts.listed.code)
+    if code_facts.step == "keep":
+        yield Step("keep", "refused", code_facts.title, listed.rule)
+    elif listed.code in READ and code_facts.step != "content":
+        edited = any(key.startswith("keep.") for key in context.changed)
+        refusals = context.list_filter_refusals() if edited else []
+        if refusals:
+            yield Step("keep", "refused", f"refused by {refusals[0].text} as it is now", refusals[0].row_rule)
+        else:
+            yield Step("keep", "allowed", "no rule about what is indexed refused it")
+
+
+def _show_duplicates(context: Context, facts: UrlFacts) -> Iterator[Step]:
+    """Describes copies and display URLs: which URL represents which."""
     listed = facts.listed
-    canonical = explain_canonical.describe_canonical(context, facts)
-    if canonical is not None:
-        yield Step("canonical", *canonical)
     if listed.code in {Code.DUPLICATE, Code.DUPLICATE_IN_RUN} and listed.duplicate_of is not None:
         copy = f"a {'near ' if facts.is_near_copy else ''}copy of {facts.survivor}"
         yield Step("duplicate", "copy", f"{copy}{_describe_preference(context, facts)}")
@@ -356,29 +379,31 @@ def _describe_preference(context: Context, facts: UrlFacts) -> str:
     return f": {why}" if why else ""
 
 
-def _describe_index(context: Context, facts: UrlFacts) -> Step:
+def _show_index(context: Context, facts: UrlFacts) -> Iterator[Step]:
     listed = facts.listed
-    state = listed.document_state
-    parts = [state.facts.title] if state is not None else []
-    if listed.indexed_version is not None:
-        version = f"version {listed.indexed_version}" if listed.indexed_version else "an unknown version"
-        parts.append(f"the index has {version}")
-    if listed.batch_id is not None and facts.batch_state is not None:
-        parts.append(f"delivery {listed.batch_id} is {facts.batch_state.facts.title}")
-    if listed.index_error is not None:
-        parts.append(f"the index refused it: {listed.index_error}")
-    if context.anchors:
-        shown = ", ".join(f'"{text}"' for text in context.anchors[:_SHOWN_TEXTS])
-        more = len(context.anchors) - _SHOWN_TEXTS
-        others = f" and {counted(more, 'other text', 'other texts')}" if more > 0 else ""
-        parts.append(f"links to it say {shown}{others}")
-    parts.append(f"id {urls.document_id(context.source.name, listed.url)}")
-    return Step("index", "in the index" if context.in_index else "not in the index", "; ".join(parts))
+    if listed.document_state is None:
+        return
+    texts, more = context.anchors[:_SHOWN_TEXTS], len(context.anchors) - _SHOWN_TEXTS
+    shown = ", ".join(f'"{text}"' for text in texts)
+    others = f" and {counted(more, 'other text', 'other texts')}" if more > 0 else ""
+    version = f"version {listed.indexed_version}" if listed.indexed_version else "an unknown version"
+    delivery = None if listed.batch_id is None else facts.batch_state
+    detail = _join(
+        listed.document_state.facts.title,
+        f"the index has {version}" if context.in_index else "",
+        f"delivery {listed.batch_id} is {delivery.facts.title}" if delivery is not None else "",
+        f"the index refused it: {listed.index_error}" if listed.index_error is not None else "",
+        f"links to it say {shown}{others}" if texts else "",
+        f"id {urls.document_id(context.source.name, listed.url)}",
+    )
+    yield Step("index", "in the index" if context.in_index else "not in the index", detail)
 
 
-def _describe_removal(context: Context, facts: UrlFacts) -> Iterator[Step]:
+def _show_removal(context: Context, facts: UrlFacts) -> Iterator[Step]:
     """Describes the removal that waits, was rejected, or was carried out."""
-    name, evidence = context.source.name, facts.evidence or "no evidence noted"
+    listed, name, evidence = facts.listed, context.source.name, facts.evidence or "no evidence noted"
+    if listed.document_state is None:
+        return
     if facts.quarantine_run is not None:
         detail = f"run {facts.quarantine_run} would have removed more than the limits on deleting allow ({evidence})"
         yield Step("removal", "quarantined", detail)
@@ -389,7 +414,6 @@ def _describe_removal(context: Context, facts: UrlFacts) -> Iterator[Step]:
         )
         yield Step("removal", "rejected", detail)
     elif facts.leaving:
-        listed = facts.listed
         when = "at the end of a completed run" if facts.leaving != Leaving.EVIDENCE else "at the end of the run"
         if listed.code in REDIRECTS and listed.rule is None:
             when = "once the page that it leads to was fetched or is gone"
@@ -397,42 +421,33 @@ def _describe_removal(context: Context, facts: UrlFacts) -> Iterator[Step]:
             when += f" that delivers (not while {context.source.no_delivery_key} is as it is)"
         yield Step("removal", "waits", f"removed {when}, within the limits ({evidence})")
     elif facts.removed_run is not None and not context.in_index:
-        detail = (
-            f"removed by run {facts.removed_run} ({evidence}); searchcrawl undelete {facts.removed_run} takes it back"
-        )
-        yield Step("removal", "removed", detail)
+        undo = f"searchcrawl undelete {facts.removed_run} takes it back"
+        yield Step("removal", "removed", f"removed by run {facts.removed_run} ({evidence}); {undo}")
 
 
-class Visit(NamedTuple):
-    """What the step says: its outcome, its detail, and the rule that decides."""
-
-    outcome: str
-    detail: str
-    rule: str | None = None
-
-
-def describe_next_visit(context: Context, facts: UrlFacts) -> Visit:
+def _show_visit(context: Context, facts: UrlFacts) -> Iterator[Step]:
     """When a known URL is visited next, and which key decides it."""
     listed = facts.listed
     if listed.fetch_state in {FetchState.FETCHING, FetchState.ALONE} and context.running:
-        return Visit("now", "a running process visits it")
-    if context.changed:
-        return Visit("due", f"the next run looks at everything again: changed: {describe_keys(context.changed)}")
-    if listed.fetch_state == FetchState.SUSPECT:
-        return Visit("due", "with the next run, after all others: a run stopped turning while it visited the URL")
-    if listed.fetch_state == FetchState.TODO:
-        return Visit("due", "with the next run: it is still to be visited")
-    if listed.due_ms is None:
-        return _describe_last_visit(listed)
-    return Visit("due", _describe_due(context.source.lifecycle, facts, listed.due_ms))
-
-
-def _describe_last_visit(listed: ListedUrl) -> Visit:
-    if listed.rule == ORPHAN_RULE:
-        return Visit("never", "not until a page, a sitemap or the start list names it again", listed.rule)
-    if listed.code == Code.SET_ASIDE:
-        return Visit("never", "not until the source file is edited: it stopped the crawler again and again")
-    return Visit("never", "not by itself: a rule refuses it")
+        yield Step("visit", "now", "a running process visits it")
+    elif context.changed:
+        keys = describe_keys(context.changed)
+        yield Step("visit", "due", f"the next run looks at everything again: changed: {keys}")
+    elif listed.fetch_state == FetchState.SUSPECT:
+        waits = "with the next run, after all others: a run stopped turning while it visited the URL"
+        yield Step("visit", "due", waits)
+    elif listed.fetch_state == FetchState.TODO:
+        yield Step("visit", "due", "with the next run: it is still to be visited")
+    elif listed.due_ms is not None:
+        yield Step("visit", "due", _describe_due(context.source.lifecycle, facts, listed.due_ms))
+    elif listed.rule == ORPHAN_RULE:
+        named = "not until a page, a sitemap or the start list names it again"
+        yield Step("visit", "never", named, listed.rule)
+    elif listed.code == Code.SET_ASIDE:
+        edited = "not until the source file is edited: it stopped the crawler again and again"
+        yield Step("visit", "never", edited)
+    else:
+        yield Step("visit", "never", "not by itself: a rule refuses it")
 
 
 def _describe_due(lifecycle: Lifecycle, facts: UrlFacts, due_ms: int) -> str:
@@ -477,13 +492,11 @@ _BY: Final[Mapping[str, str]] = {
 }
 
 
-def describe_languages(record: Mapping[str, Any], url: str, *, forced: str, usual: str) -> str:
-    """The languages that a document is sent with, and on what they were judged; empty where none is known.
-
-    ``record`` has its fields, ``forced`` is ``content.language``, ``usual`` the language of most pages of its host.
-    """
-    of_host = {} if forced else {urls.host_and_port(url): usual}
-    main, *others = choose_languages(record, url, of_host)["languages"] or [""]
+def _describe_languages(context: Context, record: Mapping[str, Any]) -> str:
+    """The languages that a document is sent with, and on what they were judged; empty where none is known."""
+    forced = context.source.content.language
+    of_host = {} if forced else {urls.host_and_port(context.url): context.usual_language}
+    main, *others = choose_languages(record, context.url, of_host)["languages"] or [""]
     if not main:
         return ""
     guess = record.get("language_guess")
@@ -495,59 +508,6 @@ def describe_languages(record: Mapping[str, Any], url: str, *, forced: str, usua
     return f'language "{main}" ({by}){also}'
 
 
-def describe_rendering(context: Context, facts: UrlFacts) -> tuple[str, str] | None:
-    """The outcome of the step and what it says; None where rendering is no question."""
-    mode, listed = context.source.render.mode, facts.listed
-    record = rendering.parse(facts.parts)
-    if listed.error is not None and listed.error.startswith("not rendered: "):
-        return "failed", listed.error + _describe_runs(facts, record) + _describe_refused(record)
-    if facts.rendered is not None:
-        said = f"by a browser: {facts.rendered}{_describe_lacks(facts, record)}{_describe_refused(record)}"
-        return "rendered", said + _describe_gains(context)
-    if mode == "never" or listed.code in NEVER_REQUESTED or listed.document_state is None:
-        return None
-    if facts.mimetype is not None and "html" not in facts.mimetype:
-        return "plain", f"{facts.mimetype} is not rendered"
-    return "plain", f"taken as the server sends it (render.mode: {mode}){_describe_gains(context)}"
-
-
-def _describe_lacks(facts: UrlFacts, record: Record | None) -> str:
-    if facts.lacks == NO_TEXT:
-        return f"; it is whole, and has {NO_TEXT}"
-    if facts.lacks is not None:
-        return f"; incomplete: {facts.lacks}{_describe_runs(facts, record)}"
-    if record is None:
-        return ""
-    if record.accepted:
-        number = counted(len(record.accepted), "thing", "things")
-        return f"; as it is now: it lacks {number} that it lacked in {RUNS} runs"
-    return "; complete"
-
-
-def _describe_runs(facts: UrlFacts, record: Record | None) -> str:
-    """In how many runs in a row a page ended so."""
-    if facts.lacks is None or record is None or not record.runs:
-        return ""
-    return f" ({counted(record.runs, 'run', 'runs in a row')}; after {RUNS} it is taken as it is)"
-
-
-def _describe_refused(record: Record | None) -> str:
-    """What the wall refused to the page, by rule."""
-    if record is None or not record.refused:
-        return ""
-    return f"; refused to it: {', '.join(f'{count} × {rule}' for rule, count in record.refused)}"
-
-
-def _describe_gains(context: Context) -> str:
-    """What rendering brought for pages whose plain answers leave a doubt, or look whole."""
-    shown = [
-        f"of {counted(known.rendered, 'page', 'pages')} like it whose plain answer {said}, rendering gave {known.gained} more text"
-        + (": such pages are rendered" if rendering.is_worth_it(*known) else "")
-        for said, known in context.gains
-    ]
-    return "".join(f"; {text}" for text in shown)
-
-
 def describe_fallback(fallback: Fallback | None) -> str:
     """What was taken in place of the main content, and how little that would have been; empty where it was taken."""
     if fallback is None:
@@ -556,3 +516,26 @@ def describe_fallback(fallback: Fallback | None) -> str:
     if fallback.reason == FallbackReason.UNCUT:
         return f"taken uncut, because {share} would be left without what looks like navigation"
     return f"what it declares its main content is not taken for it, because that has {share}"
+
+
+#: The steps in their order, which a reader reads from top to bottom; each shows what there is to say, which may be nothing.
+_OF_ANY: Final[Sequence[Callable[[Context], Iterator[Step]]]] = (
+    _show_boundary,
+    _show_patterns,
+    _show_discovery,
+    _show_robots,
+    _show_block,
+)
+#: The same for a URL that has a row.
+_OF_ROW: Final[Sequence[Callable[[Context, UrlFacts], Iterator[Step]]]] = (
+    show_redirects,
+    _show_answer,
+    _show_rendering,
+    _show_content,
+    _show_kept,
+    show_canonical,
+    _show_duplicates,
+    _show_index,
+    _show_removal,
+    _show_visit,
+)

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.queries.explain_advice import Action, Edit
-from searchcrawl.queries.explain_reasons import Reason, build_reason, locate, parse_reason
+from searchcrawl.queries.explain_reasons import Action, Edit, Reason, build_reason, locate, parse_reason
 from searchcrawl.rules.decision import NO_INCLUDE, Decision, Proposal
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import load_project, load_source

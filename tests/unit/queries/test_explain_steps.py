@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from searchcrawl.queries import explain_steps
-from searchcrawl.queries.explain_steps import Step, add_live_answer
+from searchcrawl.queries.explain_reasons import Step
+from searchcrawl.queries.explain_steps import add_live_answer
 
 
 def test_live_answer_when_no_run_has_stored_a_robots_file_then_its_step_says_that_it_was_asked_for(
