@@ -55,8 +55,15 @@ from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.run import Run
 from searchcrawl.soft404.soft404_pipeline import PlaceholderPagePipeline
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.refused_settings import SETTLED_AT, conceal_credentials
-from searchcrawl.sources.source_settings import DEFAULTS, FIXED, OF_SOURCE, list_left_out, list_own_defaults
+from searchcrawl.sources.source_settings import (
+    DEFAULTS,
+    FIXED,
+    OWN_COMPONENTS,
+    SETTLED_AT,
+    conceal_credentials,
+    list_left_out,
+    list_own_defaults,
+)
 from searchcrawl.spiders.stage_manager import QuietLogFormatter, StageManager
 from searchcrawl.stages import Stages
 
@@ -231,7 +238,7 @@ class SearchcrawlAddon:
         part = _find_part(spider)
         if part is _LEADER:
             spider.inherited_settings = _list_changed(settings)
-        for name in OF_SOURCE:
+        for name in OWN_COMPONENTS:
             if (settings.getpriority(name) or 0) < SETTINGS_PRIORITIES["spider"]:
                 settings.set(name, {}, priority="spider")
         settings.setdict(DEFAULTS, priority="addon")

@@ -54,8 +54,8 @@ from searchcrawl.rules.redirects import OwnOrigins, TargetRules
 from searchcrawl.run import Run, list_start_urls
 from searchcrawl.soft404.probes import Probes
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fetch_table import Fetch
-from searchcrawl.sources.fingerprint import OWN_COMPONENTS
+from searchcrawl.sources.fetch_tables import Fetch
+from searchcrawl.sources.source_settings import OWN_COMPONENTS
 from searchcrawl.stack_file import StackFile
 from searchcrawl.stages import Stages
 

@@ -26,6 +26,7 @@ from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.index_filter import IndexFilter
 from searchcrawl.rules.rewriting import DisplayMap, NormalisedUrl, Rewriting
 from searchcrawl.sources.config import Source
+from searchcrawl.sources.effective import dump_registered
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_effect, find_forcing_keys, mix_fingerprints
 from searchcrawl.sources.loading import (
     build_attribute_map,
@@ -36,7 +37,6 @@ from searchcrawl.sources.loading import (
     read_start_urls,
 )
 from searchcrawl.sources.project import Project
-from searchcrawl.sources.registered import dump_registered
 from searchcrawl.stack_file import StackFile
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import job_table, run_counts, run_table

@@ -35,9 +35,8 @@ from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.sources.config import Fetch, Keep, Robots, Scope, Start
-from searchcrawl.sources.login import Login
+from searchcrawl.sources.fetch_tables import Login, Render
 from searchcrawl.sources.project import Project
-from searchcrawl.sources.render_table import Render
 from searchcrawl.stages import Stages
 
 #: Of this process; set when it runs.

@@ -26,11 +26,10 @@ from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources
-from searchcrawl.sources.own_settings import find_wrong_value
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
-from searchcrawl.sources.source_settings import list_own_defaults
+from searchcrawl.sources.source_settings import find_wrong_value, list_own_defaults
 from searchcrawl.sources.stored_modes import apply_umask
 from searchcrawl.terminal import to_one_line
 

@@ -18,8 +18,7 @@ from searchcrawl.queries.status import INDEX_DIFFERS, describe_status
 from searchcrawl.run import Run
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_source
-from searchcrawl.sources.notify_table import EVENTS, Event
-from searchcrawl.sources.project import Project
+from searchcrawl.sources.project import EVENTS, Event, Project
 from searchcrawl.store.engine.database import Database
 
 if TYPE_CHECKING:

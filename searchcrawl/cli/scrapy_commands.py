@@ -21,9 +21,8 @@ from searchcrawl.cli.settings_module import OWN_SETTINGS, SETTINGS_VARIABLE, fin
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.exit_codes import NO_BROWSER, Exit
 from searchcrawl.own_code import ordinary_errors
+from searchcrawl.sources.files import SOURCES_DIR, has_source_file
 from searchcrawl.sources.loading import find_project, is_source_name
-from searchcrawl.sources.project import SOURCES_DIR
-from searchcrawl.sources.source_files import has_source_file
 from searchcrawl.sources.source_settings import list_own_defaults
 from searchcrawl.spiders.python_modules import describe_broken
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.checking import quote_value
-from searchcrawl.sources.spiders_folder import has_spiders_folder, make_importable
+from searchcrawl.sources.files import has_spiders_folder, make_importable
 
 OWN_SETTINGS: Final = "searchcrawl.settings"
 #: Scrapy's variable, which goes before scrapy.cfg.

@@ -34,7 +34,7 @@ from searchcrawl.parse_mark import ParseMark
 from searchcrawl.rules import lifecycle
 from searchcrawl.rules.lifecycle import has_stopped
 from searchcrawl.run import Run, Shutdown
-from searchcrawl.sources.content_table import Content
+from searchcrawl.sources.config import Content
 from searchcrawl.stages import stages_of
 from searchcrawl.worker_pool import MAX_MEMORY_BYTES, TIMEOUT_SECONDS, WorkerPool
 

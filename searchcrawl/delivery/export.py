@@ -17,9 +17,9 @@ from searchcrawl.failpoints import reach
 from searchcrawl.index_fields import LANGUAGE_PREFIXES
 from searchcrawl.items import IndexedDocument
 from searchcrawl.run import Run
-from searchcrawl.sources.feed_files import NEEDS_LIBRARY, find_no_place, find_target, has_library
-from searchcrawl.sources.feeds_table import FORMATS as NAMED_FORMATS
-from searchcrawl.sources.feeds_table import PARQUET, Feed, FeedFile, find_wrong_name
+from searchcrawl.sources.receivers import NEEDS_LIBRARY, find_no_place, find_target, has_library
+from searchcrawl.sources.receivers_table import FORMATS as NAMED_FORMATS
+from searchcrawl.sources.receivers_table import PARQUET, Feed, FeedFile, find_wrong_name
 from searchcrawl.store.documents import export_table
 
 #: Scrapy's other names of JSON lines.

@@ -26,9 +26,9 @@ from searchcrawl.durable import sync_folder
 from searchcrawl.exceptions import CacheError, LeaseLost, StoreError
 from searchcrawl.failpoints import reach
 from searchcrawl.run import Run
-from searchcrawl.sources.feed_files import list_feeds
-from searchcrawl.sources.feeds_table import FeedFile
 from searchcrawl.sources.project import TRIAL_INDEX
+from searchcrawl.sources.receivers import list_feeds
+from searchcrawl.sources.receivers_table import FeedFile
 from searchcrawl.store.receivers import log_counter, log_table, receiver_table
 from searchcrawl.store.receivers.log_table import Entry, Place, Tombstone
 from searchcrawl.store.receivers.receiver_table import Fault, ReceiverRow

@@ -13,7 +13,7 @@ from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Claim, Hop, Outcome
 from searchcrawl.own_code import name_error
 from searchcrawl.run import Shutdown
-from searchcrawl.sources.plugin_limits import PluginLimits
+from searchcrawl.sources.source_settings import PluginLimits
 from searchcrawl.store.states import EndReason
 
 logger = logging.getLogger(__name__)

@@ -16,9 +16,8 @@ from scrapyd.website import Root
 from twisted.web.pages import forbidden
 
 from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.files import list_source_files, list_spider_files
 from searchcrawl.sources.loading import find_project
-from searchcrawl.sources.source_files import list_source_files
-from searchcrawl.sources.spiders_folder import list_spider_files
 
 _SAME: Final = frozenset({"same-origin", "none"})
 

@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from searchcrawl.rules.decision import ALLOWED, Decision
-from searchcrawl.sources.fetch_table import Fetch
+from searchcrawl.sources.fetch_tables import Fetch
 
 _KEY: Final = "fetch.private_networks"
 _OUTSIDE: Final = f"outside the boundary {_KEY} counts for the ports 80, 443 and those of start.urls only"

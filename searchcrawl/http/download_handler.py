@@ -49,7 +49,7 @@ from searchcrawl.http.visit_end import (
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.redirects import OwnOrigins
 from searchcrawl.run import Run
-from searchcrawl.sources.fetch_table import TlsFiles
+from searchcrawl.sources.fetch_tables import TlsFiles
 from searchcrawl.stages import stages_of
 
 MAX_HEADER_LINE_BYTES: Final = 16 * 1024

@@ -13,7 +13,7 @@ from w3lib.http import basic_auth_header
 from searchcrawl import urls
 from searchcrawl.http.address_guard import AddressGuard, build_guard, build_public_guard
 from searchcrawl.http.visit_end import PUBLIC_ONLY, ForbiddenAddress
-from searchcrawl.sources.fetch_table import Fetch
+from searchcrawl.sources.fetch_tables import Fetch
 from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)

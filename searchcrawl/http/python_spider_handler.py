@@ -21,7 +21,7 @@ from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.visit_end import ForbiddenAddress
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.redirects import OwnOrigins
-from searchcrawl.sources.fetch_table import TlsFiles
+from searchcrawl.sources.fetch_tables import TlsFiles
 
 #: By whom spiders in Python are refused an address.
 _BY_SETTING: Final = "refused by the address guard of searchcrawl: SEARCHCRAWL_GUARD"

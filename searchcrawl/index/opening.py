@@ -12,7 +12,7 @@ from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
 from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.plugin_classes import import_class
 from searchcrawl.sources.project import FILE, TRIAL_INDEX, Project
-from searchcrawl.sources.receiver_errors import METHODS
+from searchcrawl.sources.receivers import METHODS
 
 #: The configuration set for Solr in an installed package; a checkout has it where ``solr/server`` finds it, too.
 _INSTALLED: Final = Path(__file__).parent / "solr" / "configset_files"

@@ -23,7 +23,7 @@ from searchcrawl.codes import Code
 from searchcrawl.http.redirect_middleware import repeat_request
 from searchcrawl.http.side_requests import ANONYMOUS
 from searchcrawl.http.visit_end import build_visit_end, describe_status, find_claim, join_lines
-from searchcrawl.sources.login import Login
+from searchcrawl.sources.fetch_tables import Login
 
 logger = logging.getLogger(__name__)
 

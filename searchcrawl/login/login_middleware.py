@@ -20,7 +20,7 @@ from searchcrawl.render.login_steps import LoginEnd, LoginStep, LoginSteps
 from searchcrawl.render.login_wall import LoginWall
 from searchcrawl.render.renderer import Renderer
 from searchcrawl.run import Run, list_start_urls
-from searchcrawl.sources.login import Login
+from searchcrawl.sources.fetch_tables import Login
 from searchcrawl.stages import Stages, stages_of
 
 

@@ -23,8 +23,7 @@ import requests
 
 from searchcrawl import clock
 from searchcrawl.durable import write_whole
-from searchcrawl.sources.notify_table import EVENTS, Event, Notify
-from searchcrawl.sources.project import Project
+from searchcrawl.sources.project import EVENTS, Event, Notify, Project
 from searchcrawl.sources.secrets import redact
 from searchcrawl.terminal import to_one_line
 

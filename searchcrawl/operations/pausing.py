@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from searchcrawl.exceptions import UnknownReceiver
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import FILE, Project
-from searchcrawl.sources.receiver_errors import list_names
+from searchcrawl.sources.receivers import list_names
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.receivers import receiver_table
 from searchcrawl.store.runs import run_table

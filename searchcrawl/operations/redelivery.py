@@ -20,7 +20,7 @@ from searchcrawl.operations.source_lease import check_delivers, lease_source
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import FILE, Project
-from searchcrawl.sources.receiver_errors import list_names, list_receivers
+from searchcrawl.sources.receivers import list_names, list_receivers
 from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import comparison_table, document_table
 from searchcrawl.store.engine.database import Database, Transaction

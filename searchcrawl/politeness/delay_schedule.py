@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from searchcrawl.rules.week_window import WeekWindow, parse_days, parse_minute
-from searchcrawl.sources.fetch_table import FetchWindow
+from searchcrawl.sources.fetch_tables import FetchWindow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from searchcrawl import clock
 from searchcrawl.scheduling.planner import Plan, find_next, find_overdue, find_unstarted, list_plans
-from searchcrawl.sources.project import Project
-from searchcrawl.sources.schedule import Schedule
+from searchcrawl.sources.project import Project, Schedule
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import job_table
 from searchcrawl.store.runs.job_table import Job, JobState

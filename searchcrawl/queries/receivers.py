@@ -8,7 +8,7 @@ from typing import Any, Final
 from searchcrawl import clock
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
-from searchcrawl.sources.receiver_errors import list_names
+from searchcrawl.sources.receivers import list_names
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.receivers import log_table, receiver_table
 from searchcrawl.store.receivers.log_table import Place

@@ -28,9 +28,9 @@ from searchcrawl.queries.search_notes import EMPTY_INDEX, Explanation, explain_n
 from searchcrawl.rules.near_copies import NearGroups
 from searchcrawl.sources.attribute_table import NamedAttributes, choose_shown_names, map_index_fields
 from searchcrawl.sources.checking import guess
+from searchcrawl.sources.effective import Registered, load_registered
 from searchcrawl.sources.loading import list_source_names, load_source, load_sources
 from searchcrawl.sources.project import Project
-from searchcrawl.sources.registered import Registered, load_registered
 from searchcrawl.store.documents.comparison_table import WINDOWS
 from searchcrawl.store.opening import use_store
 from searchcrawl.store.runs import run_table

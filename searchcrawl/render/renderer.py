@@ -19,9 +19,9 @@ from searchcrawl.render.verdicts import Verdicts
 from searchcrawl.render.wall import Answer, Wall
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
+from searchcrawl.sources.fetch_tables import Action as ActionTable
+from searchcrawl.sources.fetch_tables import Render
 from searchcrawl.sources.project import Project
-from searchcrawl.sources.render_table import Action as ActionTable
-from searchcrawl.sources.render_table import Render
 from searchcrawl.sources.secrets import redact
 
 #: By its name: what drives a browser is loaded by a crawl that needs it, and by no other.

@@ -19,7 +19,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from searchcrawl import clock
 from searchcrawl.exit_codes import Exit
 from searchcrawl.rules.week_window import WeekWindow, parse_days, parse_minute
-from searchcrawl.sources.schedule import Schedule, Window
+from searchcrawl.sources.fetch_tables import Window
+from searchcrawl.sources.project import Schedule
 from searchcrawl.store.runs.job_table import MAX_PAUSE_MS, Job, JobState, find_pause_ms
 
 _LOCAL_ZONE: Final = Path("/etc/localtime")

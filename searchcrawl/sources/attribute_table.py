@@ -18,7 +18,7 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.index_fields import FIELDS, LANGUAGE_PREFIXES, SUFFIXES
 from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.privacy import Privacy
-from searchcrawl.sources.values import LIST, Check, Table, refuse
+from searchcrawl.sources.values import LIST, Check, Table, key, refuse
 
 #: The values that every document has: all spellings, and the field of the index (A6).
 FIXED: Final = {
@@ -80,7 +80,7 @@ class Attributes(Table):
         """Whether a key names a place in a page."""
         return ":" in name
 
-    drop: AttributeNames = Field((), description="Attributes of the defaults or the set that this source does without.")
+    drop: AttributeNames = key((), "Attributes of the defaults or the set that this source does without.")
     types: Mapping[AttributeName, AttributeType] = Field(
         default_factory=dict, description="The type of each attribute that is not a string."
     )
@@ -89,19 +89,17 @@ class Attributes(Table):
         description="What facets show for a value of an attribute: a text, or a table with the text as `name` and its "
         "translations by language.",
     )
-    use_desc_fallback: bool = Field(
-        False, description="A page without a description gets the beginning of its text as description."
-    )
+    use_desc_fallback: bool = key(False, "A page without a description gets the beginning of its text as description.")
 
     @model_validator(mode="after")
     def _check(self) -> Attributes:
         seen: set[Origin] = set()
-        for key, attribute in self.__pydantic_extra__.items():
-            origin = _parse_origin(key)
+        for place, attribute in self.__pydantic_extra__.items():
+            origin = _parse_origin(place)
             if origin in seen:
-                refuse("the same name twice, but for its case", key=key)
+                refuse("the same name twice, but for its case", key=place)
             if attribute == "host":
-                refuse("the host is that of the URL", key=key)
+                refuse("the host is that of the URL", key=place)
             seen.add(origin)
         for attribute in self.drop:
             if attribute in FIXED:
@@ -118,9 +116,9 @@ class Attributes(Table):
     @property
     def mapped(self) -> Iterator[tuple[Origin, str]]:
         """The place of the values and the name of each attribute, in the order of the file; dropped ones are left out."""
-        for key, attribute in self.__pydantic_extra__.items():
+        for place, attribute in self.__pydantic_extra__.items():
             if attribute not in self.drop:
-                yield _parse_origin(key), attribute
+                yield _parse_origin(place), attribute
 
     @property
     def named(self) -> frozenset[str]:

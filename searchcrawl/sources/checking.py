@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from searchcrawl.exceptions import ConfigurationError, NotAvailableYet
-from searchcrawl.sources.named_files import require_file
+from searchcrawl.sources.files import require_file
 from searchcrawl.sources.privacy import Privacy, mask, privacy_below, privacy_of, show_name
 from searchcrawl.sources.secrets import HIDDEN, is_reference, resolve_reference
 from searchcrawl.sources.values import Table

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
+import re2
 from pydantic import AfterValidator, Field, model_validator
 
 from searchcrawl import urls
@@ -16,42 +18,142 @@ from searchcrawl.kinds.kind import Kind
 from searchcrawl.kinds.registry import KINDS, LATER
 from searchcrawl.kinds.web import WEB
 from searchcrawl.rules.recrawl import Intervals
-from searchcrawl.rules.rewriting import SESSION_NAMES
+from searchcrawl.rules.rewriting import (
+    SESSION_NAMES,
+    PatternRewriter,
+    PluginRewriter,
+    Rewriter,
+    parse_replacement,
+    re2_options,
+)
 from searchcrawl.sources.attribute_table import Attributes
-from searchcrawl.sources.content_table import Content
-from searchcrawl.sources.feeds_table import Feeds
-from searchcrawl.sources.fetch_table import Fetch
-from searchcrawl.sources.login import Login
-from searchcrawl.sources.plugin_classes import PluginName
+from searchcrawl.sources.fetch_tables import Fetch, Login, Render
+from searchcrawl.sources.plugin_classes import PluginName, import_class
 from searchcrawl.sources.privacy import Privacy
-from searchcrawl.sources.receivers_table import ReceiverNames
-from searchcrawl.sources.refused_settings import find_refusal
-from searchcrawl.sources.render_table import Render
-from searchcrawl.sources.rewrites import ParameterNames, Rewrites
+from searchcrawl.sources.receivers_table import Feeds, ReceiverNames
+from searchcrawl.sources.source_settings import find_refusal
 from searchcrawl.sources.values import (
     LIST,
     Amount,
     Check,
     Count,
+    CssSelector,
     FailureStatuses,
     FilePaths,
     GroupNames,
     HeaderText,
     HostRule,
     HostRules,
+    Language,
     PathPrefixes,
     Percent,
     Ports,
     PositiveCount,
     PrefixUrl,
+    PublicText,
     Rules,
     Sitemaps,
     Table,
     WebUrls,
     check_no_repeats,
+    key,
     refuse,
     refuse_until_later,
 )
+
+
+class Content(Table):
+    """What of the text of HTML pages is indexed; links and fields are read from all of a page."""
+
+    mode: Literal["main", "all"] = key(
+        "main", "`main` leaves out navigation, headers, footers and the like; `all` indexes all that a page shows."
+    )
+    keep: Annotated[tuple[CssSelector, ...], LIST] = key(
+        (), "CSS selectors; where they find elements of a page, the text of these is indexed, and no other."
+    )
+    drop: Annotated[tuple[CssSelector, ...], LIST] = key(
+        (), "CSS selectors of elements whose text is never indexed, also inside of what is kept."
+    )
+    language: Language = key("", "The language of all pages, whatever they declare; without it each page has its own.")
+
+
+_METHODS: Final = ("open", "rewrite", "close")
+#: Characters that separate parameters or end a path or a query.
+_NO_NAME: Final = frozenset("=&;/?# \t")
+
+
+def _check_expression(text: str) -> str:
+    try:
+        re2.compile(text, re2_options())
+    except re2.error as error:
+        reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
+        refuse(f"not an RE2 expression: {reason}")
+    return text
+
+
+def _check_parameter(text: str) -> str:
+    if set(text) & _NO_NAME or not text.isprintable():
+        refuse("must be the name of a parameter, with * for any characters")
+    return text
+
+
+ParameterNames = Annotated[tuple[Annotated[PublicText, Check(_check_parameter, "name of a parameter")], ...], LIST]
+
+
+class Rewrite(Table):
+    """One ``[[rewrite]]``: an expression and its replacement, or a plugin (UrlRewriter) as ``module:Class``."""
+
+    match: Annotated[PublicText, Check(_check_expression, "RE2 expression")] | None = key(
+        None, "An expression that is searched anywhere in the URL."
+    )
+    replace: Annotated[str, Privacy.PUBLIC] | None = key(
+        None, r"What the match is replaced by; `\1` is its first group."
+    )
+    plugin: PluginName | None = key(
+        None, "A class with the methods of `UrlRewriter`, in place of `match` and `replace`."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Rewrite:
+        if self.plugin is not None and (self.match is not None or self.replace is not None):
+            refuse("not together with match and replace", key="plugin")
+        if self.plugin is None and self.match is None:
+            refuse("is required, or plugin", key="match")
+        if self.plugin is None and self.replace is None:
+            refuse("is required with match", key="replace")
+        if self.match is not None and self.replace is not None:
+            _check_groups(self.match, self.replace)
+        return self
+
+
+def _check_groups(match: str, replace: str) -> None:
+    try:
+        pieces = parse_replacement(replace)
+    except ValueError as error:
+        refuse(f"no such escape: {error}", key="replace")
+    groups = re2.compile(match, re2_options()).groups
+    wanted = max((piece for piece in pieces if isinstance(piece, int)), default=0)
+    if wanted > groups:
+        refuse(f"no group \\{wanted} in match", key="replace")
+
+
+Rewrites = Annotated[tuple[Rewrite, ...], LIST]
+
+
+def build_rewriters(rewrites: tuple[Rewrite, ...], *, file: str, root: Path, routes: bool) -> list[Rewriter]:
+    """The rewriters in their order; raises ConfigurationError for a plugin that cannot be imported.
+
+    Modules of plugins are found as Scrapy finds those of a project: ``root`` is looked into as well.
+    """
+    found: list[Rewriter] = []
+    for number, rewrite in enumerate(rewrites):
+        key = f"rewrite[{number}]"
+        if rewrite.plugin is not None:
+            plugin_class = import_class(rewrite.plugin, _METHODS, file=file, key=f"{key}.plugin", root=root)
+            found.append(PluginRewriter(plugin_class, rewrite.plugin, file=file, key=key, routes=routes))
+        elif rewrite.match is not None and rewrite.replace is not None:
+            found.append(PatternRewriter(rewrite.match, rewrite.replace, file=file, key=key, routes=routes))
+    return found
 
 
 def _check_scope(text: str) -> str:
@@ -69,15 +171,15 @@ def _check_near(text: str) -> str:
 class Copies(Table):
     """Which documents are copies of each other, and what becomes of near copies (F2, F6)."""
 
-    scope: Annotated[str, Privacy.PUBLIC, Check(_check_scope, '`"source"`, `"collection"` or `"off"`')] = Field(
+    scope: Annotated[str, Privacy.PUBLIC, Check(_check_scope, '`"source"`, `"collection"` or `"off"`')] = key(
         "source",
-        description="Documents of the source with the same text, title and other indexed fields are copies: one is indexed, and lists "
+        "Documents of the source with the same text, title and other indexed fields are copies: one is indexed, and lists "
         "the URLs of the others. With `collection` these are looked for in all sources that say so too and deliver to the index. "
         "With `off` each is indexed; canonical links count all the same.",
     )
-    near: Annotated[str, Privacy.PUBLIC, Check(_check_near, '`"group"`, `"remove"` or `"off"`')] = Field(
+    near: Annotated[str, Privacy.PUBLIC, Check(_check_near, '`"group"`, `"remove"` or `"off"`')] = key(
         "group",
-        description="What becomes of near copies, whose texts differ in a few words: with `group` a search shows the best hit of "
+        "What becomes of near copies, whose texts differ in a few words: with `group` a search shows the best hit of "
         "them and lists the URLs of the others with it, with `off` each is a hit. With `remove` they are copies: after a completed run "
         "one is indexed, and the others leave, within the limits on deleting.",
     )
@@ -92,8 +194,8 @@ class Copies(Table):
 class Change(Table):
     """What makes a page changed (D2)."""
 
-    condition: Annotated[tuple[Literal["date", "checksum", "etag"], ...], LIST, AfterValidator(check_no_repeats)] = (
-        Field(("date", "checksum"), description="A page is changed if any of these differs from the last visit.")
+    condition: Annotated[tuple[Literal["date", "checksum", "etag"], ...], LIST, AfterValidator(check_no_repeats)] = key(
+        ("date", "checksum"), "A page is changed if any of these differs from the last visit."
     )
 
 
@@ -113,11 +215,11 @@ def _check_type(text: str) -> str:
 class Start(Table):
     """Where the crawl starts (A10)."""
 
-    urls: WebUrls = Field((), description="The URLs that the crawl starts with.")
-    files: FilePaths = Field((), description="Files with more of them, one URL a line; `#` starts a comment line.")
-    sitemaps: Sitemaps = Field(
+    urls: WebUrls = key((), "The URLs that the crawl starts with.")
+    files: FilePaths = key((), "Files with more of them, one URL a line; `#` starts a comment line.")
+    sitemaps: Sitemaps = key(
         "auto",
-        description='`"auto"` reads the sitemaps that robots.txt names, `/sitemap.xml`, and the feeds that pages name; `"off"` none; or '
+        '`"auto"` reads the sitemaps that robots.txt names, `/sitemap.xml`, and the feeds that pages name; `"off"` none; or '
         "a list of URLs.",
     )
 
@@ -131,10 +233,10 @@ class HostBlock(Table):
     """A ``[[scope.host]]``: paths and ports of the hosts that match ``host``; it includes nothing by itself (B2, B3)."""
 
     host: HostRule = Field(description="The hosts that this block is about; it does not include them.")
-    include_paths: PathPrefixes = Field((), description="Prefixes of paths; only URLs that begin with one are allowed.")
-    exclude_paths: PathPrefixes = Field((), description="Prefixes of paths that are refused.")
-    include_ports: Ports = Field((), description="The only ports that are allowed; not together with `exclude_ports`.")
-    exclude_ports: Ports = Field((), description="Ports that are refused.")
+    include_paths: PathPrefixes = key((), "Prefixes of paths; only URLs that begin with one are allowed.")
+    exclude_paths: PathPrefixes = key((), "Prefixes of paths that are refused.")
+    include_ports: Ports = key((), "The only ports that are allowed; not together with `exclude_ports`.")
+    exclude_ports: Ports = key((), "Ports that are refused.")
 
     @model_validator(mode="after")
     def _check(self) -> HostBlock:
@@ -145,58 +247,43 @@ class HostBlock(Table):
 class Scope(Table):
     """What may be requested (B1–B7)."""
 
-    allow_all: bool = Field(False, description="Allow every host that no other rule refuses.")
-    include_hosts: HostRules = Field((), description="The hosts that may be requested.")
-    exclude_hosts: HostRules = Field((), description="Hosts that are refused, even if another rule includes them.")
-    include_urls: Rules = Field((), description="URL rules; hosts of URLs that match one may be requested as well.")
-    exclude_urls: Rules = Field((), description="URL rules; a URL that matches one is refused.")
-    include_ports: Ports = Field((), description="The only ports that are allowed; not together with `exclude_ports`.")
-    exclude_ports: Ports = Field((), description="Ports that are refused, on every host.")
-    host: Annotated[tuple[HostBlock, ...], LIST] = Field(
-        (), description="Paths and ports of single hosts; blocks that match the same host add up."
+    allow_all: bool = key(False, "Allow every host that no other rule refuses.")
+    include_hosts: HostRules = key((), "The hosts that may be requested.")
+    exclude_hosts: HostRules = key((), "Hosts that are refused, even if another rule includes them.")
+    include_urls: Rules = key((), "URL rules; hosts of URLs that match one may be requested as well.")
+    exclude_urls: Rules = key((), "URL rules; a URL that matches one is refused.")
+    include_ports: Ports = key((), "The only ports that are allowed; not together with `exclude_ports`.")
+    exclude_ports: Ports = key((), "Ports that are refused, on every host.")
+    host: Annotated[tuple[HostBlock, ...], LIST] = key(
+        (), "Paths and ports of single hosts; blocks that match the same host add up."
     )
-    depth: Count = Field(
-        0,
-        json_schema_extra={"unit": "links"},
-        description="How far a URL may be from a start URL; URLs of a sitemap have depth 1, and 0 is no limit.",
+    depth: Count = key(
+        0, "How far a URL may be from a start URL; URLs of a sitemap have depth 1, and 0 is no limit.", unit="links"
     )
-    follow_links: bool = Field(True, description="Follow the links of pages.")
-    dynamic_pages: bool = Field(True, description="Request URLs with a query (`?`).")
-    max_url_length: Count = Field(
-        2048, json_schema_extra={"unit": "characters"}, description="The longest URL (1004); 0 is no limit."
+    follow_links: bool = key(True, "Follow the links of pages.")
+    dynamic_pages: bool = key(True, "Request URLs with a query (`?`).")
+    max_url_length: Count = key(2048, "The longest URL (1004); 0 is no limit.", unit="characters")
+    max_path_segments: Count = key(16, "The most parts of a path (961); 0 is no limit.", unit="segments")
+    max_query_parameters: Count = key(10, "The most parameters of a query (961); 0 is no limit.", unit="parameters")
+    max_repeated_segments: Count = key(
+        3, "How often the same part may occur in a path (961); 0 is no limit.", unit="times"
     )
-    max_path_segments: Count = Field(
-        16, json_schema_extra={"unit": "segments"}, description="The most parts of a path (961); 0 is no limit."
-    )
-    max_query_parameters: Count = Field(
-        10, json_schema_extra={"unit": "parameters"}, description="The most parameters of a query (961); 0 is no limit."
-    )
-    max_repeated_segments: Count = Field(
-        3,
-        json_schema_extra={"unit": "times"},
-        description="How often the same part may occur in a path (961); 0 is no limit.",
-    )
-    max_urls: Count = Field(
-        0, json_schema_extra={"unit": "URLs"}, description="The most URLs of the source (955); 0 is no limit."
-    )
-    hash_routes: bool = Field(
+    max_urls: Count = key(0, "The most URLs of the source (955); 0 is no limit.", unit="URLs")
+    hash_routes: bool = key(
         False,
-        description="URLs with `#/` or `#!` are pages of their own (`http://host/#/users`), which are always rendered: for "
+        "URLs with `#/` or `#!` are pages of their own (`http://host/#/users`), which are always rendered: for "
         "applications that lead by the fragment. Only with `render.mode` other than `never`.",
     )
-    strip_parameters: ParameterNames = Field(
-        SESSION_NAMES,
-        description="Parameters that are removed from every URL, such as session and tracking ids; `*` is any text.",
+    strip_parameters: ParameterNames = key(
+        SESSION_NAMES, "Parameters that are removed from every URL, such as session and tracking ids; `*` is any text."
     )
-    max_urls_per_pattern: Count = Field(
-        0,
-        json_schema_extra={"unit": "URLs"},
-        description="The most URLs that differ only in numbers, ids and parameter values (961); 0 is no limit.",
+    max_urls_per_pattern: Count = key(
+        0, "The most URLs that differ only in numbers, ids and parameter values (961); 0 is no limit.", unit="URLs"
     )
-    trap_after: Count = Field(
+    trap_after: Count = key(
         200,
-        json_schema_extra={"unit": "pages"},
-        description="A pattern of URLs that names its own URLs as fast as it is visited is visited last, and ended after so many more pages if it goes on so and its pages have no text of their own (961); 0 turns it off.",
+        "A pattern of URLs that names its own URLs as fast as it is visited is visited last, and ended after so many more pages if it goes on so and its pages have no text of their own (961); 0 turns it off.",
+        unit="pages",
     )
 
     @model_validator(mode="after")
@@ -208,61 +295,53 @@ class Scope(Table):
 class Robots(Table):
     """How robots.txt is read (C5)."""
 
-    obey: bool = Field(
-        True, description="Obey robots.txt, else `status` warns; sitemaps that it names are read in any case."
+    obey: bool = key(True, "Obey robots.txt, else `status` warns; sitemaps that it names are read in any case.")
+    user_agent: Annotated[HeaderText, Privacy.PUBLIC] | None = key(
+        None, "The name whose group of rules counts; without it `user_agent` of the project."
     )
-    user_agent: Annotated[HeaderText, Privacy.PUBLIC] | None = Field(
-        None, description="The name whose group of rules counts; without it `user_agent` of the project."
-    )
-    crawl_delay: bool = Field(True, description="Keep the delay that robots.txt asks for if it is the longer one.")
-    max_crawl_delay_seconds: Amount = Field(60.0, description="The longest such delay that is kept.")
+    crawl_delay: bool = key(True, "Keep the delay that robots.txt asks for if it is the longer one.")
+    max_crawl_delay_seconds: Amount = key(60.0, "The longest such delay that is kept.")
 
 
 class Lifecycle(Table):
     """When documents leave the index, and when pages are visited again (D5, L3)."""
 
-    remove_on: FailureStatuses = Field((404, 410), description="HTTP statuses that remove the document of a URL.")
-    gone_confirmations: PositiveCount = Field(
+    remove_on: FailureStatuses = key((404, 410), "HTTP statuses that remove the document of a URL.")
+    gone_confirmations: PositiveCount = key(
         1,
-        json_schema_extra={"unit": "runs"},
-        description="In how many runs a status of `remove_on` must be seen before it removes; a good visit in between "
+        "In how many runs a status of `remove_on` must be seen before it removes; a good visit in between "
         "begins the count anew.",
+        unit="runs",
     )
-    error_runs_before_hidden: Count = Field(
+    error_runs_before_hidden: Count = key(
         0,
-        json_schema_extra={"unit": "runs"},
-        description="After so many failed runs in a row the document of a URL is removed, at the end of a completed run "
+        "After so many failed runs in a row the document of a URL is removed, at the end of a completed run "
         "and within the limits below, until the page answers again, also while its whole host is away; 0 is never.",
+        unit="runs",
     )
-    max_delete_percent: Percent = Field(
+    max_delete_percent: Percent = key(
         10.0,
-        description="If more of the source's documents (and more than 10) would be removed in a day, or since the last "
+        "If more of the source's documents (and more than 10) would be removed in a day, or since the last "
         "completed run, the removals wait in quarantine.",
     )
-    max_delete_documents: Count = Field(
-        1000,
-        json_schema_extra={"unit": "documents"},
-        description="The same for a number of documents.",
-    )
-    orphans: Literal["keep", "check", "delete"] = Field(
+    max_delete_documents: Count = key(1000, "The same for a number of documents.", unit="documents")
+    orphans: Literal["keep", "check", "delete"] = key(
         "check",
-        description="What becomes of documents that no page, sitemap or start list names any more: `keep` leaves them as "
+        "What becomes of documents that no page, sitemap or start list names any more: `keep` leaves them as "
         "they are, and does not visit them until something names them again; `check` visits them like all others; `delete` "
         "removes them after a completed run, within the limits.",
     )
-    recrawl_every_hours: Amount = Field(0.0, description="A page is visited again after this time; 0 is in each run.")
-    recrawl_min_hours: Amount = Field(
-        1.0, description="The shortest such time of a page, where `recrawl_max_hours` is set."
-    )
-    recrawl_max_hours: Amount = Field(
+    recrawl_every_hours: Amount = key(0.0, "A page is visited again after this time; 0 is in each run.")
+    recrawl_min_hours: Amount = key(1.0, "The shortest such time of a page, where `recrawl_max_hours` is set.")
+    recrawl_max_hours: Amount = key(
         0.0,
-        description="The longest such time of a page. Then each page has its own, which begins with `recrawl_every_hours`: "
+        "The longest such time of a page. Then each page has its own, which begins with `recrawl_every_hours`: "
         "it halves with each change of the page that a visit sees, and grows by half with each visit that sees none. 0: "
         "all pages have the same.",
     )
-    trust_sitemap: bool = Field(
+    trust_sitemap: bool = key(
         False,
-        description="Do not ask for a page whose date in the sitemap is not after its last visit, unless that was longer "
+        "Do not ask for a page whose date in the sitemap is not after its last visit, unless that was longer "
         "ago than `recrawl_max_hours`, where it is set, or the sitemap was wrong before.",
     )
 
@@ -282,22 +361,22 @@ class Lifecycle(Table):
 class Keep(Table):
     """What of the fetched pages is indexed (B8–B10); the others are 952, and their links are followed."""
 
-    mime_types: Rules = Field((), description="The only MIME types that are indexed; `*` is any text.")
-    exclude_mime_types: Rules = Field((), description="MIME types that are not indexed.")
-    min_bytes: Count = Field(0, description="The smallest decoded body that is indexed; 0 is no limit.")
-    max_bytes: Count = Field(0, description="The largest decoded body that is indexed; 0 is no limit.")
-    max_age_days: Amount = Field(0.0, description="The greatest age of a page by its last modification; 0 is no limit.")
-    include_urls: Rules = Field((), description="URL rules; only pages that match one are indexed.")
-    exclude_urls: Rules = Field((), description="URL rules; pages that match one are not indexed.")
-    include_names: Rules = Field(
-        (), description="File names, with `*`, or `re:` and an RE2 expression; only pages that match one are indexed."
+    mime_types: Rules = key((), "The only MIME types that are indexed; `*` is any text.")
+    exclude_mime_types: Rules = key((), "MIME types that are not indexed.")
+    min_bytes: Count = key(0, "The smallest decoded body that is indexed; 0 is no limit.")
+    max_bytes: Count = key(0, "The largest decoded body that is indexed; 0 is no limit.")
+    max_age_days: Amount = key(0.0, "The greatest age of a page by its last modification; 0 is no limit.")
+    include_urls: Rules = key((), "URL rules; only pages that match one are indexed.")
+    exclude_urls: Rules = key((), "URL rules; pages that match one are not indexed.")
+    include_names: Rules = key(
+        (), "File names, with `*`, or `re:` and an RE2 expression; only pages that match one are indexed."
     )
-    exclude_names: Rules = Field(
-        (), description="File names, with `*`, or `re:` and an RE2 expression; pages that match one are not indexed."
+    exclude_names: Rules = key(
+        (), "File names, with `*`, or `re:` and an RE2 expression; pages that match one are not indexed."
     )
-    meta_robots: bool = Field(
+    meta_robots: bool = key(
         True,
-        description="Obey `noindex` and `nofollow` of pages and of X-Robots-Tag headers; `rel=nofollow` of a link counts in any case.",
+        "Obey `noindex` and `nofollow` of pages and of X-Robots-Tag headers; `rel=nofollow` of a link counts in any case.",
     )
 
     @model_validator(mode="after")
@@ -361,10 +440,10 @@ class Tables(Table):
         description='Further keys map a value of the page to an attribute: `"meta:NAME"`, `"header:NAME"` or '
         '`"jsonld:NAME"` (of a value within it `"jsonld:NAME.NAME"`) `= "ATTRIBUTE"`.',
     )
-    display: Annotated[tuple[Display, ...], LIST, AfterValidator(_check_displays)] = Field(
-        (), description="URLs that are shown differently from how they are fetched."
+    display: Annotated[tuple[Display, ...], LIST, AfterValidator(_check_displays)] = key(
+        (), "URLs that are shown differently from how they are fetched."
     )
-    rewrite: Rewrites = Field((), description="What becomes of links, in this order, before any rule is asked.")
+    rewrite: Rewrites = key((), "What becomes of links, in this order, before any rule is asked.")
     feeds: Feeds = Field(
         default_factory=dict, description="Files of the documents of the index that each run writes, by their paths."
     )
@@ -376,33 +455,28 @@ class Tables(Table):
 class SourceFile(Tables):
     """All keys of a source file."""
 
-    type: Annotated[str, Privacy.PUBLIC, Check(_check_type, f"`{_NAMES}`")] = Field(
-        WEB.name, description="The kind of source."
+    type: Annotated[str, Privacy.PUBLIC, Check(_check_type, f"`{_NAMES}`")] = key(WEB.name, "The kind of source.")
+    title: Annotated[str, Privacy.PUBLIC] = key("", "A name of the source for people.")
+    groups: GroupNames = key((), "Groups of sources that it belongs to; `search --group` is limited to one.")
+    parameters: Annotated[str, Privacy.PUBLIC] = key(
+        STANDARD, "The set of `[parameters.NAME]` in searchcrawl.toml that it takes."
     )
-    title: Annotated[str, Privacy.PUBLIC] = Field("", description="A name of the source for people.")
-    groups: GroupNames = Field(
-        (), description="Groups of sources that it belongs to; `search --group` is limited to one."
-    )
-    parameters: Annotated[str, Privacy.PUBLIC] = Field(
-        STANDARD, description="The set of `[parameters.NAME]` in searchcrawl.toml that it takes."
-    )
-    mode: Literal["accept", "examine", "index_only"] = Field(
+    mode: Literal["accept", "examine", "index_only"] = key(
         "accept",
-        description="What a run does: `accept` crawls and indexes; `examine` fetches and reports, and changes nothing in the "
+        "What a run does: `accept` crawls and indexes; `examine` fetches and reports, and changes nothing in the "
         "index; `index_only` indexes what is known, and finds no new URLs in pages or sitemaps.",
     )
-    spider: PluginName | None = Field(
-        None, description="A subclass of `WebSpider`, which chooses links and fields; its module is beside scrapy.cfg."
+    spider: PluginName | None = key(
+        None, "A subclass of `WebSpider`, which chooses links and fields; its module is beside scrapy.cfg."
     )
-    document_service: PluginName | None = Field(
+    document_service: PluginName | None = key(
+        None, "A class that changes each document or keeps it out of the index; its module is beside scrapy.cfg."
+    )
+    receivers: ReceiverNames | None = key(
         None,
-        description="A class that changes each document or keeps it out of the index; its module is beside scrapy.cfg.",
+        "Which `[receivers.NAME]` of searchcrawl.toml get its documents besides the index; without it all of them.",
     )
-    receivers: ReceiverNames | None = Field(
-        None,
-        description="Which `[receivers.NAME]` of searchcrawl.toml get its documents besides the index; without it all of them.",
-    )
-    test: bool = Field(False, description="Crawl as always, and deliver nothing: no document and no removal.")
+    test: bool = key(False, "Crawl as always, and deliver nothing: no document and no removal.")
 
 
 class Origin(NamedTuple):

@@ -1,19 +1,26 @@
-"""The values of a source: its file, its parameter set, the defaults, in this order, and where each was written (A2, A3)."""
+"""The values of a source: ``--set``, its file, its parameter set, the defaults, in this order (A2, A3).
+
+With them where each was written, what may be shown of it, and what a crawl registers for searches.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import orjson
 from pydantic import BaseModel
 
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.attribute_table import AttributeType, ShownName
 from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.config import Origin, Source, SourceFile
-from searchcrawl.sources.overrides import OPTION
 from searchcrawl.sources.privacy import Privacy, Reference, mask, privacy_of, show_name
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.secrets import Secret, hide
 from searchcrawl.sources.values import Table
+from searchcrawl.terminal import to_one_line
 
 BUILT_IN: Final = "built-in"
 
@@ -26,6 +33,74 @@ class Layer(NamedTuple):
 
     origin: Origin
     tables: Mapping[str, Any]
+
+
+#: What messages call the file of such keys.
+OPTION: Final = "--set"
+
+
+def read_overrides(pairs: Iterable[str]) -> dict[str, Any]:
+    """The tables that ``KEY=VALUE`` pairs come to, as a TOML file would have them; a later one counts.
+
+    What is no value of TOML is a string: ``title=An intranet``. Raises ConfigurationError for what is no pair, and for a
+    key within another one that is no table.
+    """
+    tables: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        names = _read_key(key)
+        if not equals or not names:
+            # The text is not shown: a password may be in it.
+            raise ConfigurationError(OPTION, "", "must be KEY=VALUE, as fetch.delay_seconds=5")
+        table = tables
+        for number, name in enumerate(names[:-1], start=1):
+            table = table.setdefault(name, {})
+            if not isinstance(table, dict):
+                raise ConfigurationError(OPTION, ".".join(names[:number]), "is set as a value and as a table")
+        table[names[-1]] = _read_value(text)
+    return tables
+
+
+def name_option(found: ConfigurationError, load_alone: Callable[[], object], *, file: str) -> list[ConfigurationError]:
+    """The errors of a source with ``--set`` as the file of those that its ``file`` alone does not have.
+
+    An error may be about a key that is missing beside one that was set, and has no origin of its own.
+    """
+    known: set[tuple[str, str]] = set()
+    try:
+        load_alone()
+    except ConfigurationError as alone:
+        known = {(error.key, error.message) for error in alone.errors}
+    return [
+        type(error)(OPTION, error.key, error.message)
+        if error.file == file and (error.key, error.message) not in known
+        else error
+        for error in found.errors
+    ]
+
+
+def _read_key(text: str) -> list[str]:
+    """The names of a dotted key; none where it is not one."""
+    try:
+        found: Any = tomllib.loads(f"{to_one_line(text)} = 0")
+    except ValueError:
+        return []
+    names = []
+    while isinstance(found, dict):
+        if len(found) != 1:
+            return []
+        [(name, found)] = found.items()
+        names.append(name)
+    return names
+
+
+def _read_value(text: str) -> Any:
+    try:
+        found = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    # Further lines would be further keys.
+    return found["value"] if len(found) == 1 else text
 
 
 def list_layers(
@@ -163,3 +238,39 @@ def _find_hidden(model: BaseModel, names: Iterable[str]) -> set[str]:
         if not tables and privacy is not Privacy.PUBLIC:
             mask(value, privacy, hidden)
     return hidden - model.list_shown() if isinstance(model, Table) else hidden
+
+
+class Registered(NamedTuple):
+    """What is registered of a source; ``types`` and ``values`` are as in its table ``[attributes]``."""
+
+    types: Mapping[str, AttributeType]
+    values: Mapping[str, Mapping[str, ShownName]]
+    groups: Sequence[str]
+
+    def types_in_use(self) -> Mapping[str, AttributeType]:
+        """The type of each attribute; fixed attributes are left out."""
+        return self.types
+
+
+def dump_registered(source: Source) -> str:
+    """What is to be registered of a source, as JSON; the same for the same meaning."""
+    shown = show_references(source.attributes.values, "attributes.values", source.references)
+    values = {name: _leave_references_out(names) for name, names in shown.items()}
+    groups = [each for each in show_references(source.groups, "groups", source.references) if isinstance(each, str)]
+    found = {"types": source.attributes.types_in_use(), "values": values, "groups": sorted(groups)}
+    return orjson.dumps(found, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def load_registered(text: str) -> Registered:
+    """What ``dump_registered`` wrote."""
+    return Registered(**orjson.loads(text))
+
+
+def _leave_references_out(names: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for value, name in names.items():
+        if isinstance(name, str):
+            found[value] = name
+        elif not isinstance(name, Reference):
+            found[value] = {tag: text for tag, text in name.items() if not isinstance(text, Reference)}
+    return found

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from searchcrawl.sources.config import Source, Tables
 from searchcrawl.sources.effective import show_references
 from searchcrawl.sources.privacy import Privacy, privacy_of
+from searchcrawl.sources.source_settings import OWN_COMPONENTS
 from searchcrawl.sources.values import Table
 
 #: The tables, or single keys of a table, that decide which documents there are and what they contain.
@@ -40,8 +41,6 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 _IN_ORDER: Final = frozenset({"render.actions"})
 #: What only answers show.
 _SHOWN: Final = frozenset({"attributes.values"})
-#: Scrapy settings that put users' own components where documents pass.
-OWN_COMPONENTS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
 #: Classes of users that see each document.
 _PLUGINS: Final = ("spider", "document_service")
 #: The versions of the steps that make a document of a body; a rise has the next run process every page again.

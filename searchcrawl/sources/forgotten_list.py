@@ -17,7 +17,7 @@ from searchcrawl.durable import sync_folder
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.rules.forgotten import FILE, PATTERN, Forgotten, read_pattern
 from searchcrawl.sources.checking import quote_value
-from searchcrawl.sources.named_files import require_file
+from searchcrawl.sources.files import require_file
 from searchcrawl.sources.project import FILE as PROJECT_FILE
 from searchcrawl.terminal import to_one_line
 

@@ -33,21 +33,28 @@ from searchcrawl.sources.checking import (
     read_toml,
     validate,
 )
-from searchcrawl.sources.config import STANDARD, Origin, Source, SourceFile
-from searchcrawl.sources.effective import find_references, hide_plain_secrets, list_layers, merge_layers
-from searchcrawl.sources.feed_files import find_feed_errors, find_shared_files
-from searchcrawl.sources.fetch_table import TlsFiles
+from searchcrawl.sources.config import STANDARD, Origin, Source, SourceFile, build_rewriters
+from searchcrawl.sources.effective import (
+    OPTION,
+    find_references,
+    hide_plain_secrets,
+    list_layers,
+    merge_layers,
+    name_option,
+)
+from searchcrawl.sources.fetch_tables import TlsFiles, find_login_errors
+from searchcrawl.sources.files import find_no_file, has_source_file, list_source_files
 from searchcrawl.sources.forgotten_list import read_list
-from searchcrawl.sources.login import find_login_errors
-from searchcrawl.sources.named_files import find_no_file
-from searchcrawl.sources.overrides import OPTION, name_option
 from searchcrawl.sources.plugin_classes import find_component_errors, import_class, import_converter, import_spider
 from searchcrawl.sources.project import FILE, Project, ProjectFile
-from searchcrawl.sources.receiver_errors import find_receiver_errors, find_unknown_receivers
-from searchcrawl.sources.refused_settings import list_refused_settings
-from searchcrawl.sources.rewrites import build_rewriters
+from searchcrawl.sources.receivers import (
+    find_feed_errors,
+    find_receiver_errors,
+    find_shared_files,
+    find_unknown_receivers,
+)
 from searchcrawl.sources.secrets import find_secrets, replace_secrets
-from searchcrawl.sources.source_files import has_source_file, list_source_files
+from searchcrawl.sources.source_settings import list_refused_settings
 from searchcrawl.terminal import to_one_line
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.own_code import name_error, ordinary_errors
-from searchcrawl.sources.refused_settings import COMPONENTS
-from searchcrawl.sources.spiders_folder import make_importable
+from searchcrawl.sources.files import make_importable
+from searchcrawl.sources.source_settings import COMPONENTS
 from searchcrawl.sources.values import Check, PublicText, refuse
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -13,12 +14,13 @@ from pydantic import AfterValidator, Field, model_validator
 from searchcrawl import __version__
 from searchcrawl.sources.config import LATER_KEYS as LATER_SOURCE_KEYS
 from searchcrawl.sources.config import Tables
-from searchcrawl.sources.notify_table import Notify
+from searchcrawl.sources.fetch_tables import Window, Zone
+from searchcrawl.sources.files import SOURCES_DIR
 from searchcrawl.sources.plugin_classes import PluginName
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.receivers_table import ReceiverName, ReceiverTable
-from searchcrawl.sources.schedule import Schedule, check_name, check_schedules
 from searchcrawl.sources.values import (
+    LIST,
     Check,
     Contact,
     Count,
@@ -27,8 +29,13 @@ from searchcrawl.sources.values import (
     PositiveAmount,
     PositiveCount,
     Product,
+    PublicText,
     Table,
+    Text,
     Umask,
+    WebUrl,
+    check_no_repeats,
+    key,
     refuse,
     refuse_until_later,
     require_form,
@@ -37,13 +44,158 @@ from searchcrawl.sources.values import (
 FILE: Final = "searchcrawl.toml"
 #: The contact of a new project, for its owner to change.
 PLACEHOLDER_CONTACT: Final = "https://example.org/contact"
-#: The folder of the source files.
-SOURCES_DIR: Final = "sources"
 _MIME_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*")
 _SQLITE: Final = "sqlite:///"
 _POSTGRESQL: Final = "postgresql+psycopg://"
 #: What a path keeps as it is in the URL of a file: all that means nothing else there.
 _OF_PATHS: Final = "/ +~!$&'()*,;:=@[]"
+
+
+#: Refuses a text that is no name of a parameter set or of a schedule.
+_check_name: Final = require_form(re.compile(r"[A-Za-z0-9_-]+"), "names are made of A-Z a-z 0-9 _ -")
+
+
+def _check_cron(text: str) -> str:
+    # Only projects with schedules need it.
+    from cronsim import CronSim, CronSimError  # noqa: PLC0415
+
+    from searchcrawl import clock  # noqa: PLC0415  # see above
+
+    try:
+        # With six, the first one would be seconds.
+        if len(text.split()) != 5:
+            raise CronSimError
+        next(CronSim(text, clock.now()))
+    except CronSimError:
+        refuse('not a cron expression, as "30 2 * * mon-fri"')
+    except StopIteration:
+        refuse("this moment never comes")
+    return text
+
+
+def _check_scrapyd(text: str) -> str:
+    """Checks the parts of a URL; no message repeats its password."""
+    parts = urlsplit(text)
+    if parts.path not in {"", "/"} or parts.query or parts.fragment:
+        refuse("must be the address of a scrapyd, as http://USER:PASSWORD@127.0.0.1:6800")
+    try:
+        # As it is asked for: it raises for a label that is empty or too long.
+        host = (parts.hostname or "").removesuffix(".").encode("idna")
+    except UnicodeError:
+        host = b""
+    if not host:
+        refuse("not the name of a host")
+    return text.rstrip("/")
+
+
+ScrapydUrls = Annotated[tuple[Annotated[WebUrl, Privacy.SHOWN, Check(_check_scrapyd, "URL of a scrapyd")], ...], LIST]
+
+
+class Schedule(Table):
+    """Some sources, and when they are due: at the moments of ``cron``, or ``every_minutes`` after the last start."""
+
+    sources: Annotated[tuple[PublicText, ...], LIST, AfterValidator(check_no_repeats)] = Field(
+        description="The sources; a source is in one schedule only."
+    )
+    cron: Annotated[str, Privacy.PUBLIC, Check(_check_cron, "cron expression")] | None = key(
+        None, "When the sources are due, in five fields; not together with `every_minutes`."
+    )
+    every_minutes: PositiveAmount | None = key(None, "The time from one start to the next.")
+    window: Window | None = key(None, "The only time of the week in which a run may begin.")
+    timezone: Zone | None = key(None, "The time zone of `cron` and `window`; without it that of the machine.")
+    mode: Literal["accept", "examine", "index_only"] | None = key(
+        None, "What a run does that it starts, as `mode` of a source; without it what the source says."
+    )
+    misfire: Literal["run_once", "skip"] = key(
+        "run_once",
+        "What becomes of moments that passed while nothing could start a run: one run for all of them, or none.",
+    )
+    enabled: bool = key(True, "`false`: nothing is started, and moments that pass meanwhile are over.")
+    scrapyd: ScrapydUrls = key(
+        (), "The scrapyds that run the sources; without them the machine that `tick` or `run` is on does."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Schedule:
+        if self.cron is not None and self.every_minutes is not None:
+            refuse("not together with every_minutes", key="cron")
+        if self.cron is None and self.every_minutes is None:
+            refuse("is required, or every_minutes", key="cron")
+        return self
+
+
+def _check_schedules(schedules: Mapping[str, Schedule]) -> Mapping[str, Schedule]:
+    """Refuses a source that two schedules hold (H1)."""
+    holders: dict[str, str] = {}
+    for name, schedule in schedules.items():
+        for source in schedule.sources:
+            other = holders.setdefault(source, name)
+            if other != name:
+                refuse(f"{source} is in schedules.{other} already: a source has one schedule", key=name)
+    return schedules
+
+
+Event = Literal["failed", "quarantine", "verify", "unreachable", "overdue", "not_started"]
+EVENTS: Final[tuple[Event, ...]] = ("failed", "quarantine", "verify", "unreachable", "overdue", "not_started")
+_ADDRESS: Final = re.compile(r"[^\s@<>()\[\],;:\\\"]+@[^\s@<>()\[\],;:\\\"]+")
+#: The words of a command as they are written, with quotes and backslashes.
+_WORDS: Final = re.compile(r"""(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^\s'"\\])+""")
+_OF_SHELL: Final = re.compile(r"[0-9&]?(?:>>|[<>])|(?:\|\|?|&&?)$|;")
+_LAST_OF_SHELL: Final = re.compile(r"(?<!\\);$")
+_SERVER: Final = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")
+
+
+def _check_command(text: str) -> str:
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        refuse("not a command: a quote is not closed")
+    if not words:
+        refuse("must not be empty")
+    for word in _WORDS.findall(text):
+        if (found := _OF_SHELL.match(word) or _LAST_OF_SHELL.search(word)) is not None:
+            refuse(f"{found[0]} is for a shell, and none reads the command: have one run it, as sh -c '…'")
+    return text
+
+
+def _check_events(events: tuple[Event, ...]) -> tuple[Event, ...]:
+    if not events:
+        refuse("must not be empty")
+    return tuple(dict.fromkeys(events))
+
+
+class Notify(Table):
+    """Who is told when a run fails or does not begin, deletions wait, the index differs or cannot be reached; each time once."""
+
+    command: Annotated[Text, Check(_check_command, "command")] | None = key(
+        None, "A program with its arguments, which no shell reads; it gets the event as JSON on standard input."
+    )
+    webhook: WebUrl | None = key(None, "A URL that the event is posted to, as JSON.")
+    mail: Annotated[PublicText, Check(require_form(_ADDRESS, "not a mail address"), "mail address")] | None = key(
+        None, "A mail address that the event is sent to."
+    )
+    mail_server: Annotated[
+        str, Privacy.PUBLIC, Check(require_form(_SERVER, "must be HOST or HOST:PORT"), "host and port")
+    ] = key("localhost:25", "The server that takes the mail.")
+    on: Annotated[tuple[Event, ...], LIST, AfterValidator(_check_events)] = key(EVENTS, "What is told of.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Notify:
+        if self.mail is None and "mail_server" in self.model_fields_set:
+            refuse("only together with mail", key="mail_server")
+        if "on" in self.model_fields_set and not self.in_use:
+            refuse("only together with command, webhook or mail: nobody is told", key="on")
+        return self
+
+    def list_shown(self) -> frozenset[str]:
+        """A command that is the name of a program and nothing else has no secret, and people look for it."""
+        words = shlex.split(self.command or "")
+        return frozenset(words if len(words) == 1 else ())
+
+    @property
+    def in_use(self) -> bool:
+        """Whether anybody is told."""
+        return self.command is not None or self.webhook is not None or self.mail is not None
 
 
 def _check_store_url(text: str) -> str:
@@ -87,37 +239,35 @@ def _check_cache_location(text: str) -> str:
 MimeType = Annotated[
     str, Privacy.PUBLIC, AfterValidator(require_form(_MIME_TYPE, 'must be a MIME type, as "image/vnd.djvu"'))
 ]
-SetName = Annotated[str, Privacy.PUBLIC, AfterValidator(check_name)]
+SetName = Annotated[str, Privacy.PUBLIC, AfterValidator(_check_name)]
 
 
 class Store(Table):
     """Where the URL table is."""
 
-    url: Annotated[str, Privacy.SHOWN, AfterValidator(_check_store_url)] = Field(
+    url: Annotated[str, Privacy.SHOWN, AfterValidator(_check_store_url)] = key(
         "sqlite:///var/searchcrawl.db",
-        description="`sqlite:///` and the path of a file, or `postgresql+psycopg://USER:PASSWORD@HOST/DATABASE`.",
+        "`sqlite:///` and the path of a file, or `postgresql+psycopg://USER:PASSWORD@HOST/DATABASE`.",
     )
-    retention_days: Count = Field(
-        90,
-        json_schema_extra={"unit": "days"},
-        description="How long rows of gone and refused URLs, runs and deliveries are kept; 0 is for ever.",
+    retention_days: Count = key(
+        90, "How long rows of gone and refused URLs, runs and deliveries are kept; 0 is for ever.", unit="days"
     )
 
 
 class Cache(Table):
     """The document cache (E1, E2)."""
 
-    dir: FilePath = Field("var/cache", description="The folder of the cache.")
-    threshold_mb: PositiveAmount = Field(
-        250.0, description="When decoded bodies that are not yet in the index reach this size, they are sent."
+    dir: FilePath = key("var/cache", "The folder of the cache.")
+    threshold_mb: PositiveAmount = key(
+        250.0, "When decoded bodies that are not yet in the index reach this size, they are sent."
     )
-    preserve: bool = Field(True, description="Keep documents in the cache after the index has them.")
-    location: Annotated[str, Privacy.PUBLIC, Check(_check_cache_location, '`"files"`')] = Field(
-        "files", description="Where documents are kept."
+    preserve: bool = key(True, "Keep documents in the cache after the index has them.")
+    location: Annotated[str, Privacy.PUBLIC, Check(_check_cache_location, '`"files"`')] = key(
+        "files", "Where documents are kept."
     )
-    max_gb: PositiveAmount = Field(
+    max_gb: PositiveAmount = key(
         20.0,
-        description="At this size fetching waits for the index; of what it has, superseded records are given up first, then"
+        "At this size fetching waits for the index; of what it has, superseded records are given up first, then"
         " the oldest.",
     )
 
@@ -144,10 +294,10 @@ TRIAL_INDEX: Final[str] = "planning"
 class Index(Table):
     """Where documents go."""
 
-    type: Literal["local", "solr"] = Field("local", description="The embedded index, or a Solr server.")
-    path: FilePath = Field("var/index", description="The folder of the embedded index.")
-    url: IndexUrl | None = Field(
-        None, description="The URL of the Solr server; it ends in the name of a core, a collection or an alias."
+    type: Literal["local", "solr"] = key("local", "The embedded index, or a Solr server.")
+    path: FilePath = key("var/index", "The folder of the embedded index.")
+    url: IndexUrl | None = key(
+        None, "The URL of the Solr server; it ends in the name of a core, a collection or an alias."
     )
 
     @model_validator(mode="after")
@@ -163,23 +313,21 @@ class Index(Table):
 class Logs(Table):
     """One log per source (J3)."""
 
-    dir: FilePath = Field("var/log", description="The folder of the logs.")
-    level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
-        "INFO", description="The least level of lines that are written."
+    dir: FilePath = key("var/log", "The folder of the logs.")
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = key(
+        "INFO", "The least level of lines that are written."
     )
-    urls: bool = Field(False, description="A line for each visit: code, URL, bytes, milliseconds, what became of it.")
-    max_bytes: PositiveCount = Field(1_000_000, description="A log that reaches this size is put aside.")
-    backups: Count = Field(
-        2, json_schema_extra={"unit": "files"}, description="How many logs that were put aside are kept."
-    )
+    urls: bool = key(False, "A line for each visit: code, URL, bytes, milliseconds, what became of it.")
+    max_bytes: PositiveCount = key(1_000_000, "A log that reaches this size is put aside.")
+    backups: Count = key(2, "How many logs that were put aside are kept.", unit="files")
 
 
 class ProjectFile(Table):
     """All keys of searchcrawl.toml."""
 
     contact: Contact = Field(description="Whom the owner of a crawled site may ask; it is sent with each request.")
-    user_agent: Product = Field(
-        "searchcrawl", description="The first word of the User-Agent, and the name that robots.txt rules are found by."
+    user_agent: Product = key(
+        "searchcrawl", "The first word of the User-Agent, and the name that robots.txt rules are found by."
     )
     store: Store = Field(default_factory=Store, description="Where the URL table is.")
     cache: Cache = Field(default_factory=Cache, description="Where fetched documents are kept, and how many.")
@@ -196,21 +344,17 @@ class ProjectFile(Table):
     converters: Mapping[MimeType, PluginName] = Field(
         default_factory=dict, description="Classes of your own that read files, by MIME type."
     )
-    umask: Umask = Field(
-        "077", description="Who may not read what is stored: folders are 0777 and files 0666 without it."
-    )
+    umask: Umask = key("077", "Who may not read what is stored: folders are 0777 and files 0666 without it.")
     defaults: Tables = Field(
         default_factory=Tables, description="Any table of a source file: the values of sources that do not set them."
     )
     parameters: Mapping[SetName, Tables] = Field(
         default_factory=dict, description='The same tables as a set, taken by sources with `parameters = "NAME"`.'
     )
-    max_parallel: PositiveCount = Field(
-        2,
-        json_schema_extra={"unit": "crawls"},
-        description="How many crawls `tick` and `run` have under way at the same time; more wait for their turn.",
+    max_parallel: PositiveCount = key(
+        2, "How many crawls `tick` and `run` have under way at the same time; more wait for their turn.", unit="crawls"
     )
-    schedules: Annotated[Mapping[SetName, Schedule], AfterValidator(check_schedules)] = Field(
+    schedules: Annotated[Mapping[SetName, Schedule], AfterValidator(_check_schedules)] = Field(
         default_factory=dict, description="When which sources are due, for `tick` and `run`."
     )
 

@@ -62,6 +62,11 @@ class Check(AfterValidator):
     kind: str = ""
 
 
+def key(default: Any, description: str, *, unit: str | None = None) -> Any:
+    """A key of a table, which need not be there: its value then, and its line in the reference."""
+    return Field(default, description=description, json_schema_extra=None if unit is None else {"unit": unit})
+
+
 def refuse(message: str, *, key: str | tuple[int | str, ...] = "") -> NoReturn:
     """Raises the error of a value that is wrong: what is wrong with it, and for a table which of its keys.
 

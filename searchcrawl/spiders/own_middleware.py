@@ -16,7 +16,7 @@ from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Claim, Hop, Outcome
 from searchcrawl.own_code import is_ours, read_text
 from searchcrawl.run import Run, Shutdown
-from searchcrawl.sources import plugin_limits
+from searchcrawl.sources.source_settings import PLUGIN_ERRORS, parse_limits
 from searchcrawl.stages import stages_of
 
 
@@ -98,9 +98,9 @@ def plugin_errors_of(crawler: Crawler, shutdown: Shutdown) -> PluginErrors:
 def build_plugin_errors(crawler: Crawler, shutdown: Shutdown) -> PluginErrors:
     """A count for the process of a run, with the limits of its settings; raises ConfigurationError for limits that are none."""
     try:
-        limits = plugin_limits.parse_limits(crawler.settings[plugin_limits.NAME])
+        limits = parse_limits(crawler.settings[PLUGIN_ERRORS])
     except ValueError as error:
-        raise ConfigurationError("settings module", plugin_limits.NAME, str(error)) from error
+        raise ConfigurationError("settings module", PLUGIN_ERRORS, str(error)) from error
 
     def count(name: str) -> None:
         # The statistics are made after the stages.

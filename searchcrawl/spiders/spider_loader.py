@@ -14,6 +14,7 @@ from scrapy.utils.misc import load_object
 
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, UnknownSource
 from searchcrawl.sources.config import Source
+from searchcrawl.sources.files import SPIDERS_DIR, has_spiders_folder, make_importable
 from searchcrawl.sources.loading import (
     find_project,
     has_project_file,
@@ -24,7 +25,6 @@ from searchcrawl.sources.loading import (
 )
 from searchcrawl.sources.plugin_classes import import_spider
 from searchcrawl.sources.project import Project
-from searchcrawl.sources.spiders_folder import SPIDERS_DIR, has_spiders_folder, make_importable
 from searchcrawl.sources.stored_modes import apply_umask
 from searchcrawl.spiders.python_modules import import_all
 

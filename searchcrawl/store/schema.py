@@ -57,7 +57,7 @@ sources = Table(
     Column("forgotten", Text),  # The list of forgotten URLs that all rows agree with (rules.forgotten.digest).
     Column(
         "registered", Text
-    ),  # What searches need of its file, as JSON (sources.registered); null: it was not crawled since.
+    ),  # What searches need of its file, as JSON (sources.effective); null: it was not crawled since.
     # store.states.Sharing: whether documents may be copies of those of other sources, as its last run began.
     Column("shares_copies", SmallInteger, nullable=False, server_default="0"),
     Column("suspended", SmallInteger, nullable=False, server_default="0"),  # 1: it is not to be crawled.

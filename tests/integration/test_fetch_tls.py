@@ -22,7 +22,7 @@ from searchcrawl.http.visit_end import CertificateRefused
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.redirects import OwnOrigins
 from searchcrawl.run import Run
-from searchcrawl.sources.fetch_table import Fetch
+from searchcrawl.sources.fetch_tables import Fetch
 from searchcrawl.sources.project import Project
 from searchcrawl.stages import Stages
 from tests.certificates import DAY, write_certificate

@@ -18,7 +18,7 @@ from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.python_spider_handler import PythonSpiderHandler
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.redirects import OwnOrigins
-from searchcrawl.sources.fetch_table import TlsFiles
+from searchcrawl.sources.fetch_tables import TlsFiles
 from tests.hostile_server import HostileServer, whole
 from tests.proxy_server import ProxyServer
 

@@ -16,7 +16,7 @@ from searchcrawl import clock
 from searchcrawl.scheduling import scrapyd_client
 from searchcrawl.scheduling.scrapyd_answers import AnswerLost, ScrapydRefused, name_of
 from searchcrawl.scheduling.scrapyd_client import ScrapydClient
-from searchcrawl.sources.schedule import Schedule
+from searchcrawl.sources.project import Schedule
 from searchcrawl.store.runs import job_table
 from searchcrawl.store.runs.job_table import JobState
 from tests.integration.support_ticking import World, every

@@ -9,7 +9,7 @@ import pytest
 from searchcrawl import codes
 from searchcrawl.codes import Code, CodeClass, describe_code, facts_of
 from searchcrawl.counters import COUNTS
-from searchcrawl.sources.fetch_table import Fetch
+from searchcrawl.sources.fetch_tables import Fetch
 
 
 @pytest.mark.parametrize("code", list(Code))

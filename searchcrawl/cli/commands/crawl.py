@@ -49,16 +49,15 @@ from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.feed_files import find_origin, find_own_place, find_path, list_feeds
+from searchcrawl.sources.effective import read_overrides
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import find_project, load_sources, read_start_urls
-from searchcrawl.sources.overrides import read_overrides
 from searchcrawl.sources.plugin_classes import find_component_errors
 from searchcrawl.sources.privacy import Privacy, is_credential
 from searchcrawl.sources.project import FILE, Project
-from searchcrawl.sources.refused_settings import COMPONENTS, find_refusal_on_command_line
+from searchcrawl.sources.receivers import find_origin, find_own_place, find_path, list_feeds
 from searchcrawl.sources.secrets import Concealed, hide
-from searchcrawl.sources.source_settings import find_obstacle
+from searchcrawl.sources.source_settings import COMPONENTS, find_obstacle, find_refusal_on_command_line
 from searchcrawl.spiders.base_spider import SourceSpider
 from searchcrawl.spiders.running import run_spider
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader

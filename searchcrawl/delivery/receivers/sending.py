@@ -16,9 +16,8 @@ from searchcrawl.delivery.receivers.stream import Stream
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, SearchcrawlError
 from searchcrawl.own_code import name_error
 from searchcrawl.run import Run
-from searchcrawl.sources.feed_files import list_feeds
 from searchcrawl.sources.project import FILE, TRIAL_INDEX
-from searchcrawl.sources.receiver_errors import list_receivers
+from searchcrawl.sources.receivers import list_feeds, list_receivers
 from searchcrawl.store.receivers import receiver_table
 
 logger = logging.getLogger(__name__)

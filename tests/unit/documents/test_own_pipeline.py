@@ -20,7 +20,7 @@ from searchcrawl.documents.plugin_errors import PluginErrors
 from searchcrawl.documents.shown_document import show, take_over
 from searchcrawl.items import Document, Link, Outcome, Page
 from searchcrawl.run import Shutdown
-from searchcrawl.sources.plugin_limits import PluginLimits, parse_limits
+from searchcrawl.sources.source_settings import PluginLimits, parse_limits
 from searchcrawl.testing import read
 from tests.factories import claim, document
 

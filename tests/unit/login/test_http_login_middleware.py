@@ -7,7 +7,7 @@ from scrapy import Request
 
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.login.http_login_middleware import BasicLogin, DigestLogin
-from searchcrawl.sources.login import Login
+from searchcrawl.sources.fetch_tables import Login
 from tests.fetch_requests import answer, claim, outcome_of, visit
 
 ORIGINS = frozenset({"https://site.test", "http://site.test", "https://other.test"})

@@ -15,7 +15,7 @@ from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.run import Shutdown
-from searchcrawl.sources.plugin_limits import PluginLimits
+from searchcrawl.sources.source_settings import PluginLimits
 from searchcrawl.store.states import EndReason
 
 

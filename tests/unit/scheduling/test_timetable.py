@@ -9,7 +9,7 @@ import pytest
 
 from searchcrawl.clock import iso, to_ms
 from searchcrawl.scheduling.planner import Timetable, build_timetable, find_machine_zone
-from searchcrawl.sources.schedule import Schedule
+from searchcrawl.sources.project import Schedule
 
 MINUTE = 60_000
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from searchcrawl.exceptions import ConfigurationError, InvalidFile
-from searchcrawl.sources import feed_files
+from searchcrawl.sources import receivers
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.feeds_table import FeedFile, list_files
 from searchcrawl.sources.fingerprint import VERSIONS, compute_fingerprint
 from searchcrawl.sources.loading import load_project, load_source, load_sources
+from searchcrawl.sources.receivers_table import FeedFile, list_files
 from tests.site.client import source_toml, write_project
 
 MOMENT = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -91,7 +91,7 @@ def test_feeds_when_the_cache_keeps_nothing_or_a_library_is_missing_then_refused
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forgetful = find_error(tmp_path, {"cache": {"preserve": False}}, **{"a.jsonl": {}})
-    monkeypatch.setattr(feed_files, "has_library", lambda: False)
+    monkeypatch.setattr(receivers, "has_library", lambda: False)
     missing = find_error(tmp_path, **{"a.parquet": {}})
 
     assert forgetful.endswith("cache.preserve must be true: documents are read from the cache")

@@ -11,12 +11,12 @@ from searchcrawl.sources.config import Keep, Source, Tables
 from searchcrawl.sources.fingerprint import (
     _KEYS,
     _SHOWN,
-    OWN_COMPONENTS,
     compute_fingerprint,
     find_changed_keys,
     find_effect,
     mix_fingerprints,
 )
+from searchcrawl.sources.source_settings import OWN_COMPONENTS
 from tests.test_layout import ROOT
 
 VERSIONS = {"html": 1, "checksum": 1}

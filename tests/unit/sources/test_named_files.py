@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.files import find_no_file
 from searchcrawl.sources.loading import load_project, load_source, load_sources
-from searchcrawl.sources.named_files import find_no_file
 
 
 def test_file_when_it_is_none_then_is_said_what_it_is(tmp_path: Path) -> None:

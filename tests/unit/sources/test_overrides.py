@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from searchcrawl.exceptions import ConfigurationError, InvalidFile
+from searchcrawl.sources.effective import read_overrides
 from searchcrawl.sources.loading import load_project, load_source
-from searchcrawl.sources.overrides import read_overrides
 
 SOURCE = 'title = "file"\n[start]\nurls = ["https://a.test/"]\n[scope]\ninclude_hosts = ["a.test"]\ndepth = 3\n'
 

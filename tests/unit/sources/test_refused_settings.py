@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.sources.refused_settings import find_refusal, find_refusal_on_command_line
+from searchcrawl.sources.source_settings import find_refusal, find_refusal_on_command_line
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from searchcrawl.sources.effective import Registered, dump_registered, load_registered
 from searchcrawl.sources.loading import load_project, load_source
-from searchcrawl.sources.registered import Registered, dump_registered, load_registered
 
 FILE = """
 groups = ["press", "all"]

@@ -8,8 +8,8 @@ from scrapy.commands import genspider
 from scrapy.exceptions import UsageError
 
 from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.files import SPIDERS_DIR, make_importable, make_spiders_folder
 from searchcrawl.sources.loading import find_project
-from searchcrawl.sources.spiders_folder import SPIDERS_DIR, make_importable, make_spiders_folder
 
 
 class Command(genspider.Command):

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from searchcrawl.http import boundary_middleware
+from searchcrawl.http.boundary_middleware import ForgottenWatch
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.sources import forgotten_watch
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.forgotten_list import add_lines
-from searchcrawl.sources.forgotten_watch import ForgottenWatch
 from searchcrawl.sources.loading import load_project, load_source
 
 PAGE = "http://a.test/page"
@@ -53,7 +53,7 @@ def test_look_when_the_file_is_the_same_then_its_lines_are_not_compared_again(
             return tuple(self) != other
 
     lines = Lines([PAGE])
-    monkeypatch.setattr(forgotten_watch, "read_list", lambda root: lines)
+    monkeypatch.setattr(boundary_middleware, "read_list", lambda root: lines)
     boundary: Any = SimpleNamespace(replace_forgotten=lambda forgotten: None)
     watch = ForgottenWatch(tmp_path, source, boundary)
     for _ in range(3):
