@@ -15,7 +15,7 @@ from searchcrawl.duplicates.resolution import Changes
 from searchcrawl.items import Document, Fallback, Page
 from searchcrawl.rules import lifecycle
 from searchcrawl.sources.secrets import redact
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import document_table, duplicate_key_table, former_table, shared_copy_table
 from searchcrawl.store.documents.document_table import StoredDocument
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys, KeyedDocument
@@ -157,9 +157,7 @@ def resolve_again(transaction: Transaction, source_id: int, before: Mapping[int,
     found = resolution.resolve(before, after, DuplicateKeys(transaction, source_id))
     lost = _write_results(transaction, source_id, found)
     url_table.set_codes(transaction, {change.url_id: change.code for change in found.changes})
-    if lost:
-        batch_table.mark_records_lost(transaction, sorted(lost))
-        url_table.reopen(transaction, lost)
+    resend_table.fetch_again(transaction, sorted(lost))
     return bool(found.changes or found.resend)
 
 
@@ -167,8 +165,7 @@ def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None
     """Makes rows due whose documents belong in the index and have no record, including rows of this group."""
     if not lost:
         return
-    batch_table.mark_records_lost(transaction, sorted(lost))
-    url_table.reopen(transaction, lost)
+    resend_table.fetch_again(transaction, sorted(lost))
     group.settled[:] = [
         copy_with(visit, fetch_state=FetchState.TODO, due_ms=0) if visit.url_id in lost else visit
         for visit in group.settled

@@ -16,12 +16,11 @@ from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.copy_order import build_order
 from searchcrawl.run import Run
-from searchcrawl.store.batches import batch_table
-from searchcrawl.store.documents import document_table, duplicate_key_table, shared_copy_table
+from searchcrawl.store.batches import resend_table
+from searchcrawl.store.documents import duplicate_key_table, shared_copy_table
 from searchcrawl.store.documents.shared_copy_table import ForeignCopy
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.statements import split
-from searchcrawl.store.urls import url_table
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +107,5 @@ def _list_again(run: Run) -> bool:
 
 def _take_dues(transaction: Transaction, *, source_id: int) -> bool:
     found = shared_copy_table.take_dues(transaction, source_id)
-    lost = document_table.send_again(transaction, found)
-    batch_table.mark_records_lost(transaction, lost)
-    url_table.reopen(transaction, lost)
+    resend_table.send_again(transaction, found)
     return bool(found)

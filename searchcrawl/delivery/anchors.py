@@ -22,13 +22,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from searchcrawl.delivery.sending_again import send_again
 from searchcrawl.delivery.telling_titles import TitleCounts
 from searchcrawl.exceptions import StoreError
 from searchcrawl.failpoints import reach
 from searchcrawl.part_file import PartFile
 from searchcrawl.rules.host_texts import Linked, WordCounts, select_texts
 from searchcrawl.run import Run
+from searchcrawl.store.batches.resend_table import send_again
 from searchcrawl.store.documents import anchor_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.urls import outlink_table

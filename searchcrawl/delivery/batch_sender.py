@@ -21,13 +21,12 @@ from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Batch, HurryingReceiver, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
 from searchcrawl.run import Run
-from searchcrawl.store.batches import batch_table, removal_table
+from searchcrawl.store.batches import batch_table, removal_table, resend_table
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.documents import near_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import BatchState
-from searchcrawl.store.urls import url_table
 
 logger = logging.getLogger(__name__)
 
@@ -229,6 +228,4 @@ def _find_signatures(part: Sequence[tuple[int, IndexedDocument]], accepted: Coll
 
 
 def _fetch_again(transaction: Transaction, *, batch: SealedBatch, url_ids: Sequence[int]) -> None:
-    lost = batch_table.select_still_in_batch(transaction, batch, url_ids)
-    batch_table.mark_records_lost(transaction, lost)
-    url_table.reopen(transaction, lost)
+    resend_table.fetch_again(transaction, batch_table.select_still_in_batch(transaction, batch, url_ids))

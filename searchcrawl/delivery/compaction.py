@@ -17,11 +17,10 @@ from searchcrawl.cache.segment import SegmentWriter
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.failpoints import reach
 from searchcrawl.run import Run
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import segment_table
 from searchcrawl.store.documents.segment_table import Moved, Needed
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.urls import url_table
 
 logger = logging.getLogger(__name__)
 
@@ -118,9 +117,7 @@ def rewrite(run: Run, cache: DocumentCache, number: int) -> bool:
 
 def _fetch_again(transaction: Transaction, *, url_ids: Sequence[int]) -> None:
     """Has the pages fetched whose records cannot be read and are to be sent."""
-    lost = segment_table.select_waiting(transaction, url_ids)
-    batch_table.mark_records_lost(transaction, lost)
-    url_table.reopen(transaction, lost)
+    resend_table.fetch_again(transaction, segment_table.select_waiting(transaction, url_ids))
 
 
 def _move(run: Run, cache: DocumentCache, writer: SegmentWriter, number: int, *, with_waiting: bool = False) -> None:

@@ -17,11 +17,11 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
-from searchcrawl.delivery.sending_again import send_again
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.copy_order import rank
 from searchcrawl.run import Run
+from searchcrawl.store.batches.resend_table import send_again
 from searchcrawl.store.documents import sample_table
 from searchcrawl.store.documents.frozen_table import Frozen, FrozenTable
 from searchcrawl.store.documents.sample_table import SampledDocument

@@ -27,14 +27,13 @@ from searchcrawl.index.receiver import Batch, IndexEntry, Receipt, SearchIndex
 from searchcrawl.items import Change, IndexedDocument, Removal
 from searchcrawl.rules.lifecycle import is_within_limits
 from searchcrawl.run import Run
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches import resend_table
 from searchcrawl.store.batches.batch_table import BatchDocument
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.receivers import log_counter, log_table, receiver_table
 from searchcrawl.store.receivers.log_table import Entry, Place, Tombstone
 from searchcrawl.store.receivers.receiver_table import Fault, ReceiverRow, Sweep
 from searchcrawl.store.states import DocumentState
-from searchcrawl.store.urls import url_table
 from searchcrawl.wording import counted
 
 _REMOVALS_A_PART: Final = 1000
@@ -315,8 +314,7 @@ class Stream:
             and entry.state != DocumentState.SENDING
             and entry.seq == page.refused[entry.row.url_id].seq
         ]
-        batch_table.mark_records_lost(transaction, lost)
-        url_table.reopen(transaction, lost)
+        resend_table.fetch_again(transaction, lost)
 
 
 logger = logging.getLogger(__name__)

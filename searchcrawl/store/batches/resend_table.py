@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, and_, func, or_, select, update
 
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import SealedBatch, add_batch, choose_version
+from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_events import MENDED, REFUSED_RESENT, RESENT
 from searchcrawl.store.documents.presence import IS_REFUSED, is_in
 from searchcrawl.store.engine.database import Transaction
@@ -60,11 +61,21 @@ def prepare(transaction: Transaction, source_id: int, *, after: int) -> int | No
         .limit(_PREPARED_ROWS)
     )
     rows = transaction.execute(query).all()
-    batch_table.mark_records_lost(transaction, [row[0] for row in rows if row[1]])
-    url_table.reopen(transaction, [row[0] for row in rows if row[1]])
+    fetch_again(transaction, [row[0] for row in rows if row[1]])
     again = update(documents).where(documents.c.url_id.in_([row[0] for row in rows if not row[1]]))
     transaction.execute(again.values(REFUSED_RESENT.values))
     return rows[-1][0] if rows else None
+
+
+def fetch_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Has the pages visited whose documents are to be sent, and whose records are gone or cannot be read."""
+    batch_table.mark_records_lost(transaction, url_ids)
+    url_table.reopen(transaction, url_ids)
+
+
+def send_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Sends documents again that differ by what other pages say; those whose record is lost are fetched again."""
+    fetch_again(transaction, document_table.send_again(transaction, url_ids))
 
 
 def end(transaction: Transaction, source_id: int) -> None:
