@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from isal import isal_zlib
@@ -109,8 +109,7 @@ _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _NO_BREAKS = bytes.maketrans(b"\r\n", b"  ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """The place of a page: segment number, byte offset, and the compressed lengths of its two records.
 
     The fields record starts at ``offset + response_bytes``.
@@ -120,6 +119,15 @@ class Place:
     offset: int
     response_bytes: int
     fields_bytes: int
+
+
+def find_place(
+    segment: int | None, offset: int | None, response_bytes: int | None, fields_bytes: int | None
+) -> Place | None:
+    """The place that the columns of a row name; None where they are empty."""
+    if segment is None or offset is None or response_bytes is None or fields_bytes is None:
+        return None
+    return Place(segment, offset, response_bytes, fields_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,9 +261,7 @@ class SegmentWriter:
             failpoints.reach("segment.append.mid")
             self._segment.write(fields, self._position + len(response))
         self._torn = False
-        place = Place(
-            segment=self.number, offset=self._position, response_bytes=len(response), fields_bytes=len(fields)
-        )
+        place = Place(self.number, self._position, len(response), len(fields))
         self._position += len(response) + len(fields)
         return place
 

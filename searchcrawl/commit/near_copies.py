@@ -93,10 +93,8 @@ def _write(run: Run, digests: Mapping[int, bytes | None]) -> None:
 def _read_text(cache: DocumentCache, cut: CutText, row: NearRow) -> str | None:
     if row.place is None:
         return None
-    segment, offset, response_bytes, fields_bytes = row.place
-    place = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
     try:
-        content = cache.read_fields(place, url=row.document.url).get("content")
+        content = cache.read_fields(Place(*row.place), url=row.document.url).get("content")
     except CacheError as error:
         logger.warning("%s; it is compared once it was fetched again", error)
         return None

@@ -200,10 +200,8 @@ class TurnedPages:
     def _read_record(self, url: str, place: former_table.Place | None) -> PageWords | None:
         if place is None:
             return None
-        segment, offset, response_bytes, fields_bytes = place
-        where = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
         try:
-            fields = self._cache.read_fields(where, url=url)
+            fields = self._cache.read_fields(Place(*place), url=url)
         except DamagedRecord:
             # Given up, or damaged: whoever needs the record finds that out, and fetches the page again.
             return None

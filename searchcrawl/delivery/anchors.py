@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from searchcrawl.delivery.telling_titles import TitleCounts
+from searchcrawl.delivery.freezing import TitleCounts
 from searchcrawl.exceptions import StoreError
 from searchcrawl.failpoints import reach
 from searchcrawl.part_file import PartFile

@@ -23,11 +23,16 @@ from searchcrawl.delivery import delivery_queue, removals
 from searchcrawl.delivery.anchors import freeze_anchors
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.end_look import look_at_end
+from searchcrawl.delivery.freezing import (
+    COMMON_BLOCKS,
+    COMMON_LANGUAGES,
+    COMMON_TITLES,
+    cut_content,
+    freeze,
+    load_of_hosts,
+)
 from searchcrawl.delivery.receivers.left_behind import let_go_of_left
 from searchcrawl.delivery.removals import find_limits, find_pages
-from searchcrawl.delivery.site_blocks import cut_content, freeze_blocks, load_blocks
-from searchcrawl.delivery.telling_titles import freeze_titles
-from searchcrawl.delivery.usual_languages import freeze_languages
 from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Receiver
 from searchcrawl.run import Run
@@ -104,11 +109,11 @@ class Step(NamedTuple):
 
 def _settle_near_copies(closing: Closing) -> None:
     run = closing.run
-    settle_near_copies(run, partial(cut_content, blocks=load_blocks(run)))
+    settle_near_copies(run, partial(cut_content, blocks=load_of_hosts(run).blocks))
 
 
 def _freeze_anchors(closing: Closing) -> bool:
-    return freeze_anchors(closing.run, partial(freeze_titles, closing.run, closing.cache))
+    return freeze_anchors(closing.run, partial(freeze, closing.run, closing.cache, COMMON_TITLES))
 
 
 def _mark_orphans(closing: Closing) -> bool:
@@ -140,8 +145,8 @@ def _purge(closing: Closing) -> None:
 
 #: Before the last batch is sealed. Near copies that were not sent yet need not be, and what is on most pages makes none.
 BEFORE_LAST_BATCH: Final = (
-    Step("blocks of hosts", Where.COMPLETED, lambda closing: freeze_blocks(closing.run, closing.cache)),
-    Step("usual languages", Where.COMPLETED, lambda closing: freeze_languages(closing.run, closing.cache)),
+    Step("blocks of hosts", Where.COMPLETED, lambda closing: freeze(closing.run, closing.cache, COMMON_BLOCKS)),
+    Step("usual languages", Where.COMPLETED, lambda closing: freeze(closing.run, closing.cache, COMMON_LANGUAGES)),
     Step("near copies", Where.ALL_SEEN, _settle_near_copies),
     Step("shared copies", Where.ALWAYS, lambda closing: settle_shared_copies(closing.run, gives_way=closing.saw_all)),
     Step("texts of links", Where.COMPLETED, _freeze_anchors),

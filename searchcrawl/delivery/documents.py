@@ -17,10 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.segment import Place
-from searchcrawl.delivery.site_blocks import SiteBlocks, cut_content, load_blocks
-from searchcrawl.delivery.telling_titles import SharedTitles, load_titles, tell_title
-from searchcrawl.delivery.usual_languages import UsualLanguages, choose_languages, load_languages
+from searchcrawl.cache.segment import find_place
+from searchcrawl.delivery.freezing import OfHosts, choose_languages, cut_content, load_of_hosts, tell_title
 from searchcrawl.exceptions import ConfigurationError, DamagedRecord, UnknownSource
 from searchcrawl.index_fields import FORMS, find_analysed, find_language_field
 from searchcrawl.items import IndexedDocument
@@ -91,14 +89,6 @@ class BatchPart:
     lost: Sequence[int]
 
 
-class OfHosts(NamedTuple):
-    """What is frozen of the hosts of a source."""
-
-    blocks: SiteBlocks
-    languages: UsualLanguages
-    titles: SharedTitles
-
-
 class _OfOthers(NamedTuple):
     """The copies of documents, and the texts of links to them, by row id."""
 
@@ -123,7 +113,7 @@ def read_indexed(run: Run, cache: DocumentCache) -> Generator[BatchPart, None, N
 
     Raises CacheError, StoreError.
     """
-    after, of_hosts, foreign = 0, OfHosts(load_blocks(run), load_languages(run), load_titles(run)), ForeignUrls(run)
+    after, of_hosts, foreign = 0, load_of_hosts(run), ForeignUrls(run)
     while True:
         find = partial(_next_indexed, source_id=run.source_id, after=after)
         found, others = run.read(find)
@@ -146,7 +136,7 @@ class DocumentReader:
     def __init__(self, run: Run, cache: DocumentCache) -> None:
         self._run = run
         self._cache = cache
-        self._of_hosts = OfHosts(load_blocks(run), load_languages(run), load_titles(run))
+        self._of_hosts = load_of_hosts(run)
         self._foreign = ForeignUrls(run)
 
     def read(self, rows: Sequence[BatchDocument]) -> Generator[BatchPart, None, None]:
@@ -202,7 +192,7 @@ def build_indexed_document(
 
 
 def _read_all(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPart, None, None]:
-    after, of_hosts, foreign = 0, OfHosts(load_blocks(run), load_languages(run), load_titles(run)), ForeignUrls(run)
+    after, of_hosts, foreign = 0, load_of_hosts(run), ForeignUrls(run)
     while True:
         rows, others = run.read(_next_rows, number=number, after=after)
         others = others._replace(duplicates=foreign.show_all(others.duplicates))
@@ -226,7 +216,7 @@ def _build_parts(
     characters = 0
     for row in rows:
         try:
-            record = cache.read_fields(_place(row), url=row.url)
+            record = _read_record(cache, row)
         except DamagedRecord as error:
             if fetches_again:
                 logger.error("%s; %s is fetched again", error, row.url)
@@ -268,12 +258,11 @@ def _next_indexed(transaction: Transaction, *, source_id: int, after: int) -> tu
     return found, _find_others(transaction, url_ids=[each.row.url_id for each in found])
 
 
-def _place(row: BatchDocument) -> Place:
-    if row.segment is None or row.record_offset is None or row.response_bytes is None or row.fields_bytes is None:
+def _read_record(cache: DocumentCache, row: BatchDocument) -> dict[str, Any]:
+    place = find_place(row.segment, row.record_offset, row.response_bytes, row.fields_bytes)
+    if place is None:
         raise DamagedRecord(f"no record in the cache for {row.url}")
-    return Place(
-        segment=row.segment, offset=row.record_offset, response_bytes=row.response_bytes, fields_bytes=row.fields_bytes
-    )
+    return cache.read_fields(place, url=row.url)
 
 
 def _show_copies(duplicates: Sequence[Copy], display: DisplayMap | None) -> list[str]:

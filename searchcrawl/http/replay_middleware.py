@@ -93,12 +93,7 @@ class ReplayMiddleware:
     def expect(self, answers: Iterable[StoredAnswer]) -> None:
         """Notes where the answers of rows are that will be requested."""
         for answer in answers:
-            place = Place(
-                segment=answer.segment,
-                offset=answer.offset,
-                response_bytes=answer.response_bytes,
-                fields_bytes=answer.fields_bytes,
-            )
+            place = Place(answer.segment, answer.offset, answer.response_bytes, answer.fields_bytes)
             hops = tuple(Hop(hop["url"], hop["code"]) for hop in orjson.loads(answer.redirects or "[]"))
             self._expected[answer.url_id] = _Expected(place, hops, answer.redirected, answer.content_length)
 

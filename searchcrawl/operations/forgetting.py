@@ -150,14 +150,8 @@ def _find_led(project: Project, database: Database, known: Known) -> dict[int, b
 
 
 def _read_base_url(cache: DocumentCache, row: RedirectingRow) -> str | None:
-    place = Place(
-        segment=row.segment,
-        offset=row.record_offset,
-        response_bytes=row.response_bytes,
-        fields_bytes=row.fields_bytes,
-    )
     try:
-        return cache.read_page(place).base_url
+        return cache.read_page(Place(row.segment, row.record_offset, row.response_bytes, row.fields_bytes)).base_url
     except DamagedRecord:
         return None
 

@@ -333,8 +333,7 @@ def place_of(facts: UrlFacts) -> Place | None:
     """Where the cache has its record; None without one."""
     if facts.place is None:
         return None
-    segment, offset, response_bytes, fields_bytes = facts.place
-    return Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
+    return Place(*facts.place)
 
 
 def read_page(context: Context, facts: UrlFacts) -> StoredPage | None:

@@ -11,8 +11,7 @@ from searchcrawl.admission.url_normalisation import LISTED_DEPTH
 from searchcrawl.cache.opening import use_cache
 from searchcrawl.cache.segment import Place
 from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
-from searchcrawl.delivery.telling_titles import tell_title
-from searchcrawl.delivery.usual_languages import choose_languages
+from searchcrawl.delivery.freezing import choose_languages, tell_title
 from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import CANONICAL_ETAG, Document, Fallback, FallbackReason, Guess, Outcome

@@ -14,8 +14,7 @@ from searchcrawl.convert.convert_pipeline import build_text_rules
 from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.html_converter import convert_html
 from searchcrawl.delivery.documents import build_indexed_document
-from searchcrawl.delivery.telling_titles import load_titles, tell_title
-from searchcrawl.delivery.usual_languages import choose_languages, load_languages
+from searchcrawl.delivery.freezing import choose_languages, load_of_hosts, tell_title
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.index_fields import LANGUAGE_PREFIXES
 from searchcrawl.items import Document, Headers, Outcome, Page
@@ -106,9 +105,9 @@ def _build_fields(document: Document, run: Run) -> dict[str, Any]:
         first_seen_ms=fetched_ms,
         last_fetched_ms=fetched_ms,
     )
-    record = dict(build_record(document).fields)
-    record |= choose_languages(record, document.claim.url, load_languages(run))
-    record["title"] = tell_title(record, document.claim.url, document.mimetype, load_titles(run))
+    record, of_hosts = dict(build_record(document).fields), load_of_hosts(run)
+    record |= choose_languages(record, document.claim.url, of_hosts.languages)
+    record["title"] = tell_title(record, document.claim.url, document.mimetype, of_hosts.titles)
     found = build_indexed_document(row, record, source=run.source.name, duplicates=(), display=run.display).fields
     return {
         name: clock.iso(clock.to_ms(value)) if isinstance(value, datetime) else value

@@ -96,12 +96,7 @@ def _read_cache(project: Project, source: str, select: Select) -> tuple[dict[str
     digests, damaged = {}, []
     with use_cache(project, source) as cache:
         for row in select(_RECORDS):
-            place = Place(
-                segment=row["segment"],
-                offset=row["record_offset"],
-                response_bytes=row["response_bytes"],
-                fields_bytes=row["fields_bytes"],
-            )
+            place = Place(row["segment"], row["record_offset"], row["response_bytes"], row["fields_bytes"])
             try:
                 page = cache.read_page(place, url=row["url"])
             except (CacheError, DamagedRecord) as error:

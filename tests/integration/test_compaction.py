@@ -200,7 +200,7 @@ def test_free_when_what_was_before_may_be_put_back_then_it_is_kept(filled: Cache
     with filled.database.read_once() as transaction:
         (change,) = former_table.find_changes(transaction, [filled.ids["/1"]])
     assert change.before is not None
-    place = Place(**dict(zip(("segment", "offset", "response_bytes", "fields_bytes"), change.before, strict=True)))
+    place = Place(*change.before)
     assert place.segment == 4
     assert filled.cache.read_page(place, url=f"{SITE}/1").body == before
 
