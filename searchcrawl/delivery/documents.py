@@ -12,13 +12,12 @@ from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import find_place
-from searchcrawl.delivery.freezing import OfHosts, choose_languages, cut_content, load_of_hosts, tell_title
+from searchcrawl.delivery.freezing import choose_languages, cut_content, load_of_hosts, tell_title
 from searchcrawl.exceptions import ConfigurationError, DamagedRecord, UnknownSource
 from searchcrawl.index_fields import FORMS, find_analysed, find_language_field
 from searchcrawl.items import IndexedDocument
@@ -33,44 +32,6 @@ from searchcrawl.store.documents.duplicate_key_table import Copy
 from searchcrawl.store.documents.export_table import IndexedRow
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
-
-
-class ForeignUrls:
-    """Shows the URLs of copies in other sources; it reads the file of each of these once."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._displays: dict[int, DisplayMap | None] = {}
-
-    def show_all(self, duplicates: Mapping[int, Sequence[Copy]]) -> Mapping[int, Sequence[Copy]]:
-        """The copies of documents by row id; those of other sources with the URLs that they show."""
-        return {
-            url_id: [*filter(self._is_own, copies), *sorted(map(self._show, self._leave_own_out(copies)))]
-            for url_id, copies in duplicates.items()
-        }
-
-    def _is_own(self, copy: Copy) -> bool:
-        return copy.source_id == self._run.source_id
-
-    def _leave_own_out(self, copies: Sequence[Copy]) -> list[Copy]:
-        return [copy for copy in copies if not self._is_own(copy)]
-
-    def _show(self, copy: Copy) -> Copy:
-        if copy.source_id is None:
-            return copy
-        if copy.source_id not in self._displays:
-            self._displays[copy.source_id] = self._load(copy.source_id)
-        display = self._displays[copy.source_id]
-        return Copy(copy.url if display is None else display.show(copy.url, copy.display_url))
-
-    def _load(self, source_id: int) -> DisplayMap | None:
-        name = self._run.read(run_table.find_source_names).get(source_id, "")
-        try:
-            return build_display_map(load_source(self._run.project, name))
-        except (ConfigurationError, UnknownSource) as error:
-            logger.warning("copies in %s are listed with the URLs that are fetched: %s", name, error)
-            return None
-
 
 logger = logging.getLogger(__name__)
 
@@ -108,21 +69,29 @@ def read_parts(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPa
             yield part
 
 
+def _read_all(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPart, None, None]:
+    reader, after = DocumentReader(run, cache), 0
+    while True:
+        rows, others = run.read(_next_rows, number=number, after=after)
+        if not rows:
+            return
+        after = rows[-1].url_id
+        yield from reader.build(rows, others, fetches_again=True)
+
+
 def read_indexed(run: Run, cache: DocumentCache) -> Generator[BatchPart, None, None]:
     """The documents of a source that the index has, by rising id of the URL, each with its ``crawl_version``.
 
     Raises CacheError, StoreError.
     """
-    after, of_hosts, foreign = 0, load_of_hosts(run), ForeignUrls(run)
+    reader, after = DocumentReader(run, cache), 0
     while True:
-        find = partial(_next_indexed, source_id=run.source_id, after=after)
-        found, others = run.read(find)
+        found, others = run.read(_next_indexed, source_id=run.source_id, after=after)
         if not found:
             return
         after = found[-1].row.url_id
-        others = others._replace(duplicates=foreign.show_all(others.duplicates))
         versions = {each.row.url_id: each.version for each in found}
-        for part in _build_parts(run, cache, [each.row for each in found], others, of_hosts, fetches_again=False):
+        for part in reader.build([each.row for each in found], others):
             numbered = [
                 (url_id, replace(document, fields={**document.fields, "crawl_version": versions[url_id]}))
                 for url_id, document in part.documents
@@ -130,21 +99,91 @@ def read_indexed(run: Run, cache: DocumentCache) -> Generator[BatchPart, None, N
             yield BatchPart(documents=numbered, lost=part.lost)
 
 
+class _ForeignUrls:
+    """Shows the URLs of copies in other sources; it reads the file of each of these once."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._displays: dict[int, DisplayMap | None] = {}
+
+    def show_all(self, duplicates: Mapping[int, Sequence[Copy]]) -> Mapping[int, Sequence[Copy]]:
+        """The copies of documents by row id; those of other sources with the URLs that they show."""
+        return {
+            url_id: [
+                *(copy for copy in copies if self._is_own(copy)),
+                *sorted(self._show(copy) for copy in copies if not self._is_own(copy)),
+            ]
+            for url_id, copies in duplicates.items()
+        }
+
+    def _is_own(self, copy: Copy) -> bool:
+        return copy.source_id == self._run.source_id
+
+    def _show(self, copy: Copy) -> Copy:
+        if copy.source_id is None:
+            return copy
+        if copy.source_id not in self._displays:
+            self._displays[copy.source_id] = self._load(copy.source_id)
+        display = self._displays[copy.source_id]
+        return Copy(copy.url if display is None else display.show(copy.url, copy.display_url))
+
+    def _load(self, source_id: int) -> DisplayMap | None:
+        name = self._run.read(run_table.find_source_names).get(source_id, "")
+        try:
+            return build_display_map(load_source(self._run.project, name))
+        except (ConfigurationError, UnknownSource) as error:
+            logger.warning("copies in %s are listed with the URLs that are fetched: %s", name, error)
+            return None
+
+
 class DocumentReader:
-    """Builds the documents of rows that are at hand, for one receiver; what is frozen of hosts is read anew by each reader."""
+    """Builds documents of rows for one receiver; what is frozen of hosts is read anew by each reader."""
 
     def __init__(self, run: Run, cache: DocumentCache) -> None:
         self._run = run
         self._cache = cache
         self._of_hosts = load_of_hosts(run)
-        self._foreign = ForeignUrls(run)
+        self._foreign = _ForeignUrls(run)
 
     def read(self, rows: Sequence[BatchDocument]) -> Generator[BatchPart, None, None]:
-        """The documents of rows, in parts of some MB; raises CacheError, StoreError."""
-        ids = [row.url_id for row in rows]
-        others = self._run.read(_find_others, url_ids=ids)
-        others = others._replace(duplicates=self._foreign.show_all(others.duplicates))
-        yield from _build_parts(self._run, self._cache, rows, others, self._of_hosts, fetches_again=False)
+        """The documents of rows that are at hand, in parts of some MB; raises CacheError, StoreError."""
+        yield from self.build(rows, self._run.read(_find_others, url_ids=[row.url_id for row in rows]))
+
+    def build(
+        self, rows: Sequence[BatchDocument], others: _OfOthers, *, fetches_again: bool = False
+    ) -> Generator[BatchPart, None, None]:
+        """The same, with what other pages say of them."""
+        duplicates = self._foreign.show_all(others.duplicates)
+        documents: list[tuple[int, IndexedDocument]] = []
+        lost: list[int] = []
+        characters = 0
+        for row in rows:
+            try:
+                record = _read_record(self._cache, row)
+            except DamagedRecord as error:
+                if fetches_again:
+                    logger.error("%s; %s is fetched again", error, row.url)
+                lost.append(row.url_id)
+                continue
+            # The whole text tells the languages.
+            record |= choose_languages(record, row.url, self._of_hosts.languages)
+            record["title"] = tell_title(record, row.url, row.mimetype, self._of_hosts.titles)
+            record["content"] = cut_content(record.get("content"), row.url, row.mimetype, self._of_hosts.blocks)
+            document = build_indexed_document(
+                row,
+                record,
+                source=self._run.source.name,
+                duplicates=duplicates.get(row.url_id, ()),
+                anchors=others.anchors.get(row.url_id, ()),
+                display=self._run.display,
+            )
+            documents.append((row.url_id, document))
+            # The document has its content once more for each of its languages.
+            characters += sum(len(value) for value in document.fields.values() if isinstance(value, str))
+            if characters >= _CHARACTERS:
+                yield BatchPart(documents=documents, lost=lost)
+                documents, lost, characters = [], [], 0
+        yield BatchPart(documents=documents, lost=lost)
 
 
 def build_indexed_document(
@@ -189,58 +228,6 @@ def build_indexed_document(
         id=urls.document_id(source, row.url),
         fields={name: value for name, value in fields.items() if value not in (None, "", [])},
     )
-
-
-def _read_all(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPart, None, None]:
-    after, of_hosts, foreign = 0, load_of_hosts(run), ForeignUrls(run)
-    while True:
-        rows, others = run.read(_next_rows, number=number, after=after)
-        others = others._replace(duplicates=foreign.show_all(others.duplicates))
-        if not rows:
-            return
-        after = rows[-1].url_id
-        yield from _build_parts(run, cache, rows, others, of_hosts)
-
-
-def _build_parts(
-    run: Run,
-    cache: DocumentCache,
-    rows: Sequence[BatchDocument],
-    others: _OfOthers,
-    of_hosts: OfHosts,
-    *,
-    fetches_again: bool = True,
-) -> Generator[BatchPart, None, None]:
-    documents: list[tuple[int, IndexedDocument]] = []
-    lost: list[int] = []
-    characters = 0
-    for row in rows:
-        try:
-            record = _read_record(cache, row)
-        except DamagedRecord as error:
-            if fetches_again:
-                logger.error("%s; %s is fetched again", error, row.url)
-            lost.append(row.url_id)
-            continue
-        # The whole text tells the languages.
-        record |= choose_languages(record, row.url, of_hosts.languages)
-        record["title"] = tell_title(record, row.url, row.mimetype, of_hosts.titles)
-        record["content"] = cut_content(record.get("content"), row.url, row.mimetype, of_hosts.blocks)
-        document = build_indexed_document(
-            row,
-            record,
-            source=run.source.name,
-            duplicates=others.duplicates.get(row.url_id, ()),
-            anchors=others.anchors.get(row.url_id, ()),
-            display=run.display,
-        )
-        documents.append((row.url_id, document))
-        # The document has its content once more for each of its languages.
-        characters += sum(len(value) for value in document.fields.values() if isinstance(value, str))
-        if characters >= _CHARACTERS:
-            yield BatchPart(documents=documents, lost=lost)
-            documents, lost, characters = [], [], 0
-    yield BatchPart(documents=documents, lost=lost)
 
 
 def _next_rows(transaction: Transaction, *, number: int, after: int) -> tuple[list[BatchDocument], _OfOthers]:
