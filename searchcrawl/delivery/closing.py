@@ -18,11 +18,11 @@ from searchcrawl.commit.near_copies import settle_near_copies
 from searchcrawl.commit.orphans import settle_orphans
 from searchcrawl.commit.retention import purge_old
 from searchcrawl.commit.shared_copies import settle_shared_copies
-from searchcrawl.counters import PAST_LIMITS, UNSENT_REMOVALS
+from searchcrawl.comparison.look import count_differing
+from searchcrawl.counters import DIFFERING, LOOKED_AT, PAST_LIMITS, UNSENT_REMOVALS
 from searchcrawl.delivery import delivery_queue, removals
 from searchcrawl.delivery.anchors import freeze_anchors
 from searchcrawl.delivery.batch_sender import BatchSender
-from searchcrawl.delivery.end_look import look_at_end
 from searchcrawl.delivery.freezing import (
     COMMON_BLOCKS,
     COMMON_LANGUAGES,
@@ -31,10 +31,10 @@ from searchcrawl.delivery.freezing import (
     freeze,
     load_of_hosts,
 )
-from searchcrawl.delivery.receivers.left_behind import let_go_of_left
-from searchcrawl.delivery.removals import find_limits, find_pages
+from searchcrawl.delivery.removals import find_limits, find_pages, let_go_of_left
+from searchcrawl.exceptions import DeliveryError
 from searchcrawl.failpoints import reach
-from searchcrawl.index.receiver import Receiver
+from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.run import Run
 from searchcrawl.store.batches import removal_table
 from searchcrawl.store.documents import document_table
@@ -200,3 +200,37 @@ def report(run: Run, *, completed: bool) -> None:
         counted(waiting, "document", "documents"),
         removals,
     )
+
+
+def look_at_end(run: Run, receiver: Receiver) -> None:
+    """Looks at about 120 documents of the index, the newest among them, and counts into the run how many differ.
+
+    It costs some small requests, however large the index is; one that is away by then says nothing. Raises StoreError.
+    """
+    if not isinstance(receiver, SearchIndex):
+        return
+    name = run.source.name
+    try:
+        looked, differing = count_differing(receiver, run.database, name, run.source_id)
+    except DeliveryError as error:
+        logger.info("the index was not looked at when the run ended: %s", error)
+        return
+    # A run that was cut off may have counted before.
+    before = run.copy_counts()
+    run.count(**{LOOKED_AT: looked - before.get(LOOKED_AT, 0), DIFFERING: differing - before.get(DIFFERING, 0)})
+    if differing:
+        logger.warning(
+            "%d of %d documents that were looked at differ in the index: searchcrawl verify %s --repair",
+            differing,
+            looked,
+            name,
+        )
+    else:
+        logger.info("%d documents of the index were looked at: it has them as the table says", looked)
+
+
+def forget_end_look(run: Run) -> None:
+    """Notes that what the last run saw was mended since; raises StoreError, LeaseLost."""
+    if seen := run.copy_counts().get(DIFFERING, 0):
+        run.count(**{DIFFERING: -seen})
+        run.write_counted(lambda transaction: {})

@@ -19,8 +19,7 @@ from typing import Final, NamedTuple
 from searchcrawl import clock, urls
 from searchcrawl.cache.opening import open_cache
 from searchcrawl.delivery.documents import DocumentReader
-from searchcrawl.delivery.export import export, open_part, open_writer, path_of_part, show, sync
-from searchcrawl.delivery.file_formats import DELETED, Writer
+from searchcrawl.delivery.export import DELETED, Writer, export, open_part, open_writer, path_of_part, show, sync
 from searchcrawl.delivery.receivers.sending import note_receivers
 from searchcrawl.durable import sync_folder
 from searchcrawl.exceptions import CacheError, LeaseLost, StoreError

@@ -31,7 +31,7 @@ from searchcrawl.comparison.bring_together import prepare_resend
 from searchcrawl.comparison.look import has_documents, require_known
 from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.anchors import take_back_texts
-from searchcrawl.delivery.compaction import rewrite
+from searchcrawl.delivery.cache_space import rewrite
 from searchcrawl.delivery.delivery_queue import Sent
 from searchcrawl.delivery.receivers.sending import send_rest
 from searchcrawl.exceptions import (

@@ -27,7 +27,7 @@ from searchcrawl.comparison.second_look import (
 from searchcrawl.comparison.spool import Spool, in_groups
 from searchcrawl.delivery import delivery_queue, removals
 from searchcrawl.delivery.batch_sender import BatchSender, open_sender
-from searchcrawl.delivery.end_look import forget_end_look
+from searchcrawl.delivery.closing import forget_end_look
 from searchcrawl.delivery.removals import Limits
 from searchcrawl.exceptions import ConfigurationError, SourceBusy
 from searchcrawl.failpoints import reach

@@ -73,7 +73,7 @@ def _strip_weak_mark(etag: str) -> str:
 def is_evidence(code: int, rule: str | None, remove_on: Collection[int]) -> bool:
     """Whether a visit's code and rule say that the known document at this URL is to be removed.
 
-    For 953 and 954 without a rule the caller looks at the end of the redirects (``delivery.evidence``). Copies
+    For 953 and 954 without a rule the caller looks at the end of the redirects (``delivery.removals``). Copies
     (909, 956, 964) are no evidence: they are removed once the page that is indexed instead is in the index.
     """
     if code == Code.ROBOTS:

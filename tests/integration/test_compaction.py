@@ -16,7 +16,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.cache.segment import Place
 from searchcrawl.commit.turned_pages import TurnedPages
-from searchcrawl.delivery import cache_space, compaction
+from searchcrawl.delivery import cache_space
 from searchcrawl.delivery.cache_space import CacheSpace
 from searchcrawl.exceptions import CacheError
 from searchcrawl.rules.turned_pages import PageWords
@@ -179,7 +179,7 @@ def test_free_when_a_record_is_to_be_sent_meanwhile_then_it_stays_where_it_is(
             with filled.database.write_once() as transaction:
                 document_table.send_again(transaction, [filled.ids["/3"]])
 
-    monkeypatch.setattr(compaction, "reach", reach)
+    monkeypatch.setattr(cache_space, "reach", reach)
     free(filled, total(filled) - BODY)
 
     assert readable(filled) == set(names(0, 2 * PAGES))
@@ -272,7 +272,7 @@ def test_free_when_the_process_ends_at_any_step_then_no_record_is_lost_and_the_n
     filled: CachedStore, monkeypatch: pytest.MonkeyPatch, point: str, passing: int
 ) -> None:
     wasted(filled)
-    monkeypatch.setattr(compaction, "_STEP_RECORDS", 2)
+    monkeypatch.setattr(cache_space, "_STEP_RECORDS", 2)
     limit = total(filled) - 2 * BODY
     passed: list[str] = []
 
@@ -282,7 +282,7 @@ def test_free_when_the_process_ends_at_any_step_then_no_record_is_lost_and_the_n
             raise Killed
 
     with monkeypatch.context() as context:
-        context.setattr(compaction, "reach", reach)
+        context.setattr(cache_space, "reach", reach)
         context.setattr(failpoints, "reach", reach)
         with suppress(Killed):
             free(filled, limit)

@@ -12,7 +12,7 @@ import pytest
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.delivery import delivery_queue
-from searchcrawl.delivery.delivery_thread import DeliveryThread
+from searchcrawl.delivery.delivery_extension import DeliveryThread
 from tests.filled_store import CachedStore
 from tests.redelivering import NAMES, Hurrying, Solid, away
 

@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.folder import SegmentFolder
-from searchcrawl.delivery.delivery_thread import DeliveryThread
+from searchcrawl.delivery.delivery_extension import DeliveryThread
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState
 from tests.filled_store import CachedStore

@@ -10,8 +10,7 @@ import pytest
 from scrapy import Spider
 
 from searchcrawl.delivery import delivery_extension
-from searchcrawl.delivery.delivery_extension import DeliveryExtension
-from searchcrawl.delivery.delivery_thread import DeliveryThread
+from searchcrawl.delivery.delivery_extension import DeliveryExtension, DeliveryThread
 from searchcrawl.exceptions import IndexUnavailable, StoreError
 from searchcrawl.index.receiver import Batch, Receipt
 from tests.filled_store import FilledStore

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.codes import Code, FailureKind
-from searchcrawl.delivery.evidence import MAX_HOPS, select_with_evidence
+from searchcrawl.delivery.removals import MAX_HOPS, select_with_evidence
 from searchcrawl.rules.lifecycle import Failures
 from searchcrawl.sources.config import Lifecycle
 from searchcrawl.store.batches.removal_table import RemovalCandidate

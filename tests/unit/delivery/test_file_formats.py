@@ -13,8 +13,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from searchcrawl.delivery import file_formats
-from searchcrawl.delivery.file_formats import FORMATS, list_columns
+from searchcrawl.delivery import export
+from searchcrawl.delivery.export import FORMATS, list_columns
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 
 MOMENT = datetime(2030, 1, 31, 1, 2, 3, 456789, tzinfo=UTC)
@@ -118,8 +118,8 @@ def test_table_when_no_document_is_written_then_it_has_its_columns() -> None:
 
 
 def test_table_when_it_is_long_then_it_is_written_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_formats, "_GROUP_ROWS", 100)
-    monkeypatch.setattr(file_formats, "_GROUP_CHARACTERS", 1000)
+    monkeypatch.setattr(export, "_GROUP_ROWS", 100)
+    monkeypatch.setattr(export, "_GROUP_CHARACTERS", 1000)
 
     many = pyarrow.parquet.ParquetFile(io.BytesIO(write("parquet", [{"id": str(number)} for number in range(250)])))
     long = pyarrow.parquet.ParquetFile(io.BytesIO(write("parquet", [{"id": "a", "content": "x" * 600}] * 4)))
