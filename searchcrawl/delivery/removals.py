@@ -16,8 +16,7 @@ from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.commit.orphans import unmark_orphans
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.failpoints import reach
-from searchcrawl.rules.lifecycle import is_confirmed
-from searchcrawl.rules.lifecycle import describe_evidence, is_evidence, is_within_limits
+from searchcrawl.rules.lifecycle import describe_evidence, is_confirmed, is_evidence, is_within_limits
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Lifecycle
 from searchcrawl.store.batches import batch_table, removal_table
