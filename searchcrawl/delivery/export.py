@@ -26,10 +26,10 @@ from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_PREFIXES
 from searchcrawl.items import IndexedDocument
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.run import Run
+from searchcrawl.sources.attribute_table import FIXED
 from searchcrawl.sources.receivers import NEEDS_LIBRARY, find_no_place, find_target, has_library
 from searchcrawl.sources.receivers_table import FORMATS as NAMED_FORMATS
 from searchcrawl.sources.receivers_table import PARQUET, Feed, FeedFile, find_wrong_name
-from searchcrawl.sources.attribute_table import FIXED
 from searchcrawl.store.documents import export_table
 
 #: Fields that only help an index.
