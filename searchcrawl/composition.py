@@ -44,7 +44,6 @@ from searchcrawl.http.visit_log import VisitLog
 from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
 from searchcrawl.operations.dry_run import DryRun
 from searchcrawl.operations.handing_over import hand_over
-from searchcrawl.parse_mark import ParseMark
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
 from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
 from searchcrawl.politeness.host_registry import HostRegistry
@@ -56,8 +55,8 @@ from searchcrawl.soft404.probes import Probes
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fetch_tables import Fetch
 from searchcrawl.sources.source_settings import OWN_COMPONENTS
-from searchcrawl.stack_file import StackFile
 from searchcrawl.stages import Stages
+from searchcrawl.traces import ParseMark, StackFile
 
 if TYPE_CHECKING:
     from searchcrawl.members.members import Members

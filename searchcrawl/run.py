@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import threading
 from collections import Counter
@@ -19,8 +20,6 @@ from searchcrawl.exceptions import ConfigurationError, LogError
 from searchcrawl.exit_codes import Exit
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Files
-from searchcrawl.memory import return_large_blocks
-from searchcrawl.parse_mark import ParseMark
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.index_filter import IndexFilter
@@ -37,7 +36,6 @@ from searchcrawl.sources.loading import (
     read_start_urls,
 )
 from searchcrawl.sources.project import Project
-from searchcrawl.stack_file import StackFile
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import job_table, run_counts, run_table
 from searchcrawl.store.runs import lease as leases
@@ -47,6 +45,7 @@ from searchcrawl.store.states import EndReason, RunKind
 from searchcrawl.store.urls import hastening_table, recrawl_table, refused_table, suspect_table, url_classes
 from searchcrawl.store.urls.suspect_table import Recovered
 from searchcrawl.store.urls.url_classes import Tally, UrlClass
+from searchcrawl.traces import ParseMark, StackFile
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,6 +53,9 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 _MOST_SUSPECTS_SHOWN: Final = 10
+# malloc.h of glibc
+_M_MMAP_THRESHOLD: Final = -3
+_LARGE_BYTES: Final = 2 << 20
 
 
 class Shutdown:
@@ -434,3 +436,14 @@ def _begin_or_resume(
     recovered = recover(transaction, source_id, run_id=row.id)
     is_new = before is None or before.id != row.id
     return run_counts.begin(transaction, source_id, row, recovered, is_new=is_new), forced, recovered
+
+
+def return_large_blocks() -> None:
+    """Fixes from which size on a block has a mapping of its own; does nothing where malloc is not glibc's.
+
+    By itself glibc raises that size to the largest block that was freed: bodies of pages then stay in the heap of each
+    thread that had them, and a few of 30 MB double the memory of a crawl (X-R13).
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)

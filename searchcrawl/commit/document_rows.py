@@ -6,13 +6,12 @@ from collections.abc import Container, Mapping
 
 from searchcrawl import clock
 from searchcrawl.cache.segment import Place, StoredPage
-from searchcrawl.changed_copy import copy_with
 from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.commit.decide import build_answered_key, build_key
 from searchcrawl.commit.group import Group
 from searchcrawl.duplicates import resolution
 from searchcrawl.duplicates.resolution import Changes
-from searchcrawl.items import Document, Fallback, Page
+from searchcrawl.items import Document, Fallback, Page, copy_with
 from searchcrawl.rules import lifecycle
 from searchcrawl.sources.secrets import redact
 from searchcrawl.store.batches import resend_table

@@ -12,10 +12,10 @@ from typing import Final, NamedTuple, Self
 from searchcrawl import urls
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.receiver import IndexEntry
-from searchcrawl.part_file import PartFile
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.urls import url_queries
 from searchcrawl.store.urls.url_queries import IndexedRow
+from searchcrawl.temporary_files import PartFile
 
 #: How many rows are sorted in memory, about 20 MB.
 _ROWS_IN_MEMORY: Final = 100_000

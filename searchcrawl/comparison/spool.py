@@ -8,7 +8,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
-from searchcrawl.part_file import PartFile
+from searchcrawl.temporary_files import PartFile
 
 T = TypeVar("T")
 #: So many are written at once.

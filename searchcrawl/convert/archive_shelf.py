@@ -22,7 +22,7 @@ from searchcrawl.convert.registry import Registry
 from searchcrawl.exceptions import ConversionFailed, DiskFull
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.items import ARCHIVE_ETAG, Headers
-from searchcrawl.private_folder import PrivateFolder
+from searchcrawl.temporary_files import PrivateFolder
 from searchcrawl.worker_pool import WorkerPool
 
 #: So many bytes are kept of archives that were seen, and of those that were unpacked; and so many answers are known.

@@ -16,7 +16,6 @@ from typing import ParamSpec, TypeVar
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
-from searchcrawl.changed_copy import copy_with
 from searchcrawl.codes import Code
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
 from searchcrawl.convert.html_converter import HTML
@@ -28,14 +27,24 @@ from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.html.shell import needs_scripts
 from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.http.visit_end import join_lines
-from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, Document, Outcome, Page, Unread
-from searchcrawl.packed_page import PackedPage, pack_page, unpack_page
-from searchcrawl.parse_mark import ParseMark
+from searchcrawl.items import (
+    ARCHIVE_ETAG,
+    CANONICAL_ETAG,
+    Document,
+    Outcome,
+    PackedPage,
+    Page,
+    Unread,
+    copy_with,
+    pack_page,
+    unpack_page,
+)
 from searchcrawl.rules import lifecycle
 from searchcrawl.rules.lifecycle import has_stopped
 from searchcrawl.run import Run, Shutdown
 from searchcrawl.sources.config import Content
 from searchcrawl.stages import stages_of
+from searchcrawl.traces import ParseMark
 from searchcrawl.worker_pool import MAX_MEMORY_BYTES, TIMEOUT_SECONDS, WorkerPool
 
 logger = logging.getLogger(__name__)

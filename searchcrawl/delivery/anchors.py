@@ -25,13 +25,13 @@ from typing import Final, NamedTuple, Self
 from searchcrawl.delivery.freezing import TitleCounts
 from searchcrawl.exceptions import StoreError
 from searchcrawl.failpoints import reach
-from searchcrawl.part_file import PartFile
 from searchcrawl.rules.host_texts import Linked, WordCounts, select_texts
 from searchcrawl.run import Run
 from searchcrawl.store.batches.resend_table import send_again
 from searchcrawl.store.documents import anchor_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.urls import outlink_table
+from searchcrawl.temporary_files import PartFile
 from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)

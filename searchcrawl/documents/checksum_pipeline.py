@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from scrapy.crawler import Crawler
 
-from searchcrawl.changed_copy import copy_with
 from searchcrawl.documents.digests import (
     compute_body_digest,
     compute_copy_digest,
@@ -13,7 +12,7 @@ from searchcrawl.documents.digests import (
 )
 from searchcrawl.html.metas import list_robots_tags
 from searchcrawl.html.reading_headers import describe_reading
-from searchcrawl.items import Document, Page
+from searchcrawl.items import Document, Page, copy_with
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.copy_order import find_fit
 from searchcrawl.run import Run

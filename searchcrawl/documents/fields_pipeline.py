@@ -8,11 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from scrapy.crawler import Crawler
 
-from searchcrawl.changed_copy import copy_with
 from searchcrawl.documents.language import judge_languages
 from searchcrawl.html.reading_headers import LANGUAGE_TAG, read_content_language
 from searchcrawl.index_fields import SUFFIXES
-from searchcrawl.items import Document, Guess, Page
+from searchcrawl.items import Document, Guess, Page, copy_with
 from searchcrawl.rules.attribute_values import AttributeMap, Value
 from searchcrawl.run import Run
 from searchcrawl.sources.attribute_table import FIXED

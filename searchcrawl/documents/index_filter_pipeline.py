@@ -6,11 +6,10 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from searchcrawl import clock
-from searchcrawl.changed_copy import copy_with
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.file_name import find_file_name
-from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.items import Document, Outcome, Page, copy_with
 from searchcrawl.rules import index_filter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.index_filter import FetchedFacts, IndexFilter

@@ -15,11 +15,10 @@ from scrapy.utils.defer import ensure_awaitable
 from twisted.python.failure import Failure
 
 from searchcrawl import clock, plugins
-from searchcrawl.changed_copy import copy_with
 from searchcrawl.documents.plugin_errors import PluginErrors
 from searchcrawl.documents.shown_document import show, take_over
 from searchcrawl.http.visit_end import join_lines
-from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.items import Document, Outcome, Page, copy_with
 from searchcrawl.own_code import read_text, wait_for_own
 
 #: Sends a signal of Scrapy, with these values.

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from searchcrawl import plugins
-from searchcrawl.changed_copy import copy_with
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.page_text import MAX_CHARACTERS, MAX_VALUE_CHARS, collapse_value
-from searchcrawl.items import Document, Page
+from searchcrawl.items import Document, Page, copy_with
 
 #: The fields that a plug-in may change, but for ``values``.
 TEXTS: Final = ("title", "text", "description", "author", "subject", "language")

@@ -27,12 +27,12 @@ from searchcrawl import clock
 from searchcrawl.cache.disk_space import list_folders, refuse_low
 from searchcrawl.exceptions import DiskFull, LeaseLost, LogError, StoreError
 from searchcrawl.run import Run
-from searchcrawl.stack_file import StackFile
 from searchcrawl.stages import stages_of
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs.lease import BEAT_SECONDS, is_told_to_stop
 from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import submitted_table
+from searchcrawl.traces import StackFile
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,6 @@ from typing import Final, NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from searchcrawl import clock
-from searchcrawl.changed_copy import copy_with
 from searchcrawl.html import regions, tags
 from searchcrawl.html.attributes import read_attributes
 from searchcrawl.html.encoding import decode
@@ -57,7 +56,7 @@ from searchcrawl.html.tags import Kind, is_of_drawing
 from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.html.tree import PageTrees, parse_trees
 from searchcrawl.html.words_of_links import unite_links
-from searchcrawl.items import Link, Page
+from searchcrawl.items import Link, Page, copy_with
 
 #: A page that is shown for longer before its refresh is content, and the target of the refresh is a link.
 MAX_REFRESH_SECONDS: Final = 100

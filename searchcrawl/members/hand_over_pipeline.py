@@ -5,10 +5,9 @@ from __future__ import annotations
 from scrapy.crawler import Crawler
 
 from searchcrawl.cache.segment import encode_page
-from searchcrawl.changed_copy import copy_with
 from searchcrawl.commit.document_rows import build_record
 from searchcrawl.http.visit_log import VisitLog
-from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.items import Claim, Document, Outcome, copy_with
 from searchcrawl.members.link import Link
 from searchcrawl.members.messages import Ended
 from searchcrawl.run import Run

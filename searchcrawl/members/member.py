@@ -18,12 +18,11 @@ from searchcrawl.members.channel import Channel
 from searchcrawl.members.messages import Call, Finish, Ping, Pong, Reply, Setup, Tell
 from searchcrawl.members.services import Services
 from searchcrawl.members.shared_probes import SharedProbes
-from searchcrawl.parse_mark import ParseMark
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.run import Run
 from searchcrawl.sources.secrets import list_hidden
-from searchcrawl.stack_file import StackFile
+from searchcrawl.traces import ParseMark, StackFile
 from searchcrawl.worker_process import pack, spawn
 
 #: A process whose socket has closed is ending, and then its exit code says why.

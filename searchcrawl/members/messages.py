@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from searchcrawl.changed_copy import copy_with
-from searchcrawl.items import Claim, Document, Outcome
-from searchcrawl.packed_page import PackedPage, pack_page, unpack_page
+from searchcrawl.items import Claim, Document, Outcome, PackedPage, copy_with, pack_page, unpack_page
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.store.runs.lease import Lease

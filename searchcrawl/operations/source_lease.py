@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 from searchcrawl.exceptions import ConfigurationError, LeaseLost, StoreError
-from searchcrawl.memory import return_large_blocks
 from searchcrawl.operations.stall_watch import watch_stalls
-from searchcrawl.run import Run
+from searchcrawl.run import Run, return_large_blocks
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_boundary
 from searchcrawl.sources.project import Project

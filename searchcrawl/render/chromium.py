@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from searchcrawl.private_folder import PrivateFolder
 from searchcrawl.render.rendered_page import BrowserUnavailable
+from searchcrawl.temporary_files import PrivateFolder
 
 _PROGRAM: Final = "chromium-headless-shell"
 _KIND: Final = "browser"

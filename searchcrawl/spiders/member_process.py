@@ -14,9 +14,8 @@ from scrapy.settings import Settings
 from searchcrawl.members.channel import send_blocking
 from searchcrawl.members.link import Link, LinkedLog, LinkedShutdown, make_portable
 from searchcrawl.members.messages import Closed, Failed, Setup
-from searchcrawl.memory import return_large_blocks
 from searchcrawl.messages import set_levels
-from searchcrawl.run import Run
+from searchcrawl.run import Run, return_large_blocks
 from searchcrawl.sources.loading import build_boundary
 from searchcrawl.sources.secrets import hide, redact
 from searchcrawl.spiders.running import run_spider

@@ -10,13 +10,12 @@ from typing import Any
 from scrapy.exceptions import DropItem
 
 from searchcrawl import plugins, urls
-from searchcrawl.changed_copy import copy_with
 from searchcrawl.documents.own_pipeline import OwnPipeline, PipelineStep, ServiceStep, Step
 from searchcrawl.documents.shown_document import TEXTS, change, show
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.http.visit_end import join_lines
-from searchcrawl.items import Document, Link, Page
+from searchcrawl.items import Document, Link, Page, copy_with
 from searchcrawl.own_code import ordinary_errors, show_error
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from scrapy.extensions.memusage import MemoryUsage
 from scrapy.utils.test import get_crawler
+from twisted.internet.base import ReactorBase
 
+from searchcrawl import clock
 from searchcrawl.addon import SearchcrawlAddon
 from searchcrawl.exceptions import LeaseLost
 from searchcrawl.extensions import watch_extension
-from searchcrawl.extensions.watch_extension import HeartbeatExtension, MemoryExtension
+from searchcrawl.extensions.watch_extension import HeartbeatExtension, MemoryExtension, count_monotonically
 from searchcrawl.store.runs import lease
 from tests.filled_store import FilledStore
 from tests.unit.store.support_store import age_leases
@@ -100,3 +102,21 @@ def test_heartbeat_when_the_lease_is_lost_before_the_engine_started_then_the_run
     until(ended)
 
     assert isinstance(filled.run.shutdown.failure, LeaseLost)
+
+
+class Reactor(ReactorBase):
+    def installWaker(self) -> None:  # Twisted's name
+        pass
+
+
+def test_calls_when_the_clock_of_the_reactor_is_changed_then_those_that_wait_keep_their_pause() -> None:
+    reactor = Reactor()
+    reactor.callLater(100, print)
+    count_monotonically(reactor)
+    reactor.callLater(200, print)
+    count_monotonically(reactor)
+
+    pauses = sorted(call.getTime() - clock.monotonic() for call in reactor.getDelayedCalls())
+
+    assert [round(pause) for pause in pauses] == [100, 200]
+    assert 99 < (reactor.timeout() or 0) <= 100

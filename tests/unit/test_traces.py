@@ -1,4 +1,4 @@
-"""Whose fault it was that a process stopped turning, by the stacks of its threads (X-R13)."""
+"""What a process leaves that died: which pages it was parsing (X-R13), and whether a visit had stopped it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,32 @@ from typing import Final
 
 import pytest
 
-from searchcrawl.stack_file import StackFile
+from searchcrawl.traces import ParseMark, StackFile
 
+#: A process that dies while it parses pages, and after it has parsed another one.
+_DYING: Final = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from searchcrawl.traces import ParseMark
+
+def die(): os.kill(os.getpid(), signal.SIGKILL)
+def fail(): raise ValueError
+def wait(): begun.release(); time.sleep(60)
+
+begun, mark = threading.Semaphore(0), ParseMark(Path(sys.argv[1]), "demo")
+mark.open()
+mark.call(5, str, "parsed")
+try:
+    mark.call(6, fail)
+except ValueError:
+    pass
+for url_id in {waiting}:
+    threading.Thread(target=mark.call, args=(url_id, wait), daemon=True).start()
+    begun.acquire()
+{ending}
+"""
 #: A process whose reactor is at ``reactor`` while threads are at ``threads``, until the stall watch ends it.
-_PROCESS: Final = """
+_STALLING: Final = """
 import asyncio, faulthandler, queue, re, sys, threading, time
 
 def compute(): re.fullmatch("(a|a)*", "a" * 64 + "b")
@@ -33,6 +55,38 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize(
+    ("waiting", "ending", "parsed"),
+    [
+        ([], "mark.call(7, die)", {7}),
+        ([8, 1 << 40], "mark.call(7, die)", {7, 8, 1 << 40}),
+        (list(range(1, 600)), "mark.call(700, die)", set(range(1, 513))),
+        ([], "die()", set()),
+    ],
+    ids=["one", "threads", "more than there are places", "none"],
+)
+def test_mark_when_its_process_dies_then_the_next_one_reads_what_it_was_parsing(
+    tmp_path: Path, waiting: list[int], ending: str, parsed: set[int]
+) -> None:
+    code = _DYING.replace("{waiting}", repr(waiting)).replace("{ending}", ending)
+
+    ended = subprocess.run([sys.executable, "-c", code, tmp_path], timeout=60, capture_output=True, check=False)
+
+    assert ended.returncode == -9, ended.stderr
+    assert ParseMark(tmp_path, "demo").read() == parsed
+
+
+@pytest.mark.parametrize(("written", "parsed"), [(None, set()), (b"", set()), (b"\7" + bytes(7) + b"\3", {7})])
+def test_mark_when_its_file_is_missing_or_cut_then_what_is_whole_is_read(
+    tmp_path: Path, written: bytes | None, parsed: set[int]
+) -> None:
+    mark = ParseMark(tmp_path, "demo")
+    if written is not None:
+        mark.path.write_bytes(written)
+
+    assert mark.read() == parsed
+
+
+@pytest.mark.parametrize(
     ("reactor", "threads", "of_visit"),
     [
         ("compute()", ["take"], True),
@@ -49,7 +103,7 @@ def test_stacks_when_a_process_stopped_turning_then_a_visit_is_blamed_only_if_it
     tmp_path: Path, reactor: str, threads: list[str], of_visit: bool
 ) -> None:
     stacks = StackFile(tmp_path, "demo")
-    code = _PROCESS.replace("{reactor}", reactor).replace("{threads}", repr(threads))
+    code = _STALLING.replace("{reactor}", reactor).replace("{threads}", repr(threads))
 
     ended = subprocess.run([sys.executable, "-c", code, stacks.path], timeout=60, capture_output=True, check=False)
 

@@ -1,13 +1,27 @@
-"""Changed copies are those of ``dataclasses.replace``."""
+"""Changed copies are those of ``dataclasses.replace``; pages on their way to another process come out as they went in."""
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, replace
 
 import pytest
 
-from searchcrawl.changed_copy import copy_with
-from searchcrawl.items import Claim, Link, Page
+from searchcrawl.items import Claim, Link, Page, copy_with, pack_page, unpack_page
+
+_PLAIN = Link("http://a.example/")
+_LINKS = {
+    "none": (),
+    "one": (_PLAIN,),
+    "with all that a link may say": (
+        _PLAIN,
+        Link("http://a.example/b", nofollow=True, texts=("B", "also B")),
+        Link("http://a.example/c", display="http://a.example/shown", found_as="http://a.example/c?s=1", texts=("C",)),
+        Link("http://a.example/d\nx", nofollow=True),
+        Link("http://a.example/e"),
+    ),
+    "many": tuple(Link(f"http://a.example/{number}", nofollow=number % 3 == 0) for number in range(5000)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +71,10 @@ def test_copy_when_class_checks_itself_then_is_refused() -> None:
 def test_copy_when_class_has_no_slots_then_is_refused() -> None:
     with pytest.raises(TypeError, match="_WithoutSlots"):
         copy_with(_WithoutSlots(), one=3)
+
+
+@pytest.mark.parametrize("links", _LINKS.values(), ids=_LINKS)
+def test_page_when_it_goes_to_another_process_then_it_is_the_same_there(links: tuple[Link, ...]) -> None:
+    page = Page(title="T", text="text", whole="all of the text", links=links, found=(("meta:a", ("1",)),))
+
+    assert unpack_page(pickle.loads(pickle.dumps(pack_page(page)))) == page
