@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from searchcrawl.selftest import kill_rounds
+from searchcrawl.selftest import final_state
 from tests.stored_rows import query_columns
 
 
 def find_wrong_counters(folder: Path) -> list[str]:
     """What is wrong with them, after ``kill -9`` as well."""
-    return kill_rounds.find_wrong_counters(partial(query_columns, folder))
+    return final_state.find_wrong_counters(partial(query_columns, folder))

@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from searchcrawl.selftest import final_state
-from searchcrawl.selftest.final_state import FinalState
-from searchcrawl.selftest.stored import Select
+from searchcrawl.selftest.final_state import FinalState, Select
 from searchcrawl.sources.loading import load_project
 from tests.stored_rows import query, query_columns
 

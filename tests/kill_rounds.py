@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from searchcrawl.selftest.final_state import FinalState, differences, inconsistencies
-from searchcrawl.selftest.kill_rounds import EXACT_COUNTS
-from searchcrawl.selftest.project import KILLED
+from searchcrawl.selftest.kill_rounds import EXACT_COUNTS, KILLED
 from tests import backends, kill_site
 from tests.counted import find_wrong_counters
 from tests.crawl_forks import Forks

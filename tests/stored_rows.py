@@ -11,7 +11,7 @@ from typing import Any, Final
 import psycopg
 from sqlalchemy import make_url
 
-from searchcrawl.selftest.stored import read_file
+from searchcrawl.selftest.final_state import read_file
 
 _DEFAULT: Final = "sqlite:///var/searchcrawl.db"
 

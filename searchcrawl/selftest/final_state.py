@@ -1,24 +1,32 @@
-"""What a crawl came to, in a form that can be compared: rows, index and cache, without times and numbers."""
+"""What a crawl came to, in a form that can be compared: rows, index and cache, without times and numbers; its counters.
+
+An SQLite store is read past the code under test: by the driver alone, and without a write.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
 from searchcrawl.cache.opening import use_cache
 from searchcrawl.cache.segment import Place
+from searchcrawl.codes import Code, CodeClass, facts_of
 from searchcrawl.exceptions import CacheError, DamagedRecord, UnsupportedByIndex
 from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import SearchIndex, SearchQuery
-from searchcrawl.selftest.stored import Select
 from searchcrawl.sources.project import Project
 from searchcrawl.store.states import PENDING, DocumentState, FetchState
+
+#: Gives the rows of a query by the names of their columns; none while the store has no tables.
+Select = Callable[[str], list[dict[str, Any]]]
 
 _ROWS: Final = """
     SELECT urls.url, urls.fetch_state, urls.code, urls.depth, urls.rule, urls.redirects,
@@ -36,6 +44,11 @@ _RECORDS: Final = """
 """
 _RUNS: Final = "SELECT id, ended_ms, counts FROM runs ORDER BY id"
 _OF_A_MOMENT: Final = ("crawled_at", "first_seen", "crawl_version", "source", "id")
+#: Counters that make up the number of all URLs.
+_PARTS: Final = ("to_fetch", "fetched", "fetch_failures", "rejected")
+#: What the counters of the last run are compared with.
+_LAST_RUN: Final = "SELECT id, source_id, horizon_ms, ended_ms, counts FROM runs ORDER BY id DESC LIMIT 1"
+_COUNTED_ROWS: Final = "SELECT source_id, fetch_state, due_ms, code, redirects, failed_runs, run_id FROM urls"
 #: So many documents of a source are compared field by field.
 _MOST: Final = 1000
 #: Of a value that differs.
@@ -69,7 +82,10 @@ def read_state(project: Project, source: str, select: Select) -> FinalState:
 
 
 def _read_index(project: Project, source: str) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    with closing(_open(project)) as index:
+    index = open_index(project)
+    if not isinstance(index, SearchIndex):
+        raise UnsupportedByIndex(f"{type(index).__name__} cannot list its documents")
+    with closing(index):
         scanned = list(index.scan(source))
         found = index.search(SearchQuery(words="*", source=source, rows=_MOST)).hits
     times = Counter(entry.url for entry in scanned)
@@ -82,13 +98,6 @@ def _read_index(project: Project, source: str) -> tuple[dict[str, dict[str, Any]
         url: {name: value for name, value in fields.items() if name not in _OF_A_MOMENT}
         for url, fields in documents.items()
     }, odd
-
-
-def _open(project: Project) -> SearchIndex:
-    index = open_index(project)
-    if not isinstance(index, SearchIndex):
-        raise UnsupportedByIndex(f"{type(index).__name__} cannot list its documents")
-    return index
 
 
 def _read_cache(project: Project, source: str, select: Select) -> tuple[dict[str, str], list[str]]:
@@ -159,3 +168,73 @@ def last_counts(select: Select) -> dict[str, int]:
     runs = select(_RUNS)
     counts: dict[str, int] = orjson.loads(runs[-1]["counts"]) if runs else {}
     return counts
+
+
+def find_wrong_sums(counts: Mapping[str, int]) -> list[str]:
+    """What does not add up in the counters of a run."""
+    parts = {name: counts[name] for name in _PARTS}
+    wrong = [f"{name} is {number}" for name, number in parts.items() if number < 0]
+    if counts["discovered"] != sum(parts.values()):
+        wrong.append(f"discovered is {counts['discovered']}, not the sum of {parts}")
+    return wrong
+
+
+def find_wrong_counters(select: Select) -> list[str]:
+    """What is wrong with the counters of the last run of any source, after ``kill -9`` as well.
+
+    Those of a run that goes on are compared with the table; rows may have changed since another one ended.
+    """
+    found = select(_LAST_RUN)
+    if not found:
+        return []
+    (run,) = found
+    counts = orjson.loads(run["counts"])
+    if not counts:
+        # Killed while the run was begun.
+        return []
+    wrong = find_wrong_sums(counts)
+    if counts.get("miscounted"):
+        wrong.append(f"the run says itself that {counts['miscounted']} URLs are counted wrongly")
+    if run["ended_ms"] is None:
+        rows = [row for row in select(_COUNTED_ROWS) if row["source_id"] == run["source_id"]]
+        there = Counter(name for row in rows if (name := _find_class(row, run["id"], run["horizon_ms"])))
+        wrong += [
+            f"{name} is {counts[name]}, the table has {there[name]}" for name in _PARTS if counts[name] != there[name]
+        ]
+    return wrong
+
+
+def _find_class(row: Mapping[str, Any], run_id: int, horizon_ms: int) -> str | None:
+    is_due = row["due_ms"] is not None and row["due_ms"] <= horizon_ms
+    if row["fetch_state"] != FetchState.SETTLED or is_due:
+        return "to_fetch"
+    if row["run_id"] != run_id:
+        return None
+    if row["failed_runs"] or row["code"] == Code.SET_ASIDE:
+        return "fetch_failures"
+    refused = facts_of(row["code"]).kind is CodeClass.REFUSAL
+    return "rejected" if refused and row["redirects"] is None else "fetched"
+
+
+def select_from_file(path: Path, statement: str) -> list[dict[str, Any]]:
+    """Rows of an SQLite file; none where there is no file, or no table yet."""
+    names, rows = read_file(path, statement)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def read_file(path: Path, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The same as the names of the columns, and the rows."""
+    if not path.exists():
+        return [], []
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as store:
+        try:
+            found = store.execute("SELECT 1 FROM sqlite_master WHERE name = 'urls'").fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+                raise
+            # It was cut off before it had a log: the next one to write takes back what there is.
+            found = None
+        if not found:
+            return [], []
+        cursor = store.execute(statement)
+        return [column[0] for column in cursor.description], cursor.fetchall()

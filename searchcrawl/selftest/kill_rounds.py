@@ -9,37 +9,48 @@ Compared is also whether the counters of the last run add up, and are those of i
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final, NamedTuple
 
-import orjson
-
-from searchcrawl.codes import Code, CodeClass, facts_of
-from searchcrawl.selftest import project
+import searchcrawl
 from searchcrawl.selftest.final_state import (
     FinalState,
+    Select,
     differences,
     ended_runs,
     fetching,
+    find_wrong_counters,
     inconsistencies,
     last_counts,
     read_state,
+    select_from_file,
 )
-from searchcrawl.selftest.project import KILLED, SOURCE, KillLater, Starts
-from searchcrawl.selftest.site import FIRST, LATER, BuiltInSite
-from searchcrawl.selftest.stored import Select
-from searchcrawl.store.states import FetchState
+from searchcrawl.selftest.site import ADDRESS, FIRST, LATER, BuiltInSite
+from searchcrawl.sources.loading import load_project
 
+SOURCE: Final = "selftest"
+KILLED: Final = -signal.SIGKILL
+#: A process that takes longer hangs.
+_MOST_SECONDS: Final = 120.0
+#: How often it is looked at whether a process has ended before it did anything.
+_LOOK_SECONDS: Final = 0.1
+_OUTPUT: Final = "output.txt"
+#: Of the end of what a process said.
+_SHOWN_LINES: Final = 3
 #: Rounds at once.
 _AT_ONCE: Final = 2
 #: Kills of one crawl.
@@ -62,6 +73,97 @@ EXACT_COUNTS: Final = (
 )
 
 
+class KillLater(NamedTuple):
+    """SIGKILL, so many seconds after ``begun`` was set, if the process has not ended before."""
+
+    begun: threading.Event
+    seconds: float
+
+
+def _write_project(folder: Path, visitor: str, origin: str) -> None:
+    """Writes a project that is known to the site as ``visitor``; its cache is full several times in a crawl."""
+    files = {
+        "scrapy.cfg": "[settings]\ndefault = searchcrawl.settings\n",
+        "searchcrawl.toml": (
+            f'contact = "{origin}/"\nuser_agent = "{visitor}"\n\n'
+            '[cache]\nthreshold_mb = 0.03\n\n[index]\ntype = "local"\n'
+        ),
+        f"sources/{SOURCE}.toml": (
+            f'type = "web"\n\n[start]\nurls = ["{origin}/"]\n\n[scope]\ninclude_hosts = ["={ADDRESS}"]\ndepth = 6\n\n'
+            f'[fetch]\ndelay_seconds = 0\nretries = 0\nprivate_networks = ["{ADDRESS}/32"]\n'
+        ),
+    }
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _quote_end(folder: Path) -> str:
+    """The last lines that a process said, or logged as errors."""
+    lines: list[str] = []
+    for path in (folder / _OUTPUT, *sorted(folder.glob("var/log/*.log"))):
+        text = path.read_text("utf-8", "replace") if path.exists() else ""
+        lines += [line for line in text.splitlines() if path.name == _OUTPUT or "ERROR" in line]
+    return " | ".join(lines[-_SHOWN_LINES:])
+
+
+class Processes:
+    """Starts crawls as processes of their own; any thread may call it."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def __call__(self, folder: Path, variables: Mapping[str, str], kill: KillLater | None = None) -> int:
+        """Crawls the project in ``folder``, with these variables; the exit code, negative for a signal."""
+        with (folder / _OUTPUT).open("ab") as output:
+            process = self._start(folder, variables, output)
+        try:
+            while kill is not None and process.poll() is None and not kill.begun.wait(_LOOK_SECONDS):
+                pass
+            return process.wait(_MOST_SECONDS if kill is None else kill.seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+        except BaseException:
+            # Ctrl-C, which the process does not get.
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            with self._lock:
+                self._running.discard(process)
+
+    def stop(self) -> None:
+        """Ends all crawls that run, and lets none begin."""
+        with self._lock:
+            self._stopped = True
+            for process in self._running:
+                process.kill()
+
+    def _start(self, folder: Path, variables: Mapping[str, str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("SCRAPY_", "SEARCHCRAWL_"))}
+        package = str(Path(searchcrawl.__file__).resolve().parents[1])
+        paths = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
+        with self._lock:
+            if self._stopped:
+                raise KeyboardInterrupt
+            process = subprocess.Popen(  # noqa: S603 (our own command)
+                [sys.executable, "-m", "searchcrawl", "crawl", SOURCE],
+                cwd=folder,
+                env={**kept, "PYTHONPATH": paths, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C is for the process that asks; it ends these.
+                start_new_session=True,
+            )
+            self._running.add(process)
+        return process
+
+
 @dataclass(frozen=True, slots=True)
 class Kill:
     """How a start is killed: at the n-th passing of a failpoint, or so many seconds after its first request."""
@@ -77,16 +179,19 @@ class Kill:
 
 @dataclass(slots=True)
 class Crawl:
-    """One crawl that was killed, and what came of it; ``differences`` is empty where it equals the undisturbed one."""
+    """One crawl that was killed, and what came of it, as ``--json`` has it.
+
+    ``differences`` is empty where it equals the undisturbed one, ``kind`` is the age of the site. ``asked_again`` are the
+    requests more than the undisturbed crawl made, ``in_hand`` the URLs that killed processes were visiting.
+    """
 
     round: str
-    age: str
-    kills: list[Kill] = field(default_factory=list)
+    kind: str
+    killed_at: list[str] = field(default_factory=list)
     urls: int = 0
     documents: int = 0
-    #: requests more than the undisturbed crawl made, and for how many URLs a killed process had them in hand
-    asked_again: int = 0
     in_hand: int = 0
+    asked_again: int = 0
     differences: list[str] = field(default_factory=list)
 
 
@@ -107,9 +212,9 @@ class KillRounds:
 
     folder: Path
     site: BuiltInSite
-    start: Starts
     seed: int
     tell: Callable[[int], object] = lambda _: None
+    start: Processes = field(default_factory=Processes)
     kills: int = 0
     crawls: list[Crawl] = field(default_factory=list)
     _expected: dict[str, _Expected] = field(default_factory=dict)
@@ -208,7 +313,7 @@ class KillRounds:
                 break
             if self._strike(folder, kill) != KILLED:
                 break
-            crawl.kills.append(kill)
+            crawl.killed_at.append(str(kill))
             with self._lock:
                 self.kills += 1
                 self.tell(self.kills)
@@ -223,7 +328,7 @@ class KillRounds:
 
     def _compare(self, folder: Path, crawl: Crawl, held: set[str], code: int) -> list[str]:
         """How a crawl that ended differs from the undisturbed one."""
-        expected, found = self._expected[crawl.age], self._read(folder)
+        expected, found = self._expected[crawl.kind], self._read(folder)
         crawl.urls, crawl.documents, crawl.in_hand = len(found.rows), len(found.index), len(held)
         lines = [] if code == 0 else [_tell_code(code, folder)]
         lines += differences(expected.state, found) + inconsistencies(found)
@@ -242,93 +347,30 @@ class KillRounds:
     def _begin(self, name: str) -> Path:
         """A new project; the site knows it by the name of its folder."""
         folder = self.folder / (name if name == _UNDISTURBED else f"round-{name}")
-        project.write_project(folder, folder.name, self.site.origin)
+        _write_project(folder, folder.name, self.site.origin)
         return folder
 
     def _read(self, folder: Path) -> FinalState:
-        return read_state(project.open_project(folder), SOURCE, self._select(folder))
+        return read_state(load_project(folder), SOURCE, self._select(folder))
 
     @staticmethod
     def _select(folder: Path) -> Select:
-        return partial(project.select, folder)
+        return partial(select_from_file, folder / "var" / "searchcrawl.db")
 
 
 def _tell_code(code: int, folder: Path) -> str:
-    return f"the crawl ended with exit code {code}: {project.quote_end(folder)}"
+    return f"the crawl ended with exit code {code}: {_quote_end(folder)}"
 
 
 def describe(rounds: KillRounds, *, seconds: float, folder: Path | None) -> dict[str, Any]:
     """What ``selftest --kill9 --json`` prints; ``folder`` is where the projects are kept."""
     shown = [crawl for crawl in rounds.crawls if crawl.round != _UNDISTURBED or crawl.differences]
-    shown.sort(key=lambda crawl: (len(crawl.round), crawl.round, crawl.age))
+    shown.sort(key=lambda crawl: (len(crawl.round), crawl.round, crawl.kind))
     return {
         "ok": rounds.is_equal,
         "kills": rounds.kills,
         "seed": rounds.seed,
         "seconds": round(seconds, 1),
-        "crawls": [
-            {
-                "round": crawl.round,
-                "kind": crawl.age,
-                "killed_at": [str(kill) for kill in crawl.kills],
-                "urls": crawl.urls,
-                "documents": crawl.documents,
-                "in_hand": crawl.in_hand,
-                "asked_again": crawl.asked_again,
-                "differences": crawl.differences,
-            }
-            for crawl in shown
-        ],
+        "crawls": [asdict(crawl) for crawl in shown],
         "folder": None if folder is None else str(folder),
     }
-
-
-_PARTS: Final = ("to_fetch", "fetched", "fetch_failures", "rejected")
-_RUN: Final = "SELECT id, source_id, horizon_ms, ended_ms, counts FROM runs ORDER BY id DESC LIMIT 1"
-_ROWS: Final = "SELECT source_id, fetch_state, due_ms, code, redirects, failed_runs, run_id FROM urls"
-
-
-def find_wrong_sums(counts: Mapping[str, int]) -> list[str]:
-    """What does not add up in the counters of a run."""
-    parts = {name: counts[name] for name in _PARTS}
-    wrong = [f"{name} is {number}" for name, number in parts.items() if number < 0]
-    if counts["discovered"] != sum(parts.values()):
-        wrong.append(f"discovered is {counts['discovered']}, not the sum of {parts}")
-    return wrong
-
-
-def find_wrong_counters(select: Select) -> list[str]:
-    """What is wrong with the counters of the last run of any source, after ``kill -9`` as well.
-
-    Those of a run that goes on are compared with the table; rows may have changed since another one ended.
-    """
-    found = select(_RUN)
-    if not found:
-        return []
-    (run,) = found
-    counts = orjson.loads(run["counts"])
-    if not counts:
-        # Killed while the run was begun.
-        return []
-    wrong = find_wrong_sums(counts)
-    if counts.get("miscounted"):
-        wrong.append(f"the run says itself that {counts['miscounted']} URLs are counted wrongly")
-    if run["ended_ms"] is None:
-        rows = [row for row in select(_ROWS) if row["source_id"] == run["source_id"]]
-        there = Counter(name for row in rows if (name := _find_class(row, run["id"], run["horizon_ms"])))
-        wrong += [
-            f"{name} is {counts[name]}, the table has {there[name]}" for name in _PARTS if counts[name] != there[name]
-        ]
-    return wrong
-
-
-def _find_class(row: Mapping[str, Any], run_id: int, horizon_ms: int) -> str | None:
-    is_due = row["due_ms"] is not None and row["due_ms"] <= horizon_ms
-    if row["fetch_state"] != FetchState.SETTLED or is_due:
-        return "to_fetch"
-    if row["run_id"] != run_id:
-        return None
-    if row["failed_runs"] or row["code"] == Code.SET_ASIDE:
-        return "fetch_failures"
-    refused = facts_of(row["code"]).kind is CodeClass.REFUSAL
-    return "rejected" if refused and row["redirects"] is None else "fetched"

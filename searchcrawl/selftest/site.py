@@ -10,11 +10,10 @@ import hashlib
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Final, Self
 
 ADDRESS: Final = "127.0.0.1"
@@ -152,24 +151,28 @@ class _Visitor:
     since: float = 0.0
 
 
-class BuiltInSite:
-    """The running site; a context manager. Its threads end with the process."""
+class BuiltInSite(ThreadingHTTPServer):
+    """The site, which runs within its context. Its threads end with the process."""
+
+    daemon_threads = True
+    block_on_close = False
 
     def __init__(self) -> None:
+        super().__init__((ADDRESS, 0), _Handler)
+        self.origin = f"http://{ADDRESS}:{self.server_port}"
         self._visitors: dict[str, _Visitor] = {}
-        self._server = _Server(self._answer)
-        self.origin = f"http://{ADDRESS}:{self._server.server_port}"
         self._ages = {FIRST: _build_first(self.origin), LATER: _build_later(self.origin)}
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def __exit__(self, *error: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Says nothing: whoever asked was killed."""
 
     def show(self, visitor: str, age: str) -> None:
         """Shows a project the pages of that age from now on; nothing was asked for yet."""
@@ -202,7 +205,8 @@ class BuiltInSite:
                 waiting += [f"{self.origin}{target}"] if target is not None else []
         return found
 
-    def _answer(self, visitor: str, path: str) -> _Page:
+    def answer(self, visitor: str, path: str) -> _Page:
+        """What a project is answered, which is noted."""
         known = self._visitors.get(visitor)
         if known is None:
             return _Page(status=HTTPStatus.NOT_FOUND)
@@ -214,22 +218,10 @@ class BuiltInSite:
         return known.pages.get(path, _Page(body=b"Not here.", status=HTTPStatus.NOT_FOUND))
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, answer: Callable[[str, str], _Page]) -> None:
-        self.answer = answer
-        super().__init__((ADDRESS, 0), _Handler)
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Says nothing: whoever asked was killed."""
-
-
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 60
-    server: _Server
+    server: BuiltInSite
 
     def do_GET(self) -> None:
         visitor = self.headers.get("User-Agent", "").partition("/")[0]

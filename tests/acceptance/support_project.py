@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import Hit, SearchIndex, SearchQuery
-from searchcrawl.selftest.kill_rounds import find_wrong_sums
+from searchcrawl.selftest.final_state import find_wrong_sums
 from searchcrawl.sources.loading import load_project
 from tests.crawl_forks import COMMANDS, PAUSE
 from tests.site.client import ROOT, SiteProcess, source_toml, write_project

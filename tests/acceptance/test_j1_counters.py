@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl.selftest.kill_rounds import find_wrong_sums
+from searchcrawl.selftest.final_state import find_wrong_sums
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
 from tests.counted import find_wrong_counters

@@ -58,14 +58,13 @@ class Command(BaseCommand):
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         # Each loads much.
         from searchcrawl.selftest.kill_rounds import KillRounds, describe  # noqa: PLC0415
-        from searchcrawl.selftest.project import Processes  # noqa: PLC0415
         from searchcrawl.selftest.site import BuiltInSite  # noqa: PLC0415
 
         seed = random.randrange(_SEEDS) if opts.seed is None else opts.seed  # noqa: S311  # no secret
         folder, begun, keep = Path(tempfile.mkdtemp(prefix="searchcrawl-selftest-")), time.monotonic(), False
         try:
             with _terminable(), BuiltInSite() as site, progress_bar("killing crawls") as show:
-                rounds = KillRounds(folder=folder, site=site, start=Processes(), seed=seed)
+                rounds = KillRounds(folder=folder, site=site, seed=seed)
                 if show is not None:
                     rounds.tell = lambda kills: show(kills, opts.kills)
                 rounds.run(opts.kills)
