@@ -27,9 +27,13 @@ from searchcrawl.composition import (
 from searchcrawl.convert.archive_middleware import ArchiveMiddleware
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
-from searchcrawl.documents.checksum_pipeline import BodyDigestPipeline, FieldsDigestPipeline
-from searchcrawl.documents.fields_pipeline import FieldsPipeline
-from searchcrawl.documents.index_filter_pipeline import FetchedFilterPipeline, PageFilterPipeline
+from searchcrawl.documents.document_pipeline import (
+    BodyDigestPipeline,
+    FetchedFilterPipeline,
+    FieldsDigestPipeline,
+    FieldsPipeline,
+    PageFilterPipeline,
+)
 from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.run_end_extension import RunEndExtension, StatsExtension
 from searchcrawl.extensions.watch_extension import (
@@ -38,8 +42,7 @@ from searchcrawl.extensions.watch_extension import (
     ReactorClockExtension,
     StallExtension,
 )
-from searchcrawl.frontier.scheduler import Scheduler
-from searchcrawl.frontier.settling_middleware import SettlingMiddleware
+from searchcrawl.frontier.scheduler import Scheduler, SettlingMiddleware
 from searchcrawl.http.boundary_middleware import BoundaryMiddleware
 from searchcrawl.http.decompression_middleware import DecompressionMiddleware
 from searchcrawl.http.headers_middleware import ConditionalMiddleware, HeadersMiddleware

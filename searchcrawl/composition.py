@@ -153,7 +153,7 @@ def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Calla
 def compose_member(crawler: Crawler, run: Run) -> Stages:
     """The stages of a member of a run, which visits and reads pages: the run itself is in another process."""
     # Loaded where it is used: most runs have none of it.
-    from searchcrawl.documents.plugin_errors import PluginErrors  # noqa: PLC0415
+    from searchcrawl.documents.own_pipeline import PluginErrors  # noqa: PLC0415
     from searchcrawl.members.hand_over_pipeline import HandOver  # noqa: PLC0415
     from searchcrawl.members.link import (  # noqa: PLC0415
         LinkedPluginErrors,

@@ -13,7 +13,7 @@ from searchcrawl import clock, items, urls
 from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.own_converter import page_of_plugin
-from searchcrawl.documents.shown_document import show
+from searchcrawl.documents.own_pipeline import show
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.receiver import Batch, Receipt, Receiver
 from searchcrawl.items import Change, Claim, IndexedDocument, Page, Removal

@@ -14,7 +14,7 @@ from benchmarks.decisions.measure import Figures, Measuring, Stored, find_common
 from benchmarks.decisions.roots import list_pages
 from benchmarks.decisions.sites import Manual
 from benchmarks.decisions.truth import read_truth
-from searchcrawl.documents.fields_pipeline import complete_page
+from searchcrawl.documents.document_pipeline import complete_page
 from searchcrawl.html.page import parse_html
 from searchcrawl.html.text_rules import TextRules
 from tests.factories import document

@@ -24,7 +24,7 @@ from searchcrawl.cache.segment import Place
 from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import error_lines, guard_output, print_note
 from searchcrawl.codes import describe_code
-from searchcrawl.documents.shown_document import show
+from searchcrawl.documents.own_pipeline import show
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
 from searchcrawl.exit_codes import Exit
 from searchcrawl.frontier.scheduler import build_request

@@ -7,10 +7,9 @@ from collections.abc import Container, Mapping
 from searchcrawl import clock
 from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.codes import WITH_DOCUMENT, Code
-from searchcrawl.commit.decide import build_answered_key, build_key
-from searchcrawl.commit.group import Group
-from searchcrawl.duplicates import resolution
-from searchcrawl.duplicates.resolution import Changes
+from searchcrawl.commit import resolution
+from searchcrawl.commit.decide import Group, build_answered_key, build_key
+from searchcrawl.commit.resolution import Changes
 from searchcrawl.items import Document, Fallback, Page, copy_with
 from searchcrawl.rules import lifecycle
 from searchcrawl.sources.secrets import redact

@@ -22,7 +22,7 @@ from searchcrawl.admission.url_normalisation import normalise_found, normalise_p
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, SegmentWriter, encode_page
 from searchcrawl.commit import decide, document_rows, link_rows
-from searchcrawl.commit.group import Group
+from searchcrawl.commit.decide import Group
 from searchcrawl.commit.link_rows import DisplayChanges, SitemapRows
 from searchcrawl.commit.review import Review
 from searchcrawl.commit.turned_pages import TurnedPages

@@ -15,7 +15,7 @@ from searchcrawl import clock, urls
 from searchcrawl.admission.admit import FoundLinks
 from searchcrawl.codes import REDIRECTS, Code
 from searchcrawl.commit import document_rows
-from searchcrawl.commit.group import Group
+from searchcrawl.commit.decide import Group
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.items import Document, Outcome, SitemapEnd, SitemapPart
 from searchcrawl.rules.rewriting import DisplayMap

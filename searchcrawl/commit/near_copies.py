@@ -1,8 +1,11 @@
 """Takes near copies out after a completed run or `apply`, where ``copies.near = "remove"`` asks for it (F6).
 
 The signature of each text is made from the record in the cache, once for each text that is indexed: what is on most pages of
-a host is left out before. Then all documents of the source are compared, and
-those that are near to a better one get its content as the one by which copies are found: from there on they are copies
+a host is left out before. Then all documents of the source are compared. In their order (``rules.copy_order``) a document
+stays unless its text is near to that of a better one that stays: so the result depends on the documents alone. Documents
+with the same content are one here; the best of them is what the others are compared with.
+
+Those that are near to a better one get its content as the one by which copies are found: from there on they are copies
 like all others, with the same removals, limits and successors. A document that changes is one of its own again until the
 end of the run.
 """
@@ -10,25 +13,54 @@ end of the run.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from operator import itemgetter
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.opening import use_cache
 from searchcrawl.cache.segment import Place
 from searchcrawl.commit.document_rows import resolve_again
-from searchcrawl.duplicates.near_groups import SignedDocument, find_groups
-from searchcrawl.duplicates.resolution import build_order_of
+from searchcrawl.commit.resolution import build_order_of
 from searchcrawl.exceptions import CacheError
 from searchcrawl.failpoints import reach
-from searchcrawl.rules.near_copies import sign
+from searchcrawl.rules.copy_order import CopyOrder
+from searchcrawl.rules.near_copies import NearGroups, sign
 from searchcrawl.run import Run
 from searchcrawl.store.documents import duplicate_key_table, near_table
 from searchcrawl.store.documents.near_table import NearRow
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.wording import counted
+
+
+class SignedDocument(NamedTuple):
+    """A document that may be a copy, with the digest of its content and the signature of its text, empty without one."""
+
+    order: CopyOrder
+    digest: bytes
+    signature: str
+
+
+def find_groups(documents: Iterable[SignedDocument]) -> dict[bytes, bytes]:
+    """The digest of the content that stands for another, by the digest of that, where it is another one."""
+    best: dict[bytes, tuple[CopyOrder, str]] = {}
+    for document in documents:
+        known = best.get(document.digest)
+        if known is None:
+            best[document.digest] = document.order, document.signature
+        else:
+            # The record of one of them may be lost: the text of the others is the same.
+            best[document.digest] = min(known[0], document.order), known[1] or document.signature
+    ordered = sorted(best, key=lambda digest: best[digest][0])
+    groups = NearGroups()
+    found: dict[bytes, bytes] = {}
+    for number, digest in enumerate(ordered):
+        first = groups.add(number, best[digest][1])
+        if first != number:
+            found[digest] = ordered[first]
+    return found
+
 
 logger = logging.getLogger(__name__)
 

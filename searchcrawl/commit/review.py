@@ -14,7 +14,7 @@ from searchcrawl import clock
 from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.codes import REFUSED, Code
 from searchcrawl.commit import document_rows
-from searchcrawl.commit.group import Group
+from searchcrawl.commit.decide import Group
 from searchcrawl.rules import lifecycle
 from searchcrawl.rules.boundary import is_trap_limit, refusal_code
 from searchcrawl.rules.decision import Decision

@@ -18,8 +18,7 @@ from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.codes import Code
-from searchcrawl.commit.decide_outcome import count_failure
-from searchcrawl.commit.group import Group
+from searchcrawl.commit.decide import Group, count_failure
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.items import Document, Outcome
 from searchcrawl.rules.lifecycle import FREE_DOCUMENTS

@@ -189,7 +189,7 @@ def report(run: Run, *, completed: bool) -> None:
     # Of copies the text of their survivors waits as well.
     with_evidence = sum(row.leaving != Leaving.NO for rows in find_pages(run, completed) for row in rows)
     removals = with_evidence + run.read(removal_table.count_copies, source_id=run.source_id)
-    limits = run.read(find_limits, run=run, candidates=removals)
+    limits = run.read(find_limits, run.source, run.source_id, removals)
     waiting = run.read(document_table.count_totals, source_id=run.source_id)["waiting"]
     run.counts[UNSENT_REMOVALS] = removals
     run.counts[PAST_LIMITS] = int(removals > 0 and not limits.allowed)

@@ -16,9 +16,9 @@ from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.commit.orphans import unmark_orphans
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.failpoints import reach
-from searchcrawl.rules.lifecycle import describe_evidence, is_confirmed, is_evidence, is_within_limits
+from searchcrawl.rules.lifecycle import describe_evidence
 from searchcrawl.run import Run
-from searchcrawl.sources.config import Lifecycle
+from searchcrawl.sources.config import Lifecycle, Source
 from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.batches.removal_table import Before, RemovalCandidate
@@ -151,7 +151,7 @@ def _is_allowed(transaction: Transaction, *, run: Run, candidates: int) -> bool:
 
     They are counted together with those of a day and those since the last completed run, and with those that wait (L3).
     """
-    limits = find_limits(transaction, run=run, candidates=candidates)
+    limits = find_limits(transaction, run.source, run.source_id, candidates)
     if not limits.allowed:
         logger.warning(
             "%d of %d documents would leave the index (%d left it lately, %d wait for approval): they wait in quarantine "
@@ -165,20 +165,14 @@ def _is_allowed(transaction: Transaction, *, run: Run, candidates: int) -> bool:
     return limits.allowed
 
 
-def find_limits(transaction: Transaction, *, run: Run, candidates: int) -> Limits:
+def find_limits(transaction: Transaction, source: Source, source_id: int, candidates: int) -> Limits:
     """Counts what counts towards the limits on deleting together with ``candidates``, and says whether they hold."""
-    lifecycle = run.source.lifecycle
-    totals = document_table.count_totals(transaction, run.source_id)
+    totals = document_table.count_totals(transaction, source_id)
     # Six runs that an outage met must not remove more than one.
-    removed = removal_table.count_recent(transaction, run.source_id, since_ms=clock.now_ms() - clock.DAY_MS)
+    removed = removal_table.count_recent(transaction, source_id, since_ms=clock.now_ms() - clock.DAY_MS)
     # Without the index some wait to be sent, and removals to be carried out.
-    documents = totals["documents"] + removed + removal_table.count_under_way(transaction, run.source_id)
-    allowed = is_within_limits(
-        candidates + removed + totals["quarantined"],
-        documents,
-        max_delete_percent=lifecycle.max_delete_percent,
-        max_delete_documents=lifecycle.max_delete_documents,
-    )
+    documents = totals["documents"] + removed + removal_table.count_under_way(transaction, source_id)
+    allowed = source.lifecycle.allows(candidates + removed + totals["quarantined"], documents)
     return Limits(allowed, documents, removed, totals["quarantined"], candidates)
 
 
@@ -254,9 +248,7 @@ def _is_evidence(result: VisitResult, lifecycle: Lifecycle) -> bool:
     if result.code == Code.OUTSIDE_BOUNDARY and result.redirected:
         # It leads to an excluded URL, perhaps for a while.
         return False
-    return is_evidence(result.code, result.rule, lifecycle.remove_on) and is_confirmed(
-        result.code, result.failures, remove_on=lifecycle.remove_on, confirmations=lifecycle.gone_confirmations
-    )
+    return lifecycle.is_evidence(result.code, result.rule, result.failures)
 
 
 def _lets_leave(end: VisitResult, lifecycle: Lifecycle) -> bool:
@@ -297,7 +289,7 @@ def let_go_of_left(run: Run) -> None:
     count = run.read(log_table.count_left, source_id=run.source_id)
     if not count:
         return
-    if not run.read(find_limits, run=run, candidates=count).allowed:
+    if not run.read(find_limits, run.source, run.source_id, count).allowed:
         logger.warning(
             "receivers have %d documents that the index does not have, which is past the limits on deleting: "
             "searchcrawl resend %s --receiver NAME has one receiver remove them",

@@ -13,7 +13,7 @@ from searchcrawl.codes import BUSY, is_refusal
 from searchcrawl.commit.group_commit import WriterQueue
 from searchcrawl.counters import HELD_BACK
 from searchcrawl.exceptions import LeaseLost, SearchcrawlError, StoreError
-from searchcrawl.frontier.claiming_thread import ClaimingThread
+from searchcrawl.frontier.claiming import ClaimingThread
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.politeness.backoff import explain_block

@@ -11,7 +11,7 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.codes import REDIRECT_STATUSES, REDIRECTS, WITH_DOCUMENT, Code, CodeClass
-from searchcrawl.frontier.claiming_thread import IDLE_SECONDS, ClaimingThread
+from searchcrawl.frontier.claiming import IDLE_SECONDS, ClaimingThread
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim
 from searchcrawl.run import Run

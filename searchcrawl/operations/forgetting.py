@@ -24,8 +24,7 @@ import orjson
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.opening import open_cache, use_cache
-from searchcrawl.cache.segment import Place
-from searchcrawl.cache.segment_scan import find_gaps, has_record_of
+from searchcrawl.cache.segment import Place, find_gaps, has_record_of
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.comparison.bring_together import prepare_resend
 from searchcrawl.comparison.look import has_documents, require_known
@@ -34,6 +33,7 @@ from searchcrawl.delivery.anchors import take_back_texts
 from searchcrawl.delivery.cache_space import rewrite
 from searchcrawl.delivery.delivery_queue import Sent
 from searchcrawl.delivery.receivers.sending import send_rest
+from searchcrawl.delivery.removals import find_limits
 from searchcrawl.exceptions import (
     CacheError,
     ConfigurationError,
@@ -52,14 +52,13 @@ from searchcrawl.operations.source_lease import lease_source
 from searchcrawl.rules.archives import list_archives
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.forgotten import FILE, KEY, Forgotten, digest
-from searchcrawl.rules.lifecycle import is_within_limits
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.forgotten_list import add_lines
 from searchcrawl.sources.loading import build_forgotten, build_identity, load_source, stand_in_for
 from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import removal_table
-from searchcrawl.store.documents import document_table, duplicate_key_table, segment_table
+from searchcrawl.store.documents import duplicate_key_table, segment_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.receivers.receiver_table import list_unheard
 from searchcrawl.store.runs import run_table
@@ -189,17 +188,8 @@ def _find_past(transaction: Transaction, *, known: Known) -> PastLimit | None:
     removals = forget_table.count_documents(transaction, [*known.matched, *known.list_led(named=False)])
     if not removals:
         return None
-    lifecycle, since_ms = known.source.lifecycle, clock.now_ms() - clock.DAY_MS
-    recent = removal_table.count_recent(transaction, known.source_id, since_ms=since_ms)
-    totals = document_table.count_totals(transaction, known.source_id)
-    documents = totals["documents"] + recent + removal_table.count_under_way(transaction, known.source_id)
-    allowed = is_within_limits(
-        removals + recent + totals["quarantined"],
-        documents,
-        max_delete_percent=lifecycle.max_delete_percent,
-        max_delete_documents=lifecycle.max_delete_documents,
-    )
-    return None if allowed else PastLimit(known.source.name, removals, documents)
+    limits = find_limits(transaction, known.source, known.source_id, removals)
+    return None if limits.allowed else PastLimit(known.source.name, removals, limits.documents)
 
 
 def is_concerned(project: Project, database: Database, known: Known) -> bool:

@@ -237,7 +237,7 @@ class Mending:
         """How many documents may be removed: all that are to be, or none (L3); ``left`` have been counted before."""
         wanted = sum(action is Action.REMOVE for _, action in self._decide_all(rest))
         new = max(0, wanted - left)
-        limits = self.run.read(partial(removals.find_limits, run=self.run, candidates=new))
+        limits = self.run.read(removals.find_limits, self.run.source, self.run.source_id, new)
         if not new or limits.allowed:
             return wanted
         self._counted = False

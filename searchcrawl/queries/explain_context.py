@@ -11,7 +11,7 @@ from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.cache.opening import use_cache
 from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.codes import REDIRECTS, REFUSED, Code
-from searchcrawl.duplicates.resolution import MAX_HOPS
+from searchcrawl.commit.resolution import MAX_HOPS
 from searchcrawl.exceptions import CacheError
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.http.address_guard import build_guard

@@ -10,9 +10,9 @@ import orjson
 from searchcrawl import urls
 from searchcrawl.cache.segment import StoredPage
 from searchcrawl.codes import REDIRECTS, Code, describe_code
+from searchcrawl.commit.resolution import MAX_HOPS
 from searchcrawl.convert.converter import ConversionContext, RunsIn
 from searchcrawl.convert.html_converter import HTML
-from searchcrawl.duplicates.resolution import MAX_HOPS
 from searchcrawl.html.links import find_header_canonical
 from searchcrawl.queries.explain_context import Context, leads_outside, read_page
 from searchcrawl.queries.explain_reasons import Step, build_reason

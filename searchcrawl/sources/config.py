@@ -17,6 +17,7 @@ from searchcrawl import urls
 from searchcrawl.kinds.kind import Kind
 from searchcrawl.kinds.registry import KINDS, LATER
 from searchcrawl.kinds.web import WEB
+from searchcrawl.rules.lifecycle import is_confirmed, is_evidence, is_within_limits
 from searchcrawl.rules.recrawl import Intervals
 from searchcrawl.rules.rewriting import (
     SESSION_NAMES,
@@ -356,6 +357,21 @@ class Lifecycle(Table):
     def intervals(self) -> Intervals:
         """How long pages wait for their next visit."""
         return Intervals.of_hours(self.recrawl_every_hours, self.recrawl_min_hours, self.recrawl_max_hours)
+
+    def is_evidence(self, code: int, rule: str | None, failures: str | None) -> bool:
+        """Whether a visit is evidence against the document, seen in enough runs; ``failures`` is what its row keeps."""
+        return is_evidence(code, rule, self.remove_on) and is_confirmed(
+            code, failures, remove_on=self.remove_on, confirmations=self.gone_confirmations
+        )
+
+    def allows(self, removals: int, documents: int) -> bool:
+        """Whether so many removals of a source that had so many documents need no approval."""
+        return is_within_limits(
+            removals,
+            documents,
+            max_delete_percent=self.max_delete_percent,
+            max_delete_documents=self.max_delete_documents,
+        )
 
 
 class Keep(Table):

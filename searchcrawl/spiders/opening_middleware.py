@@ -11,7 +11,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from searchcrawl import clock
-from searchcrawl.documents.plugin_errors import PluginErrors
+from searchcrawl.documents.own_pipeline import PluginErrors
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_redirects
 from searchcrawl.items import Outcome
 from searchcrawl.own_code import ordinary_errors

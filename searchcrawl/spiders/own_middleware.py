@@ -10,7 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 
 from searchcrawl.codes import Code
-from searchcrawl.documents.plugin_errors import PluginErrors
+from searchcrawl.documents.own_pipeline import PluginErrors
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Claim, Hop, Outcome

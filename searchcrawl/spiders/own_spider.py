@@ -10,8 +10,7 @@ from typing import Any
 from scrapy.exceptions import DropItem
 
 from searchcrawl import plugins, urls
-from searchcrawl.documents.own_pipeline import OwnPipeline, PipelineStep, ServiceStep, Step
-from searchcrawl.documents.shown_document import TEXTS, change, show
+from searchcrawl.documents.own_pipeline import TEXTS, OwnPipeline, PipelineStep, ServiceStep, Step, change, show
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.http.visit_end import join_lines

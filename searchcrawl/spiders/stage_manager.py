@@ -14,7 +14,7 @@ from scrapy.logformatter import LogFormatter
 from scrapy.pipelines import ItemPipelineManager
 from twisted.python.failure import Failure
 
-from searchcrawl.documents.fields_pipeline import FieldsPipeline
+from searchcrawl.documents.document_pipeline import FieldsPipeline
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
 from searchcrawl.http.visit_end import PAGES, join_lines
 from searchcrawl.items import Document, Outcome, VisitEnds

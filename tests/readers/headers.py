@@ -9,7 +9,7 @@ from typing import Final
 from scrapy.http import Headers
 
 from searchcrawl.convert.registry import is_binary
-from searchcrawl.documents.fields_pipeline import complete_page
+from searchcrawl.documents.document_pipeline import complete_page
 from searchcrawl.html.content_type import join_content_type, parse_content_type
 from searchcrawl.html.encoding import find_codec, find_encoding
 from searchcrawl.html.file_name import build_title, parse_disposition

@@ -25,7 +25,6 @@ from searchcrawl.exceptions import DeliveryError
 from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Batch, IndexEntry, Receipt, SearchIndex
 from searchcrawl.items import Change, IndexedDocument, Removal
-from searchcrawl.rules.lifecycle import is_within_limits
 from searchcrawl.run import Run
 from searchcrawl.store.batches import resend_table
 from searchcrawl.store.batches.batch_table import BatchDocument
@@ -389,13 +388,7 @@ class KeptIndex:
         for part in self._list_entries():
             all_of_them += len(part)
             strange += len(self._select_strange(row, part))
-        lifecycle = self._run.source.lifecycle
-        if is_within_limits(
-            strange,
-            all_of_them,
-            max_delete_percent=lifecycle.max_delete_percent,
-            max_delete_documents=lifecycle.max_delete_documents,
-        ):
+        if self._run.source.lifecycle.allows(strange, all_of_them):
             return True
         logger.warning(
             "the receiver %s has %s that the index does not have, which is past the limits on deleting: searchcrawl resend "

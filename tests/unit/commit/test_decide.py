@@ -10,8 +10,7 @@ import pytest
 from searchcrawl import clock
 from searchcrawl.clock import DAY_MS
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code, FailureKind
-from searchcrawl.commit.decide import decide
-from searchcrawl.commit.group import Group
+from searchcrawl.commit.decide import Group, decide
 from searchcrawl.items import Claim, Document, Link, Outcome, Page
 from searchcrawl.rules.lifecycle import Failures
 from searchcrawl.rules.recrawl import HOUR_MS, Word

@@ -14,8 +14,7 @@ from sqlalchemy import text
 from searchcrawl import clock
 from searchcrawl.cache.segment import Place
 from searchcrawl.commit import document_rows
-from searchcrawl.commit.decide import decide
-from searchcrawl.commit.group import Group
+from searchcrawl.commit.decide import Group, decide
 from searchcrawl.items import Claim
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import SealedBatch

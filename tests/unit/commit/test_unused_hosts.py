@@ -16,7 +16,7 @@ from sqlalchemy import select, update
 from searchcrawl import clock
 from searchcrawl import urls as urls_of
 from searchcrawl.admission.admit import Admission, FoundLinks
-from searchcrawl.commit.unused_hosts import purge_hosts
+from searchcrawl.commit.retention import purge_hosts
 from searchcrawl.items import Link
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.slot_reservations import SlotReservations
@@ -196,7 +196,7 @@ def test_purge_when_a_process_is_about_to_use_the_host_then_it_stays(
     learn(filled, "old.test:80", LAST)
     age(filled)
     run = filled.run
-    look = "searchcrawl.commit.unused_hosts._find_named"
+    look = "searchcrawl.commit.retention._find_named"
 
     def admit_late(_run: object, _unused: object) -> set[int]:
         with beside.write_once() as transaction:

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from searchcrawl.documents import digests
-from searchcrawl.documents.checksum_pipeline import BodyDigestPipeline, FieldsDigestPipeline
 from searchcrawl.documents.digests import compute_body_digest, compute_copy_digest, compute_fields_digest
+from searchcrawl.documents.document_pipeline import BodyDigestPipeline, FieldsDigestPipeline
 from searchcrawl.items import Guess, Page
 from tests import factories
 

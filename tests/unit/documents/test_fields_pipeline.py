@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from searchcrawl.documents import shown_document
-from searchcrawl.documents.fields_pipeline import NO_LANGUAGES, Languages, complete_page
+from searchcrawl.documents import own_pipeline
+from searchcrawl.documents.document_pipeline import NO_LANGUAGES, Languages, complete_page
 from searchcrawl.items import Guess, Page
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from tests import factories
@@ -167,7 +167,7 @@ def test_languages_when_a_component_of_a_users_own_sets_one_then_no_text_outweig
     page = Page(text=f"{GERMAN}\n" * 9, language="en")
 
     assert complete(page).language == "de"
-    assert complete(shown_document.change(page, {"language": "nl"}, {})).language == "nl"
+    assert complete(own_pipeline.change(page, {"language": "nl"}, {})).language == "nl"
 
 
 def test_languages_when_a_source_forces_one_then_no_other_is_kept() -> None:

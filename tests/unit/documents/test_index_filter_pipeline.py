@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from searchcrawl.codes import Code
-from searchcrawl.documents.index_filter_pipeline import FetchedFilterPipeline, PageFilterPipeline
+from searchcrawl.documents.document_pipeline import FetchedFilterPipeline, PageFilterPipeline
 from searchcrawl.items import Document, Page
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.index_filter import IndexFilter

@@ -6,7 +6,7 @@ import asyncio
 import pickle
 from typing import Any, Final
 
-from searchcrawl.documents.plugin_errors import PluginErrors
+from searchcrawl.documents.own_pipeline import PluginErrors
 from searchcrawl.exceptions import HostBlocked
 from searchcrawl.members.messages import Call, Reply, Tell
 from searchcrawl.members.services import ADD_ERROR, NOTE_GOOD, ROBOTS, Services

@@ -10,7 +10,7 @@ from itertools import permutations
 import pytest
 
 from searchcrawl import urls
-from searchcrawl.duplicates.resolution import MAX_HOPS, Changes, resolve
+from searchcrawl.commit.resolution import MAX_HOPS, Changes, resolve
 from searchcrawl.rules.copy_order import UNKNOWN_FIT, rank
 from searchcrawl.store.documents.duplicate_key_table import KeyedDocument
 from searchcrawl.store.states import DocumentState

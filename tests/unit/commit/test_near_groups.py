@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from searchcrawl.duplicates.near_groups import SignedDocument, find_groups
+from searchcrawl.commit.near_copies import SignedDocument, find_groups
 from searchcrawl.rules.copy_order import build_order
 from searchcrawl.rules.near_copies import sign
 from tests.unit.rules.test_near_copies import are_near, edited, words
