@@ -23,7 +23,7 @@ from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.cache.segment import StoredPage
-from searchcrawl.comparison.spool import in_groups
+from searchcrawl.comparison.differences import in_groups
 from searchcrawl.sources.loading import load_project
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.run_schema import batches

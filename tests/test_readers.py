@@ -74,7 +74,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.cache.folder:_SEGMENT_NAME": "reads names of its own files",
     "searchcrawl.http.*_middleware:*.process_response": "hands headers and bodies on to readers",
     "searchcrawl.login.*_middleware:*.process_response": "hands headers and bodies on to readers",
-    "searchcrawl.login.session_login_middleware:SessionLogin.process_rendered": "hands headers and bodies on to readers",
+    "searchcrawl.login.login_middleware:SessionLogin.process_rendered": "hands headers and bodies on to readers",
     "searchcrawl.http.visit_end:OutcomeMiddleware.process_response": "hands headers on to readers",
     "searchcrawl.http.replay_middleware:find_further": "hands answers of the cache on",
     "searchcrawl.login.session:LoginSession.*": "hands URLs and pages on to readers",

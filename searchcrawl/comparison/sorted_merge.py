@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import heapq
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import TracebackType
-from typing import Final, NamedTuple, Self
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from typing import Final, NamedTuple
 
 from searchcrawl import urls
 from searchcrawl.exceptions import IndexUnavailable
@@ -34,41 +33,23 @@ class SortedRow(NamedTuple):
     fields_digest: bytes
 
 
-class RowSorter:
-    """Takes rows in any order, then returns them by rising id; a context manager around its file.
-
-    Sorts outside memory: sorted parts in a file, merged when they are read.
-    """
-
-    def __init__(self, *, part_rows: int = _ROWS_IN_MEMORY) -> None:
-        self._part_rows = part_rows
-        self._gathered: list[bytes] = []
-        self._file = PartFile()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-
-    def add(self, row: IndexedRow, document_id: str) -> None:
-        """Takes one row; raises OSError where the disk is full."""
-        digest = bytes.fromhex(document_id.rpartition(":")[2])
+def sort_rows(
+    rows: Iterable[IndexedRow], name: str, file: PartFile, *, part_rows: int = _ROWS_IN_MEMORY
+) -> Iterator[SortedRow]:
+    """The rows of a source by rising id: sorted parts go into ``file``, and are merged. Raises OSError where the disk is full."""
+    gathered: list[bytes] = []
+    for row in rows:
+        digest = bytes.fromhex(urls.document_id(name, row.url).rpartition(":")[2])
         checksum = row.fields_digest[:_DIGEST_BYTES]
-        self._gathered.append(_RECORD.pack(digest, row.url_id, row.crawl_version, row.settled, checksum))
-        if len(self._gathered) == self._part_rows:
-            self._gathered.sort()
-            self._file.add(self._gathered)
-            self._gathered = []
-
-    def by_id(self) -> Iterator[SortedRow]:
-        """All rows by rising id."""
-        self._gathered.sort()
-        for record in heapq.merge(*self._file.parts(), self._gathered):
-            digest, url_id, crawl_version, settled, checksum = _RECORD.unpack(record)
-            yield SortedRow(digest, url_id, crawl_version, bool(settled), checksum)
+        gathered.append(_RECORD.pack(digest, row.url_id, row.crawl_version, row.settled, checksum))
+        if len(gathered) == part_rows:
+            gathered.sort()
+            file.add(gathered)
+            gathered = []
+    gathered.sort()
+    for record in heapq.merge(*file.parts(), gathered):
+        digest, url_id, crawl_version, settled, checksum = _RECORD.unpack(record)
+        yield SortedRow(digest, url_id, crawl_version, bool(settled), checksum)
 
 
 @contextmanager
@@ -79,10 +60,9 @@ def pair_by_id(
 
     Raises StoreError, IndexUnavailable where ``entries`` do not rise, and what they raise.
     """
-    with RowSorter() as rows:
-        for indexed in url_queries.list_indexed(database, source_id):
-            rows.add(indexed, urls.document_id(name, indexed.url))
-        yield _merge(rows.by_id(), _check_order(entries), prefix=f"{name}:")
+    with closing(PartFile()) as file:
+        rows = sort_rows(url_queries.list_indexed(database, source_id), name, file)
+        yield _merge(rows, _check_order(entries), prefix=f"{name}:")
 
 
 def _check_order(entries: Iterator[IndexEntry]) -> Iterator[IndexEntry]:

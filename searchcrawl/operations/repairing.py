@@ -15,16 +15,17 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.comparison.bring_together import Changes, forget_lost_segments, note_compared
-from searchcrawl.comparison.look import is_newer
-from searchcrawl.comparison.second_look import (
+from searchcrawl.comparison.differences import (
     GROUP,
     Difference,
+    Spool,
     confirm,
     confirm_foreign,
+    in_groups,
     is_askable,
     spool_differences,
 )
-from searchcrawl.comparison.spool import Spool, in_groups
+from searchcrawl.comparison.look import is_newer
 from searchcrawl.delivery import delivery_queue, removals
 from searchcrawl.delivery.batch_sender import BatchSender, open_sender
 from searchcrawl.delivery.closing import forget_end_look

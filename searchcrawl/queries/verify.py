@@ -8,9 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from searchcrawl.comparison.differences import Treatment, find_differences
-from searchcrawl.comparison.second_look import Difference, spool_differences
-from searchcrawl.comparison.spool import Spool
+from searchcrawl.comparison.differences import Difference, Spool, Treatment, find_differences, spool_differences
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.store.engine.database import Database, Transaction

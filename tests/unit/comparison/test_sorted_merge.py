@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import closing
 
 import pytest
 
 from searchcrawl import urls
-from searchcrawl.comparison.sorted_merge import RowSorter
+from searchcrawl.comparison.sorted_merge import sort_rows
 from searchcrawl.store.urls.url_queries import IndexedRow
+from searchcrawl.temporary_files import PartFile
 
 
 def indexed(number: int) -> IndexedRow:
@@ -25,10 +27,8 @@ def indexed(number: int) -> IndexedRow:
 def test_rows_when_sorted_in_parts_then_all_come_back_by_rising_id(part_rows: int) -> None:
     added = [indexed(number) for number in range(1, 5001)]
 
-    with RowSorter(part_rows=part_rows) as sorter:
-        for row in added:
-            sorter.add(row, urls.document_id("demo", row.url))
-        found = list(sorter.by_id())
+    with closing(PartFile()) as file:
+        found = list(sort_rows(added, "demo", file, part_rows=part_rows))
 
     by_id = sorted(added, key=lambda row: urls.document_id("demo", row.url))
     assert [row.digest.hex() for row in found] == [urls.document_id("demo", row.url)[5:] for row in by_id]
@@ -38,7 +38,5 @@ def test_rows_when_sorted_in_parts_then_all_come_back_by_rising_id(part_rows: in
 
 
 def test_rows_when_there_are_none_then_nothing_comes_back() -> None:
-    with RowSorter() as sorter:
-        found = list(sorter.by_id())
-
-    assert found == []
+    with closing(PartFile()) as file:
+        assert list(sort_rows([], "demo", file)) == []

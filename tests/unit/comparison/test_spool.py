@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from searchcrawl.comparison.second_look import Difference, Suspect, spool_differences, spool_suspects
-from searchcrawl.comparison.spool import Spool, in_groups
+from contextlib import closing
+
+from searchcrawl.comparison.differences import Difference, Spool, Suspect, in_groups, spool_differences, spool_suspects
 from searchcrawl.index.receiver import IndexEntry
 
 
 def test_spool_when_values_are_read_and_added_in_turns_then_all_come_in_their_order() -> None:
-    with Spool[int](int, int) as spool:
+    with closing(Spool[int](int, int)) as spool:
         for number in range(2500):
             spool.add(number)
         half = [number for number, _ in zip(spool, range(1500), strict=False)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from searchcrawl.login.session_login_middleware import UnderWay
+from searchcrawl.login.login_middleware import UnderWay
 
 
 def test_wait_when_nothing_is_under_way_then_is_over_at_once_or_waits_for_the_next() -> None:
