@@ -91,15 +91,15 @@ _LISTENING: Final = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 #: By name, for a source that does not use them has nothing of them loaded.
 _LOGIN: Final = "searchcrawl.login.login_middleware.LoginMiddleware"
 _LOGIN_OF_RENDERED: Final = "searchcrawl.login.login_middleware.RenderedLoginMiddleware"
-_OPENING: Final = "searchcrawl.spiders.opening_middleware.OpeningMiddleware"
+_OPENING: Final = "searchcrawl.spiders.own_spider.OpeningMiddleware"
 _RENDER: Final = "searchcrawl.render.render_middleware.RenderMiddleware"
 _FRAMES: Final = "searchcrawl.render.frame_middleware.FrameMiddleware"
 _SITEMAPS: Final = "searchcrawl.sitemaps.sitemap_extension.SitemapExtension"
 _BROWSER: Final = "searchcrawl.render.browser_pipeline.BrowserPipeline"
 
-_MEMBERS: Final = "searchcrawl.members.members_pipeline.MembersPipeline"
-_HAND_OVER: Final = "searchcrawl.members.hand_over_pipeline.HandOverPipeline"
-_MEMBER_END: Final = "searchcrawl.members.member_extension.MemberExtension"
+_MEMBERS: Final = "searchcrawl.members.dispatch_scheduler.MembersPipeline"
+_HAND_OVER: Final = "searchcrawl.members.member_scheduler.HandOverPipeline"
+_MEMBER_END: Final = "searchcrawl.members.member_scheduler.MemberExtension"
 _DISPATCHING: Final = "searchcrawl.members.dispatch_scheduler.DispatchScheduler"
 _VISITING: Final = "searchcrawl.members.member_scheduler.MemberScheduler"
 

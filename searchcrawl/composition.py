@@ -25,6 +25,7 @@ from searchcrawl.convert.own_converter import list_own_converters
 from searchcrawl.convert.registry import Registry
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
 from searchcrawl.delivery.feeds import write_files
+from searchcrawl.engine.visit_engine import download, is_closing
 from searchcrawl.exceptions import LogError
 from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.run_end_extension import RunEndExtension
@@ -34,20 +35,17 @@ from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.replaying import CACHE, ReplayClaiming, announce_edit, find_end_reason
 from searchcrawl.frontier.window import Window
 from searchcrawl.http.address_guard import build_guard, build_public_guard
-from searchcrawl.http.name_lookups import NameLookups
+from searchcrawl.http.name_lookups import NameLookups, SharedNames
 from searchcrawl.http.proxy_middleware import build_proxy_route
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware
-from searchcrawl.http.shared_names import SharedNames
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.unread_bodies import UnreadBodies
-from searchcrawl.http.visit_log import VisitLog
+from searchcrawl.http.visit_log_middleware import VisitLog
 from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
 from searchcrawl.operations.dry_run import DryRun
 from searchcrawl.operations.handing_over import hand_over
-from searchcrawl.politeness.delay_schedule import build_delay_schedule
-from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
-from searchcrawl.politeness.host_registry import HostRegistry
-from searchcrawl.politeness.rate_limiter import RateLimiter, SharedRateLimiter
+from searchcrawl.politeness.host_registry import HostRegistry, build_delay_schedule
+from searchcrawl.politeness.rate_limiter import DryRunRateLimiter, RateLimiter, SharedRateLimiter
 from searchcrawl.robots.files import RobotsFiles, StoredRobots
 from searchcrawl.rules.redirects import OwnOrigins, TargetRules
 from searchcrawl.run import Run, list_start_urls
@@ -132,7 +130,7 @@ def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Calla
     # Loaded where it is used: most runs have none of it.
     from searchcrawl.members.member import start_member  # noqa: PLC0415
     from searchcrawl.members.members import Members  # noqa: PLC0415
-    from searchcrawl.members.shared_probes import SharedProbes  # noqa: PLC0415
+    from searchcrawl.members.services import SharedProbes  # noqa: PLC0415
     from searchcrawl.spiders.member_process import serve_run  # noqa: PLC0415
     from searchcrawl.spiders.own_middleware import build_plugin_errors  # noqa: PLC0415
 
@@ -154,13 +152,13 @@ def compose_member(crawler: Crawler, run: Run) -> Stages:
     """The stages of a member of a run, which visits and reads pages: the run itself is in another process."""
     # Loaded where it is used: most runs have none of it.
     from searchcrawl.documents.own_pipeline import PluginErrors  # noqa: PLC0415
-    from searchcrawl.members.hand_over_pipeline import HandOver  # noqa: PLC0415
     from searchcrawl.members.link import (  # noqa: PLC0415
         LinkedPluginErrors,
         LinkedProbes,
         LinkedRateLimiter,
         LinkedRobots,
     )
+    from searchcrawl.members.member_scheduler import HandOver  # noqa: PLC0415
 
     stages, link = Stages(), crawler.spider.member  # type: ignore[union-attr]  # its process has set it
     stages.add(link)
@@ -271,7 +269,14 @@ def add_fetching(
     if proxy is not None:
         stages.add(proxy)
 
-    side = stages.add(SideRequests.of_crawler(crawler, rate_limiter, targets))
+    side = stages.add(
+        SideRequests(
+            download=partial(download, crawler),
+            rate_limiter=rate_limiter,
+            targets=targets,
+            is_closing=partial(is_closing, crawler),
+        )
+    )
     robots = run.source.robots
     if run.source.obeys_robots:
         files = build_robots(

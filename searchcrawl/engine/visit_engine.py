@@ -5,9 +5,11 @@ quarter of a millisecond of CPU a page, as much as reading a small one. The wind
 host gets, and when, so these queues are always empty. What is the same: middlewares, pipelines, signals, limits on
 responses in memory, and how a run is closed.
 
-It uses what is not public in Scrapy (``KNOWN_RELEASES``); with another release Scrapy's own engine is left as it is.
-
 Our downloader middlewares are called one after the other, and only those that answer later are waited for.
+
+All of Scrapy's engine that we use and that is not public is used here. With another release than those of
+``KNOWN_RELEASES`` Scrapy's own engine is left as it is; ``wake_engine`` and ``is_closing`` use ``_slot`` of any, for
+nothing public wakes an engine, or says that closing begins.
 """
 
 from __future__ import annotations
@@ -60,11 +62,14 @@ class PlainMiddlewares:
         """The answer of ``send`` or of a middleware in its place, or the request that one of them wants instead."""
         result: Any
         try:
-            result = await self._ask(request)
+            result = await _ask(self._requests, request=request)
             if result is None:
                 result = await send(request)
-        except Exception as error:  # noqa: BLE001  # a middleware or the handler: they are asked what it means
-            result = await self._answer_failure(error, request)
+        except Exception as error:
+            # A middleware or the handler: they are asked what it means.
+            result = await _ask(self._failures, request=request, exception=error)
+            if result is None:
+                raise
         for process in self._responses:
             if isinstance(result, Request):
                 break
@@ -74,23 +79,16 @@ class PlainMiddlewares:
         answer: Response | Request = result
         return answer
 
-    async def _ask(self, request: Request) -> Any:
-        for process in self._requests:
-            result = process(request=request)
-            if result is not None and not isinstance(result, Response | Request):
-                result = await result
-            if result is not None:
-                return result
-        return None
 
-    async def _answer_failure(self, error: Exception, request: Request) -> Any:
-        for process in self._failures:
-            result = process(request=request, exception=error)
-            if result is not None and not isinstance(result, Response | Request):
-                result = await result
-            if result is not None:
-                return result
-        raise error
+async def _ask(methods: Sequence[Callable[..., Any]], **given: Any) -> Any:
+    """What the first of the methods says that says anything; None where none does."""
+    for method in methods:
+        result = method(**given)
+        if result is not None and not isinstance(result, Response | Request):
+            result = await result
+        if result is not None:
+            return result
+    return None
 
 
 logger = logging.getLogger(__name__)
@@ -278,6 +276,24 @@ def use_visit_engine(crawler: Crawler) -> None:
     if scrapy.version_info[:2] in KNOWN_RELEASES and expected and type(engine.scraper) is Scraper:
         engine.__class__ = VisitEngine
         engine.take_over()
+
+
+def wake_engine(crawler: Crawler) -> None:
+    """Has the engine ask its scheduler for requests; one that had none is asked again only seconds later."""
+    engine: Any = crawler.engine
+    if engine is not None and engine._slot is not None:
+        engine._slot.nextcall.schedule()
+
+
+async def download(crawler: Crawler, request: Request) -> Response:
+    """The answer to a request that is none of the scheduler; the engine may be made later than what calls this."""
+    return await crawler.engine.download_async(request)
+
+
+def is_closing(crawler: Crawler) -> bool:
+    """Whether the spider of a crawler whose engine was made is being closed, or closed."""
+    slot = crawler.engine._slot
+    return slot is None or slot.closing is not None
 
 
 def _list_methods(scraper: Scraper) -> list[Any]:

@@ -1,8 +1,7 @@
 """Scrapy's schedulers: of a run, which hands out the claims of the window, and what those of its members share with it.
 
 The queue itself is the URL table (docs: decisions/url-table-is-the-queue). If a scheduler has no request, Scrapy asks
-it again only after five seconds. So a claim that may go earlier is handed to ``engine.crawl``, which is public (docs:
-decisions/waking-the-engine).
+it again only after five seconds. So the engine is woken when a claim may go earlier (docs: decisions/waking-the-engine).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from twisted.python.failure import Failure
 
 from searchcrawl import clock
 from searchcrawl.codes import Code
-from searchcrawl.engine.visit_engine import use_visit_engine
+from searchcrawl.engine.visit_engine import use_visit_engine, wake_engine
 from searchcrawl.failpoints import reach
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.http.visit_end import find_claim
@@ -42,7 +41,6 @@ class VisitScheduler(BaseScheduler):
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._others: deque[Request] = deque()
-        self._woken: deque[Request] = deque()
 
     def listen(self) -> Self:
         """Hears of the failures."""
@@ -56,8 +54,6 @@ class VisitScheduler(BaseScheduler):
         claim = find_claim(request)
         if claim is None:
             self._others.append(request)
-        elif request.meta.pop("woken", False):
-            self._woken.append(request)
         else:
             self._redirect(claim, request)
         return True
@@ -69,18 +65,6 @@ class VisitScheduler(BaseScheduler):
     @abstractmethod
     def _end(self, outcome: Outcome) -> None:
         """Settles a row that did not reach the writer; otherwise the run would never end (X-D3)."""
-
-    def _take_waiting(self) -> Request | None:
-        """The next of the requests that wait for the engine alone."""
-        if self._woken:
-            return self._woken.popleft()
-        return self._others.popleft() if self._others else None
-
-    def _hand_to_engine(self, request: Request) -> None:
-        """Has the engine send a request that may go now: if a scheduler had none, it is asked again only seconds later."""
-        request.meta["woken"] = True
-        engine: Any = self._crawler.engine
-        engine.crawl(request)
 
     def item_dropped(self, item: object, exception: Exception) -> None:
         """Ends a visit whose page a pipeline of a user dropped: the page is not indexed."""
@@ -150,9 +134,8 @@ class Scheduler(VisitScheduler):
                 self._close(self._stopped_as)
                 return None
             self._frontier.start(self._wake_from_thread)
-        request = self._take_waiting()
-        if request is not None:
-            return request
+        if self._others:
+            return self._others.popleft()
         request = self._next()
         if request is None:
             self._sleep()
@@ -162,9 +145,6 @@ class Scheduler(VisitScheduler):
         reach("shutdown.begin")
         if self._timer is not None:
             self._timer.cancel()
-        # Handed to the engine, but never sent. Redirected claims are in the window already.
-        for request in self._woken:
-            self._put_back(request)
         self._frontier.stop_handing_out()
         return deferred_from_coro(self._close_frontier())
 
@@ -200,23 +180,11 @@ class Scheduler(VisitScheduler):
             self._timer = self._loop.call_later(max(moment - clock.monotonic(), 0.0), self._wake)
 
     def _wake(self) -> None:
-        engine = self._crawler.engine
-        if engine is None or engine.spider is None:
-            return
-        request = self._next()
-        if request is None:
-            self._sleep()
-            return
-        self._hand_to_engine(request)
+        wake_engine(self._crawler)
 
     def _wake_from_thread(self) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake)
-
-    def _put_back(self, request: Request) -> None:
-        claim = find_claim(request)
-        if claim is not None:
-            self._frontier.window.fill_first(request.meta["download_slot"], claim)
 
     def _stop(self, reason: str) -> None:
         # If the log fails at the very end, there is nothing left to stop.

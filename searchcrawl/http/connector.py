@@ -1,17 +1,179 @@
-"""aiohttp's connections, only to addresses that may be reached (L7)."""
+"""aiohttp's connections, only to addresses that may be reached (L7), and what we use of aiohttp that is not public.
+
+Made for aiohttp 3.13 to 3.14; look here first when it is raised to a newer version.
+
+=========================================  ==================================  =======================
+used                                       why there is no public way          fails with it
+=========================================  ==================================  =======================
+``TCPConnector._factory``                  the class of connections is fixed   test_fetch_faults
+``ResponseHandler._payload``               a reset, or a broken chunk, is no   test_fetch_faults
+                                           error of a body
+``ResponseHandler._parser``                it is strict with heads             test_fetch_faults
+``http_writer._serialize_headers``         it writes UTF-8 alone               test_fetch_headers
+``BaseConnector._release``, ``._conns``    idle connections have no limit      test_many_hosts
+=========================================  ==================================  =======================
+"""
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import aiohttp
+from aiohttp import http_writer
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http import RawResponseMessage
+from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong
+from multidict import CIMultiDict
 
 from searchcrawl.http.address_guard import AddressGuard
-from searchcrawl.http.connection_internals import LimitedConnector
+from searchcrawl.http.head_mending import Unmendable, mend_head
 from searchcrawl.http.name_lookups import NameLookups
+
+#: Connections are kept open to so many hosts without a request: a site of thousands of hosts would take all files.
+MAX_IDLE_HOSTS: Final = 64
+#: A head that is longer, or comes in more pieces, is not mended: each piece costs a look at all that came before.
+MENDED_BYTES: Final = 64 * 1024
+_MENDED_PIECES: Final = 100
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_NO_MESSAGE: Final = ((), False, b"")
+
+
+class _Connection(ResponseHandler):
+    """Reports a body without a length as broken where a reset ended it (X-R6), and one whose chunks are broken (X-R5).
+
+    Closes itself when a server sends something without a request: that would be read as the next answer.
+    """
+
+    idle = False
+
+    def set_response_params(self, **parameters: Any) -> None:
+        self.idle = False
+        super().set_response_params(**parameters)
+        parser: Any = _HeadParser(self, functools.partial(self._build_parser, parameters), self._parser)
+        self._parser = parser
+
+    def data_received(self, data: bytes) -> None:
+        if self.idle and data:
+            self.abort()
+            return
+        super().data_received(data)
+        error, body = self.exception(), self._payload
+        if error is not None and body is not None and not body.is_eof():
+            # aiohttp would let it wait for the rest until its time is over.
+            body.set_exception(_describe_broken(error))
+
+    def _build_parser(self, parameters: dict[str, Any]) -> Any:
+        """The parser of aiohttp for an answer, as with the request."""
+        super().set_response_params(**parameters)
+        return self._parser
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        body = self._payload
+        if exc is not None and body is not None and not body.is_eof():
+            body.set_exception(aiohttp.ClientPayloadError(f"connection lost: {exc}"))
+        super().connection_lost(exc)
+
+
+class _HeadParser:
+    """Stands for the parser of a connection until it has read the final head of an answer, and mends one that it refuses.
+
+    aiohttp's parser is given the head alone then: what is wrong behind it does no harm to a body that is whole.
+    """
+
+    def __init__(self, connection: _Connection, build: Callable[[], Any], parser: Any) -> None:
+        self._connection = connection
+        self._build = build
+        self._parser = parser
+        self._received = b""
+        self._pieces = 0
+        self._error: BadHttpMessage | None = None
+
+    def feed_data(self, data: bytes) -> Any:
+        is_beyond = self._pieces >= _MENDED_PIECES or len(self._received) > MENDED_BYTES
+        self._received += data
+        self._pieces += 1
+        if self._error is None:
+            try:
+                return self._note_fed(self._parser.feed_data(data), is_beyond)
+            except LineTooLong:
+                raise
+            except BadHttpMessage as error:
+                self._error = error
+        if is_beyond:
+            raise self._error
+        return self._feed_mended(self._error)
+
+    def feed_eof(self) -> Any:
+        if self._error is not None:
+            self._connection.set_exception(self._error)
+            return None
+        return self._parser.feed_eof()
+
+    def pause_reading(self) -> None:
+        self._parser.pause_reading()
+
+    def _note_fed(self, fed: Any, is_beyond: bool) -> Any:
+        connection = self._connection
+        for message, _ in fed[0]:
+            is_beyond = is_beyond or message.code > 199
+            if message.chunked and _names_chunks_twice(message):
+                connection.force_close()
+        if is_beyond:
+            connection._parser = self._parser
+        return fed
+
+    def _feed_mended(self, error: BadHttpMessage) -> Any:
+        try:
+            mended = mend_head(self._received)
+        except Unmendable:
+            raise error from None
+        if mended is None:
+            return _NO_MESSAGE
+        connection = self._connection
+        parser = self._build()
+        connection._parser = parser
+        connection.force_close()
+        try:
+            fed = parser.feed_data(mended.head)
+        except BadHttpMessage:
+            raise error from None
+        try:
+            parser.feed_data(mended.rest)
+        except BadHttpMessage as broken:
+            for _, body in fed[0]:
+                if not body.is_eof():
+                    body.set_exception(_describe_broken(broken))
+        return fed
+
+
+def _describe_broken(error: BaseException) -> aiohttp.ClientPayloadError:
+    return aiohttp.ClientPayloadError(error.message if isinstance(error, HttpProcessingError) else str(error))
+
+
+def _names_chunks_twice(message: RawResponseMessage) -> bool:
+    """Whether chunks are named more than once: such a proxy may be wrong about more than its header."""
+    values = message.headers.getall("Transfer-Encoding", ())
+    return [value.lower() for value in values] != ["chunked"]
+
+
+def _serialize(status_line: str, headers: CIMultiDict[str]) -> bytes:
+    """The head of a request as aiohttp writes it, also with bytes that are no UTF-8 (``surrogateescape``)."""
+    if all(value.isascii() for value in headers.values()):
+        return _aiohttp_serialize(status_line, headers)
+    lines = [status_line, *(f"{name}: {value}" for name, value in headers.items())]
+    if any(_CONTROL.search(line) for line in lines):
+        raise ValueError("a control character in a header")
+    return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape")
+
+
+_aiohttp_serialize = http_writer._serialize_headers
+http_writer._serialize_headers = _serialize
 
 
 class AddressForbidden(OSError):
@@ -41,8 +203,11 @@ class GuardedResolver(AbstractResolver):
         """Does nothing: others use the lookups as well."""
 
 
-class GuardedConnector(LimitedConnector):
-    """Connects to addresses that the guard allows; at most ``limit`` connections at once."""
+class GuardedConnector(aiohttp.TCPConnector):
+    """Connects to addresses that the guard allows; at most ``limit`` connections at once.
+
+    It keeps idle connections to the last MAX_IDLE_HOSTS hosts only.
+    """
 
     def __init__(self, guard: AddressGuard, lookups: NameLookups, *, limit: int) -> None:
         # The lookups have a cache of their own, and the resolver checks the answers each time.
@@ -52,6 +217,16 @@ class GuardedConnector(LimitedConnector):
             use_dns_cache=False,
             socket_factory=functools.partial(_open_socket, guard),
         )
+        connections: functools.partial[Any] = functools.partial(_Connection, loop=asyncio.get_running_loop())
+        self._factory = connections
+
+    def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        if isinstance(protocol, _Connection):
+            protocol.idle = True
+        super()._release(key, protocol, should_close=should_close)
+        while len(self._conns) > MAX_IDLE_HOSTS:
+            for idle, _ in self._conns.pop(next(iter(self._conns))):
+                idle.close()
 
 
 def build_refusal(guard: AddressGuard, address: str) -> AddressForbidden:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -14,8 +14,8 @@ from scrapy.http import Response
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import Code
+from searchcrawl.html.links import find_header_canonical
 from searchcrawl.html.metas import read_robots_directives
-from searchcrawl.http.header_canonical import read_canonical
 from searchcrawl.http.redirect_middleware import repeat_request
 from searchcrawl.http.side_requests import ANONYMOUS, META_KEY
 from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim, find_redirects
@@ -23,6 +23,7 @@ from searchcrawl.items import Claim, Outcome
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.index_filter import HEADER_RULE, IndexFilter, find_canonical_link, read_last_modified
 from searchcrawl.rules.redirects import OwnOrigins
+from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.run import Run
 from searchcrawl.sources.secrets import redact
 from searchcrawl.stages import stages_of
@@ -190,3 +191,17 @@ def _set(request: Request, name: bytes, value: str) -> None:
 
 def _text(value: bytes | None) -> str | None:
     return None if value is None else redact(value.decode("latin-1"))
+
+
+def read_canonical(values: Iterable[bytes], *, base_url: str, rewriting: Rewriting) -> str | None:
+    """What the Link headers ``values`` of the page at ``base_url`` name; None for none, or several."""
+    routes = rewriting.identity.routes
+    texts = [value.decode("latin-1") for value in values]
+    canonical = find_header_canonical(texts, base_url=base_url, routes=routes)
+    if canonical is not None and urls.has_route(base_url) and not urls.has_route(canonical):
+        # The server knows nothing of routes: it names the frame that they share.
+        return None
+    if canonical is not None and not rewriting.rewrites:
+        # A session id in it may be another one each time.
+        canonical = rewriting.identity.strip(canonical)
+    return canonical

@@ -1,6 +1,8 @@
 """Looks host names up, once for all parts of a crawl, and where the store is shared for all crawls (C12).
 
 Addresses are kept as DNS named them: for each connection the guard decides whether an address may be reached.
+What processes tell each other is done in a thread of its own, for all names that wait at once: the reactor never waits
+for the store. Where the store is slow or away, names are looked up as if nobody else did.
 """
 
 from __future__ import annotations
@@ -8,18 +10,27 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import math
+import queue
 import socket
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from searchcrawl import clock
+from searchcrawl.exceptions import StoreError
+from searchcrawl.failpoints import reach
 from searchcrawl.http.address_guard import AddressGuard
-from searchcrawl.http.shared_names import SharedNames
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.hosts import name_table
 from searchcrawl.store.hosts.name_table import FAILED_MS, Answer, Turn
 
 if TYPE_CHECKING:
     # What sends no request does without an HTTP client, which is slow to load.
     from aiohttp.resolver import ThreadedResolver
+
 
 logger = logging.getLogger(__name__)
 
@@ -150,3 +161,129 @@ class NameLookups:
         if not task.cancelled():
             # Read the error: otherwise asyncio logs one that nobody waits for.
             task.exception()
+
+
+#: How often the store is asked for an answer that another process is about to give.
+_POLL_SECONDS: Final = 0.1
+#: So long the store may take.
+_SLOW_SECONDS: Final = 2.0
+#: So long it is not asked after that.
+_PAUSE_SECONDS: Final = 30.0
+_DROP_SECONDS: Final = 60.0
+
+_Waiting = dict[str, list["Future[Answer | Turn | None]"]]
+
+
+class SharedNames:
+    """What the processes of a store tell each other of names; ``per_second`` limits all their lookups together (0: none)."""
+
+    def __init__(self, database: Database, *, per_second: float = 0.0) -> None:
+        self._database = database
+        self._interval_ms = math.ceil(1000 / per_second) if per_second else 0
+        self._orders: queue.SimpleQueue[tuple[str, Future[Answer | Turn | None] | Answer] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        #: since when a call of the store is under way; 0: none is
+        self._called_at = 0.0
+        self._away_until = 0.0
+        self._drop_at = 0.0
+
+    async def find(self, name: str) -> Answer | Turn | None:
+        """What another process knows of a name, or when to look it up; None where that cannot be found out."""
+        if not name_table.is_shared(name) or clock.monotonic() < self._away_until:
+            return None
+        future: Future[Answer | Turn | None] = Future()
+        # It is not cancelled with the one that waits: its result is needed by nobody then.
+        future.set_running_or_notify_cancel()
+        self._order(name, future)
+        waiting = asyncio.wrap_future(future)
+        while not (await asyncio.wait([waiting], timeout=_SLOW_SECONDS / 4))[0]:
+            if self._called_at and clock.monotonic() - self._called_at > _SLOW_SECONDS:
+                self._pause("it is slow")
+                return None
+        return waiting.result()
+
+    def tell(self, name: str, answer: Answer) -> None:
+        """Tells the others what a lookup brought."""
+        if name_table.is_shared(name) and clock.monotonic() >= self._away_until:
+            self._order(name, answer)
+
+    def close(self) -> None:
+        """Ends the thread, where the store lets it; what waits is looked up by this process."""
+        if self._thread is not None:
+            self._orders.put(None)
+            self._thread.join(_SLOW_SECONDS)
+
+    def _order(self, name: str, order: Future[Answer | Turn | None] | Answer) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="names", daemon=True)
+            self._thread.start()
+        self._orders.put((name, order))
+
+    def _pause(self, why: str) -> None:
+        if clock.monotonic() >= self._away_until:
+            logger.info("host names are looked up without asking other processes for a while: the store: %s", why)
+        self._away_until = clock.monotonic() + _PAUSE_SECONDS
+
+    def _work(self) -> None:
+        waiting: _Waiting = {}
+        told: dict[str, Answer] = {}
+        while self._take(waiting, told):
+            try:
+                self._called_at = clock.monotonic()
+                found = self._exchange(waiting, told)
+            except StoreError as error:
+                self._pause(str(error))
+                found = dict.fromkeys(waiting)
+            except Exception as error:  # the edge of the thread: who waits would wait for ever
+                logger.exception("host names are looked up without other processes")
+                self._pause(repr(error))
+                found = dict.fromkeys(waiting)
+            finally:
+                self._called_at = 0.0
+            told.clear()
+            for name, answer in found.items():
+                for future in waiting.pop(name):
+                    future.set_result(answer)
+        for futures in waiting.values():
+            for future in futures:
+                future.set_result(None)
+
+    def _take(self, waiting: _Waiting, told: dict[str, Answer]) -> bool:
+        """Waits for the next order, and takes all that are there; False at the end."""
+        try:
+            order = self._orders.get(timeout=_POLL_SECONDS if waiting else None)
+            while order is not None:
+                name, given = order
+                if isinstance(given, Answer):
+                    told[name] = given
+                else:
+                    waiting.setdefault(name, []).append(given)
+                order = self._orders.get_nowait()
+        except queue.Empty:
+            return True
+        return False
+
+    def _exchange(self, waiting: _Waiting, told: Mapping[str, Answer]) -> dict[str, Answer | Turn | None]:
+        """Stores what was looked up here; returns what is known now of names that are waited for.
+
+        Each transaction takes rows in one order: processes never wait for each other in a circle.
+        """
+        if told:
+            with self._database.write_once() as transaction:
+                name_table.tell(transaction, told)
+            reach("name.told")
+        if clock.monotonic() >= self._drop_at:
+            self._drop_at = clock.monotonic() + _DROP_SECONDS
+            with self._database.write_once() as transaction:
+                name_table.drop_old(transaction)
+        if not waiting:
+            return {}
+        with self._database.read_once() as transaction:
+            known = name_table.find(transaction, list(waiting))
+        found: dict[str, Answer | Turn | None] = {name: answer for name, answer in known.items() if answer is not None}
+        if unknown := [name for name in waiting if name not in known]:
+            with self._database.write_once() as transaction:
+                claimed = name_table.claim(transaction, unknown, interval_ms=self._interval_ms)
+            reach("name.claimed")
+            found |= {name: answer for name, answer in claimed.items() if answer is not None}
+        return found

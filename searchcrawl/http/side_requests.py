@@ -11,10 +11,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.http.headers import Headers
 
@@ -22,7 +21,6 @@ from searchcrawl import urls
 from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.exceptions import HostBlocked, InvalidUrl
 from searchcrawl.http.content_coding import decode_prefix, parse_codings
-from searchcrawl.http.library_internals import is_closing
 from searchcrawl.http.visit_end import PUBLIC_ONLY, describe_failure, find_failure, join_lines
 from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -165,22 +163,11 @@ class SideRequests:
         self._download = download
         self._targets = targets
         self._rate_limiter = rate_limiter
-        self._is_closing = is_closing
-
-    @classmethod
-    def of_crawler(cls, crawler: Crawler, rate_limiter: RateLimiter, targets: TargetRules) -> Self:
-        """Those that the engine of a crawler sends; it may be made later."""
-
-        async def download(request: Request) -> Response:
-            return await crawler.engine.download_async(request)
-
-        return cls(
-            download=download, rate_limiter=rate_limiter, targets=targets, is_closing=lambda: is_closing(crawler)
-        )
+        self.is_closing = is_closing
 
     def check_open(self) -> None:
         """Raises CrawlEnds once the spider is being closed: one more request would keep it open."""
-        if self._is_closing():
+        if self.is_closing():
             raise CrawlEnds
 
     async def fetch(

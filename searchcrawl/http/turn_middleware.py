@@ -19,8 +19,7 @@ from searchcrawl.codes import BUSY
 from searchcrawl.exceptions import HostBlocked
 from searchcrawl.http.visit_end import build_visit_end, find_claim
 from searchcrawl.politeness.backoff import parse_retry_after
-from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
-from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.politeness.rate_limiter import DryRunRateLimiter, RateLimiter
 from searchcrawl.stages import stages_of
 
 #: The key of ``Request.meta`` for the moment (monotonic seconds) before which a request has to be sent.

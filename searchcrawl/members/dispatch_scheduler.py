@@ -1,4 +1,4 @@
-"""The scheduler of a run with members: they get the claims, and Scrapy's engine of this process none."""
+"""What a run with members has of Scrapy: they get the claims, and the engine of its own process none."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from scrapy import Spider
 from scrapy.crawler import Crawler
 
 from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.http.boundary_middleware import end_refused
@@ -32,6 +33,11 @@ class DispatchScheduler(Scheduler):
         self._members.wake = self._wake
         super().open(spider)
 
+    def _wake(self) -> None:
+        # The engine may have as many side requests as it takes at once, and is not asked.
+        self._next()
+        self._sleep()
+
     def _next(self) -> None:
         while self._members.has_room and (found := self._frontier.next_claim()) is not None:
             host, claim = found
@@ -41,3 +47,23 @@ class DispatchScheduler(Scheduler):
             else:
                 # The pattern of the URL was cut after the row was claimed; members know nothing of it.
                 self._end(end_refused(claim, decision))
+
+
+class MembersPipeline:
+    """Hands what members read to the writer; no item of this process comes here."""
+
+    def __init__(self, crawler: Crawler, members: Members, writer: CachePipeline) -> None:
+        self._members = members
+        self._writer = writer
+        members.stats = crawler.stats.inc_value
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> MembersPipeline:
+        stages = stages_of(crawler)
+        return cls(crawler, stages.get(Members), stages.get(CachePipeline))
+
+    async def open_spider(self) -> None:
+        await self._members.open(self._writer.process_item)
+
+    def process_item(self, item: object) -> object:
+        return item

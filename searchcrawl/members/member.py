@@ -16,8 +16,7 @@ from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Claim
 from searchcrawl.members.channel import Channel
 from searchcrawl.members.messages import Call, Finish, Ping, Pong, Reply, Setup, Tell
-from searchcrawl.members.services import Services
-from searchcrawl.members.shared_probes import SharedProbes
+from searchcrawl.members.services import Services, SharedProbes
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.run import Run

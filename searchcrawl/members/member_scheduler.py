@@ -1,21 +1,100 @@
-"""The scheduler of a member: it hands on the visits that the process of the run sends."""
+"""What a member has of Scrapy in the place of the claims, the writer and the end of a run.
+
+Its scheduler hands on the visits that the process of the run sends, its last pipeline hands their ends back, and its
+extension says what it counted.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections import deque
+from typing import Any, Final
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 
-from searchcrawl.engine.visit_engine import use_visit_engine
+from searchcrawl.cache.segment import encode_page
+from searchcrawl.commit.document_rows import build_record
+from searchcrawl.engine.visit_engine import use_visit_engine, wake_engine
 from searchcrawl.frontier.scheduler import VisitScheduler, build_request
 from searchcrawl.http.turn_middleware import TURN_ENDS
-from searchcrawl.items import Claim, Outcome
-from searchcrawl.members.hand_over_pipeline import HandOver
+from searchcrawl.http.visit_log_middleware import VisitLog
+from searchcrawl.items import Claim, Document, Outcome, copy_with
 from searchcrawl.members.link import Link
-from searchcrawl.members.messages import Finish, Forget, GoOn, Moved, Ready, Visit
+from searchcrawl.members.messages import Closed, Ended, Finish, Forget, GoOn, Moved, Ready, Visit
+from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
+
+
+class HandOver:
+    """Knows which visits a member has under way, and hands on how each ended; ``log`` gets a line of it."""
+
+    def __init__(self, link: Link, log: VisitLog | None) -> None:
+        self._link = link
+        self._log = log
+        self._under_way: set[int] = set()
+
+    def begin(self, claim: Claim) -> None:
+        """Notes a visit that begins."""
+        self._under_way.add(claim.url_id)
+
+    def forget(self, url_id: int) -> None:
+        """Notes that a visit was ended by the process of the run."""
+        self._under_way.discard(url_id)
+
+    def is_under_way(self, claim: Claim) -> bool:
+        """Whether a visit has begun and has not ended."""
+        return claim.url_id in self._under_way
+
+    def end(self, item: Document | Outcome) -> None:
+        """Hands on the end of a visit."""
+        self._link.send(Ended.of(_pack(item) if isinstance(item, Document) else item))
+        # Where that failed, the visit ends with the failure.
+        self._under_way.discard(item.claim.url_id)
+        if self._log is not None:
+            self._log.write(item)
+
+
+class HandOverPipeline:
+    """Takes the place of the writer; other items pass unchanged. While the process of the run is behind, it waits."""
+
+    def __init__(self, crawler: Crawler, run: Run, link: Link, hand_over: HandOver) -> None:
+        self._crawler = crawler
+        self._run = run
+        self._link = link
+        self._hand_over = hand_over
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> HandOverPipeline:
+        stages = stages_of(crawler)
+        return cls(crawler, stages.get(Run), stages.get(Link), stages.get(HandOver))
+
+    async def open_spider(self) -> None:
+        await self._link.open()
+
+    async def process_item(self, item: object) -> object:
+        if isinstance(item, Document | Outcome):
+            self._hand_over.end(item)
+            if self._link.channel.is_full:
+                await self._link.channel.wait_for_room()
+        return item
+
+    async def close_spider(self) -> None:
+        rewriting, stats = self._run.rewriting, self._crawler.stats
+        for name, count in rewriting.plugin_errors.items():
+            stats.inc_value(f"searchcrawl/rewriter_errors/{name}", count)
+        rewriting.close()
+
+
+def _pack(document: Document) -> Document:
+    """The document with the records for the cache in place of its body, which are made here: that takes a while."""
+    if document.page is None:
+        # The bytes are as before, or no rule asks for them: the cache gets nothing.
+        return copy_with(document, body=b"", sent_bytes=len(document.body))
+    claim = document.claim
+    if document.code != 200 or (claim.has_document and claim.fields_digest == document.fields_digest):
+        return document
+    return copy_with(document, records=encode_page(build_record(document)), body=b"", sent_bytes=len(document.body))
 
 
 class MemberScheduler(VisitScheduler):
@@ -29,6 +108,7 @@ class MemberScheduler(VisitScheduler):
         self._link = link
         self._hand_over = hand_over
         self._redirected: dict[int, Request] = {}
+        self._visits: deque[Request] = deque()
         self._started = self._finished = False
         self._closing: asyncio.Future[None] | None = None
 
@@ -51,11 +131,8 @@ class MemberScheduler(VisitScheduler):
             self._link.send(Ready())
             if self._finished:
                 self._finish()
-        return self._take_waiting()
-
-    def close(self, reason: str) -> None:
-        """Visits that were not begun are claimed again: the process of the run knows which ended."""
-        self._woken.clear()
+        waiting = self._visits or self._others
+        return waiting.popleft() if waiting else None
 
     def _take(self, message: Any) -> None:
         if isinstance(message, Visit):
@@ -84,7 +161,8 @@ class MemberScheduler(VisitScheduler):
     def _begin(self, request: Request, before: float | None) -> None:
         if before is not None:
             request.meta[TURN_ENDS] = before
-        self._hand_to_engine(request)
+        self._visits.append(request)
+        wake_engine(self._crawler)
 
     def _redirect(self, claim: Claim, request: Request) -> None:
         self._redirected[claim.url_id] = request
@@ -93,3 +171,30 @@ class MemberScheduler(VisitScheduler):
     def _end(self, outcome: Outcome) -> None:
         if self._hand_over.is_under_way(outcome.claim):
             self._hand_over.end(outcome)
+
+
+#: The statistics that the process of the run adds to its own.
+_OURS: Final = ("searchcrawl/", "downloader/", "item_", "response_received_count")
+
+
+class MemberExtension:
+    """Says why the member ends, and what it counted, once all of its visits are over."""
+
+    def __init__(self, crawler: Crawler, run: Run, link: Link) -> None:
+        self._crawler = crawler
+        self._run = run
+        self._link = link
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> MemberExtension:
+        stages = stages_of(crawler)
+        extension = cls(crawler, stages.get(Run), stages.get(Link))
+        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
+        return extension
+
+    async def spider_closed(self, spider: Spider, reason: str) -> None:
+        stats = self._crawler.stats.get_stats()
+        ours = {name: count for name, count in stats.items() if name.startswith(_OURS) and isinstance(count, int)}
+        attributes = self._run.attributes
+        unreadable = {} if attributes is None else dict(attributes.unreadable)
+        await self._link.channel.send_last(Closed(reason, ours, self._run.copy_counts(), unreadable))

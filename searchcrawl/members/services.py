@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -13,9 +13,49 @@ from searchcrawl.documents.own_pipeline import PluginErrors
 from searchcrawl.exceptions import HostBlocked, SearchcrawlError
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.members.messages import Call, Reply, Tell
-from searchcrawl.members.shared_probes import SharedProbes
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
+from searchcrawl.soft404.probes import ProbeResult
+
+_MOST: Final = 10_000
+
+
+class SharedProbes:
+    """What the members have found out, and which of them is asking a host; for the event loop of the run."""
+
+    def __init__(self) -> None:
+        #: by last use
+        self._found: OrderedDict[str, ProbeResult] = OrderedDict()
+        self._asking: dict[str, tuple[object, asyncio.Event]] = {}
+
+    async def begin(self, member: object, origin: str, *, again: bool) -> ProbeResult | None:
+        """What is known of a host; None: ``member`` is to ask it. Waits while another one does."""
+        if again and origin not in self._asking:
+            self._found.pop(origin, None)
+        while origin in self._asking:
+            await self._asking[origin][1].wait()
+        if (found := self._found.get(origin)) is not None:
+            self._found.move_to_end(origin)
+            return found
+        self._asking[origin] = member, asyncio.Event()
+        return None
+
+    def end(self, member: object, origin: str, result: ProbeResult | None) -> None:
+        """Notes what came of a probe; without a ``result`` the next one who waits asks."""
+        if result is not None:
+            self._found[origin] = result
+            if len(self._found) > _MOST:
+                self._found.popitem(last=False)
+        asking = self._asking.get(origin)
+        if asking is not None and asking[0] is member:
+            del self._asking[origin]
+            asking[1].set()
+
+    def drop(self, member: object) -> None:
+        """Notes that a member has ended: what it was asking is asked by others."""
+        for origin in [origin for origin, (owner, _) in self._asking.items() if owner is member]:
+            self.end(member, origin, None)
+
 
 logger = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ from searchcrawl.queries.checks import Check, find_doubtful, find_ok, find_skipp
 from searchcrawl.render.rendered_page import BrowserUnavailable
 from searchcrawl.render.renderer import build_browser
 from searchcrawl.render.wall import PageWall
-from searchcrawl.scheduling.scrapyd_answers import AnswerLost, ScrapydRefused, name_of
+from searchcrawl.scheduling.launching import AnswerLost, ScrapydRefused, name_of
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.sources.project import FILE, Project

@@ -13,12 +13,11 @@ from scrapy.crawler import Crawler
 
 from searchcrawl import urls
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code
-from searchcrawl.http.library_internals import is_closing
+from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.turn_middleware import TURN_ENDS
 from searchcrawl.http.visit_end import PUBLIC_ONLY, VisitEnded, build_visit_end, find_claim, find_redirects
 from searchcrawl.items import Claim, Outcome
-from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
-from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.politeness.rate_limiter import DryRunRateLimiter, RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
 from searchcrawl.rules.redirects import write_target
 from searchcrawl.stages import stages_of
@@ -56,7 +55,7 @@ class RobotsMiddleware:
         stages = stages_of(crawler)
         waits_later = stages.find(DryRunRateLimiter) is not None
         rate_limiter = None if waits_later else stages.get(RateLimiter)
-        return cls(stages.find(RobotsFiles), rate_limiter, is_closing=lambda: is_closing(crawler))
+        return cls(stages.find(RobotsFiles), rate_limiter, is_closing=stages.get(SideRequests).is_closing)
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
         files, claim = self._files, find_claim(request)

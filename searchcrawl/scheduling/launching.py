@@ -1,4 +1,7 @@
-"""Starts the crawl of a try: as a process of this machine, in a session of its own (H5)."""
+"""Starts the crawl of a try: as a process of this machine, in a session of its own, or by an order of a scrapyd (H5).
+
+What such an order may come to is here without the HTTP client that sends it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from searchcrawl.durable import make_folder
+from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.sources.loading import PROJECT_VARIABLE
 from searchcrawl.sources.project import Project
 
@@ -43,3 +48,21 @@ def start_process(project: Project, name: str, token: str) -> subprocess.Popen[b
 def _build_environment(project: Project) -> Mapping[str, str]:
     # It may have been relative to another folder.
     return {**os.environ, PROJECT_VARIABLE: str(project.root)}
+
+
+class ScrapydRefused(SearchcrawlError):
+    """A scrapyd did not take an order: it cannot be reached, or says no, or is none."""
+
+
+class ScrapydAway(ScrapydRefused):
+    """A scrapyd cannot be reached: it took nothing."""
+
+
+class AnswerLost(SearchcrawlError):
+    """A scrapyd was asked, and did not answer in time: it may have taken the order."""
+
+
+def name_of(url: str) -> str:
+    """The URL of a scrapyd without user and password, as the store keeps it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

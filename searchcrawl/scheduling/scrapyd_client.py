@@ -13,7 +13,7 @@ import requests
 from urllib3.exceptions import HTTPError, LocationValueError
 
 from searchcrawl import clock
-from searchcrawl.scheduling.scrapyd_answers import AnswerLost, ScrapydAway, ScrapydRefused, name_of
+from searchcrawl.scheduling.launching import AnswerLost, ScrapydAway, ScrapydRefused, name_of
 from searchcrawl.terminal import to_one_line
 
 #: The project of scrapyd: the name in scrapy.cfg.

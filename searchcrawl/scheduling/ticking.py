@@ -15,6 +15,7 @@ from searchcrawl import clock
 from searchcrawl.exceptions import StoreError
 from searchcrawl.failpoints import reach
 from searchcrawl.scheduling import launching
+from searchcrawl.scheduling.launching import AnswerLost, ScrapydAway, ScrapydRefused, name_of
 from searchcrawl.scheduling.planner import (
     LAUNCH_MS,
     Plan,
@@ -26,7 +27,6 @@ from searchcrawl.scheduling.planner import (
     find_unstarted,
     list_plans,
 )
-from searchcrawl.scheduling.scrapyd_answers import AnswerLost, ScrapydAway, ScrapydRefused, name_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import holder, job_table, lease, run_table

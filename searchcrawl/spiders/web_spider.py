@@ -12,7 +12,7 @@ from scrapy.selector import Selector
 from searchcrawl import clock, plugins
 from searchcrawl.convert.own_converter import list_own_converters
 from searchcrawl.convert.registry import Registry
-from searchcrawl.http.header_canonical import read_canonical
+from searchcrawl.http.headers_middleware import read_canonical
 from searchcrawl.http.visit_end import find_redirects
 from searchcrawl.items import CANONICAL_ETAG, Answer, Document
 from searchcrawl.sources.secrets import redact

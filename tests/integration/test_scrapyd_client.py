@@ -14,7 +14,7 @@ import pytest
 
 from searchcrawl import clock
 from searchcrawl.scheduling import scrapyd_client
-from searchcrawl.scheduling.scrapyd_answers import AnswerLost, ScrapydRefused, name_of
+from searchcrawl.scheduling.launching import AnswerLost, ScrapydRefused, name_of
 from searchcrawl.scheduling.scrapyd_client import ScrapydClient
 from searchcrawl.sources.project import Schedule
 from searchcrawl.store.runs import job_table

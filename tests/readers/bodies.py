@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
-from searchcrawl.http.connection_internals import MENDED_BYTES
+from searchcrawl.http.connector import MENDED_BYTES
 from searchcrawl.http.content_coding import (
     BrokenCoding,
     DecodedTooLarge,
@@ -16,7 +16,7 @@ from searchcrawl.http.head_mending import Unmendable, mend_head
 from searchcrawl.index.solr.transport import Refused, check_answer, read_errors
 from searchcrawl.robots.parser import MAX_BYTES as MAX_ROBOTS
 from searchcrawl.robots.parser import RobotsFile
-from searchcrawl.scheduling.scrapyd_answers import ScrapydRefused
+from searchcrawl.scheduling.launching import ScrapydRefused
 from searchcrawl.scheduling.scrapyd_client import MAX_BYTES as MAX_SCRAPYD
 from searchcrawl.scheduling.scrapyd_client import read_answer
 from searchcrawl.sitemaps.formats import MAX_BYTES as MAX_SITEMAP

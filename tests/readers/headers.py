@@ -14,7 +14,7 @@ from searchcrawl.html.content_type import join_content_type, parse_content_type
 from searchcrawl.html.encoding import find_codec, find_encoding
 from searchcrawl.html.file_name import build_title, parse_disposition
 from searchcrawl.html.metas import list_robots_tags, parse_refresh, read_robots_directives
-from searchcrawl.http.header_canonical import read_canonical
+from searchcrawl.http.headers_middleware import read_canonical
 from searchcrawl.http.visit_log_middleware import describe_headers
 from searchcrawl.items import Claim, Document, Page
 from searchcrawl.login.cookie_jar import CookieJar

@@ -15,8 +15,7 @@ from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.composition import compose, compose_dry_run, has_members
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
 from searchcrawl.frontier.frontier import Frontier
-from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
-from searchcrawl.politeness.rate_limiter import RateLimiter, SharedRateLimiter
+from searchcrawl.politeness.rate_limiter import DryRunRateLimiter, RateLimiter, SharedRateLimiter
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.stages import Stages, stages_of

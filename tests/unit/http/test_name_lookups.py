@@ -15,11 +15,10 @@ from sqlalchemy import select, update
 
 from searchcrawl import clock
 from searchcrawl.exceptions import StoreAway
-from searchcrawl.http import shared_names
+from searchcrawl.http import name_lookups as shared_names
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.connector import AddressForbidden, GuardedResolver
-from searchcrawl.http.name_lookups import NameCache, NameLookups
-from searchcrawl.http.shared_names import SharedNames
+from searchcrawl.http.name_lookups import NameCache, NameLookups, SharedNames
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.host_schema import name_answers, name_turns
 from searchcrawl.store.hosts import name_table

@@ -9,8 +9,7 @@ from typing import Any, Final
 from searchcrawl.documents.own_pipeline import PluginErrors
 from searchcrawl.exceptions import HostBlocked
 from searchcrawl.members.messages import Call, Reply, Tell
-from searchcrawl.members.services import ADD_ERROR, NOTE_GOOD, ROBOTS, Services
-from searchcrawl.members.shared_probes import SharedProbes
+from searchcrawl.members.services import ADD_ERROR, NOTE_GOOD, ROBOTS, Services, SharedProbes
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy
 from searchcrawl.robots.parser import RobotsFile

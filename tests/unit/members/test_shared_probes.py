@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
-from searchcrawl.members.shared_probes import SharedProbes
+from searchcrawl.members.services import SharedProbes
 from searchcrawl.soft404.probes import ProbeResult
 
 _HOST: Final = "http://a.example"

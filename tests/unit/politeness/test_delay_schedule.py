@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from searchcrawl.politeness.delay_schedule import DelaySchedule, DelayWindow
+from searchcrawl.politeness.host_registry import DelaySchedule, DelayWindow
 from searchcrawl.rules.week_window import parse_days, parse_minute
 
 #: A Monday.

@@ -12,8 +12,7 @@ import pytest
 from searchcrawl import clock
 from searchcrawl.frontier.window import Window
 from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK
-from searchcrawl.politeness.delay_schedule import DelaySchedule, DelayWindow
-from searchcrawl.politeness.host_registry import HostRegistry
+from searchcrawl.politeness.host_registry import DelaySchedule, DelayWindow, HostRegistry
 from searchcrawl.rules.week_window import parse_days
 from tests.factories import claim
 from tests.unit.frontier.support_window import HOST, OTHER, build_window, met, popped

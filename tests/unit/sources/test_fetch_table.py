@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.politeness.delay_schedule import build_delay_schedule
+from searchcrawl.politeness.host_registry import build_delay_schedule
 from searchcrawl.sources.effective import list_effective_values
 from searchcrawl.sources.loading import load_project, load_source, load_sources
 from searchcrawl.sources.secrets import redact
