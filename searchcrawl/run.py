@@ -183,16 +183,13 @@ class Run:
 
     def read(self, work: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **names: P.kwargs) -> T:
         """Calls ``work`` with a reading transaction, and with the other arguments; returns its result. See ``Database.read``."""
-        return self.database.read(lambda transaction: work(transaction, *args, **names))
+        return self.database.read(work, *args, **names)
 
     def read_pages(
         self, find: Callable[..., Sequence[R]], /, *, key: Callable[[R], object] = attrgetter("url_id"), **names: Any
     ) -> Iterator[Sequence[R]]:
-        """The rows that ``find`` reads, in pages, each ``after`` the last row of the page before; ``key`` is its place."""
-        after: object = 0
-        while page := self.read(find, after=after, **names):
-            yield page
-            after = key(page[-1])
+        """The rows that ``find`` reads, in pages. See ``Database.read_pages``."""
+        return self.database.read_pages(find, key=key, **names)
 
     def write(self, work: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **names: P.kwargs) -> T:
         """Calls ``work`` in the same way in a transaction under the lease; see ``Database.write``. Raises LeaseLost.
@@ -311,7 +308,7 @@ def begin(
     return_large_blocks()
     boundary = build_boundary(source)
     current = compute_fingerprint(source, versions=versions)
-    source_id, lease = database.write(lambda transaction: _take(transaction, source, job, requests=requests))
+    source_id, lease = database.write(_take, source, job, requests=requests)
     _hasten(database, lease, current, longest_ms=source.lifecycle.intervals.longest_ms)
     left = StackFile(project.logs_dir, source.name), ParseMark(project.logs_dir, source.name)
     row, forced = _recover(database, lease, current, *left, requests=requests)
@@ -332,7 +329,7 @@ def begin(
     try:
         run.rewriting.open(source.name)
     except ConfigurationError:
-        database.write(lambda transaction: leases.release(transaction, lease))
+        database.write(leases.release, lease)
         raise
     return run
 
@@ -355,15 +352,15 @@ def _hasten(database: Database, lease: Lease, current: str, *, longest_ms: int) 
     It ends before the run has a row: after a crash it begins again.
     """
     reach("lease.taken")
-    before, moment_ms = database.read(lambda transaction: run_table.find_last(transaction, lease.source_id)), now_ms()
+    before, moment_ms = database.read(run_table.find_last, lease.source_id), now_ms()
     if before is None:
         return
-    if before.fingerprint != current or database.read(partial(_is_unanswered, before=before, lease=lease)):
-        database.write(partial(hastening_table.begin, lease=lease, run_id=before.id, now_ms=moment_ms))
+    if before.fingerprint != current or database.read(_is_unanswered, before=before, lease=lease):
+        database.write(hastening_table.begin, lease=lease, run_id=before.id, now_ms=moment_ms)
     after: int | None = 0
     ahead = partial(hastening_table.hasten_ahead, lease=lease, horizon_ms=before.horizon_ms, now_ms=moment_ms)
     while after is not None and before.is_later_than(moment_ms):
-        after = database.write(partial(ahead, after=after))
+        after = database.write(ahead, after=after)
     hastening_table.hasten_late(database, lease, longest_ms=longest_ms, now_ms=moment_ms)
 
 
@@ -384,9 +381,7 @@ def _recover(
         stalled = stacks.is_written()
         by_visit = stalled and stacks.is_of_visit()
         recover = partial(suspect_table.recover, stalled=stalled, by_visit=by_visit, parsed=mark.read())
-        row, forced, recovered = database.write(
-            lambda transaction: _begin_or_resume(transaction, lease, current, recover=recover, requests=requests)
-        )
+        row, forced, recovered = database.write(_begin_or_resume, lease, current, recover=recover, requests=requests)
         _report_death(recovered, stalled=stalled)
         # Not before the rows are written: after a crash they are read once more.
         stacks.remove()

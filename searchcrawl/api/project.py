@@ -43,8 +43,7 @@ from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.operations import quarantine, redelivery, stopping
 from searchcrawl.operations.dry_run import DryRun, build_dry_run
-from searchcrawl.operations.recrawling import recrawl
-from searchcrawl.operations.submitting import submit
+from searchcrawl.operations.visiting import recrawl, submit
 from searchcrawl.queries import search
 from searchcrawl.queries.explain import explain_by_all
 from searchcrawl.queries.gone_sources import describe_gone_source, list_gone_sources
@@ -460,7 +459,7 @@ def check_code(code: object) -> None:
 
 def _read_documents(run: DryRun) -> Iterator[StoredDocument]:
     """All that the index has of a source, by rising id of the URL; raises CacheError, StoreError."""
-    lost = run.read(lambda transaction: export_table.count_unreadable(transaction, run.source_id))
+    lost = run.read(export_table.count_unreadable, run.source_id)
     for part in read_indexed(run, open_cache(run.project, run.source.name)):
         for _, document in part.documents:
             fields = dict(show(document))

@@ -91,6 +91,8 @@ class Command:
     arguments: ClassVar[tuple[int, int | None]] = (0, 0)
     shown_arguments: ClassVar[str] = ""
     example: ClassVar[str] = ""
+    #: What the help of the command says, where that is more than one line.
+    description: ClassVar[str] = ""
 
     def __init__(self) -> None:
         self.settings: Settings | None = None
@@ -113,7 +115,7 @@ class Command:
         return commands.describe(self.name)
 
     def long_desc(self) -> str:
-        return self.short_desc()
+        return self.description or self.short_desc()
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         """Adds ``--json`` and the global options of Scrapy's commands; subclasses add their own."""
@@ -222,6 +224,11 @@ class Command:
         project = load_project(find_project())
         apply_umask(project)
         return project
+
+    def load_source(self, name: str) -> tuple[Project, Source]:
+        """The project as ``load_project`` has it, and its source of this name; raises ConfigurationError."""
+        project = self.load_project()
+        return project, load_source(project, name)
 
     def load_sources(self, project: Project, name: str | None) -> list[Source]:
         """The source of this name, or all that can be loaded; warns of the errors of the others."""

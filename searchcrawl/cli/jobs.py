@@ -8,7 +8,7 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import error_lines, print_error, print_line, print_object
+from searchcrawl.cli.output import error_lines, print_error
 from searchcrawl.exceptions import SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.queries.gone_sources import list_gone_sources
@@ -52,7 +52,7 @@ def note_failed_job(load_project: Callable[[], Project], name: str, token: str) 
 def _note(project: Project, name: str, token: str, code: Exit, text: str) -> None:
     try:
         with use_store(project) as database:
-            source_id = database.read(lambda opened: run_table.find_source(opened, name))
+            source_id = database.read(run_table.find_source, name)
             if source_id is not None:
                 database.write(
                     lambda opened: job_table.end(
@@ -69,22 +69,3 @@ def find_known_name(project: Project, database: Database, name: str) -> str:
     if name in list_source_names(project) or name in {each.name for each in list_gone_sources(project, database)}:
         return name
     raise UnknownSource(f"unknown source: {name}")
-
-
-def show_stopped(name: str, result: str, *, goes_on: bool, suspended: bool, as_json: bool) -> None:
-    """Prints what has become of the crawl of a source that was stopped or suspended.
-
-    ``goes_on``: its last run left something to do.
-    """
-    if as_json:
-        print_object({"source": name, "result": result})
-        return
-    texts = {
-        # Its run may have been completed meanwhile, or it was a start that waited.
-        "stopped": "stopped: the next crawl goes on with it"
-        if goes_on
-        else "stopped: no run of it is left to go on with",
-        "stopping": "was told to end, and still sends what it has fetched: searchcrawl status says when it has ended",
-        "idle": "was not running: the next crawl goes on with its last run" if goes_on else "was not running",
-    }
-    print_line(f"{name}: {texts[result]}{f'; suspended until searchcrawl resume {name}' if suspended else ''}")

@@ -155,6 +155,15 @@ def print_object(value: Mapping[str, Any]) -> None:
     _answers().write(escape_json(orjson.dumps(value).decode()) + "\n")
 
 
+def print_answer(value: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
+    """Writes an answer as one JSON object, or the ``lines`` that people get in its place."""
+    if as_json:
+        print_object(value)
+        return
+    for line in lines:
+        print_line(line)
+
+
 def print_objects(values: Iterable[Mapping[str, Any]]) -> None:
     """Writes one JSON object a line."""
     for value in while_read(values):

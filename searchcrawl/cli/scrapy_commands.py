@@ -78,6 +78,13 @@ def make_process(settings: Settings) -> CrawlerProcessBase:
     return CrawlerProcess(settings)
 
 
+def require_asyncio(process: CrawlerProcessBase | None) -> AsyncCrawlerProcess:
+    """The process that crawls; raises ConfigurationError where it is of a reactor on which no source is crawled."""
+    if not isinstance(process, AsyncCrawlerProcess):
+        raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
+    return process
+
+
 def restore_log(settings: Settings, changed: Iterable[str]) -> None:
     """Opens the log of Scrapy where nobody turned it off but our command, which ``changed`` these settings for sources."""
     command = SETTINGS_PRIORITIES["command"]

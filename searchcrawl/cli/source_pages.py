@@ -23,9 +23,10 @@ from searchcrawl.cache.opening import open_cache
 from searchcrawl.cache.segment import Place
 from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import error_lines, guard_output, print_note
+from searchcrawl.cli.scrapy_commands import require_asyncio
 from searchcrawl.codes import describe_code
 from searchcrawl.documents.own_pipeline import show
-from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
+from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.exit_codes import Exit
 from searchcrawl.frontier.scheduler import build_request
 from searchcrawl.items import Claim, Document, Outcome
@@ -66,13 +67,6 @@ def open_dry_run(name: str) -> Iterator[DryRun]:
                 yield run
     except SearchcrawlError as error:
         raise UsageError("; ".join(error_lines(error)), print_help=False) from error
-
-
-def require_asyncio(process: CrawlerProcessBase | None) -> AsyncCrawlerProcess:
-    """The process that crawls; raises ConfigurationError where it is of a reactor on which no source is crawled."""
-    if not isinstance(process, AsyncCrawlerProcess):
-        raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
-    return process
 
 
 def find_identity(run: DryRun, typed: str) -> str:

@@ -39,7 +39,7 @@ def compare_at_begin(run: Run) -> None:
 
     An index that cannot be reached keeps nothing from beginning. Raises StoreError, LeaseLost.
     """
-    resending = run.read(partial(resend_table.find_version, source_id=run.source_id)) is not None
+    resending = run.read(resend_table.find_version, source_id=run.source_id) is not None
     found = None
     try:
         with use_index(run.project) as index:
@@ -54,20 +54,20 @@ def compare_at_begin(run: Run) -> None:
 
 def prepare_resend(run: Run) -> None:
     """Makes due what a resend under way cannot send; does nothing without one. Raises StoreError, LeaseLost."""
-    if run.read(partial(resend_table.find_version, source_id=run.source_id)) is None:
+    if run.read(resend_table.find_version, source_id=run.source_id) is None:
         return
     forget_lost_segments(run)
     after: int | None = 0
     while after is not None:
-        after = run.write(partial(resend_table.prepare, source_id=run.source_id, after=after))
+        after = run.write(resend_table.prepare, source_id=run.source_id, after=after)
 
 
 def forget_lost_segments(run: Run) -> None:
     """Notes which segments the cache does not have any more; raises StoreError, LeaseLost."""
     cached = {number for number, _ in open_cache(run.project, run.source.name).list_segments()}
-    for number in run.read(partial(comparison_table.find_segments, source_id=run.source_id)) - cached:
+    for number in run.read(comparison_table.find_segments, source_id=run.source_id) - cached:
         logger.warning("%s: segment %d of the cache is gone: its pages are fetched again", run.source.name, number)
-        run.write(partial(batch_table.forget_segment, source_id=run.source_id, number=number))
+        run.write(batch_table.forget_segment, source_id=run.source_id, number=number)
 
 
 def bring_together(run: Run, index: SearchIndex, *, resending: bool = False) -> bool:
@@ -82,7 +82,7 @@ def bring_together(run: Run, index: SearchIndex, *, resending: bool = False) -> 
         return False
     if newer:
         logger.warning("%s: the index has versions that the store does not know: both are compared", name)
-        while run.write(partial(comparison_table.open_removals, source_id=run.source_id)):
+        while run.write(comparison_table.open_removals, source_id=run.source_id):
             pass
     changes = Changes(run, is_newer=bool(newer))
     entries = (entry for entry in index.scan(name) if entry.id.startswith(f"{name}:"))
@@ -108,7 +108,7 @@ def note_compared(run: Run, newer: int) -> None:
     """
     # From now on nothing says any more that the store was older.
     note = partial(comparison_table.note_version, source_id=run.source_id, run_id=run.id, version=newer)
-    run.write(partial(note, now_ms=clock.now_ms()))
+    run.write(note, now_ms=clock.now_ms())
 
 
 @dataclass(slots=True)
@@ -185,7 +185,5 @@ def _read_entry(entry: IndexEntry) -> Indexed:
 
 def _build_admission(run: Run) -> Admission:
     most = run.source.scope.max_urls
-    known = (
-        run.read(lambda transaction: run_table.count_urls(transaction, run.source_id, without=REFUSED)) if most else 0
-    )
+    known = run.read(run_table.count_urls, run.source_id, without=REFUSED) if most else 0
     return Admission(source_id=run.source_id, boundary=run.boundary, max_urls=most, known_urls=known)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Final, NamedTuple
 
 from searchcrawl import urls
@@ -141,7 +140,7 @@ def look_at_sample(index: SearchIndex, database: Database, name: str, *, windows
 
 def count_differing(index: SearchIndex, database: Database, name: str, source_id: int) -> tuple[int, int]:
     """Looks at a sample of a source; returns how many documents it has, and how many differ. Raises as above."""
-    sample = _compare(index, database, name, database.read(partial(_read_rows, source_id=source_id)))
+    sample = _compare(index, database, name, database.read(_read_rows, source_id=source_id))
     return len(sample.believed) + sample.removed, len(sample.differing) + len(sample.back)
 
 
@@ -182,9 +181,9 @@ def _compare(index: SearchIndex, database: Database, name: str, rows: _Rows) -> 
     other = [row for row in believed if versions.get(ids[row.url_id]) != row.crawl_version]
     back = {row for row in removed if ids[row.url_id] in versions}
     # Another process may have changed them meanwhile.
-    differing = database.read(partial(comparison_table.keep_unchanged, rows=other)) if other else other
+    differing = database.read(comparison_table.keep_unchanged, rows=other) if other else other
     if back:
-        back &= {*database.read(partial(comparison_table.sample_removed, source_id=rows.source_id))}
+        back &= {*database.read(comparison_table.sample_removed, source_id=rows.source_id)}
     return _Sample(believed, differing, len(removed), back, ids, versions)
 
 

@@ -110,7 +110,7 @@ def find_exit_code(run: Run, reason: str) -> Exit:
 def _every_start_failed(run: Run) -> bool:
     """Whether this run got nothing from any start URL; failures of earlier runs do not count."""
     keys = [urls.key(start.url) for start in run.starts]
-    rows = run.read(lambda transaction: url_table.find_known(transaction, run.source_id, keys))
+    rows = run.read(url_table.find_known, run.source_id, keys)
     if not rows:
         return False
     counts = run.copy_counts()

@@ -49,7 +49,7 @@ class _RolledBack(Exception):
 
 def build_dry_run(project: Project, source: Source, database: Database) -> DryRun:
     """A run for trying pages of a source; raises ConfigurationError, StoreError."""
-    source_id = database.read(lambda transaction: run_table.find_source(transaction, source.name)) or 0
+    source_id = database.read(run_table.find_source, source.name) or 0
     now_ms = clock.now_ms()
     return DryRun(
         project=project,

@@ -14,6 +14,7 @@ record there is read for its URL. A crash at any moment loses no record, and the
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -48,7 +49,7 @@ from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import SearchIndex
 from searchcrawl.operations import redelivery
 from searchcrawl.operations.plan_file import drop_plans
-from searchcrawl.operations.source_lease import lease_source
+from searchcrawl.operations.source_lease import RETRY_SECONDS, lease_source
 from searchcrawl.rules.archives import list_archives
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.forgotten import FILE, KEY, Forgotten, digest
@@ -67,7 +68,7 @@ from searchcrawl.store.states import DocumentState
 from searchcrawl.store.urls import forget_table, submitted_table
 from searchcrawl.store.urls.forget_table import AnsweredRow, KnownRow, NamedRow, RedirectingRow
 
-_RETRY_SECONDS: Final = 60.0
+_ID: Final = operator.attrgetter("id")
 
 
 @dataclass(slots=True)
@@ -119,7 +120,7 @@ def survey(project: Project, database: Database, lines: Sequence[str]) -> Survey
     names = database.read(run_table.find_source_names)
     by_id = {source_id: _open_source(project, name, source_id, lines) for source_id, name in names.items()}
     found = Survey({known.source.name: known for known in by_id.values()})
-    while rows := database.read(partial(forget_table.load_rows, after=found.last_id)):
+    for rows in database.read_pages(forget_table.load_rows, key=_ID):
         found.last_id = rows[-1].id
         for row in rows:
             if (known := by_id.get(row.source_id)) is not None:
@@ -137,10 +138,8 @@ def _find_led(project: Project, database: Database, known: Known) -> dict[int, b
     """The rows whose record has the page of a forgotten URL, to which redirects led."""
     identity, seen = build_identity(known.source), {*known.named, *known.matched}
     found: dict[int, bool] = {}
-    after = 0
     with use_cache(project, known.source.name) as cache:
-        while rows := database.read(partial(forget_table.load_redirecting, source_id=known.source_id, after=after)):
-            after = rows[-1].id
+        for rows in database.read_pages(forget_table.load_redirecting, key=_ID, source_id=known.source_id):
             for row in rows:
                 base = _read_base_url(cache, row)
                 if base is not None and row.id not in seen and known.forgotten.find(identity.strip(base)) is not None:
@@ -181,7 +180,7 @@ def _sort(row: NamedRow, known: Known, aliases: dict[str, None]) -> None:
 
 def find_past_limits(database: Database, found: Survey) -> list[PastLimit]:
     """The sources of which patterns match more documents than the limits on deleting allow (L3)."""
-    return [past for known in found.known.values() if (past := database.read(partial(_find_past, known=known)))]
+    return [past for known in found.known.values() if (past := database.read(_find_past, known=known))]
 
 
 def _find_past(transaction: Transaction, *, known: Known) -> PastLimit | None:
@@ -197,7 +196,7 @@ def is_concerned(project: Project, database: Database, known: Known) -> bool:
 
     Raises StoreError, CacheError.
     """
-    if known.named or known.matched or known.led or database.read(partial(_find_submitted, known=known)):
+    if known.named or known.matched or known.led or database.read(_find_submitted, known=known):
         return True
     with use_cache(project, known.source.name) as cache:
         return any(find_segments(database.read, cache, known.source_id, partial(_may_be_meant, known)))
@@ -231,7 +230,7 @@ def forget_in(
     last_id: int,
     approved: bool,
     before: str | None,
-    retry_seconds: float = _RETRY_SECONDS,
+    retry_seconds: float = RETRY_SECONDS,
 ) -> tuple[dict[str, Any], DeliveryError | None]:
     """Has a source forget what a survey up to row ``last_id`` found, and what has been added since.
 
@@ -247,7 +246,7 @@ def forget_in(
         if run is None:
             return build_receipt(source.name), None
         _add_later_rows(run, known, last_id)
-        run.write(partial(_drop_submitted, known=known))
+        run.write(_drop_submitted, known=known)
         ids = [*known.named, *known.matched, *known.led]
         documents = sum(_empty_rows(run, known, counted=not approved))
         try:
@@ -257,10 +256,10 @@ def forget_in(
         with use_cache(project, source.name) as cache:
             remove_records(run, cache, partial(_may_be_meant, known))
         purge = partial(forget_table.purge, source_id=run.source_id, name=source.name)
-        left = sum(run.write(partial(purge, url_ids=part)) for part in split(ids))
+        left = sum(run.write(purge, url_ids=part) for part in split(ids))
         send_rest(run, open_cache(project, source.name))
-        unheard = run.read(partial(list_unheard, source_id=run.source_id))
-        run.write(partial(_note_applied, source=source, source_id=run.source_id, before=before))
+        unheard = run.read(list_unheard, source_id=run.source_id)
+        run.write(_note_applied, source=source, source_id=run.source_id, before=before)
         reach("forget.done")
     receipt = build_receipt(source.name, documents=documents, removed=sent.removed, to_fetch=sent.to_fetch)
     return receipt | {"failed": left if failure is None else 0} | ({"receivers": unheard} if unheard else {}), failure
@@ -292,7 +291,7 @@ def build_receipt(source: str, *, documents: int = 0, removed: int = 0, to_fetch
 def _add_later_rows(run: Run, known: Known, last_id: int) -> None:
     """Adds rows that a crawl added since the survey, before the source was taken."""
     aliases: dict[str, None] = {}
-    while rows := run.read(partial(forget_table.load_rows, after=last_id, source_id=run.source_id)):
+    while rows := run.read(forget_table.load_rows, after=last_id, source_id=run.source_id):
         last_id = rows[-1].id
         for row in rows:
             _sort(row, known, aliases)
@@ -309,7 +308,7 @@ def _empty_rows(run: Run, known: Known, *, counted: bool) -> Iterator[int]:
     )
     for ids, is_counted, refused in kinds:
         for part in split(ids):
-            yield run.write(partial(_empty_page, run=run, url_ids=part, counted=is_counted, refused=refused))
+            yield run.write(_empty_page, run=run, url_ids=part, counted=is_counted, refused=refused)
             reach("forget.emptied")
 
 
@@ -337,7 +336,7 @@ def _find_rule(run: Run, row: KnownRow) -> str:
 
 def _send(run: Run, retry_seconds: float) -> Sent:
     """Sends the removals, and the pages that take the place of forgotten ones, with all else that waits."""
-    if not run.read(partial(delivery_queue.is_waiting, source_id=run.source_id)):
+    if not run.read(delivery_queue.is_waiting, source_id=run.source_id):
         return Sent()
     with use_index(run.project) as receiver:
         if isinstance(receiver, SearchIndex):
@@ -356,9 +355,7 @@ def find_carriers(database: Database, source_id: int, forgotten: Forgotten) -> f
     """The URLs without a record whose redirects led to, or over, what is forgotten. Raises StoreError."""
     keys = {urls.key(url) for url in forgotten.list_named()}
     found: set[str] = set()
-    after = 0
-    while rows := database.read(partial(forget_table.load_answered, source_id=source_id, after=after)):
-        after = rows[-1].id
+    for rows in database.read_pages(forget_table.load_answered, key=_ID, source_id=source_id):
         found |= {row.url for row in rows if row.answered_key in keys or _passed(row, forgotten)}
     return frozenset(found)
 
@@ -371,9 +368,7 @@ def _passed(row: AnsweredRow, forgotten: Forgotten) -> bool:
 
 def find_carried(database: Database, source_id: int, carriers: frozenset[str]) -> Iterator[int]:
     """The rows of files in archives of these URLs. Raises StoreError."""
-    after = 0
-    while carriers and (rows := database.read(partial(forget_table.load_rows, after=after, source_id=source_id))):
-        after = rows[-1].id
+    for rows in database.read_pages(forget_table.load_rows, key=_ID, source_id=source_id) if carriers else ():
         yield from (row.id for row in rows if is_carried(row.url, carriers))
 
 

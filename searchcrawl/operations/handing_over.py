@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from searchcrawl.commit.shared_copies import find_over, settle_shared_copies
@@ -84,7 +83,7 @@ def _hand_over_to(project: Project, name: str, database: Database, retry_seconds
         # What the index got by now was there before: only its next run takes it out, within the limits.
         run.row = replace(run.row, batch_before=run.read(run_table.find_last_batch))
         settle_shared_copies(run, gives_way=False)
-        if run.delivers and run.read(partial(delivery_queue.is_waiting, source_id=run.source_id)):
+        if run.delivers and run.read(delivery_queue.is_waiting, source_id=run.source_id):
             _deliver(run, retry_seconds)
 
 

@@ -1,21 +1,23 @@
-"""Removals that an operator decides about: carry them out, reject them, or let rejected ones go after all (L3)."""
+"""Removals that an operator decides about: carry them out, reject them, let rejected ones go, or take them back (L3)."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from searchcrawl import clock
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.commit.orphans import let_stay
 from searchcrawl.delivery import delivery_queue, removals
 from searchcrawl.delivery.batch_sender import open_sender
+from searchcrawl.delivery.delivery_queue import Sent
 from searchcrawl.exceptions import UnknownRun
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index.receiver import Receiver, SearchIndex
-from searchcrawl.operations.source_lease import check_delivers, lease_source
+from searchcrawl.operations import redelivery
+from searchcrawl.operations.redelivery import ProgressCallback
+from searchcrawl.operations.source_lease import RETRY_SECONDS, check_delivers, lease_source
 from searchcrawl.rules.lifecycle import ORPHAN
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
@@ -26,11 +28,8 @@ from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls import orphan_table, url_table
 
-logger = logging.getLogger(__name__)
-
-_RETRY_SECONDS: Final = 60.0
 #: When runs started and ended, by id.
 _Times = dict[int, tuple[int, int | None]]
 
@@ -40,43 +39,33 @@ def list_waiting(database: Database, source: Source) -> Iterator[dict[str, Any]]
 
     Once all are read, those of runs that have ended count as listed: ``approve`` and ``reject`` mean them.
     """
-    source_id = database.read(lambda transaction: run_table.find_source(transaction, source.name))
-    if source_id is None:
-        return
-    times: _Times = {}
-    for row in _read_pages(database, partial(quarantine_table.list_waiting, source_id=source_id)):
-        yield _describe(database, row, times)
-    if times:
+    source_id, times = database.read(run_table.find_source, source.name), _Times()
+    yield from _list_held(database, source_id, quarantine_table.list_waiting, times)
+    if source_id is not None and times:
         # A run that was killed goes on, and may hold back more.
         listed = max((run for run, (_, ended_ms) in times.items() if ended_ms is not None), default=min(times) - 1)
-        database.write(
-            lambda transaction: quarantine_table.set_listed_run(transaction, source_id=source_id, run_id=listed)
-        )
+        database.write(quarantine_table.set_listed_run, source_id=source_id, run_id=listed)
 
 
 def list_rejected(database: Database, source: Source) -> Iterator[dict[str, Any]]:
     """The rejected removals of a source, as ``quarantine list --rejected`` shows them; raises StoreError."""
-    source_id = database.read(lambda transaction: run_table.find_source(transaction, source.name))
+    source_id = database.read(run_table.find_source, source.name)
+    yield from _list_held(database, source_id, quarantine_table.list_rejected, {})
+
+
+def _list_held(
+    database: Database, source_id: int | None, load: Callable[..., Sequence[HeldRemoval]], times: _Times
+) -> Iterator[dict[str, Any]]:
+    """The removals that ``load`` reads, of no source: none; ``times`` gets those of their runs."""
     if source_id is None:
         return
-    times: _Times = {}
-    for row in _read_pages(database, partial(quarantine_table.list_rejected, source_id=source_id)):
-        yield _describe(database, row, times)
-
-
-def _read_pages(database: Database, load: Callable[..., list[HeldRemoval]]) -> Iterator[HeldRemoval]:
-    after = 0
-    while page := database.read(partial(load, after=after)):
-        yield from page
-        after = page[-1].url_id
-
-
-def _describe(database: Database, row: HeldRemoval, times: _Times) -> dict[str, Any]:
-    if row.run not in times:
-        times[row.run] = database.read(partial(quarantine_table.find_times, run_id=row.run))
-    started_ms, ended_ms = times[row.run]
-    since = started_ms if ended_ms is None else ended_ms
-    return {"run": row.run, "url": row.url, "reason": row.reason, "since": clock.iso(since)}
+    for page in database.read_pages(load, source_id=source_id):
+        for row in page:
+            if row.run not in times:
+                times[row.run] = database.read(quarantine_table.find_times, run_id=row.run)
+            started_ms, ended_ms = times[row.run]
+            since = started_ms if ended_ms is None else ended_ms
+            yield {"run": row.run, "url": row.url, "reason": row.reason, "since": clock.iso(since)}
 
 
 def approve(
@@ -87,7 +76,7 @@ def approve(
     *,
     only: int | None = None,
     counts_into_run: bool = False,
-    retry_seconds: float = _RETRY_SECONDS,
+    retry_seconds: float = RETRY_SECONDS,
 ) -> dict[str, Any]:
     """Removes waiting documents from the index, and those of removals that were cut off; commits the index.
 
@@ -101,7 +90,7 @@ def approve(
     with lease_source(project, source, database) as run:
         if run is None:
             return _build_result(source, 0, 0)
-        choice = run.read(partial(_choose, source_id=run.source_id, only=only))
+        choice = run.read(_choose, source_id=run.source_id, only=only)
         find = partial(quarantine_table.find_waiting, source_id=run.source_id, choice=choice)
         done = _carry_out(run, receiver, find, retry_seconds)
         if only is not None and not done[0]:
@@ -109,13 +98,13 @@ def approve(
         waiting = _count_waiting(run)
         if counts_into_run:
             code = Exit.QUARANTINE if waiting else Exit.DONE
-            run.write(partial(run_table.amend, run_id=run.id, added={"deleted": done[1]}, exit_code=code))
+            run.write(run_table.amend, run_id=run.id, added={"deleted": done[1]}, exit_code=code)
         return _build_result(source, *done, waiting=waiting)
 
 
 def _check_run(run: Run, run_id: int) -> None:
     """Raises UnknownRun for a run that is none of the source."""
-    if run.read(partial(run_table.find_source_of, run_id=run_id)) != run.source.name:
+    if run.read(run_table.find_source_of, run_id=run_id) != run.source.name:
         raise UnknownRun(f"unknown run: {run_id}")
 
 
@@ -126,7 +115,7 @@ def restore(
     receiver: Receiver,
     *,
     only: int | None = None,
-    retry_seconds: float = _RETRY_SECONDS,
+    retry_seconds: float = RETRY_SECONDS,
 ) -> dict[str, Any]:
     """Lets rejected removals go after all, ``only`` those of one run; otherwise as ``approve``."""
     check_delivers(source)
@@ -136,7 +125,7 @@ def restore(
         choice = Choice(only)
         find = partial(quarantine_table.find_rejected, source_id=run.source_id, choice=choice)
         documents, removed = _carry_out(run, receiver, find, retry_seconds)
-        while dropped := run.write(partial(_drop_page, source_id=run.source_id, choice=choice)):
+        while dropped := run.write(_drop_page, source_id=run.source_id, choice=choice):
             documents, removed = documents + dropped, removed + dropped
         return _build_result(source, documents, removed, waiting=_count_waiting(run))
 
@@ -150,7 +139,7 @@ def reject(project: Project, source: Source, database: Database, *, only: int | 
         if run is None:
             return _build_result(source, 0, 0)
         kept = 0
-        while number := run.write(partial(_reject_page, source_id=run.source_id, only=only)):
+        while number := run.write(_reject_page, source_id=run.source_id, only=only):
             kept += number
         return _build_result(source, kept, 0, waiting=_count_waiting(run)) | {"failed": 0}
 
@@ -195,7 +184,7 @@ def _carry_out(
 
 
 def _count_waiting(run: Run) -> int:
-    return run.read(lambda transaction: document_table.count_totals(transaction, run.source_id))["quarantined"]
+    return run.read(document_table.count_totals, run.source_id)["quarantined"]
 
 
 def _build_result(source: Source, documents: int, removed: int, *, waiting: int = 0) -> dict[str, Any]:
@@ -206,3 +195,52 @@ def _build_result(source: Source, documents: int, removed: int, *, waiting: int 
         "failed": documents - removed,
         "waiting": waiting,
     }
+
+
+def find_source_of(database: Database, run_id: int) -> str:
+    """The name of the source of a run; raises UnknownRun, StoreError."""
+    name = database.read(run_table.find_source_of, run_id=run_id)
+    if name is None:
+        raise UnknownRun(f"unknown run: {run_id}")
+    return name
+
+
+def undelete(
+    project: Project,
+    source: Source,
+    database: Database,
+    receiver: Receiver,
+    run_id: int,
+    *,
+    retry_seconds: float = RETRY_SECONDS,
+    on_progress: ProgressCallback | None = None,
+) -> dict[str, Any]:
+    """Takes back what a run of ``source`` removed, approved removals included, and sends everything that waits.
+
+    Documents whose record is gone become due: the next run fetches them (``to_fetch``). All of them count as rejected
+    removals. Returns ``{"source", "documents", "removed", "failed", "to_fetch"}``. Raises SourceBusy while the source is
+    crawled, and DeliveryError where the index cannot be reached: then the documents wait for it.
+    """
+    sent, to_fetch = Sent(), 0
+    check_delivers(source)
+    with lease_source(project, source, database) as run:
+        if run is not None:
+            while any(page := run.write(_take_back_page, source_id=run.source_id, run_id=run_id)):
+                to_fetch += page[1]
+            # A call that was cut off may have left some.
+            if run.read(delivery_queue.is_waiting, source_id=run.source_id):
+                if isinstance(receiver, SearchIndex):
+                    receiver.ping()
+                sent = redelivery.send_waiting(run, receiver, retry_seconds, on_progress)
+    return {"source": source.name, **sent._asdict(), "to_fetch": to_fetch + sent.to_fetch}
+
+
+def _take_back_page(transaction: Transaction, *, source_id: int, run_id: int) -> tuple[int, int]:
+    removed = quarantine_table.find_removed(transaction, source_id, run_id)
+    orphans = [url_id for url_id, evidence in removed.items() if evidence == ORPHAN]
+    before = duplicate_key_table.load(transaction, orphans)
+    cached, lost = quarantine_table.take_back(transaction, list(removed))
+    orphan_table.unpark(transaction, [*cached, *lost], due_ms=0)
+    url_table.reopen(transaction, lost)
+    let_stay(transaction, source_id=source_id, before=before)
+    return len(cached), len(lost)

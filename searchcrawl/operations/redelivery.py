@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from searchcrawl.cache.opening import open_cache
 from searchcrawl.comparison.bring_together import bring_together, prepare_resend
@@ -16,7 +16,7 @@ from searchcrawl.delivery.delivery_queue import Sent
 from searchcrawl.delivery.receivers.sending import note_receivers, open_stream, send_rest
 from searchcrawl.exceptions import DeliveryError, UnknownReceiver
 from searchcrawl.index.receiver import Receiver, SearchIndex
-from searchcrawl.operations.source_lease import check_delivers, lease_source
+from searchcrawl.operations.source_lease import RETRY_SECONDS, check_delivers, lease_source
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import FILE, Project
@@ -30,7 +30,6 @@ from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
 
-_RETRY_SECONDS: Final = 60.0
 
 #: Called with the number of documents that were sent so far, and the number of all.
 ProgressCallback = Callable[[int, int], None]
@@ -42,7 +41,7 @@ def flush(
     database: Database,
     receiver: Receiver,
     *,
-    retry_seconds: float = _RETRY_SECONDS,
+    retry_seconds: float = RETRY_SECONDS,
     on_progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
     """Sends everything that waits for the index, including what a dead process began.
@@ -54,7 +53,7 @@ def flush(
     sent = Sent()
     check_delivers(source)
     with lease_source(project, source, database) as run:
-        if run is not None and run.read(lambda transaction: delivery_queue.is_waiting(transaction, run.source_id)):
+        if run is not None and run.read(delivery_queue.is_waiting, run.source_id):
             if isinstance(receiver, SearchIndex):
                 receiver.ping()
             prepare_resend(run)
@@ -70,7 +69,7 @@ def resend(
     database: Database,
     receiver: Receiver,
     *,
-    retry_seconds: float = _RETRY_SECONDS,
+    retry_seconds: float = RETRY_SECONDS,
     on_progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
     """Sends all documents that should be in the index again, with new versions, and everything that waits.
@@ -90,7 +89,7 @@ def resend(
                 bring_together(run, receiver, resending=True)
             prepare_resend(run)
             sent = send_waiting(run, receiver, retry_seconds, on_progress)
-            to_fetch = run.read(lambda transaction: comparison_table.count_to_fetch(transaction, run.source_id))
+            to_fetch = run.read(comparison_table.count_to_fetch, run.source_id)
             done = sent._replace(to_fetch=to_fetch)
             if not (to_fetch or done.failed):
                 forget_end_look(run)
@@ -104,7 +103,7 @@ def resend(
 
 
 def resend_to_receiver(
-    project: Project, source: Source, database: Database, name: str, *, retry_seconds: float = _RETRY_SECONDS
+    project: Project, source: Source, database: Database, name: str, *, retry_seconds: float = RETRY_SECONDS
 ) -> dict[str, Any]:
     """Sends a receiver besides the index all documents that the index has, with new versions, and removes what it has besides.
 
@@ -121,17 +120,17 @@ def resend_to_receiver(
     sent = failed = to_fetch = 0
     with lease_source(project, source, database) as run:
         if run is not None:
-            if run.read(partial(receiver_table.require, source_id=run.source_id, name=name)).is_paused:
+            if run.read(receiver_table.require, source_id=run.source_id, name=name).is_paused:
                 raise DeliveryError(f"the receiver {name} is paused: searchcrawl receivers resume {name}")
             anew = partial(receiver_table.begin_anew, source_id=run.source_id, name=name)
-            run.write(partial(anew, above=0, sweeping=Sweep.ASKED))
+            run.write(anew, above=0, sweeping=Sweep.ASKED)
             cache = open_cache(project, source.name)
             note_receivers(run)
             with open_stream(run, cache, name, retry_seconds=retry_seconds) as stream:
                 sent = stream.send(looks=True)
             count = partial(receiver_table.count_faulty, source_id=run.source_id, name=name)
-            failed = run.read(partial(count, lost=False))
-            to_fetch = run.read(partial(count, lost=True))
+            failed = run.read(count, lost=False)
+            to_fetch = run.read(count, lost=True)
     return {"source": source.name, **Sent(documents=sent, failed=failed, to_fetch=to_fetch)._asdict()}
 
 
@@ -144,11 +143,7 @@ def send_waiting(
     tells_receivers: bool = True,
 ) -> Sent:
     """Sends everything that waits, and the rest of a resend; ``tells_receivers`` is as in ``open_sender``. Raises DeliveryError."""
-    on_sent = (
-        None
-        if on_progress is None
-        else _add_up(on_progress, run.read(partial(_count_waiting, source_id=run.source_id)))
-    )
+    on_sent = None if on_progress is None else _add_up(on_progress, run.read(_count_waiting, source_id=run.source_id))
     # A run that was cut off is continued later: the documents sent now count in it.
     counts_into_run = run.row.ended_ms is None
     with open_sender(

@@ -34,7 +34,7 @@ from searchcrawl.exceptions import ConfigurationError, SourceBusy
 from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Batch, IndexEntry, SearchIndex
 from searchcrawl.items import Removal
-from searchcrawl.operations.source_lease import check_delivers, lease_source
+from searchcrawl.operations.source_lease import RETRY_SECONDS, check_delivers, lease_source
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import is_source_name, load_source, stand_in_for
@@ -45,8 +45,6 @@ from searchcrawl.store.documents import comparison_table
 from searchcrawl.store.documents.receipt_table import Receipted
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import BatchState, DocumentState
-
-_RETRY_SECONDS: Final = 60.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,7 +63,7 @@ class Repair:
     sources: Collection[str]
     with_foreign: bool
     beyond_limits: bool
-    retry_seconds: float = _RETRY_SECONDS
+    retry_seconds: float = RETRY_SECONDS
     on_source: Callable[[Source], object] = lambda source: None
     held_back: dict[str, Limits] = field(default_factory=dict)
     to_visit: dict[str, int] = field(default_factory=dict)
@@ -175,7 +173,7 @@ class Mending:
             left = self._end_left_removals()
             if self.foreign:
                 removals.finish_removals(self.sender)
-            elif run.read(partial(delivery_queue.is_waiting, source_id=run.source_id)):
+            elif run.read(delivery_queue.is_waiting, source_id=run.source_id):
                 delivery_queue.flush(self.sender)
             self._act(rest, left)
             self._prove(rest, done)
@@ -203,12 +201,12 @@ class Mending:
     def _end_left_removals(self) -> int:
         """Ends removals of documents without rows that a dead process left; returns how many they were at most."""
         run = self.run
-        left = run.read(partial(removal_table.find_rowless, source_id=run.source_id))
+        left = run.read(removal_table.find_rowless, source_id=run.source_id)
         if left:
             # What it removed is gone now; the rest differs still, and has been counted.
             self.sender.retry.attempt(self.index.commit)
             for batch in left:
-                run.write(partial(batch_table.set_state, number=batch.number, state=BatchState.COMMITTED))
+                run.write(batch_table.set_state, number=batch.number, state=BatchState.COMMITTED)
         return sum(batch.removals for batch in left)
 
     def _act(self, rest: Spool[Difference], left: int) -> None:
@@ -252,7 +250,7 @@ class Mending:
         run = self.run
         if url_ids:
             seal = partial(resend_table.seal_chosen, source_id=run.source_id, run_id=run.id, now_ms=clock.now_ms())
-            batch = run.write(partial(seal, url_ids=url_ids))
+            batch = run.write(seal, url_ids=url_ids)
             reach("batch.sealed")
             delivery_queue.deliver_batch(self.sender, batch)
 
@@ -272,7 +270,7 @@ class Mending:
         """Removes what the table has no receipt for; counted before it leaves, in a delivery that has no rows."""
         run, count = self.run, len(removing) if self._counted else 0
         add = partial(batch_table.add_batch, source_id=run.source_id, run_id=run.id, now_ms=clock.now_ms())
-        batch = run.write(partial(add, removals=count))
+        batch = run.write(add, removals=count)
         reach("repair.sealed")
         part = Batch(
             number=batch.number,

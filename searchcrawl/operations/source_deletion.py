@@ -23,7 +23,7 @@ from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import Batch, IndexEntry, Receiver, SearchIndex
 from searchcrawl.items import Removal
 from searchcrawl.operations.plan_file import drop_plans
-from searchcrawl.operations.source_lease import lease_source
+from searchcrawl.operations.source_lease import RETRY_SECONDS, lease_source
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
@@ -33,7 +33,6 @@ from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.receivers import log_table, receiver_table
 from searchcrawl.store.runs import lease, run_table, source_deletion
 
-_RETRY_SECONDS: Final = 60.0
 #: Documents that are removed at once.
 _PART: Final = 1000
 
@@ -57,7 +56,7 @@ def is_left(project: Project, database: Database, name: str) -> bool:
 
 
 def delete(
-    project: Project, source: Source, database: Database, *, retry_seconds: float = _RETRY_SECONDS
+    project: Project, source: Source, database: Database, *, retry_seconds: float = RETRY_SECONDS
 ) -> dict[str, Any]:
     """Deletes a source: its documents in the index, its cache, its rows. Its file and its log stay.
 
@@ -81,7 +80,7 @@ def delete(
             if run is not None:
                 _delete_rows(run)
             else:
-                database.write(partial(_delete_unused, name=source.name))
+                database.write(_delete_unused, name=source.name)
     return {"source": source.name, "documents": removed + failed, "removed": removed, "failed": failed, "to_fetch": 0}
 
 
@@ -89,7 +88,7 @@ def _seal_all(run: Run) -> None:
     after: int | None = 0
     while after is not None:
         seal = partial(source_deletion.seal_all, source_id=run.source_id, run_id=run.id, now_ms=clock.now_ms())
-        after = run.write(partial(seal, after=after))
+        after = run.write(seal, after=after)
         reach("source.sealed")
 
 
@@ -120,7 +119,7 @@ def _remove_sealed(run: Run, index: SearchIndex, retry: IndexRetry, version: int
     A process that died may have sent some: if they come late, the index has a newer version, that of the removal.
     """
     name, after, removed = run.source.name, 0, 0
-    while rows := run.read(partial(source_deletion.find_sealed, source_id=run.source_id, after=after, most=_PART)):
+    while rows := run.read(source_deletion.find_sealed, source_id=run.source_id, after=after, most=_PART):
         after = rows[-1][0]
         removals = [Removal(id=urls.document_id(name, url), url=url, code=0) for _, url in rows]
         there = retry.attempt(partial(index.find_versions, [each.id for each in removals]))
@@ -139,7 +138,7 @@ def _remove(index: SearchIndex, retry: IndexRetry, name: str, version: int, remo
 
 def _choose_version(index: SearchIndex, database: Database, name: str, retry: IndexRetry) -> int:
     """A version above all that the index has of the source: it may be newer than the store, or a clock was ahead."""
-    known = database.read(partial(batch_table.choose_version, now_ms=clock.now_ms()))
+    known = database.read(batch_table.choose_version, now_ms=clock.now_ms())
     return max(known, retry.attempt(lambda: index.find_highest_version(name)) + 1)
 
 
@@ -158,13 +157,13 @@ def _empty_receivers(run: Run, retry_seconds: float) -> int:
 
     Raises DeliveryError where one is away, or paused.
     """
-    for row in run.read(partial(receiver_table.load, source_id=run.source_id)):
+    for row in run.read(receiver_table.load, source_id=run.source_id):
         if row.is_paused:
             raise DeliveryError(f"the receiver {row.name} is paused, and has documents of {run.source.name}")
     refused = 0
     after: int | None = 0
     while after is not None:
-        after = run.write(partial(log_table.let_go_of_all, source_id=run.source_id, after=after))
+        after = run.write(log_table.let_go_of_all, source_id=run.source_id, after=after)
     cache = open_cache(run.project, run.source.name)
     write_deltas(run)
     _require_written(run)
@@ -183,13 +182,13 @@ def _require_written(run: Run) -> None:
 
 
 def _delete_rows(run: Run) -> None:
-    while run.write(partial(source_deletion.delete_urls, source_id=run.source_id)):
+    while run.write(source_deletion.delete_urls, source_id=run.source_id):
         reach("source.rows")
     # Feeds say the same as the index: nothing is there any more.
     write_feeds(run)
     _require_written(run)
     # Not by the run, which would renew a lease that is gone.
-    run.database.write(partial(source_deletion.delete_source, own=run.lease))
+    run.database.write(source_deletion.delete_source, own=run.lease)
 
 
 def _delete_unused(transaction: Transaction, *, name: str) -> None:

@@ -115,7 +115,7 @@ def explain_by_all(
 def explain_url(database: Database, inputs: SourceInputs, text: str) -> Explanation:
     """Explains the URL ``text`` for one source; raises InvalidUrl, StoreError."""
     url = urls.resolve_typed(text, routes=inputs.source.scope.hash_routes)
-    context = database.read(lambda transaction: build_context(transaction, inputs, url))
+    context = database.read(build_context, inputs, url)
     if inputs.is_gone:
         return Explanation(context=context, verdict=_explain_gone(context), steps=tuple(list_steps_of_gone(context)))
     steps = tuple(list_steps(context, asked=text))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from searchcrawl import clock
@@ -21,7 +20,7 @@ def list_runs(database: Database, name: str | None) -> Iterator[dict[str, Any]]:
     names = database.read(run_table.find_source_names)
     ids = {source_id for source_id, known in names.items() if name in {None, known}}
     before: int | None = None
-    while page := database.read(partial(_load, ids=ids, before=before)):
+    while page := database.read(_load, ids=ids, before=before):
         before = page[-1][1].id
         for source_id, run in page:
             yield _describe(names[source_id], run)
@@ -29,7 +28,7 @@ def list_runs(database: Database, name: str | None) -> Iterator[dict[str, Any]]:
 
 def is_known(database: Database, name: str) -> bool:
     """Whether a source was ever run."""
-    return database.read(partial(run_table.find_source, name=name)) is not None
+    return database.read(run_table.find_source, name=name) is not None
 
 
 def _load(transaction: Transaction, *, ids: set[int], before: int | None) -> list[tuple[int, RunRow]]:

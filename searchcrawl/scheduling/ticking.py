@@ -82,11 +82,9 @@ class Ticking:
         self._away.clear()
         plans = list_plans(self._project.schedules)
         remote = self._ask_scrapyds(plans)
-        done, changed = self._database.read(lambda opened: _decide(opened, self._project, plans, remote, now_ms))
+        done, changed = self._database.read(_decide, self._project, plans, remote, now_ms)
         if changed:
-            done, changed = self._database.write(
-                lambda opened: _decide(opened, self._project, plans, remote, now_ms, writes=True)
-            )
+            done, changed = self._database.write(_decide, self._project, plans, remote, now_ms, writes=True)
         reach("job.chosen")
         # Those of this machine first: a scrapyd may take its time.
         for source_id, (plan, job) in sorted(changed.items(), key=lambda each: bool(each[1][1].place)):
@@ -107,7 +105,7 @@ class Ticking:
                 done.children.append(child)
                 reach("job.launched")
                 text = holder.describe_process(child.pid)
-                self._database.write(lambda opened: job_table.note_child(opened, source_id, job.token, text))
+                self._database.write(job_table.note_child, source_id, job.token, text)
         except (OSError, ScrapydRefused) as error:
             text = str(error)
             done.started.remove(plan.name)
@@ -115,9 +113,7 @@ class Ticking:
             if text != job.error:
                 # It is said once, not with each try.
                 done.failed[plan.name] = text
-            self._database.write(
-                lambda opened: job_table.give_back(opened, source_id, job.token, error=text, now_ms=now_ms)
-            )
+            self._database.write(job_table.give_back, source_id, job.token, error=text, now_ms=now_ms)
 
     def _order(self, plan: Plan, job: Job) -> None:
         """Has a scrapyd run a crawl; where its answer is lost, the next tick asks what became of it."""

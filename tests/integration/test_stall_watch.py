@@ -15,11 +15,11 @@ _SECONDS: Final = 2.0
 _FLUSH: Final = """
 import re, sys, time
 from pathlib import Path
-from searchcrawl.operations import stall_watch
+from searchcrawl.operations import source_lease
 from tests.filled_store import CachedStore
 from tests.redelivering import Watched, flush
 
-stall_watch.SEARCHCRAWL_STALL_SECONDS = {seconds}
+source_lease.SEARCHCRAWL_STALL_SECONDS = {seconds}
 folder = Path(sys.argv[1])
 filled = CachedStore(folder, "sqlite:///" + sys.argv[1] + "/store.db")
 filled.fetch("/a")

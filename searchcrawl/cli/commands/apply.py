@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from scrapy.crawler import AsyncCrawlerProcess
-
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.output import print_line, print_object
-from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.cli.output import print_answer
+from searchcrawl.cli.scrapy_commands import require_asyncio
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index
-from searchcrawl.operations.applying import approve_planned, begin_apply, describe_applied
 from searchcrawl.operations.plan_file import load_plan
-from searchcrawl.operations.planning import describe_undecided
+from searchcrawl.operations.planning import approve_planned, begin_apply, describe_applied, describe_undecided
 from searchcrawl.run import Run
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_source
@@ -57,18 +54,13 @@ class Command(BaseCommand):
                 if removed:
                     code = Exit.DONE
         done = describe_applied(counts, source, removed=removed, left=left, undecided=undecided)
-        if opts.json:
-            print_object(done)
-        else:
-            _show(done)
+        print_answer(done, _describe(done), as_json=opts.json)
         return code
 
     def _replay(self, run: Run) -> Exit:
         from searchcrawl.spiders.replay_spider import replay_pages  # noqa: PLC0415  # it loads what reads pages
 
-        if not isinstance(self.crawler_process, AsyncCrawlerProcess):
-            raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
-        replay_pages(self.crawler_process, run)
+        replay_pages(require_asyncio(self.crawler_process), run)
         if run.shutdown.failure is not None:
             raise run.shutdown.failure
         if run.delivery_failure is not None:
@@ -76,11 +68,11 @@ class Command(BaseCommand):
         return Exit.ENDED_EARLY if run.exit_code is None else Exit(run.exit_code)
 
 
-def _show(done: Mapping[str, Any]) -> None:
+def _describe(done: Mapping[str, Any]) -> Iterator[str]:
     sent = counted(done["documents"], "document", "documents")
-    print_line(f"{done['source']}: {sent} sent, {done['removed']} removed, no page requested")
+    yield f"{done['source']}: {sent} sent, {done['removed']} removed, no page requested"
     if done["to_fetch"]:
         left = counted(done["to_fetch"], "URL is", "URLs are")
-        print_line(f"{left} left to be fetched: searchcrawl crawl {done['source']}")
+        yield f"{left} left to be fetched: searchcrawl crawl {done['source']}"
     if done["undecided"]:
-        print_line(describe_undecided(done["undecided"]))
+        yield describe_undecided(done["undecided"])

@@ -36,12 +36,10 @@ class Command(BaseCommand):
     arguments = (1, 1)
     shown_arguments = "bash | zsh | fish"
     example = "searchcrawl completion bash > ~/.local/share/bash-completion/completions/searchcrawl"
-
-    def long_desc(self) -> str:
-        return (
-            "Print the script with which a shell completes commands, options and names of sources. For zsh put it into a "
-            'file "_searchcrawl" in a folder of $fpath, for fish into ~/.config/fish/completions/searchcrawl.fish.'
-        )
+    description = (
+        "Print the script with which a shell completes commands, options and names of sources. For zsh put it into a "
+        'file "_searchcrawl" in a folder of $fpath, for fish into ~/.config/fish/completions/searchcrawl.fish.'
+    )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         if args[0] not in _SHELLS:

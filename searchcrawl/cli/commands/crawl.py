@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from scrapy import Spider
-from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError as ScrapyUsageError
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 
@@ -35,7 +34,7 @@ from searchcrawl.cli.output import (
     prints_among_answers,
     try_output,
 )
-from searchcrawl.cli.scrapy_commands import restore_log, run_python_spider
+from searchcrawl.cli.scrapy_commands import require_asyncio, restore_log, run_python_spider
 from searchcrawl.comparison.look import look_at_index
 from searchcrawl.counters import NO_START, has_mostly_failed_logins
 from searchcrawl.delivery.export import find_kind
@@ -235,9 +234,7 @@ class CrawlCommand(Command):
 
     def _crawl(self, spider: type[SourceSpider], arguments: dict[str, Any]) -> None:
         """Runs the reactor until the spider is closed; raises StoreError where the crawl did not begin at all."""
-        process = self.crawler_process
-        if not isinstance(process, AsyncCrawlerProcess):
-            raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
+        process = require_asyncio(self.crawler_process)
         crawler, error = run_spider(process, spider, **arguments)
         if isinstance(error, SearchcrawlError):
             raise error

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.output import print_line, print_note, print_object
+from searchcrawl.cli.output import print_answer, print_note
 from searchcrawl.exceptions import ConfigurationError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.operations import source_deletion
@@ -25,12 +25,10 @@ class Command(BaseCommand):
     arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl delete intranet"
-
-    def long_desc(self) -> str:
-        return (
-            "Takes all documents of a source out of the index, and deletes its cache and its rows in the table. Its file stays, "
-            "and its log; with the file, the next crawl begins anew. The name has to be typed once more, or --yes given."
-        )
+    description = (
+        "Takes all documents of a source out of the index, and deletes its cache and its rows in the table. Its file stays, "
+        "and its log; with the file, the next crawl begins anew. The name has to be typed once more, or --yes given."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -47,13 +45,11 @@ class Command(BaseCommand):
                 return Exit.WRONG_USE
             done = source_deletion.delete(project, source, database, retry_seconds=retry_seconds)
             hand_over(project, database, retry_seconds=retry_seconds)
-        if opts.json:
-            print_object(done)
-        else:
-            failed = f", {done['failed']} refused by the index: call again" if done["failed"] else ""
-            again = f"; sources/{name}.toml is still there" if name in list_source_names(project) else ""
-            documents = counted(done["documents"], "document", "documents")
-            print_line(f"{name}: {done['removed']} of {documents} removed{failed}{again}")
+        failed = f", {done['failed']} refused by the index: call again" if done["failed"] else ""
+        again = f"; sources/{name}.toml is still there" if name in list_source_names(project) else ""
+        documents = counted(done["documents"], "document", "documents")
+        line = f"{name}: {done['removed']} of {documents} removed{failed}{again}"
+        print_answer(done, [line], as_json=opts.json)
         return Exit.DIFFERENT if done["failed"] else Exit.DONE
 
 

@@ -21,14 +21,12 @@ class Command(BaseCommand):
     requires_project = True
     uses_settings = True
     example = "searchcrawl doctor"
-
-    def long_desc(self) -> str:
-        return (
-            "Looks, as a run does, at the configuration files, the contact, folders with their space and locks, the store, the "
-            "index and its schema, the names and certificates of the hosts of start URLs, the browser, converters, the clock, the "
-            "scrapyds and the command of [notify]. No page is requested; a host with https is shaken hands with. "
-            "ok, warning (a run begins), wrong (exit 1), skipped."
-        )
+    description = (
+        "Looks, as a run does, at the configuration files, the contact, folders with their space and locks, the store, the "
+        "index and its schema, the names and certificates of the hosts of start URLs, the browser, converters, the clock, the "
+        "scrapyds and the command of [notify]. No page is requested; a host with https is shaken hands with. "
+        "ok, warning (a run begins), wrong (exit 1), skipped."
+    )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         found: list[Check] = []

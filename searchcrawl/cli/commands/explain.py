@@ -56,7 +56,7 @@ class Command(BaseCommand):
         from scrapy.crawler import AsyncCrawlerProcess  # noqa: PLC0415
 
         from searchcrawl.operations.dry_run import build_dry_run  # noqa: PLC0415  # the same
-        from searchcrawl.operations.stall_watch import watch_stalls  # noqa: PLC0415  # the same
+        from searchcrawl.operations.source_lease import watch_stalls  # noqa: PLC0415  # the same
         from searchcrawl.spiders.page_spider import visit_page  # noqa: PLC0415  # the same
 
         context = found.context

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.output import print_error, print_line, print_note, print_object, progress_bar
+from searchcrawl.cli.output import print_answer, print_error, print_note, progress_bar
 from searchcrawl.exceptions import ConfigurationError, SourceBusy
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.extensions.run_log import install_run_log
@@ -69,9 +69,6 @@ class Command(BaseCommand):
 
 def show_sent(done: Mapping[str, Any], *, as_json: bool) -> None:
     """Prints how many documents of a source were sent and removed."""
-    if as_json:
-        print_object(done)
-        return
     removed = f", {done['removed']} removed" if done["removed"] else ""
     failed = f", {done['failed']} refused by the index" if done["failed"] else ""
     to_fetch = (
@@ -80,4 +77,4 @@ def show_sent(done: Mapping[str, Any], *, as_json: bool) -> None:
         else ""
     )
     sent = counted(done["documents"], "document", "documents")
-    print_line(f"{done['source']}: {sent} sent{removed}{failed}{to_fetch}")
+    print_answer(done, [f"{done['source']}: {sent} sent{removed}{failed}{to_fetch}"], as_json=as_json)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from searchcrawl.admission.trapped_documents import list_trapped
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_error, print_line, print_note, print_object, print_warnings
+from searchcrawl.cli.output import print_answer, print_error, print_line, print_note, print_warnings
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, UnknownSource
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.extensions.run_log import install_run_log
@@ -46,13 +46,11 @@ class Command(BaseCommand):
     arguments = (0, None)
     shown_arguments = "[URL…]"
     example = "searchcrawl forget https://www.example.org/people/jane.html"
-
-    def long_desc(self) -> str:
-        return (
-            f"The URLs are added to {FILE} of the project, which no source may request any more, and what is known of them "
-            "is removed: documents from the index, records from the cache, rows from the table. A source that is crawled "
-            "meanwhile asks for them no more, and is not changed (exit 5): call again. Without URLs, what the file says is carried out."
-        )
+    description = (
+        f"The URLs are added to {FILE} of the project, which no source may request any more, and what is known of them "
+        "is removed: documents from the index, records from the cache, rows from the table. A source that is crawled "
+        "meanwhile asks for them no more, and is not changed (exit 5): call again. Without URLs, what the file says is carried out."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -176,16 +174,14 @@ def _check_index(call: _Call, name: str) -> int:
 
 
 def _show(receipt: Mapping[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print_object(receipt)
-        return
     forgotten = counted(receipt["documents"], "document", "documents")
     removed = counted(receipt["removed"], "removal", "removals")
     failed, to_fetch = receipt["failed"], receipt["to_fetch"]
-    print_line(
+    lines = [
         f"{receipt['source']}: {forgotten} forgotten, {removed} from the index"
         + (f", {counted(failed, 'removal', 'removals')} refused by the index" if failed else "")
         + (f"; the next run fetches {counted(to_fetch, 'other', 'others')} with the same text" if to_fetch else "")
-    )
+    ]
     if receivers := receipt.get("receivers"):
-        print_line(f"{receipt['source']}: have not heard of it yet: {', '.join(receivers)}")
+        lines.append(f"{receipt['source']}: have not heard of it yet: {', '.join(receivers)}")
+    print_answer(receipt, lines, as_json=as_json)

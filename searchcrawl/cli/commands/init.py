@@ -9,7 +9,7 @@ from typing import Final
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_line, print_object
+from searchcrawl.cli.output import print_answer
 from searchcrawl.sources.project import PLACEHOLDER_CONTACT
 
 _SCRAPY_CFG: Final = """\
@@ -116,8 +116,8 @@ class Command(BaseCommand):
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")
-        if opts.json:
-            print_object({"project": str(root.resolve()), "files": list(_FILES)})
-        else:
-            print_line(f"Made a project in {root}: {', '.join(_FILES)}")
-            print_line("Next: put your contact into searchcrawl.toml, and your site into sources/example.toml.")
+        lines = (
+            f"Made a project in {root}: {', '.join(_FILES)}",
+            "Next: put your contact into searchcrawl.toml, and your site into sources/example.toml.",
+        )
+        print_answer({"project": str(root.resolve()), "files": list(_FILES)}, lines, as_json=opts.json)

@@ -10,7 +10,8 @@ from scrapy.crawler import AsyncCrawlerProcess
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_line, print_object, print_table
-from searchcrawl.exceptions import ConfigurationError, StoreError
+from searchcrawl.cli.scrapy_commands import require_asyncio
+from searchcrawl.exceptions import StoreError
 from searchcrawl.exit_codes import Exit
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.failpoints import reach
@@ -18,7 +19,6 @@ from searchcrawl.operations.plan_file import Plan, save_plan
 from searchcrawl.operations.planning import describe_trial, describe_undecided, open_trial
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import VERSIONS, describe_keys
-from searchcrawl.sources.loading import load_source
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.opening import use_store
@@ -33,12 +33,10 @@ class Command(BaseCommand):
     example = "searchcrawl plan intranet"
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
-        project = self.load_project()
-        source = load_source(project, args[0])
-        if not isinstance(self.crawler_process, AsyncCrawlerProcess):
-            raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
+        project, source = self.load_source(args[0])
+        process = require_asyncio(self.crawler_process)
         with use_store(project) as database:
-            plan = _try(self.crawler_process, project, source, database)
+            plan = _try(process, project, source, database)
         path = save_plan(project, plan)
         reach("plan.written")
         if opts.json:

@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError, whole_number
-from searchcrawl.cli.output import print_line, print_object, print_objects, print_table
+from searchcrawl.cli.output import print_answer, print_line, print_objects, print_table
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import use_index
 from searchcrawl.operations import quarantine
-from searchcrawl.sources.loading import load_source
 from searchcrawl.store.opening import use_store
 from searchcrawl.wording import counted
 
@@ -48,8 +47,7 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         action, name = args
-        project = self.load_project()
-        source = load_source(project, name)
+        project, source = self.load_source(name)
         with use_store(project) as database:
             if action == "list":
                 listing = quarantine.list_rejected if opts.rejected else quarantine.list_waiting
@@ -61,10 +59,7 @@ class Command(BaseCommand):
                 carry_out = quarantine.approve if action == "approve" else quarantine.restore
                 with use_index(project) as index:
                     done = carry_out(project, source, database, index, only=opts.run)
-        if opts.json:
-            print_object(done)
-        else:
-            _show(action, done)
+        print_answer(done, [_describe(action, done)], as_json=opts.json)
         return Exit.DONE
 
 
@@ -82,13 +77,13 @@ def _show_list(removals: Iterator[dict[str, Any]], *, rejected: bool, as_json: b
         print_line("no deletion was rejected" if rejected else "no deletion waits")
 
 
-def _show(action: str, done: Mapping[str, Any]) -> None:
+def _describe(action: str, done: Mapping[str, Any]) -> str:
     name, waiting = done["source"], ""
     if done["waiting"]:
         waiting = f"; {counted(done['waiting'], 'other waits', 'others wait')} (searchcrawl quarantine list {name})"
     if action == "reject":
-        print_line(f"{name}: {counted(done['documents'], 'document stays', 'documents stay')} in the index{waiting}")
-    else:
-        failed = f", {done['failed']} refused by the index" if done["failed"] else ""
-        documents = counted(done["documents"], "document", "documents")
-        print_line(f"{name}: {done['removed']} of {documents} removed{failed}{waiting}")
+        return f"{name}: {counted(done['documents'], 'document stays', 'documents stay')} in the index{waiting}"
+    failed = f", {done['failed']} refused by the index" if done["failed"] else ""
+    return (
+        f"{name}: {done['removed']} of {counted(done['documents'], 'document', 'documents')} removed{failed}{waiting}"
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
@@ -12,7 +11,7 @@ from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_line, print_objects, print_table, print_warnings
 from searchcrawl.exceptions import UnknownReceiver
 from searchcrawl.exit_codes import Exit
-from searchcrawl.operations.pausing import pause
+from searchcrawl.operations.stopping import pause
 from searchcrawl.queries.receivers import describe_receivers
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import load_source, load_sources
@@ -51,7 +50,7 @@ class Command(BaseCommand):
                 found = [
                     each
                     for source in sources
-                    for each in database.read(partial(describe_receivers, project=project, source=source))
+                    for each in database.read(describe_receivers, project=project, source=source)
                     if name is None or each["receiver"] == name
                 ]
                 _show(found, as_json=opts.json)

@@ -6,11 +6,9 @@ import argparse
 
 from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.output import print_line, print_object
-from searchcrawl.exit_codes import Exit
+from searchcrawl.cli.output import print_answer
 from searchcrawl.extensions.run_log import install_run_log
-from searchcrawl.operations.recrawling import recrawl
-from searchcrawl.sources.loading import load_source
+from searchcrawl.operations.visiting import recrawl
 from searchcrawl.store.opening import use_store
 from searchcrawl.wording import counted
 
@@ -20,12 +18,10 @@ class Command(BaseCommand):
     arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl recrawl intranet --failed"
-
-    def long_desc(self) -> str:
-        return (
-            "The next run asks for these URLs without validators, and processes also those again that have the same bytes. "
-            "Until a run was completed status says why (force_recrawl). Nothing is requested by this command itself."
-        )
+    description = (
+        "The next run asks for these URLs without validators, and processes also those again that have the same bytes. "
+        "Until a run was completed status says why (force_recrawl). Nothing is requested by this command itself."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -34,15 +30,11 @@ class Command(BaseCommand):
         which.add_argument("--failed", action="store_true", help="those whose last visit failed")
         which.add_argument("--all", action="store_true", help="all that are not refused by a rule; the default")
 
-    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
-        project = self.load_project()
-        source = load_source(project, args[0])
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
+        project, source = self.load_source(args[0])
         url = None if opts.url is None else urls.resolve_typed(opts.url, routes=source.scope.hash_routes)
         install_run_log(project, source)
         with use_store(project) as database:
             done = recrawl(project, source, database, url=url, failed=opts.failed)
-        if opts.json:
-            print_object(done)
-        else:
-            print_line(f"{source.name}: the next run visits {counted(done['to_fetch'], 'URL', 'URLs')} again")
-        return Exit.DONE
+        line = f"{source.name}: the next run visits {counted(done['to_fetch'], 'URL', 'URLs')} again"
+        print_answer(done, [line], as_json=opts.json)

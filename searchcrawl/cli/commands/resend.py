@@ -11,7 +11,6 @@ from searchcrawl.exit_codes import Exit
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index
 from searchcrawl.operations import redelivery
-from searchcrawl.sources.loading import load_source
 from searchcrawl.store.opening import use_store
 
 
@@ -29,8 +28,7 @@ class Command(BaseCommand):
         )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
-        project = self.load_project()
-        source = load_source(project, args[0])
+        project, source = self.load_source(args[0])
         install_run_log(project, source)
         retry_seconds = self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
         if opts.receiver is not None:

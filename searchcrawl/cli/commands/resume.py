@@ -6,7 +6,7 @@ import argparse
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.jobs import find_known_name
-from searchcrawl.cli.output import print_line, print_object
+from searchcrawl.cli.output import print_answer
 from searchcrawl.operations.stopping import resume
 from searchcrawl.store.opening import use_store
 
@@ -16,16 +16,13 @@ class Command(BaseCommand):
     arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl resume intranet"
-
-    def long_desc(self) -> str:
-        return "The next crawl, by hand or by its schedule, goes on where the source was suspended."
+    description = "The next crawl, by hand or by its schedule, goes on where the source was suspended."
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
         with use_store(project) as database:
             name = find_known_name(project, database, args[0])
             was_suspended = resume(database, name)
-        if opts.json:
-            print_object({"source": name, "result": "resumed" if was_suspended else "idle"})
-        else:
-            print_line(f"{name}: {'resumed: the next crawl goes on with it' if was_suspended else 'was not suspended'}")
+        answer = {"source": name, "result": "resumed" if was_suspended else "idle"}
+        line = f"{name}: {'resumed: the next crawl goes on with it' if was_suspended else 'was not suspended'}"
+        print_answer(answer, [line], as_json=opts.json)

@@ -21,13 +21,11 @@ from searchcrawl.wording import counted
 class Command(BaseCommand):
     requires_project = True
     example = "searchcrawl run"
-
-    def long_desc(self) -> str:
-        return (
-            "Does what tick does, every two seconds, until a signal (Ctrl-C, SIGTERM): then its crawls end cleanly, as after "
-            "stop, and go on when it runs again. What dies is started again after a pause, which grows. It says that it is up, "
-            "what happens, and what it waits for, each line with its time in UTC."
-        )
+    description = (
+        "Does what tick does, every two seconds, until a signal (Ctrl-C, SIGTERM): then its crawls end cleanly, as after "
+        "stop, and go on when it runs again. What dies is started again after a pause, which grows. It says that it is up, "
+        "what happens, and what it waits for, each line with its time in UTC."
+    )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()

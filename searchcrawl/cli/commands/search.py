@@ -28,13 +28,11 @@ class Command(BaseCommand):
     arguments = (1, None)
     shown_arguments = "WORDS"
     example = "searchcrawl search '\"a phrase\" word -without' --filter mimetype:application/pdf --sort=-last_modified"
-
-    def long_desc(self) -> str:
-        return (
-            'Search the index. All words are required; "a phrase", -word, OR, field:word, word*, field:from..to;'
-            " * finds everything."
-            " Put a query with quotes or a leading minus into single quotes, after -- where it begins with a minus."
-        )
+    description = (
+        'Search the index. All words are required; "a phrase", -word, OR, field:word, word*, field:from..to;'
+        " * finds everything."
+        " Put a query with quotes or a leading minus into single quotes, after -- where it begins with a minus."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

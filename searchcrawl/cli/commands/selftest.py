@@ -31,14 +31,12 @@ class Command(BaseCommand):
     arguments = (0, 0)
     shown_arguments = "--kill9"
     example = "searchcrawl selftest --kill9 --kills 30"
-
-    def long_desc(self) -> str:
-        return (
-            "Crawls a site of its own on 127.0.0.1 into a temporary project, kills the crawl with SIGKILL at random "
-            "failpoints, or some seconds after its first request, has it go on, and compares table, index, cache, "
-            "counters and requests with a crawl that nobody disturbed. No project is needed, and none is touched. Ends "
-            "with 0 where all is equal, with 1 where anything differs; then the folder is kept."
-        )
+    description = (
+        "Crawls a site of its own on 127.0.0.1 into a temporary project, kills the crawl with SIGKILL at random "
+        "failpoints, or some seconds after its first request, has it go on, and compares table, index, cache, "
+        "counters and requests with a crawl that nobody disturbed. No project is needed, and none is touched. Ends "
+        "with 0 where all is equal, with 1 where anything differs; then the folder is kept."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

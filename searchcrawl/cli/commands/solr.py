@@ -8,7 +8,7 @@ from pathlib import Path
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_line, print_object
+from searchcrawl.cli.output import print_answer
 from searchcrawl.index.opening import find_configset
 
 
@@ -28,7 +28,5 @@ class Command(BaseCommand):
         found = find_configset()
         shutil.copytree(found, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
         files = sorted(path.relative_to(found).as_posix() for path in found.rglob("*") if path.is_file())
-        if opts.json:
-            print_object({"configset": str(folder.resolve()), "files": files})
-        else:
-            print_line(f"Wrote the configuration set to {folder}: {', '.join(files)}")
+        line = f"Wrote the configuration set to {folder}: {', '.join(files)}"
+        print_answer({"configset": str(folder.resolve()), "files": files}, [line], as_json=opts.json)

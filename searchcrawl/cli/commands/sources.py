@@ -29,18 +29,16 @@ class Command(BaseCommand):
     arguments = (1, 2)
     shown_arguments = "check | show NAME"
     example = "searchcrawl sources show intranet"
-
-    def long_desc(self) -> str:
-        return (
-            "check: every error of searchcrawl.toml and of the source files, a line each, and what cannot be meant: start "
-            "URLs outside the scope or at addresses that may not be reached, MIME types that are none; as warnings a "
-            "contact that is a placeholder, and sources whose files are gone. Whether a run finds its folders, index, "
-            "hosts and browser is for doctor to say. "
-            "show NAME: every key of a source with its value and where that was written: the source file, "
-            '"searchcrawl.toml [parameters.SET]", "searchcrawl.toml [defaults]", "searchcrawl.toml" (user_agent), or '
-            '"built-in"; the first in this order that has the key counts. Values from the environment or a file are '
-            'shown as {"env": NAME} or {"file": PATH}, passwords as ***.'
-        )
+    description = (
+        "check: every error of searchcrawl.toml and of the source files, a line each, and what cannot be meant: start "
+        "URLs outside the scope or at addresses that may not be reached, MIME types that are none; as warnings a "
+        "contact that is a placeholder, and sources whose files are gone. Whether a run finds its folders, index, "
+        "hosts and browser is for doctor to say. "
+        "show NAME: every key of a source with its value and where that was written: the source file, "
+        '"searchcrawl.toml [parameters.SET]", "searchcrawl.toml [defaults]", "searchcrawl.toml" (user_agent), or '
+        '"built-in"; the first in this order that has the key counts. Values from the environment or a file are '
+        'shown as {"env": NAME} or {"file": PATH}, passwords as ***.'
+    )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         match args:

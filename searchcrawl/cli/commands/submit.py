@@ -6,10 +6,9 @@ import argparse
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_line, print_note, print_object
+from searchcrawl.cli.output import print_answer, print_note
 from searchcrawl.exit_codes import Exit
-from searchcrawl.operations.submitting import Result, submit
-from searchcrawl.sources.loading import load_source
+from searchcrawl.operations.visiting import Result, submit
 from searchcrawl.store.opening import use_store
 
 
@@ -18,13 +17,11 @@ class Command(BaseCommand):
     arguments = (1, 1)
     shown_arguments = "URL --source NAME"
     example = "searchcrawl submit https://www.example.org/new.html --source intranet"
-
-    def long_desc(self) -> str:
-        return (
-            "The rules of the source decide as for a link: nothing is widened by it. A crawl that is under way takes the URL "
-            "in within seconds, else the next one does. recrawl --url has a known URL visited again. Ends with 2 for one that "
-            "is not taken."
-        )
+    description = (
+        "The rules of the source decide as for a link: nothing is widened by it. A crawl that is under way takes the URL "
+        "in within seconds, else the next one does. recrawl --url has a known URL visited again. Ends with 2 for one that "
+        "is not taken."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -33,14 +30,11 @@ class Command(BaseCommand):
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         if opts.source is None:
             raise UsageError("missing option: --source NAME")
-        project = self.load_project()
-        source = load_source(project, opts.source)
+        project, source = self.load_source(opts.source)
         with use_store(project) as database:
             done = submit(project, source, database, args[0])
-        if opts.json:
-            print_object({"result": done.result})
-        else:
-            print_line(f"{done.url}: {done.result}{f' ({done.rule})' if done.rule else ''}")
+        line = f"{done.url}: {done.result}{f' ({done.rule})' if done.rule else ''}"
+        print_answer({"result": done.result}, [line], as_json=opts.json)
         if done.result is Result.OK and source.lifecycle.orphans == "delete":
             print_note(f'{source.file}: lifecycle.orphans = "delete": it leaves again unless something else names it')
         return Exit.DONE if done.result in {Result.OK, Result.DUPLICATE} else Exit.WRONG_USE

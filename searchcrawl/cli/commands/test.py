@@ -8,20 +8,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from scrapy.crawler import AsyncCrawlerProcess
-
 from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.leaving import leaving_at_signals
-from searchcrawl.cli.output import print_line, print_object
+from searchcrawl.cli.output import print_answer
+from searchcrawl.cli.scrapy_commands import require_asyncio
 from searchcrawl.codes import describe_code
-from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.operations.dry_run import build_dry_run, render_all
-from searchcrawl.operations.stall_watch import watch_stalls
+from searchcrawl.operations.source_lease import watch_stalls
 from searchcrawl.queries.page import describe_page
 from searchcrawl.render.rendered_page import RenderTrial
-from searchcrawl.sources.loading import load_source
 from searchcrawl.store.opening import use_store
 from searchcrawl.terminal import to_one_line
 
@@ -64,13 +61,11 @@ class Command(BaseCommand):
         # Imported here, because it loads everything that fetches and reads.
         from searchcrawl.spiders.page_spider import visit_page  # noqa: PLC0415
 
-        project = self.load_project()
-        source = load_source(project, opts.source)
+        project, source = self.load_source(opts.source)
         if opts.render:
             source = render_all(source)
         url = urls.resolve_typed(args[0], routes=source.scope.hash_routes)
-        if not isinstance(self.crawler_process, AsyncCrawlerProcess):
-            raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
+        process = require_asyncio(self.crawler_process)
         with use_store(project) as database:
             run = build_dry_run(project, source, database)
             if opts.render:
@@ -80,13 +75,9 @@ class Command(BaseCommand):
                 url = run.rewriting.normalise(url).url
                 stall_seconds = self.load_settings().getfloat("SEARCHCRAWL_STALL_SECONDS")
                 with leaving_at_signals(), watch_stalls(seconds=stall_seconds):
-                    seen = visit_page(self.crawler_process, run, url)
+                    seen = visit_page(process, run, url)
                 view = describe_page(url, seen, run)
-        if opts.json:
-            print_object(view)
-        else:
-            for line in _lines(view):
-                print_line(line)
+        print_answer(view, _lines(view), as_json=opts.json)
 
 
 def _lines(view: Mapping[str, Any]) -> Iterator[str]:

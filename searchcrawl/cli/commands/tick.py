@@ -26,13 +26,11 @@ _TEXTS: Final[Mapping[str, str]] = {
 class Command(BaseCommand):
     requires_project = True
     example = "searchcrawl tick"
-
-    def long_desc(self) -> str:
-        return (
-            "Starts what the schedules of searchcrawl.toml say is due, as processes that go on by themselves, and what died in "
-            "the middle of its run. Several at once start nothing twice. Prints nothing where there was nothing to do. "
-            "Exit code 7 where a crawl could not be started; status says why."
-        )
+    description = (
+        "Starts what the schedules of searchcrawl.toml say is due, as processes that go on by themselves, and what died in "
+        "the middle of its run. Several at once start nothing twice. Prints nothing where there was nothing to do. "
+        "Exit code 7 where a crawl could not be started; status says why."
+    )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()

@@ -6,11 +6,10 @@ import argparse
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_line, print_object, progress_bar
-from searchcrawl.exit_codes import Exit
+from searchcrawl.cli.output import print_answer, progress_bar
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index
-from searchcrawl.operations import undelete
+from searchcrawl.operations import quarantine
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.opening import use_store
 from searchcrawl.wording import counted
@@ -28,26 +27,21 @@ class Command(BaseCommand):
         if not (args[0].isascii() and args[0].isdigit() and len(args[0]) < 10):
             raise UsageError(f"RUN is the number of a run, as `status` shows it (got {args[0]})")
 
-    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         run_id = int(args[0])
         project = self.load_project()
         retry_seconds = self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
         with use_store(project) as database:
-            source = load_source(project, undelete.find_source_of(database, run_id))
+            source = load_source(project, quarantine.find_source_of(database, run_id))
             install_run_log(project, source)
             with use_index(project) as index, progress_bar(source.name) as on_progress:
-                done = undelete.undelete(
+                done = quarantine.undelete(
                     project, source, database, index, run_id, retry_seconds=retry_seconds, on_progress=on_progress
                 )
-        if opts.json:
-            print_object(done)
-        elif not any(done[name] for name in ("documents", "failed", "to_fetch")):
-            print_line(f"{source.name}: nothing that run {run_id} removed is missing")
-        else:
+        line = f"{source.name}: nothing that run {run_id} removed is missing"
+        if any(done[name] for name in ("documents", "failed", "to_fetch")):
             failed = f", {done['failed']} could not be sent" if done["failed"] else ""
-            to_fetch = (
-                f"; the next run fetches {counted(done['to_fetch'], 'other', 'others')}" if done["to_fetch"] else ""
-            )
-            sent = counted(done["documents"], "document", "documents")
-            print_line(f"{source.name}: {sent} sent{failed}{to_fetch}")
-        return Exit.DONE
+            others = counted(done["to_fetch"], "other", "others")
+            to_fetch = f"; the next run fetches {others}" if done["to_fetch"] else ""
+            line = f"{source.name}: {counted(done['documents'], 'document', 'documents')} sent{failed}{to_fetch}"
+        print_answer(done, [line], as_json=opts.json)

@@ -15,7 +15,6 @@ from searchcrawl.cli.output import print_line, print_objects, while_read
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, is_code
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.rules.decision import describe_unavailable
-from searchcrawl.sources.loading import load_source
 from searchcrawl.store.opening import use_store
 from searchcrawl.store.urls.url_state import UrlState
 
@@ -52,8 +51,7 @@ class Command(BaseCommand):
         opts.since_ms = None if opts.since is None else _moment_ms(opts.since)
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
-        project = self.load_project()
-        source = load_source(project, args[0])
+        project, source = self.load_source(args[0])
         wanted = UrlFilter(
             state=None if opts.state is None else UrlState(opts.state),
             code=opts.code,

@@ -30,13 +30,11 @@ class Command(BaseCommand):
     arguments = (0, 1)
     shown_arguments = "[NAME | --all-sources]"
     example = "searchcrawl verify intranet --repair"
-
-    def long_desc(self) -> str:
-        return (
-            "Names what is missing in the index, extra, stale, or of a source that the project does not have (foreign). "
-            "--repair sends it again from the cache or removes it, within the limits on deleting; foreign documents are "
-            "removed only where their source is named, or with --all-sources."
-        )
+    description = (
+        "Names what is missing in the index, extra, stale, or of a source that the project does not have (foreign). "
+        "--repair sends it again from the cache or removes it, within the limits on deleting; foreign documents are "
+        "removed only where their source is named, or with --all-sources."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

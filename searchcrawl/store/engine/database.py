@@ -8,10 +8,11 @@ becomes a StoreError.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -24,6 +25,8 @@ from searchcrawl.store.engine.revision import REVISION, check_revision, create_t
 #: The open transaction that the functions of the table modules take; only Database makes one.
 Transaction = Connection
 
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -59,10 +62,10 @@ class Database:
             self.close()
             raise
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
-        """Calls ``work`` in a writing transaction, repeated while the store is away (X-S4, X-S9); returns its result.
+    def write(self, work: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **names: P.kwargs) -> T:
+        """Calls ``work`` in a writing transaction, and with the other arguments; returns its result.
 
-        ``work`` may be called several times, so it must change nothing but the transaction. If the connection
+        It is repeated while the store is away (X-S4, X-S9). ``work`` may be called several times, so it must change nothing but the transaction. If the connection
         was lost and it is unknown whether the transaction was committed, the store is asked before the next
         try: nothing is written twice. Raises StoreAway when ``patience_seconds`` are over.
         """
@@ -74,7 +77,7 @@ class Database:
                 if unknown is not None and self._was_committed(transaction, unknown[0]):
                     return unknown[1]
                 unknown = None
-                result = work(transaction)
+                result = work(transaction, *args, **names)
                 number = self._dialect.find_transaction_number(transaction)
                 if number is not None:
                     unknown = (number, result)
@@ -82,14 +85,23 @@ class Database:
 
         return self.outage_retry.attempt(attempt)
 
-    def read(self, work: Callable[[Transaction], T]) -> T:
+    def read(self, work: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **names: P.kwargs) -> T:
         """Calls ``work`` in a reading transaction, repeated as in ``write``; returns its result."""
 
         def attempt() -> T:
             with self.read_once() as transaction:
-                return work(transaction)
+                return work(transaction, *args, **names)
 
         return self.outage_retry.attempt(attempt, writes=False)
+
+    def read_pages(
+        self, find: Callable[..., Sequence[R]], /, *, key: Callable[[R], object] = attrgetter("url_id"), **names: Any
+    ) -> Iterator[Sequence[R]]:
+        """The rows that ``find`` reads, in pages, each ``after`` the last row of the page before; ``key`` is its place."""
+        after: object = 0
+        while page := self.read(find, after=after, **names):
+            yield page
+            after = key(page[-1])
 
     @contextmanager
     def write_once(self) -> Iterator[Transaction]:

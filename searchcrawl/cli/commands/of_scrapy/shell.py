@@ -7,7 +7,7 @@ import argparse
 from scrapy.commands import shell
 from scrapy.exceptions import UsageError
 
-from searchcrawl.cli.scrapy_commands import find_source_file
+from searchcrawl.cli.scrapy_commands import find_source_file, require_asyncio
 
 
 class Command(shell.Command):
@@ -19,11 +19,7 @@ class Command(shell.Command):
             super().run(args, opts)
             return
         # Loaded where it is used: it loads all that visits and reads a page.
-        from searchcrawl.cli.source_pages import (  # noqa: PLC0415
-            SourceShell,
-            open_dry_run,
-            require_asyncio,
-        )
+        from searchcrawl.cli.source_pages import SourceShell, open_dry_run  # noqa: PLC0415
         from searchcrawl.sources.secrets import redact  # noqa: PLC0415
         from searchcrawl.terminal import guard_logs  # noqa: PLC0415
 
