@@ -1,4 +1,4 @@
-"""What the integration tests share: receivers of the scripted and of the real Solr."""
+"""What the integration tests share: stores that a test fills, and receivers of the scripted and of the real Solr."""
 
 from __future__ import annotations
 
@@ -15,8 +15,25 @@ from searchcrawl.index.receiver import SearchIndex
 from searchcrawl.index.solr.receiver import SolrReceiver
 from searchcrawl.scheduling import launching
 from searchcrawl.sources.project import Project
+from tests.filled_store import CachedStore, FilledStore
 from tests.integration.support_ticking import World
 from tests.scripted_solr import ScriptedSolr
+
+
+@pytest.fixture
+def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
+    """A store of each kind with a run, for a test to fill."""
+    store = FilledStore(tmp_path, store_url)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def cached(tmp_path: Path, store_url: str) -> Iterator[CachedStore]:
+    """The same, whose documents have records in a cache."""
+    store = CachedStore(tmp_path, store_url)
+    yield store
+    store.close()
 
 
 @pytest.fixture

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -32,44 +30,37 @@ PAGES: Final = 12
 BODY: Final = 4000
 
 
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[CachedStore]:
-    store = CachedStore(tmp_path, store_url)
-    yield store
-    store.close()
-
-
 def names(first: int, last: int) -> list[str]:
     return [f"/{number}" for number in range(first, last)]
 
 
-def visit(filled: CachedStore, *paths: str, version: int = 1, deliver: bool = True) -> None:
+def visit(cached: CachedStore, *paths: str, version: int = 1, deliver: bool = True) -> None:
     """Stores pages with bodies that hardly shrink, different ones in each version."""
     for path in paths:
-        filled.bodies[path] = random.Random(f"{path} {version}").randbytes(BODY)
-    filled.fetch(*paths)
+        cached.bodies[path] = random.Random(f"{path} {version}").randbytes(BODY)
+    cached.fetch(*paths)
     if deliver:
-        filled.send()
-        commit_all(filled)
+        cached.send()
+        commit_all(cached)
 
 
-def commit_all(filled: CachedStore) -> None:
-    with filled.database.write_once() as transaction:
+def commit_all(cached: CachedStore) -> None:
+    with cached.database.write_once() as transaction:
         transaction.execute(batches.update().values(state=int(BatchState.COMMITTED)))
 
 
-def wasted(filled: CachedStore) -> None:
+def wasted(cached: CachedStore) -> None:
     """Segment 1: two pages of three were changed since. 2: all are as they were. 3: the changed ones; 4 is written."""
-    visit(filled, *names(0, PAGES))
-    filled.begin_segment()
-    visit(filled, *names(PAGES, 2 * PAGES))
-    filled.begin_segment()
-    visit(filled, *(f"/{number}" for number in range(PAGES) if number % 3), version=2)
-    filled.begin_segment()
+    visit(cached, *names(0, PAGES))
+    cached.begin_segment()
+    visit(cached, *names(PAGES, 2 * PAGES))
+    cached.begin_segment()
+    visit(cached, *(f"/{number}" for number in range(PAGES) if number % 3), version=2)
+    cached.begin_segment()
 
 
-def places(filled: CachedStore) -> dict[str, Place | None]:
-    with filled.database.read_once() as transaction:
+def places(cached: CachedStore) -> dict[str, Place | None]:
+    with cached.database.read_once() as transaction:
         found = {row.url_id: row for row in transaction.execute(documents.select())}
     return {
         path: None
@@ -80,185 +71,185 @@ def places(filled: CachedStore) -> dict[str, Place | None]:
             response_bytes=row.response_bytes,
             fields_bytes=row.fields_bytes,
         )
-        for path, url_id in filled.ids.items()
+        for path, url_id in cached.ids.items()
     }
 
 
-def readable(filled: CachedStore) -> set[str]:
+def readable(cached: CachedStore) -> set[str]:
     """The pages whose record is there, as it was stored last."""
     found = set()
-    for path, place in places(filled).items():
+    for path, place in places(cached).items():
         if place is not None:
-            page = filled.cache.read_page(place, url=SITE + path)
-            assert page.body == filled.bodies[path]
+            page = cached.cache.read_page(place, url=SITE + path)
+            assert page.body == cached.bodies[path]
             assert page.fields["title"] == f"Page {path}"
             found.add(path)
     return found
 
 
-def sizes(filled: CachedStore) -> dict[int, int]:
-    return dict(filled.cache.list_segments())
+def sizes(cached: CachedStore) -> dict[int, int]:
+    return dict(cached.cache.list_segments())
 
 
-def total(filled: CachedStore) -> int:
-    return sum(sizes(filled).values())
+def total(cached: CachedStore) -> int:
+    return sum(sizes(cached).values())
 
 
-def free(filled: CachedStore, max_bytes: int) -> None:
-    filled.limit_cache(max_bytes)
-    CacheSpace(filled.run, filled.cache).free()
+def free(cached: CachedStore, max_bytes: int) -> None:
+    cached.limit_cache(max_bytes)
+    CacheSpace(cached.run, cached.cache).free()
 
 
-def test_free_when_records_are_superseded_then_they_go_and_no_good_one_does(filled: CachedStore) -> None:
-    wasted(filled)
-    before = total(filled)
+def test_free_when_records_are_superseded_then_they_go_and_no_good_one_does(cached: CachedStore) -> None:
+    wasted(cached)
+    before = total(cached)
 
-    free(filled, before - BODY)
+    free(cached, before - BODY)
 
-    assert readable(filled) == set(names(0, 2 * PAGES))
-    assert total(filled) <= before - PAGES * 2 // 3 * BODY
-    assert sorted(sizes(filled)) == [2, 3, 4, 5]
+    assert readable(cached) == set(names(0, 2 * PAGES))
+    assert total(cached) <= before - PAGES * 2 // 3 * BODY
+    assert sorted(sizes(cached)) == [2, 3, 4, 5]
 
 
-def test_free_when_that_is_not_enough_then_the_oldest_go_also_where_they_were_moved(filled: CachedStore) -> None:
-    wasted(filled)
-    free(filled, total(filled) - BODY)
+def test_free_when_that_is_not_enough_then_the_oldest_go_also_where_they_were_moved(cached: CachedStore) -> None:
+    wasted(cached)
+    free(cached, total(cached) - BODY)
 
-    free(filled, total(filled) - 1)
+    free(cached, total(cached) - 1)
 
     # Segment 5 has what is left of the first one.
-    assert sorted(sizes(filled)) == [2, 3, 4]
-    assert readable(filled) == set(names(0, 2 * PAGES)) - {f"/{number}" for number in range(0, PAGES, 3)}
+    assert sorted(sizes(cached)) == [2, 3, 4]
+    assert readable(cached) == set(names(0, 2 * PAGES)) - {f"/{number}" for number in range(0, PAGES, 3)}
 
 
-def test_free_when_the_cache_is_within_its_limit_then_all_stays(filled: CachedStore) -> None:
-    wasted(filled)
+def test_free_when_the_cache_is_within_its_limit_then_all_stays(cached: CachedStore) -> None:
+    wasted(cached)
 
-    free(filled, total(filled))
+    free(cached, total(cached))
 
-    assert sorted(sizes(filled)) == [1, 2, 3, 4]
-
-
-def test_free_when_records_wait_for_the_index_then_their_segment_stays_as_it_is(filled: CachedStore) -> None:
-    wasted(filled)
-    visit(filled, "/new", deliver=False)
-    filled.begin_segment()
-    visit(filled, "/new", version=2, deliver=False)
-    with filled.database.write_once() as transaction:
-        document_table.send_again(transaction, [filled.ids["/0"]])
-    before = places(filled)
-
-    free(filled, 1)
-
-    assert sizes(filled).keys() == {1, 5}
-    assert readable(filled) >= {"/0", "/new"}
-    assert {path: places(filled)[path] for path in ("/0", "/new")} == {path: before[path] for path in ("/0", "/new")}
+    assert sorted(sizes(cached)) == [1, 2, 3, 4]
 
 
-def test_free_when_a_delivery_is_not_committed_then_its_records_stay(filled: CachedStore) -> None:
-    wasted(filled)
-    visit(filled, "/0", version=3, deliver=False)
-    filled.send()
-    filled.begin_segment()
+def test_free_when_records_wait_for_the_index_then_their_segment_stays_as_it_is(cached: CachedStore) -> None:
+    wasted(cached)
+    visit(cached, "/new", deliver=False)
+    cached.begin_segment()
+    visit(cached, "/new", version=2, deliver=False)
+    with cached.database.write_once() as transaction:
+        document_table.send_again(transaction, [cached.ids["/0"]])
+    before = places(cached)
 
-    free(filled, 1)
+    free(cached, 1)
 
-    assert "/0" in readable(filled)
-    commit_all(filled)
-    free(filled, 1)
-    assert readable(filled) == set()
+    assert sizes(cached).keys() == {1, 5}
+    assert readable(cached) >= {"/0", "/new"}
+    assert {path: places(cached)[path] for path in ("/0", "/new")} == {path: before[path] for path in ("/0", "/new")}
+
+
+def test_free_when_a_delivery_is_not_committed_then_its_records_stay(cached: CachedStore) -> None:
+    wasted(cached)
+    visit(cached, "/0", version=3, deliver=False)
+    cached.send()
+    cached.begin_segment()
+
+    free(cached, 1)
+
+    assert "/0" in readable(cached)
+    commit_all(cached)
+    free(cached, 1)
+    assert readable(cached) == set()
 
 
 def test_free_when_a_record_is_to_be_sent_meanwhile_then_it_stays_where_it_is(
-    filled: CachedStore, monkeypatch: pytest.MonkeyPatch
+    cached: CachedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wasted(filled)
+    wasted(cached)
 
     def reach(name: str) -> None:
         if name == "segment.copied":
-            with filled.database.write_once() as transaction:
-                document_table.send_again(transaction, [filled.ids["/3"]])
+            with cached.database.write_once() as transaction:
+                document_table.send_again(transaction, [cached.ids["/3"]])
 
     monkeypatch.setattr(cache_space, "reach", reach)
-    free(filled, total(filled) - BODY)
+    free(cached, total(cached) - BODY)
 
-    assert readable(filled) == set(names(0, 2 * PAGES))
-    assert {path for path, place in places(filled).items() if place and place.segment == 1} == {"/3"}
+    assert readable(cached) == set(names(0, 2 * PAGES))
+    assert {path for path, place in places(cached).items() if place and place.segment == 1} == {"/3"}
 
 
-def test_free_when_what_was_before_may_be_put_back_then_it_is_kept(filled: CachedStore) -> None:
-    visit(filled, *names(0, PAGES))
-    with filled.database.write_once() as transaction:
-        former_table.keep(transaction, filled.run.source_id, filled.run.id, {filled.ids["/1"]: b""})
-    before = filled.bodies["/1"]
-    filled.begin_segment()
-    visit(filled, *names(0, PAGES - 1), version=2)
-    filled.begin_segment()
+def test_free_when_what_was_before_may_be_put_back_then_it_is_kept(cached: CachedStore) -> None:
+    visit(cached, *names(0, PAGES))
+    with cached.database.write_once() as transaction:
+        former_table.keep(transaction, cached.run.source_id, cached.run.id, {cached.ids["/1"]: b""})
+    before = cached.bodies["/1"]
+    cached.begin_segment()
+    visit(cached, *names(0, PAGES - 1), version=2)
+    cached.begin_segment()
 
-    free(filled, total(filled) - BODY)
+    free(cached, total(cached) - BODY)
 
-    with filled.database.read_once() as transaction:
-        (change,) = former_table.find_changes(transaction, [filled.ids["/1"]])
+    with cached.database.read_once() as transaction:
+        (change,) = former_table.find_changes(transaction, [cached.ids["/1"]])
     assert change.before is not None
     place = Place(*change.before)
     assert place.segment == 4
-    assert filled.cache.read_page(place, url=f"{SITE}/1").body == before
+    assert cached.cache.read_page(place, url=f"{SITE}/1").body == before
 
 
-def test_free_when_a_record_is_damaged_then_the_others_are_moved(filled: CachedStore) -> None:
-    wasted(filled)
-    file = filled.project.cache_dir / "demo" / "00000001.warc.gz"
-    last = filled.places[f"/{PAGES - 3}"]
+def test_free_when_a_record_is_damaged_then_the_others_are_moved(cached: CachedStore) -> None:
+    wasted(cached)
+    file = cached.project.cache_dir / "demo" / "00000001.warc.gz"
+    last = cached.places[f"/{PAGES - 3}"]
     with file.open("r+b") as cut:
         cut.truncate(last.offset + 10)
 
-    free(filled, total(filled) - BODY)
+    free(cached, total(cached) - BODY)
 
-    assert set(names(0, 2 * PAGES)) - readable(filled) == {f"/{PAGES - 3}"}
+    assert set(names(0, 2 * PAGES)) - readable(cached) == {f"/{PAGES - 3}"}
 
 
 def test_free_when_copies_cannot_be_written_then_the_oldest_go(
-    filled: CachedStore, monkeypatch: pytest.MonkeyPatch
+    cached: CachedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wasted(filled)
+    wasted(cached)
 
     def fail(*_: object) -> int:
         raise CacheError("no space")
 
     monkeypatch.setattr("searchcrawl.cache.segment.SegmentWriter.copy", fail)
-    free(filled, total(filled) - BODY)
+    free(cached, total(cached) - BODY)
 
-    assert 1 not in sizes(filled)
-    assert readable(filled) == set(names(0, 2 * PAGES)) - {f"/{number}" for number in range(0, PAGES, 3)}
+    assert 1 not in sizes(cached)
+    assert readable(cached) == set(names(0, 2 * PAGES)) - {f"/{number}" for number in range(0, PAGES, 3)}
 
 
 def test_free_when_many_small_segments_are_left_then_they_become_one(
-    filled: CachedStore, monkeypatch: pytest.MonkeyPatch
+    cached: CachedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cache_space, "_LEAST_SEGMENTS", 1)
     for first in range(0, 20, 2):
-        visit(filled, f"/{first}", f"/{first + 1}")
-        filled.begin_segment()
-    visit(filled, *(f"/{number}" for number in range(1, 20, 2)), version=2)
-    filled.begin_segment()
+        visit(cached, f"/{first}", f"/{first + 1}")
+        cached.begin_segment()
+    visit(cached, *(f"/{number}" for number in range(1, 20, 2)), version=2)
+    cached.begin_segment()
 
-    free(filled, total(filled) - BODY)
+    free(cached, total(cached) - BODY)
 
-    assert readable(filled) == set(names(0, 20))
-    assert len(sizes(filled)) == 3
+    assert readable(cached) == set(names(0, 20))
+    assert len(sizes(cached)) == 3
 
 
-def test_writer_when_records_were_moved_then_its_segment_is_the_one_it_had(filled: CachedStore) -> None:
-    wasted(filled)
+def test_writer_when_records_were_moved_then_its_segment_is_the_one_it_had(cached: CachedStore) -> None:
+    wasted(cached)
 
-    free(filled, total(filled) - BODY)
+    free(cached, total(cached) - BODY)
 
-    with filled.database.write_once() as transaction:
-        assert segment_table.find_open(transaction, filled.run.source_id)[0] == 4
-        assert segment_table.begin(transaction, filled.run.source_id) == 6
+    with cached.database.write_once() as transaction:
+        assert segment_table.find_open(transaction, cached.run.source_id)[0] == 4
+        assert segment_table.begin(transaction, cached.run.source_id) == 6
         rows = transaction.execute(segments.select().where(segments.c.number == 5)).one()
     assert rows.newest == 1
-    assert rows.committed_bytes == sizes(filled)[5]
+    assert rows.committed_bytes == sizes(cached)[5]
 
 
 class Killed(Exception):
@@ -269,11 +260,11 @@ class Killed(Exception):
 @pytest.mark.parametrize("point", ["segment.copied", "segment.moved", "cache.freed"])
 @pytest.mark.parametrize("passing", [1, 2, 3])
 def test_free_when_the_process_ends_at_any_step_then_no_record_is_lost_and_the_next_goes_on(
-    filled: CachedStore, monkeypatch: pytest.MonkeyPatch, point: str, passing: int
+    cached: CachedStore, monkeypatch: pytest.MonkeyPatch, point: str, passing: int
 ) -> None:
-    wasted(filled)
+    wasted(cached)
     monkeypatch.setattr(cache_space, "_STEP_RECORDS", 2)
-    limit = total(filled) - 2 * BODY
+    limit = total(cached) - 2 * BODY
     passed: list[str] = []
 
     def reach(name: str) -> None:
@@ -285,20 +276,20 @@ def test_free_when_the_process_ends_at_any_step_then_no_record_is_lost_and_the_n
         context.setattr(cache_space, "reach", reach)
         context.setattr(failpoints, "reach", reach)
         with suppress(Killed):
-            free(filled, limit)
-    after_kill = readable(filled)
-    free(filled, limit)
+            free(cached, limit)
+    after_kill = readable(cached)
+    free(cached, limit)
 
-    assert after_kill == readable(filled) == set(names(0, 2 * PAGES))
-    assert total(filled) <= limit
+    assert after_kill == readable(cached) == set(names(0, 2 * PAGES))
+    assert total(cached) <= limit
 
 
 def test_free_when_nothing_can_be_freed_then_records_are_counted_once(
-    filled: CachedStore, monkeypatch: pytest.MonkeyPatch
+    cached: CachedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    visit(filled, *names(0, 3), deliver=False)
-    filled.begin_segment()
-    filled.limit_cache(1)
+    visit(cached, *names(0, 3), deliver=False)
+    cached.begin_segment()
+    cached.limit_cache(1)
     counted: list[int] = []
     count = segment_table.count_needed
 
@@ -307,31 +298,31 @@ def test_free_when_nothing_can_be_freed_then_records_are_counted_once(
         return count(transaction, source_id)
 
     monkeypatch.setattr(segment_table, "count_needed", watched)
-    space = CacheSpace(filled.run, filled.cache)
+    space = CacheSpace(cached.run, cached.cache)
     for _ in range(5):
         space.free()
 
     assert len(counted) == 1
-    assert readable(filled) == set(names(0, 3))
+    assert readable(cached) == set(names(0, 3))
 
 
 def test_turned_pages_when_a_record_is_moved_while_it_is_read_then_it_is_found(
-    filled: CachedStore, monkeypatch: pytest.MonkeyPatch
+    cached: CachedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wasted(filled)
-    limit = total(filled) - BODY
-    tested = TurnedPages(filled.run, DocumentCache(SegmentFolder(filled.project.cache_dir / "demo")))
+    wasted(cached)
+    limit = total(cached) - BODY
+    tested = TurnedPages(cached.run, DocumentCache(SegmentFolder(cached.project.cache_dir / "demo")))
     find = former_table.find_earlier
 
     def move_then(transaction: Transaction, url_ids: list[int]) -> dict[int, tuple[former_table.Place | None, int]]:
         found = find(transaction, url_ids)
         monkeypatch.undo()
         with ThreadPoolExecutor(1) as other:
-            other.submit(free, filled, limit).result()
+            other.submit(free, cached, limit).result()
         return found
 
     monkeypatch.setattr(former_table, "find_earlier", move_then)
-    page = document("new", claim=claim(filled.ids["/3"], url=f"{SITE}/3"))
-    versions = tested._read_versions([page], {filled.ids["/3"]: PageWords.of(page.claim.url, "new", "words")})
+    page = document("new", claim=claim(cached.ids["/3"], url=f"{SITE}/3"))
+    versions = tested._read_versions([page], {cached.ids["/3"]: PageWords.of(page.claim.url, "new", "words")})
 
-    assert versions[filled.ids["/3"]].before is not None
+    assert versions[cached.ids["/3"]].before is not None

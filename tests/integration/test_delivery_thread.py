@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.folder import SegmentFolder
@@ -17,16 +13,9 @@ from tests.filled_store import CachedStore
 from tests.redelivering import NAMES, Hurrying, Solid, away
 
 
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[CachedStore]:
-    store = CachedStore(tmp_path, store_url)
-    yield store
-    store.close()
-
-
-def begin(filled: CachedStore, receiver: Any = None) -> DeliveryThread:
-    cache = DocumentCache(SegmentFolder(filled.project.cache_dir / "demo"))
-    return DeliveryThread(filled.run, receiver or filled.index, cache, retry_seconds=0)
+def begin(cached: CachedStore, receiver: Any = None) -> DeliveryThread:
+    cache = DocumentCache(SegmentFolder(cached.project.cache_dir / "demo"))
+    return DeliveryThread(cached.run, receiver or cached.index, cache, retry_seconds=0)
 
 
 def wait_until_sent(delivery: DeliveryThread) -> bool:
@@ -37,25 +26,25 @@ def wait_until_sent(delivery: DeliveryThread) -> bool:
     return False
 
 
-def test_delivery_when_asked_whether_all_is_sent_then_sends_what_waits(filled: CachedStore) -> None:
-    filled.fetch(*NAMES)
-    delivery = begin(filled)
+def test_delivery_when_asked_whether_all_is_sent_then_sends_what_waits(cached: CachedStore) -> None:
+    cached.fetch(*NAMES)
+    delivery = begin(cached)
 
     sent = wait_until_sent(delivery)
-    indexed = filled.indexed_urls()
+    indexed = cached.indexed_urls()
     delivery.finish("finished")
 
     assert (sent, indexed) == (True, list(NAMES))
 
 
 def test_delivery_when_the_writer_has_sealed_a_batch_and_not_submitted_it_then_not_all_is_sent(
-    filled: CachedStore,
+    cached: CachedStore,
 ) -> None:
-    delivery = begin(filled)
+    delivery = begin(cached)
     assert wait_until_sent(delivery)
-    filled.fetch(*NAMES)
+    cached.fetch(*NAMES)
 
-    batch = delivery_queue.seal_batch(filled.run)
+    batch = delivery_queue.seal_batch(cached.run)
     assert batch is not None
     asked = [delivery.has_sent() for _ in range(3)]
     delivery.submit(batch)
@@ -65,26 +54,26 @@ def test_delivery_when_the_writer_has_sealed_a_batch_and_not_submitted_it_then_n
     assert (asked, sent) == ([False, False, False], True)
 
 
-def test_delivery_when_the_index_is_away_then_nobody_waits_for_it(filled: CachedStore) -> None:
-    filled.fetch(*NAMES)
-    delivery = begin(filled, Solid(filled, before=away))
+def test_delivery_when_the_index_is_away_then_nobody_waits_for_it(cached: CachedStore) -> None:
+    cached.fetch(*NAMES)
+    delivery = begin(cached, Solid(cached, before=away))
 
     sent = wait_until_sent(delivery)
     delivery.finish("finished")
 
     assert sent
-    assert filled.run.delivery_failure is not None
+    assert cached.run.delivery_failure is not None
 
 
-def test_delivery_when_pages_are_fetched_no_more_then_the_index_may_hurry_and_not_before(filled: CachedStore) -> None:
-    index = Hurrying(filled)
-    filled.fetch(*NAMES[:2])
-    delivery = begin(filled, index)
+def test_delivery_when_pages_are_fetched_no_more_then_the_index_may_hurry_and_not_before(cached: CachedStore) -> None:
+    index = Hurrying(cached)
+    cached.fetch(*NAMES[:2])
+    delivery = begin(cached, index)
     assert wait_until_sent(delivery)
     before = list(index.hurried)
-    filled.fetch(*NAMES[2:])
+    cached.fetch(*NAMES[2:])
 
     delivery.finish("finished")
 
     assert (before, index.hurried) == ([], [2])
-    assert filled.indexed_urls() == list(NAMES)
+    assert cached.indexed_urls() == list(NAMES)

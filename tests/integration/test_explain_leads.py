@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from searchcrawl import urls
 from searchcrawl.queries.explain import explain_url
@@ -17,13 +13,6 @@ from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.urls import orphan_table, unfollowed_table
 from searchcrawl.store.urls.unfollowed_table import Nofollow, Unfollowed
 from tests.filled_store import SITE, FilledStore
-
-
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    yield store
-    store.close()
 
 
 def ask(filled: FilledStore, url: str, source: Source | None = None) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,111 +29,104 @@ from tests.redelivering import (
 )
 
 
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[CachedStore]:
-    store = CachedStore(tmp_path, store_url)
-    yield store
-    store.close()
+def test_flush_when_documents_wait_then_they_are_sent_and_the_counts_of_the_run_stay(cached: CachedStore) -> None:
+    cached.fetch(*NAMES)
+    cached.end(exit_code=6)
 
-
-def test_flush_when_documents_wait_then_they_are_sent_and_the_counts_of_the_run_stay(filled: CachedStore) -> None:
-    filled.fetch(*NAMES)
-    filled.end(exit_code=6)
-
-    done = flush(filled)
+    done = flush(cached)
 
     assert done == sent(4)
-    assert filled.indexed_urls() == list(NAMES)
-    assert (status(filled)["waiting"], status(filled)["counts"]["indexed"]) == (0, 0)
-    assert verified(filled)["ok"]
+    assert cached.indexed_urls() == list(NAMES)
+    assert (status(cached)["waiting"], status(cached)["counts"]["indexed"]) == (0, 0)
+    assert verified(cached)["ok"]
 
 
 @pytest.mark.parametrize("send", [flush, resend])
 def test_command_when_it_sends_documents_then_the_index_may_hurry_from_the_first_on(
-    filled: CachedStore, send: Callable[..., dict[str, Any]]
+    cached: CachedStore, send: Callable[..., dict[str, Any]]
 ) -> None:
-    index = Hurrying(filled)
-    filled.fetch(*NAMES)
-    filled.end(exit_code=6)
+    index = Hurrying(cached)
+    cached.fetch(*NAMES)
+    cached.end(exit_code=6)
 
-    send(filled, index)
+    send(cached, index)
 
     assert index.hurried == [0]
-    assert filled.indexed_urls() == list(NAMES)
+    assert cached.indexed_urls() == list(NAMES)
 
 
-def test_flush_when_a_run_was_cut_off_then_what_is_sent_counts_in_it(filled: CachedStore) -> None:
-    filled.fetch(*NAMES)
-    filled.run.write_counted(lambda _: {"fetched": 4})
-    release(filled)
+def test_flush_when_a_run_was_cut_off_then_what_is_sent_counts_in_it(cached: CachedStore) -> None:
+    cached.fetch(*NAMES)
+    cached.run.write_counted(lambda _: {"fetched": 4})
+    release(cached)
 
-    flush(filled)
+    flush(cached)
 
-    assert (status(filled)["counts"]["indexed"], status(filled)["counts"]["fetched"]) == (4, 4)
+    assert (status(cached)["counts"]["indexed"], status(cached)["counts"]["fetched"]) == (4, 4)
 
 
-def test_flush_when_nothing_waits_then_the_index_is_not_asked(filled: CachedStore) -> None:
-    filled.fetch(*NAMES)
-    filled.send()
-    filled.end()
-    flush(filled)
-    receiver = Watched(filled, away)
+def test_flush_when_nothing_waits_then_the_index_is_not_asked(cached: CachedStore) -> None:
+    cached.fetch(*NAMES)
+    cached.send()
+    cached.end()
+    flush(cached)
+    receiver = Watched(cached, away)
 
-    done = flush(filled, receiver)
+    done = flush(cached, receiver)
 
     assert done == sent(0)
     assert receiver.ended == []
 
 
-def test_flush_when_a_source_never_ran_then_there_is_nothing_to_send(filled: CachedStore) -> None:
-    other = filled.source.model_copy(update={"name": "other"})
+def test_flush_when_a_source_never_ran_then_there_is_nothing_to_send(cached: CachedStore) -> None:
+    other = cached.source.model_copy(update={"name": "other"})
 
-    done = redelivery.flush(filled.project, other, filled.database, filled.index)
+    done = redelivery.flush(cached.project, other, cached.database, cached.index)
 
     assert done == {**sent(0), "source": "other"}
 
 
 @pytest.mark.parametrize("act", [flush, resend])
 def test_redelivery_when_the_source_is_being_crawled_then_it_is_busy(
-    filled: CachedStore, act: Callable[[CachedStore], Any]
+    cached: CachedStore, act: Callable[[CachedStore], Any]
 ) -> None:
-    filled.fetch("/a")
+    cached.fetch("/a")
 
     with pytest.raises(SourceBusy):
-        act(filled)
+        act(cached)
 
-    assert filled.indexed_urls() == []
+    assert cached.indexed_urls() == []
 
 
 @pytest.mark.parametrize("act", [flush, resend])
 def test_redelivery_when_the_index_is_away_then_documents_wait_and_go_in_later(
-    filled: CachedStore, act: Callable[..., Any]
+    cached: CachedStore, act: Callable[..., Any]
 ) -> None:
-    filled.fetch(*NAMES)
-    filled.end(exit_code=6)
-    receiver = Watched(filled, away)
+    cached.fetch(*NAMES)
+    cached.end(exit_code=6)
+    receiver = Watched(cached, away)
 
     with pytest.raises(IndexUnavailable):
-        act(filled, receiver)
+        act(cached, receiver)
 
     assert receiver.ended == ["failed"]
-    assert status(filled)["waiting"] == 4
-    assert flush(filled) == sent(4)
-    assert verified(filled)["ok"]
+    assert status(cached)["waiting"] == 4
+    assert flush(cached) == sent(4)
+    assert verified(cached)["ok"]
 
 
-def test_flush_when_a_dead_process_left_batches_then_they_are_sent_and_committed(filled: CachedStore) -> None:
-    filled.fetch("/a", "/b")
-    sealed = seal(filled)
-    filled.fetch("/c")
-    acknowledged = seal(filled)
-    with filled.database.write_once() as transaction:
-        batch_table.note_accepted(transaction, acknowledged, [filled.ids["/c"]])
+def test_flush_when_a_dead_process_left_batches_then_they_are_sent_and_committed(cached: CachedStore) -> None:
+    cached.fetch("/a", "/b")
+    sealed = seal(cached)
+    cached.fetch("/c")
+    acknowledged = seal(cached)
+    with cached.database.write_once() as transaction:
+        batch_table.note_accepted(transaction, acknowledged, [cached.ids["/c"]])
         batch_table.set_state(transaction, acknowledged.number, batch_table.BatchState.ACKNOWLEDGED)
-    filled.end(exit_code=6)
-    receiver = Solid(filled)
+    cached.end(exit_code=6)
+    receiver = Solid(cached)
 
-    done = flush(filled, receiver)
+    done = flush(cached, receiver)
 
     assert done == sent(2)
     assert [batch.crawl_version for batch in receiver.batches] == [sealed.crawl_version]
@@ -142,32 +134,32 @@ def test_flush_when_a_dead_process_left_batches_then_they_are_sent_and_committed
 
 
 def test_flush_when_removals_were_under_way_then_they_are_finished_and_undecided_ones_wait(
-    filled: CachedStore,
+    cached: CachedStore,
 ) -> None:
-    filled.fetch(*NAMES)
-    filled.send()
-    with filled.database.write_once() as transaction:
-        document_table.mark_evidence(transaction, [filled.ids["/a"], filled.ids["/b"]], "404")
+    cached.fetch(*NAMES)
+    cached.send()
+    with cached.database.write_once() as transaction:
+        document_table.mark_evidence(transaction, [cached.ids["/a"], cached.ids["/b"]], "404")
         removal_table.seal(
-            transaction, filled.run.source_id, filled.run.id, clock.now_ms(), [filled.ids["/a"]], counted=True
+            transaction, cached.run.source_id, cached.run.id, clock.now_ms(), [cached.ids["/a"]], counted=True
         )
-    filled.end(exit_code=6)
+    cached.end(exit_code=6)
 
-    done = flush(filled)
+    done = flush(cached)
 
     assert done == sent(0, removed=1)
-    assert filled.indexed_urls() == ["/b", "/c", "/d"]
+    assert cached.indexed_urls() == ["/b", "/c", "/d"]
 
 
-def test_redelivery_when_told_of_its_progress_then_hears_how_many_of_how_many(filled: CachedStore) -> None:
-    filled.fetch(*NAMES)
-    filled.send()
-    filled.fetch("/e")
-    filled.end()
+def test_redelivery_when_told_of_its_progress_then_hears_how_many_of_how_many(cached: CachedStore) -> None:
+    cached.fetch(*NAMES)
+    cached.send()
+    cached.fetch("/e")
+    cached.end()
     heard: list[tuple[int, int]] = []
 
     redelivery.resend(
-        filled.project, filled.source, filled.database, filled.index, on_progress=lambda *numbers: heard.append(numbers)
+        cached.project, cached.source, cached.database, cached.index, on_progress=lambda *numbers: heard.append(numbers)
     )
 
     assert heard == [(1, 5), (5, 5)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,6 @@ from searchcrawl.store.batches import quarantine_table
 from searchcrawl.store.runs import lease
 from tests.filled_store import SITE, FilledStore
 from tests.verifying import verify
-
-
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    yield store
-    store.close()
 
 
 class Deaf:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,13 +16,6 @@ from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.states import DocumentState, FetchState
 from tests.filled_store import SITE, FilledStore
-
-
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    yield store
-    store.close()
 
 
 def ask(filled: FilledStore, path: str, source: Source | None = None) -> dict[str, Any]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from searchcrawl.counters import COUNTS
@@ -13,13 +10,6 @@ from searchcrawl.run import begin
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import RunKind
 from tests.filled_store import FilledStore
-
-
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    yield store
-    store.close()
 
 
 def test_runs_when_one_ended_and_one_goes_on_then_the_newest_first_with_its_counters(filled: FilledStore) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,13 +14,6 @@ from searchcrawl.store.runs import lease
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState
 from tests.filled_store import FilledStore
-
-
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    yield store
-    store.close()
 
 
 def status(filled: FilledStore, **options: Any) -> dict[str, Any]:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from searchcrawl import clock, urls
 from searchcrawl.queries.urls import UrlFilter, list_urls
@@ -16,13 +12,6 @@ from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls.url_state import UrlState
 from tests.filled_store import SITE, FilledStore
-
-
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    yield store
-    store.close()
 
 
 def rows(filled: FilledStore, **wanted: Any) -> list[dict[str, Any]]:

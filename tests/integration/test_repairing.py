@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -36,13 +35,6 @@ GOOD: Final = {"missing": [], "extra": [], "stale": [], "foreign": []}
 NEWER: Final = 1 << 50
 
 
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[CachedStore]:
-    store = CachedStore(tmp_path, store_url)
-    yield store
-    store.close()
-
-
 def id_of(path: str, source: str = "demo") -> str:
     return urls.document_id(source, SITE + path)
 
@@ -54,62 +46,62 @@ def fields(path: str, version: int, source: str = "demo", **more: Any) -> dict[s
 
 
 def repair(
-    filled: CachedStore, index: Any = None, *, only: str | None = None, foreign: bool = False, yes: bool = False
+    cached: CachedStore, index: Any = None, *, only: str | None = None, foreign: bool = False, yes: bool = False
 ) -> tuple[dict[str, Any], Repair]:
-    given = index or filled.index
+    given = index or cached.index
     doing = Repair(
-        project=filled.project,
-        database=filled.database,
+        project=cached.project,
+        database=cached.database,
         index=given,
         sources=["demo"],
         with_foreign=foreign or only is not None,
         beyond_limits=yes,
         retry_seconds=0,
     )
-    found = verify(filled.database, given, ["demo"], only=only, treat=doing.treat)
+    found = verify(cached.database, given, ["demo"], only=only, treat=doing.treat)
     return found, doing
 
 
-def verified(filled: CachedStore) -> dict[str, list[str]]:
-    found = verify(filled.database, filled.index, ["demo"], only=None)
+def verified(cached: CachedStore) -> dict[str, list[str]]:
+    found = verify(cached.database, cached.index, ["demo"], only=None)
     return {kind: [each["url"].removeprefix(SITE) for each in found[kind]] for kind in GOOD}
 
 
-def fill(filled: CachedStore, documents: int) -> list[str]:
+def fill(cached: CachedStore, documents: int) -> list[str]:
     """Delivers documents in two deliveries, and ends the run; their paths."""
     paths = [f"/{number}" for number in range(documents)]
     for half in (paths[::2], paths[1::2]):
-        filled.fetch(*half)
-        flush_here(filled)
-    filled.end()
+        cached.fetch(*half)
+        flush_here(cached)
+    cached.end()
     return paths
 
 
-def flush_here(filled: CachedStore) -> None:
-    filled.end()
-    flush(filled)
-    filled.run = begin(filled.project, filled.source, filled.database, {})
+def flush_here(cached: CachedStore) -> None:
+    cached.end()
+    flush(cached)
+    cached.run = begin(cached.project, cached.source, cached.database, {})
 
 
-def contents(filled: CachedStore) -> dict[str, str]:
+def contents(cached: CachedStore) -> dict[str, str]:
     return {
         entry.url.removeprefix(SITE): entry.checksum
-        for entry in filled.index.scan("demo")
+        for entry in cached.index.scan("demo")
         if entry.id.startswith("demo:")
     }
 
 
 def test_repair_when_documents_were_removed_altered_and_added_then_exactly_these_are_mended(
-    filled: CachedStore,
+    cached: CachedStore,
 ) -> None:
-    paths = fill(filled, 1200)
-    before = contents(filled)
-    entries = {entry.url.removeprefix(SITE): entry for entry in filled.index.scan("demo")}
+    paths = fill(cached, 1200)
+    before = contents(cached)
+    entries = {entry.url.removeprefix(SITE): entry for entry in cached.index.scan("demo")}
     removed, changed, older = paths[:300], paths[300:600], paths[600:900]
     added = [f"/added{number}" for number in range(100)]
     version = entries["/0"].crawl_version
     tamper(
-        filled.project,
+        cached.project,
         removed=map(id_of, removed),
         put={
             **{id_of(path): fields(path, entries[path].crawl_version, checksum="00") for path in changed},
@@ -118,9 +110,9 @@ def test_repair_when_documents_were_removed_altered_and_added_then_exactly_these
             "theirs": fields("/theirs", 1, source="theirs"),
         },
     )
-    sent = Solid(filled)
+    sent = Solid(cached)
 
-    found, doing = repair(filled, sent)
+    found, doing = repair(cached, sent)
 
     listed = {kind: {each["url"].removeprefix(SITE) for each in found[kind]} for kind in GOOD}
     delivered = {each.fields["url"].removeprefix(SITE) for batch in sent.batches for each in batch.documents}
@@ -132,129 +124,129 @@ def test_repair_when_documents_were_removed_altered_and_added_then_exactly_these
     }
     assert (found["ok"], found["repaired"]) == (False, 1000)
     assert delivered == {*removed, *changed, *older}
-    assert verified(filled) == {**GOOD, "foreign": ["/theirs"]}
-    assert contents(filled) == before
+    assert verified(cached) == {**GOOD, "foreign": ["/theirs"]}
+    assert contents(cached) == before
     assert (doing.held_back, doing.to_visit, doing.errors) == ({}, {}, [])
-    assert set(states(filled).values()) == {"indexed"}
+    assert set(states(cached).values()) == {"indexed"}
 
 
-def test_repair_when_nothing_differs_then_nothing_is_sent_and_no_lease_is_taken(filled: CachedStore) -> None:
-    filled.fetch("/a")
-    flush_here(filled)
-    sent = Solid(filled)
+def test_repair_when_nothing_differs_then_nothing_is_sent_and_no_lease_is_taken(cached: CachedStore) -> None:
+    cached.fetch("/a")
+    flush_here(cached)
+    sent = Solid(cached)
 
-    found, doing = repair(filled, sent)
+    found, doing = repair(cached, sent)
 
     assert found == {"ok": True, **GOOD, "repaired": 0}
     assert (sent.batches, doing.errors) == ([], [])
 
 
-def test_repair_when_the_source_is_crawled_then_it_is_named_and_nothing_is_changed(filled: CachedStore) -> None:
-    fill(filled, 3)
-    filled.run = begin(filled.project, filled.source, filled.database, {})
-    tamper(filled.project, removed=[id_of("/0")])
+def test_repair_when_the_source_is_crawled_then_it_is_named_and_nothing_is_changed(cached: CachedStore) -> None:
+    fill(cached, 3)
+    cached.run = begin(cached.project, cached.source, cached.database, {})
+    tamper(cached.project, removed=[id_of("/0")])
 
-    found, doing = repair(filled)
+    found, doing = repair(cached)
 
-    assert (found["repaired"], len(doing.errors), verified(filled)["missing"]) == (0, 1, ["/0"])
+    assert (found["repaired"], len(doing.errors), verified(cached)["missing"]) == (0, 1, ["/0"])
 
 
 @pytest.mark.parametrize("yes", [False, True])
-def test_repair_when_removals_pass_the_limits_then_none_is_removed_without_yes(filled: CachedStore, yes: bool) -> None:
-    fill(filled, 30)
-    version = next(iter(filled.index.scan("demo"))).crawl_version
+def test_repair_when_removals_pass_the_limits_then_none_is_removed_without_yes(cached: CachedStore, yes: bool) -> None:
+    fill(cached, 30)
+    version = next(iter(cached.index.scan("demo"))).crawl_version
     added = [f"/added{number:02}" for number in range(11)]
-    tamper(filled.project, removed=[id_of("/0")], put={id_of(path): fields(path, version) for path in added})
+    tamper(cached.project, removed=[id_of("/0")], put={id_of(path): fields(path, version) for path in added})
 
-    found, doing = repair(filled, yes=yes)
+    found, doing = repair(cached, yes=yes)
 
     assert (found["ok"], found["repaired"]) == ((True, 12) if yes else (False, 1))
-    assert sorted(verified(filled)["extra"]) == ([] if yes else added)
+    assert sorted(verified(cached)["extra"]) == ([] if yes else added)
     assert [limits.candidates for limits in doing.held_back.values()] == ([] if yes else [11])
     assert yes or all("--yes" in each["why"] for each in found["extra"])
 
 
-def test_repair_when_called_again_and_again_then_its_removals_count_together(filled: CachedStore) -> None:
-    fill(filled, 30)
-    version = next(iter(filled.index.scan("demo"))).crawl_version
+def test_repair_when_called_again_and_again_then_its_removals_count_together(cached: CachedStore) -> None:
+    fill(cached, 30)
+    version = next(iter(cached.index.scan("demo"))).crawl_version
 
     gone = []
     for turn in range(3):
         added = [f"/{turn}/{number}" for number in range(5)]
-        tamper(filled.project, put={id_of(path): fields(path, version) for path in added})
-        gone.append(repair(filled)[0]["repaired"])
+        tamper(cached.project, put={id_of(path): fields(path, version) for path in added})
+        gone.append(repair(cached)[0]["repaired"])
 
     assert gone == [5, 5, 0]
 
 
 def test_repair_when_a_process_died_before_it_removed_what_it_had_counted_then_it_counts_once(
-    filled: CachedStore,
+    cached: CachedStore,
 ) -> None:
-    fill(filled, 30)
-    version = next(iter(filled.index.scan("demo"))).crawl_version
-    tamper(filled.project, put={id_of(f"/added{each}"): fields(f"/added{each}", version) for each in range(8)})
-    with filled.database.write_once() as transaction:
-        batch_table.add_batch(transaction, filled.run.source_id, filled.run.id, version, removals=8)
+    fill(cached, 30)
+    version = next(iter(cached.index.scan("demo"))).crawl_version
+    tamper(cached.project, put={id_of(f"/added{each}"): fields(f"/added{each}", version) for each in range(8)})
+    with cached.database.write_once() as transaction:
+        batch_table.add_batch(transaction, cached.run.source_id, cached.run.id, version, removals=8)
 
-    found, _ = repair(filled)
+    found, _ = repair(cached)
 
     assert (found["ok"], found["repaired"]) == (True, 8)
 
 
 @pytest.mark.parametrize("state", ["newer", "tombstones"])
 def test_repair_when_the_index_is_newer_than_the_store_then_pages_decide_about_what_the_store_never_sent(
-    filled: CachedStore, state: str
+    cached: CachedStore, state: str
 ) -> None:
     """A store that was put back from a copy: the index has later versions, later documents and later removals."""
-    paths = fill(filled, 40)
-    kept = {entry.url.removeprefix(SITE): entry.crawl_version for entry in filled.index.scan("demo")}
+    paths = fill(cached, 40)
+    kept = {entry.url.removeprefix(SITE): entry.crawl_version for entry in cached.index.scan("demo")}
     later = [f"/later{number:02}" for number in range(20)]
     if state == "newer":
         put = {id_of(path): fields(path, NEWER, checksum="00") for path in [*later, *paths[:5]]}
-        same = {id_of(path): fields(path, NEWER, checksum=contents(filled)[path]) for path in paths[5:8]}
+        same = {id_of(path): fields(path, NEWER, checksum=contents(cached)[path]) for path in paths[5:8]}
         odd = {f"demo:{'0' * 32}": fields("/odd", NEWER)}
-        tamper(filled.project, removed=[id_of(paths[8])], put={**put, **same, **odd})
+        tamper(cached.project, removed=[id_of(paths[8])], put={**put, **same, **odd})
     gone = [Removal(id=id_of(path), url=SITE + path, code=404) for path in paths[9:12]]
-    filled.index.deliver(Batch(number=9, source="demo", crawl_version=NEWER, removals=gone))
+    cached.index.deliver(Batch(number=9, source="demo", crawl_version=NEWER, removals=gone))
 
-    found, doing = repair(filled, yes=True)
+    found, doing = repair(cached, yes=True)
 
-    now = {entry.url.removeprefix(SITE): entry.crawl_version for entry in filled.index.scan("demo")}
+    now = {entry.url.removeprefix(SITE): entry.crawl_version for entry in cached.index.scan("demo")}
     sent = {path for path in paths if path in now and now[path] > kept[path] and now[path] != NEWER}
-    visited = {path for path, state in states(filled).items() if state == "todo"}
+    visited = {path for path, state in states(cached).items() if state == "todo"}
     expected = {*paths[9:12]} if state == "tombstones" else {*paths[9:12], *paths[:5], *later}
     assert found["ok"] is False
     assert sent == (set() if state == "tombstones" else {*paths[5:9]})
     assert visited == expected
     assert doing.to_visit == {"demo": len(expected)}
     assert found["repaired"] == (0 if state == "tombstones" else 5)
-    assert verified(filled) == GOOD
+    assert verified(cached) == GOOD
     assert set(now) == ({*paths, *later} if state == "newer" else set(paths)) - {*paths[9:12]}
 
 
-def test_repair_when_the_cache_has_lost_a_record_then_its_page_is_visited(filled: CachedStore) -> None:
-    paths = fill(filled, 4)
-    with filled.database.write_once() as transaction:
-        lost = update(documents).where(documents.c.url_id == filled.ids["/0"])
+def test_repair_when_the_cache_has_lost_a_record_then_its_page_is_visited(cached: CachedStore) -> None:
+    paths = fill(cached, 4)
+    with cached.database.write_once() as transaction:
+        lost = update(documents).where(documents.c.url_id == cached.ids["/0"])
         transaction.execute(lost.values(segment=None))
-    filled.damage("/1")
-    tamper(filled.project, removed=map(id_of, paths[:3]))
+    cached.damage("/1")
+    tamper(cached.project, removed=map(id_of, paths[:3]))
 
-    found, doing = repair(filled)
+    found, doing = repair(cached)
 
     assert (found["ok"], found["repaired"], doing.to_visit) == (False, 1, {"demo": 2})
-    assert {path: state for path, state in states(filled).items() if state == "todo"} == {"/0": "todo", "/1": "todo"}
-    assert sorted(contents(filled)) == ["/2", "/3"]
+    assert {path: state for path, state in states(cached).items() if state == "todo"} == {"/0": "todo", "/1": "todo"}
+    assert sorted(contents(cached)) == ["/2", "/3"]
 
 
 def test_repair_when_the_cache_is_gone_then_pages_are_visited_and_no_record_is_looked_for(
-    filled: CachedStore, caplog: pytest.LogCaptureFixture
+    cached: CachedStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    paths = fill(filled, 4)
-    shutil.rmtree(filled.project.cache_dir / "demo")
-    tamper(filled.project, removed=map(id_of, paths))
+    paths = fill(cached, 4)
+    shutil.rmtree(cached.project.cache_dir / "demo")
+    tamper(cached.project, removed=map(id_of, paths))
 
-    found, doing = repair(filled)
+    found, doing = repair(cached)
 
     assert (found["repaired"], doing.to_visit) == (0, {"demo": 4})
     assert [record.getMessage() for record in caplog.records if "segment" in record.getMessage()] == [
@@ -263,39 +255,39 @@ def test_repair_when_the_cache_is_gone_then_pages_are_visited_and_no_record_is_l
 
 
 def test_repair_when_documents_may_not_be_indexed_or_wait_then_each_is_treated_as_what_it_is(
-    filled: CachedStore,
+    cached: CachedStore,
 ) -> None:
-    paths = fill(filled, 6)
-    with filled.database.write_once() as transaction:
+    paths = fill(cached, 6)
+    with cached.database.write_once() as transaction:
         for path, values in {
             "/0": {"state": int(DocumentState.NONE), "leaving": 1},
-            "/1": {"state": int(DocumentState.WITHHELD), "duplicate_of": filled.ids["/5"], "indexed_version": None},
+            "/1": {"state": int(DocumentState.WITHHELD), "duplicate_of": cached.ids["/5"], "indexed_version": None},
             "/2": {"state": int(DocumentState.WITHHELD), "index_error": "immense"},
             "/3": {"state": int(DocumentState.CACHED)},
             "/4": {"state": int(DocumentState.QUARANTINED), "held_state": int(DocumentState.PRESENT)},
         }.items():
-            transaction.execute(update(documents).where(documents.c.url_id == filled.ids[path]).values(**values))
-    tamper(filled.project, removed=[id_of(path) for path in paths if path not in {"/1", "/5"}])
+            transaction.execute(update(documents).where(documents.c.url_id == cached.ids[path]).values(**values))
+    tamper(cached.project, removed=[id_of(path) for path in paths if path not in {"/1", "/5"}])
 
-    found, _ = repair(filled)
+    found, _ = repair(cached)
 
     assert (found["ok"], found["repaired"]) == (True, 5)
-    assert sorted(contents(filled)) == ["/2", "/3", "/4", "/5"]
-    assert verified(filled) == GOOD
-    assert states(filled)["/2"] == "indexed"
+    assert sorted(contents(cached)) == ["/2", "/3", "/4", "/5"]
+    assert verified(cached) == GOOD
+    assert states(cached)["/2"] == "indexed"
 
 
 @pytest.mark.parametrize("yes", [False, True])
 def test_repair_when_a_source_is_gone_then_its_documents_leave_where_it_is_named_within_the_limits(
-    filled: CachedStore, yes: bool
+    cached: CachedStore, yes: bool
 ) -> None:
-    fill(filled, 20)
-    version = next(iter(filled.index.scan("demo"))).crawl_version
-    tamper(filled.project, put={id_of("/rowless"): fields("/rowless", version)})
+    fill(cached, 20)
+    version = next(iter(cached.index.scan("demo"))).crawl_version
+    tamper(cached.project, put={id_of("/rowless"): fields("/rowless", version)})
     doing = Repair(
-        project=filled.project,
-        database=filled.database,
-        index=filled.index,
+        project=cached.project,
+        database=cached.database,
+        index=cached.index,
         sources=["other"],
         with_foreign=True,
         beyond_limits=yes,
@@ -303,23 +295,23 @@ def test_repair_when_a_source_is_gone_then_its_documents_leave_where_it_is_named
     )
     unnamed = replace(doing, with_foreign=False)
 
-    kept = verify(filled.database, filled.index, ["other"], only=None, treat=unnamed.treat)
-    found = verify(filled.database, filled.index, ["other"], only="demo", treat=doing.treat)
+    kept = verify(cached.database, cached.index, ["other"], only=None, treat=unnamed.treat)
+    found = verify(cached.database, cached.index, ["other"], only="demo", treat=doing.treat)
 
     assert (kept["repaired"], len(kept["foreign"])) == (0, 21)
     assert (found["ok"], found["repaired"], len(found["foreign"])) == ((True, 21, 21) if yes else (False, 0, 21))
-    assert len(filled.indexed_urls()) == (0 if yes else 21)
+    assert len(cached.indexed_urls()) == (0 if yes else 21)
 
 
-def test_repair_when_the_index_has_documents_of_others_then_they_are_left_alone(filled: CachedStore) -> None:
-    fill(filled, 3)
+def test_repair_when_the_index_has_documents_of_others_then_they_are_left_alone(cached: CachedStore) -> None:
+    fill(cached, 3)
     theirs = {"stranger:1": "stranger", f"unknown:{'0' * 32}": "unknown", "demo,1": "x", "plain": "demo"}
-    tamper(filled.project, put={id_: fields(f"/{id_}", 1, source=source) for id_, source in theirs.items()})
+    tamper(cached.project, put={id_: fields(f"/{id_}", 1, source=source) for id_, source in theirs.items()})
 
-    found, _ = repair(filled, foreign=True, yes=True)
+    found, _ = repair(cached, foreign=True, yes=True)
 
     assert (found["repaired"], {each["id"] for each in found["foreign"]}) == (0, set(theirs))
-    assert len(filled.indexed_urls()) == 7
+    assert len(cached.indexed_urls()) == 7
 
 
 @pytest.mark.parametrize(
@@ -327,29 +319,29 @@ def test_repair_when_the_index_has_documents_of_others_then_they_are_left_alone(
     ids=["lists nothing", "lists half", "answers as if empty"],
 )  # fmt: skip
 def test_repair_when_the_index_answers_wrongly_then_nothing_is_removed(
-    filled: CachedStore, part: slice, finds: bool, sent: int
+    cached: CachedStore, part: slice, finds: bool, sent: int
 ) -> None:
-    paths = fill(filled, 20)
-    doubtful = Doubtful(filled, part, finds=finds)
+    paths = fill(cached, 20)
+    doubtful = Doubtful(cached, part, finds=finds)
 
-    repair(filled, doubtful, yes=True)
+    repair(cached, doubtful, yes=True)
 
     assert [len(batch.removals) for batch in doubtful.batches if batch.removals] == []
     assert sum(len(batch.documents) for batch in doubtful.batches) == sent
-    assert (sorted(contents(filled)), verified(filled)) == (sorted(paths), GOOD)
+    assert (sorted(contents(cached)), verified(cached)) == (sorted(paths), GOOD)
 
 
 def test_repair_when_the_index_is_that_of_another_project_then_its_documents_stay_without_yes(
-    filled: CachedStore, tmp_path: Path
+    cached: CachedStore, tmp_path: Path
 ) -> None:
-    paths = fill(filled, 20)
-    version = next(iter(filled.index.scan("demo"))).crawl_version
-    other = filled.project.model_copy(update={"index": filled.project.index.model_copy(update={"path": "var/other"})})
-    shutil.copytree(filled.project.index_dir, other.index_dir)
+    paths = fill(cached, 20)
+    version = next(iter(cached.index.scan("demo"))).crawl_version
+    other = cached.project.model_copy(update={"index": cached.project.index.model_copy(update={"path": "var/other"})})
+    shutil.copytree(cached.project.index_dir, other.index_dir)
     theirs = {id_of(f"/their{number}"): fields(f"/their{number}", version) for number in range(20)}
     tamper(other, removed=map(id_of, paths), put=theirs)
     with closing(LocalReceiver(other.index_dir)) as index:
-        found, doing = repair(filled, index)
+        found, doing = repair(cached, index)
         there = {entry.url.removeprefix(SITE) for entry in index.scan("demo")}
 
     assert (found["repaired"], list(doing.held_back)) == (20, ["demo"])
@@ -357,33 +349,33 @@ def test_repair_when_the_index_is_that_of_another_project_then_its_documents_sta
 
 
 def test_repair_when_the_clock_is_behind_then_what_is_sent_is_newer_all_the_same(
-    filled: CachedStore, monkeypatch: pytest.MonkeyPatch
+    cached: CachedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(filled, 4)
-    entries = {entry.url.removeprefix(SITE): entry for entry in filled.index.scan("demo")}
-    tamper(filled.project, put={id_of("/0"): fields("/0", entries["/0"].crawl_version, checksum="00")})
+    fill(cached, 4)
+    entries = {entry.url.removeprefix(SITE): entry for entry in cached.index.scan("demo")}
+    tamper(cached.project, put={id_of("/0"): fields("/0", entries["/0"].crawl_version, checksum="00")})
     monkeypatch.setattr("searchcrawl.clock.now_ms", lambda: 1)
 
-    found, _ = repair(filled)
+    found, _ = repair(cached)
 
-    assert (found["ok"], verified(filled)) == (True, GOOD)
+    assert (found["ok"], verified(cached)) == (True, GOOD)
 
 
-def test_repair_when_the_index_goes_away_then_the_next_call_completes_it(filled: CachedStore) -> None:
-    paths = fill(filled, 30)
-    version = next(iter(filled.index.scan("demo"))).crawl_version
+def test_repair_when_the_index_goes_away_then_the_next_call_completes_it(cached: CachedStore) -> None:
+    paths = fill(cached, 30)
+    version = next(iter(cached.index.scan("demo"))).crawl_version
     added = {id_of(f"/added{number}"): fields(f"/added{number}", version) for number in range(8)}
-    tamper(filled.project, removed=map(id_of, paths[:5]), put=added)
+    tamper(cached.project, removed=map(id_of, paths[:5]), put=added)
 
     def fail_for_removals(batch: Batch) -> None:
         if batch.removals:
             raise IndexUnavailable("connection refused")
 
     with pytest.raises(IndexUnavailable):
-        repair(filled, Solid(filled, fail_for_removals))
-    found, _ = repair(filled)
+        repair(cached, Solid(cached, fail_for_removals))
+    found, _ = repair(cached)
 
-    assert (found["ok"], found["repaired"], verified(filled)) == (True, 8, GOOD)
-    with filled.database.read_once() as transaction:
+    assert (found["ok"], found["repaired"], verified(cached)) == (True, 8, GOOD)
+    with cached.database.read_once() as transaction:
         assert set(transaction.execute(select(batches.c.state)).scalars()) == {2}
         assert transaction.execute(select(url_rows.c.id).where(url_rows.c.url.contains("added"))).all() == []

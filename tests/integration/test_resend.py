@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from searchcrawl.exceptions import IndexUnavailable
@@ -32,136 +29,129 @@ from tests.redelivering import (
 )
 
 
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[CachedStore]:
-    store = CachedStore(tmp_path, store_url)
-    yield store
-    store.close()
-
-
 def test_resend_when_the_index_was_emptied_then_the_same_documents_are_in_with_new_versions(
-    filled: CachedStore,
+    cached: CachedStore,
 ) -> None:
-    filled.fetch(*NAMES)
-    version = filled.send()
-    filled.end()
-    empty_the_index(filled)
-    before = verified(filled)
+    cached.fetch(*NAMES)
+    version = cached.send()
+    cached.end()
+    empty_the_index(cached)
+    before = verified(cached)
 
-    done = resend(filled)
+    done = resend(cached)
 
     assert len(before["missing"]) == 4
     assert done == sent(4)
-    assert verified(filled)["ok"]
-    assert {entry.crawl_version for entry in filled.index.scan(None)}.isdisjoint({version})
-    assert status(filled)["counts"]["indexed"] == 0
-    assert states(filled) == dict.fromkeys(NAMES, "indexed")
+    assert verified(cached)["ok"]
+    assert {entry.crawl_version for entry in cached.index.scan(None)}.isdisjoint({version})
+    assert status(cached)["counts"]["indexed"] == 0
+    assert states(cached) == dict.fromkeys(NAMES, "indexed")
 
 
-def test_resend_when_the_index_holds_more_then_what_the_table_does_not_know_stays(filled: CachedStore) -> None:
-    filled.fetch("/a")
-    filled.send()
-    filled.put([filled.document(f"{SITE}/stale", checksum="00")], 1)
-    filled.end()
+def test_resend_when_the_index_holds_more_then_what_the_table_does_not_know_stays(cached: CachedStore) -> None:
+    cached.fetch("/a")
+    cached.send()
+    cached.put([cached.document(f"{SITE}/stale", checksum="00")], 1)
+    cached.end()
 
-    done = resend(filled)
+    done = resend(cached)
 
     assert done == sent(1)
-    assert [entry["url"].removeprefix(SITE) for entry in verified(filled)["extra"]] == ["/stale"]
+    assert [entry["url"].removeprefix(SITE) for entry in verified(cached)["extra"]] == ["/stale"]
 
 
-def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(filled: CachedStore) -> None:
-    filled.fetch(*NAMES)
-    filled.send()
-    filled.hold_back("/a", "/b")
-    with filled.database.write_once() as transaction:
-        document_table.mark_evidence(transaction, [filled.ids["/c"]], "404")
-    filled.end(exit_code=9)
-    empty_the_index(filled)
+def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(cached: CachedStore) -> None:
+    cached.fetch(*NAMES)
+    cached.send()
+    cached.hold_back("/a", "/b")
+    with cached.database.write_once() as transaction:
+        document_table.mark_evidence(transaction, [cached.ids["/c"]], "404")
+    cached.end(exit_code=9)
+    empty_the_index(cached)
 
-    done = resend(filled)
+    done = resend(cached)
 
     assert done == sent(4)
-    assert filled.indexed_urls() == list(NAMES)
-    assert verified(filled)["ok"]
-    assert [row["url"].removeprefix(SITE) for row in quarantine.list_waiting(filled.database, filled.source)] == [
+    assert cached.indexed_urls() == list(NAMES)
+    assert verified(cached)["ok"]
+    assert [row["url"].removeprefix(SITE) for row in quarantine.list_waiting(cached.database, cached.source)] == [
         "/a",
         "/b",
     ]
-    with filled.database.read_once() as transaction:
+    with cached.database.read_once() as transaction:
         assert [
-            row.url_id for row in removal_table.find_candidates(transaction, filled.run.source_id, before=Before(0, 0))
-        ] == [filled.ids["/c"]]
+            row.url_id for row in removal_table.find_candidates(transaction, cached.run.source_id, before=Before(0, 0))
+        ] == [cached.ids["/c"]]
 
 
-def test_resend_when_the_index_had_refused_a_document_then_it_is_tried_again(filled: CachedStore) -> None:
-    filled.fetch("/a", "/b")
-    refuse(filled, "/b")
-    filled.end()
+def test_resend_when_the_index_had_refused_a_document_then_it_is_tried_again(cached: CachedStore) -> None:
+    cached.fetch("/a", "/b")
+    refuse(cached, "/b")
+    cached.end()
 
-    assert status(filled)["warnings"][-1]["code"] == "refused"
-    assert flush(filled) == sent(0)
-    assert resend(filled) == sent(2)
-    assert (filled.indexed_urls(), status(filled)["warnings"]) == (["/a", "/b"], [])
+    assert status(cached)["warnings"][-1]["code"] == "refused"
+    assert flush(cached) == sent(0)
+    assert resend(cached) == sent(2)
+    assert (cached.indexed_urls(), status(cached)["warnings"]) == (["/a", "/b"], [])
 
 
 def test_resend_when_the_index_refuses_a_document_again_then_it_failed_and_is_not_sent_for_ever(
-    filled: CachedStore, caplog: pytest.LogCaptureFixture
+    cached: CachedStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    filled.fetch("/a", "/b")
-    filled.send()
-    filled.end()
-    receiver = Refusing(filled, "/b")
+    cached.fetch("/a", "/b")
+    cached.send()
+    cached.end()
+    receiver = Refusing(cached, "/b")
 
-    done = resend(filled, receiver)
+    done = resend(cached, receiver)
 
     assert done == sent(1, failed=1)
     assert [len(batch.documents) for batch in receiver.batches] == [2]
     assert f"the index refuses {SITE}/b: immense" in caplog.messages
-    assert states(filled) == {"/a": "indexed", "/b": "failed"}
-    assert filled.indexed_urls() == ["/a", "/b"]
+    assert states(cached) == {"/a": "indexed", "/b": "failed"}
+    assert cached.indexed_urls() == ["/a", "/b"]
 
 
-def test_resend_when_the_cache_has_lost_records_then_these_are_counted(filled: CachedStore) -> None:
-    filled.fetch(*NAMES)
-    filled.send()
-    filled.end()
-    with filled.database.write_once() as transaction:
-        batch_table.forget_segment(transaction, filled.run.source_id, 1)
+def test_resend_when_the_cache_has_lost_records_then_these_are_counted(cached: CachedStore) -> None:
+    cached.fetch(*NAMES)
+    cached.send()
+    cached.end()
+    with cached.database.write_once() as transaction:
+        batch_table.forget_segment(transaction, cached.run.source_id, 1)
 
-    done = resend(filled)
+    done = resend(cached)
 
     assert done == sent(0, to_fetch=4)
-    assert resend(filled) == done
-    assert states(filled) == dict.fromkeys(NAMES, "todo")
+    assert resend(cached) == done
+    assert states(cached) == dict.fromkeys(NAMES, "todo")
 
 
-def test_resend_when_a_record_is_damaged_then_its_page_is_fetched_again(filled: CachedStore) -> None:
-    filled.fetch(*NAMES)
-    filled.send()
-    filled.end()
-    filled.damage("/b")
+def test_resend_when_a_record_is_damaged_then_its_page_is_fetched_again(cached: CachedStore) -> None:
+    cached.fetch(*NAMES)
+    cached.send()
+    cached.end()
+    cached.damage("/b")
 
-    done = resend(filled)
+    done = resend(cached)
 
     assert done == sent(3, to_fetch=1)
-    assert states(filled) == {"/a": "indexed", "/b": "todo", "/c": "indexed", "/d": "indexed"}
-    assert filled.indexed_urls() == list(NAMES)
+    assert states(cached) == {"/a": "indexed", "/b": "todo", "/c": "indexed", "/d": "indexed"}
+    assert cached.indexed_urls() == list(NAMES)
 
 
-def test_resend_when_cut_off_then_a_flush_sends_the_rest_alone(filled: CachedStore) -> None:
-    filled.fetch(*NAMES)
-    filled.send()
-    filled.end()
-    empty_the_index(filled)
-    with_threshold(filled, 0.00005)
-    receiver = Watched(filled, failing_after(2))
+def test_resend_when_cut_off_then_a_flush_sends_the_rest_alone(cached: CachedStore) -> None:
+    cached.fetch(*NAMES)
+    cached.send()
+    cached.end()
+    empty_the_index(cached)
+    with_threshold(cached, 0.00005)
+    receiver = Watched(cached, failing_after(2))
 
     with pytest.raises(IndexUnavailable):
-        resend(filled, receiver)
-    warned = [warning["code"] for warning in status(filled)["warnings"]]
-    rest = Watched(filled)
-    done = flush(filled, rest)
+        resend(cached, receiver)
+    warned = [warning["code"] for warning in status(cached)["warnings"]]
+    rest = Watched(cached)
+    done = flush(cached, rest)
 
     assert [len(batch.documents) for batch in receiver.batches] == [1, 1]
     assert warned == ["waiting", "resend"]
@@ -170,21 +160,21 @@ def test_resend_when_cut_off_then_a_flush_sends_the_rest_alone(filled: CachedSto
         "/c",
         "/d",
     ]
-    assert verified(filled)["ok"]
-    assert flush(filled, Watched(filled, away)) == sent(0)
+    assert verified(cached)["ok"]
+    assert flush(cached, Watched(cached, away)) == sent(0)
 
 
-def test_resend_when_the_cache_preserves_nothing_then_nothing_is_given_up_before_its_end(filled: CachedStore) -> None:
-    filled.fetch(*NAMES)
-    filled.send()
-    filled.end()
-    with_threshold(filled, 0.00005)
-    cache = filled.project.cache.model_copy(update={"preserve": False})
-    filled.project = filled.project.model_copy(update={"cache": cache})
+def test_resend_when_the_cache_preserves_nothing_then_nothing_is_given_up_before_its_end(cached: CachedStore) -> None:
+    cached.fetch(*NAMES)
+    cached.send()
+    cached.end()
+    with_threshold(cached, 0.00005)
+    cache = cached.project.cache.model_copy(update={"preserve": False})
+    cached.project = cached.project.model_copy(update={"cache": cache})
 
-    done = resend(filled)
+    done = resend(cached)
 
     assert done == sent(4)
-    assert list(filled.cache.list_segments()) == []
-    with filled.database.read_once() as transaction:
-        assert url_queries.count_indexed_without_record(transaction, filled.run.source_id) == 4
+    assert list(cached.cache.list_segments()) == []
+    with cached.database.read_once() as transaction:
+        assert url_queries.count_indexed_without_record(transaction, cached.run.source_id) == 4

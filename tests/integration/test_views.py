@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,13 +23,6 @@ from tests.filled_store import SITE, FilledStore
 
 _CODES = [*(int(code) for code in Code), 200, 304, 404, 410, 500, 299]
 _RULES = [None, "scope.exclude_urls: it's */x", "robots.unavailable"]
-
-
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    yield store
-    store.close()
 
 
 def read(filled: FilledStore, query: str) -> list[dict[str, Any]]:
