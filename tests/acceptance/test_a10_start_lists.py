@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,14 +16,13 @@ OTHER: Final = "elsewhere.test"
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        for name in ("inline", "listed", "linked"):
-            site.set_page(HOST, f"/{name}.html", page(name))
-        site.set_page(HOST, "/listed.html", page("listed", "/linked.html", site.url(OTHER, "/from-listed.html")))
-        for path in ("/seed.html", "/from-listed.html"):
-            site.set_page(OTHER, path, page("outside"))
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    for name in ("inline", "listed", "linked"):
+        site.set_page(HOST, f"/{name}.html", page(name))
+    site.set_page(HOST, "/listed.html", page("listed", "/linked.html", site.url(OTHER, "/from-listed.html")))
+    for path in ("/seed.html", "/from-listed.html"):
+        site.set_page(OTHER, path, page("outside"))
+    return site
 
 
 def source_keys(site: SiteProcess) -> dict[str, Any]:

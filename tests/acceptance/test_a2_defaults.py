@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,14 +26,13 @@ Disallow: /others.html
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        pages(site, HOST, **{name: page(name) for name in ("acmebot", "ultra", "others")})
-        site.set_page(HOST, "/acmebot.html", page("acmebot", "/deep.html"))
-        site.set_page(HOST, "/ultra.html", page("ultra", "/deep.html"))
-        site.set_page(HOST, "/deep.html", page("deep"))
-        site.set_page(HOST, "/robots.txt", ROBOTS, content_type="text/plain")
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    pages(site, HOST, **{name: page(name) for name in ("acmebot", "ultra", "others")})
+    site.set_page(HOST, "/acmebot.html", page("acmebot", "/deep.html"))
+    site.set_page(HOST, "/ultra.html", page("ultra", "/deep.html"))
+    site.set_page(HOST, "/deep.html", page("deep"))
+    site.set_page(HOST, "/robots.txt", ROBOTS, content_type="text/plain")
+    return site
 
 
 def headers_sent(site: SiteProcess, path: str) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,13 +15,12 @@ HOSTS: Final = {"one": "one.acme.test", "two": "two.acme.test", "three": "three.
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        for host in HOSTS.values():
-            site.set_page(host, "/", page(f"{host} start", "/a.html"))
-            site.set_page(host, "/a.html", page(f"{host} a", "/b.html"))
-            site.set_page(host, "/b.html", page(f"{host} b"))
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    for host in HOSTS.values():
+        site.set_page(host, "/", page(f"{host} start", "/a.html"))
+        site.set_page(host, "/a.html", page(f"{host} a", "/b.html"))
+        site.set_page(host, "/b.html", page(f"{host} b"))
+    return site
 
 
 def write_all(folder: Path, site: SiteProcess, *, depth: int, header: str) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
+from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source
 from tests.site.client import SiteProcess
 
 INTRA, OTHER = "intra.acme.test", "other.acme.test"
@@ -42,12 +41,6 @@ def shown(project: CrawlProject) -> dict[str, str]:
         hit.fields["access_url"].split("/", 2)[2].replace(f":{project.site.port}", ""): hit.fields["url"]
         for hit in project.hits("*")
     }
-
-
-@pytest.fixture(scope="module")
-def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
-    with told_together(STORIES, tmp_path_factory) as tell:
-        yield tell
 
 
 def _mapped(project: CrawlProject) -> list[Run]:

@@ -15,7 +15,7 @@ from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.queries import search
 from searchcrawl.sources.loading import load_project
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
+from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source
 from tests.site.client import SiteProcess
 
 A, B = "a.acme.test", "b.acme.test"
@@ -111,12 +111,6 @@ def _described(project: CrawlProject) -> list[Run]:
     runs.append(run(project))
     FOUND["filled"] = {hit["url"]: hit["description"] for hit in ask(project)["hits"]}
     return runs
-
-
-@pytest.fixture(scope="module")
-def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
-    with told_together(STORIES, tmp_path_factory) as tell:
-        yield tell
 
 
 STORIES: dict[str, Story] = {"mapped": _mapped, "described": _described}

@@ -25,16 +25,15 @@ OTN_PATHS: Final = (
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        for host in HOSTS:
-            site.set_page(host, "/", page(f"start of {host}", *(site.url(other) for other in HOSTS)))
-        for path in OTN_PATHS:
-            site.set_page(OTN, path, page(f"otn {path}"))
-        site.set_page(WWW, "/any", page("any"))
-        otn = [site.url(OTN, path) for path in OTN_PATHS]
-        site.set_page(WWW, "/paths", page("paths", "/any", site.url(UK), *otn))
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    for host in HOSTS:
+        site.set_page(host, "/", page(f"start of {host}", *(site.url(other) for other in HOSTS)))
+    for path in OTN_PATHS:
+        site.set_page(OTN, path, page(f"otn {path}"))
+    site.set_page(WWW, "/any", page("any"))
+    otn = [site.url(OTN, path) for path in OTN_PATHS]
+    site.set_page(WWW, "/paths", page("paths", "/any", site.url(UK), *otn))
+    return site
 
 
 def project_of(folder: Path, site: SiteProcess, start: str, scope: dict[str, Any]) -> CrawlProject:

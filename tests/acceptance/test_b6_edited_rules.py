@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,31 +19,30 @@ _MANY: Final = 14
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        site.set_page(HOST, "/", page("start", "/a.html", "/deep/copy.html", site.url(OTHER), site.url(MANY)))
-        site.set_page(HOST, "/a.html", page("alpha", "/deep/1.html"))
-        site.set_page(HOST, "/deep/1.html", page("first below", "/deep/2.html"))
-        site.set_page(HOST, "/deep/2.html", page("second below"))
-        site.set_page(OTHER, "/", page("start of the other", "/x", "/moved"))
-        # Of the two the shorter URL stands for both.
-        site.set_page(OTHER, "/x", page("the same words"))
-        site.set_page(HOST, "/deep/copy.html", page("the same words"))
-        site.set_page(OTHER, "/moved", "", status=302, headers={"Location": site.url(HOST, "/a.html")})
-        site.set_page(MANY, "/", page("many", *(f"/{number}" for number in range(_MANY))))
-        for number in range(_MANY):
-            site.set_page(MANY, f"/{number}", page(f"one of many, the {number}th"))
-        site.set_page(SESSIONS, "/", page("start", "/p?sid=1", "/p?sid=2&x=1", "/q;sid=3", "/plain"))
-        for path in ("/p", "/q", "/plain"):
-            site.set_page(SESSIONS, path, page(f"page {path}"))
-        site.set_page(MOVING, "/", page("start", "/old/a", "/old/b", "/new/b"))
-        site.set_page(SESSIONS, "/q;sid=3", page("page /q"))
-        site.set_page(LONG, "/", page("start", f"/{'x' * 80}", f"/{'y' * 90}", "/short"))
-        for name in ("x" * 80, "y" * 90, "short"):
-            site.set_page(LONG, f"/{name}", page(f"text of {name}"))
-        for path in ("/old/a", "/old/b", "/new/a", "/new/b", "/new/other/a"):
-            site.set_page(MOVING, path, page(f"text of {path}"))
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    site.set_page(HOST, "/", page("start", "/a.html", "/deep/copy.html", site.url(OTHER), site.url(MANY)))
+    site.set_page(HOST, "/a.html", page("alpha", "/deep/1.html"))
+    site.set_page(HOST, "/deep/1.html", page("first below", "/deep/2.html"))
+    site.set_page(HOST, "/deep/2.html", page("second below"))
+    site.set_page(OTHER, "/", page("start of the other", "/x", "/moved"))
+    # Of the two the shorter URL stands for both.
+    site.set_page(OTHER, "/x", page("the same words"))
+    site.set_page(HOST, "/deep/copy.html", page("the same words"))
+    site.set_page(OTHER, "/moved", "", status=302, headers={"Location": site.url(HOST, "/a.html")})
+    site.set_page(MANY, "/", page("many", *(f"/{number}" for number in range(_MANY))))
+    for number in range(_MANY):
+        site.set_page(MANY, f"/{number}", page(f"one of many, the {number}th"))
+    site.set_page(SESSIONS, "/", page("start", "/p?sid=1", "/p?sid=2&x=1", "/q;sid=3", "/plain"))
+    for path in ("/p", "/q", "/plain"):
+        site.set_page(SESSIONS, path, page(f"page {path}"))
+    site.set_page(MOVING, "/", page("start", "/old/a", "/old/b", "/new/b"))
+    site.set_page(SESSIONS, "/q;sid=3", page("page /q"))
+    site.set_page(LONG, "/", page("start", f"/{'x' * 80}", f"/{'y' * 90}", "/short"))
+    for name in ("x" * 80, "y" * 90, "short"):
+        site.set_page(LONG, f"/{name}", page(f"text of {name}"))
+    for path in ("/old/a", "/old/b", "/new/a", "/new/b", "/new/other/a"):
+        site.set_page(MOVING, path, page(f"text of {path}"))
+    return site
 
 
 def edited(project: CrawlProject, *hosts: str, **overrides: Any) -> Run:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +15,22 @@ HOST, OTHER = "depth.acme.test", "depth-too.acme.test"
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        site.set_page(HOST, "/chain/0", page("0", "/chain/1"))
-        site.set_page(HOST, "/chain/1", page("1", site.url(OTHER, "/chain/2")))
-        site.set_page(OTHER, "/chain/2", page("2", "/chain/3"))
-        for number in (3, 4):
-            site.set_page(OTHER, f"/chain/{number}", page(str(number), f"/chain/{number + 1}"))
-        # One page is found at depth 4 first, where it may not be fetched, and then at 2.
-        site.set_page(HOST, "/", page("start", "/slow", "/quick/1"))
-        site.set_page(HOST, "/slow", page("slow", "/target"))
-        site.set_page(HOST, "/quick/1", page("quick 1", "/quick/2"))
-        site.set_page(HOST, "/quick/2", page("quick 2", "/quick/3"))
-        site.set_page(HOST, "/quick/3", page("quick 3", "/target"))
-        site.set_page(HOST, "/target", page("target", "/below"))
-        site.set_page(HOST, "/below", page("below", "/lowest"))
-        site.set_page(HOST, "/lowest", page("lowest"))
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    site.set_page(HOST, "/chain/0", page("0", "/chain/1"))
+    site.set_page(HOST, "/chain/1", page("1", site.url(OTHER, "/chain/2")))
+    site.set_page(OTHER, "/chain/2", page("2", "/chain/3"))
+    for number in (3, 4):
+        site.set_page(OTHER, f"/chain/{number}", page(str(number), f"/chain/{number + 1}"))
+    # One page is found at depth 4 first, where it may not be fetched, and then at 2.
+    site.set_page(HOST, "/", page("start", "/slow", "/quick/1"))
+    site.set_page(HOST, "/slow", page("slow", "/target"))
+    site.set_page(HOST, "/quick/1", page("quick 1", "/quick/2"))
+    site.set_page(HOST, "/quick/2", page("quick 2", "/quick/3"))
+    site.set_page(HOST, "/quick/3", page("quick 3", "/target"))
+    site.set_page(HOST, "/target", page("target", "/below"))
+    site.set_page(HOST, "/below", page("below", "/lowest"))
+    site.set_page(HOST, "/lowest", page("lowest"))
+    return site
 
 
 def depths(site: SiteProcess, folder: Path, start: str, limit: int) -> tuple[dict[str, Any], list[str], list[str]]:

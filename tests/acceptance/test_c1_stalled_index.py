@@ -45,12 +45,6 @@ class StalledSolr:
         good(exchange, request)
 
 
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(1) as forks:
-        yield forks
-
-
 @pytest.fixture
 def site() -> Iterator[SiteProcess]:
     with SiteProcess() as site:

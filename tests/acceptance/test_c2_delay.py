@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject
-from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
+from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source
 from tests.site.behaviour import is_probe
 from tests.site.client import LogEntry
 
 #: A server's clock reads a request's arrival a little after it was sent, one late and the next not.
 TOLERANCE_SECONDS: Final = 0.002
-
-
-@pytest.fixture(scope="module")
-def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
-    with told_together(STORIES, tmp_path_factory) as tell:
-        yield tell
 
 
 def _delay(project: CrawlProject) -> list[Run]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -23,18 +22,6 @@ DELAY_SECONDS: Final = 0.6
 #: each keep a delay of their own come within half a delay of each other.
 LEAST_SECONDS: Final = DELAY_SECONDS / 2 + 0.05
 ALL_DAY: Final = {"days": "mon-sun", "from": "00:00", "to": "00:00", "delay_seconds": DELAY_SECONDS}
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(3) as forks:
-        yield forks
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 def project_of(site: SiteProcess, folder: Path, host: str, names: str = "abc", **tables: Any) -> CrawlProject:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
-
-import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages
@@ -21,18 +18,6 @@ DELAY_SECONDS: Final = 0.4
 #: A turn may be taken 50 ms late, and a busy machine adds to that; processes that each keep a delay of their own
 #: come within half a delay of each other.
 LEAST_SECONDS: Final = DELAY_SECONDS / 2 + TOLERANCE_SECONDS
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(2) as forks:
-        yield forks
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 def project_of(site: SiteProcess, folder: Path, **sources: dict[str, Any]) -> CrawlProject:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,10 +59,9 @@ def found(project: CrawlProject, words: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        write_pages(site)
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    write_pages(site)
+    return site
 
 
 @pytest.fixture(scope="module")

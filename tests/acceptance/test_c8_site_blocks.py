@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,10 +67,9 @@ def languages(project: CrawlProject) -> dict[int, str]:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        write_pages(site, MANY)
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    write_pages(site, MANY)
+    return site
 
 
 @pytest.fixture(scope="module")

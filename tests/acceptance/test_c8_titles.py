@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,10 +42,9 @@ EXPECTED: Final = ["Kettles", *(f"Member List · Kettle {number}" for number in 
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        write_pages(site)
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    write_pages(site)
+    return site
 
 
 def test_c8_titles_when_pages_share_one_then_each_is_told_by_its_heading(site: SiteProcess, tmp_path: Path) -> None:

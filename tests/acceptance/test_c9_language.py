@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from tests.acceptance.support_project import CrawlProject
-from tests.acceptance.support_stories import Run, Story, Tell, run, source, told_together
+from tests.acceptance.support_stories import Run, Story, Tell, run, source
 from tests.languages import TEXTS
 from tests.site.expected import short
 
@@ -71,12 +68,6 @@ def _several(project: CrawlProject) -> list[Run]:
         name: project.command("explain", f"{site.url(HOST, '/')}{name}.html").stdout for name in ("both", "wrong")
     }
     return [first, run(project)]
-
-
-@pytest.fixture(scope="module")
-def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
-    with told_together(STORIES, tmp_path_factory) as tell:
-        yield tell
 
 
 STORIES: dict[str, Story] = {"undeclared": _undeclared, "several": _several}

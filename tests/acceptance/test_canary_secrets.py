@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,11 +36,10 @@ COMMANDS: Final = (
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        pages(site, HOST, one=page("one"), two=page("two"))
-        site.set_behaviour(HOST, "/two.html", status=500)
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    pages(site, HOST, one=page("one"), two=page("two"))
+    site.set_behaviour(HOST, "/two.html", status=500)
+    return site
 
 
 def secret_project(site: SiteProcess, folder: Path, **tables: Any) -> CrawlProject:

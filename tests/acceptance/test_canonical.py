@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from tests.acceptance.support_project import CrawlProject
-from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
+from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source
 from tests.site.client import write_project
 
 HOST = "canonical.acme.test"
@@ -20,12 +16,6 @@ def naming(title: str, target: str, *links: str, text: str = "") -> str:
 
 def at(name: str) -> str:
     return f"{HOST}/{name}"
-
-
-@pytest.fixture(scope="module")
-def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
-    with told_together(STORIES, tmp_path_factory) as tell:
-        yield tell
 
 
 def _ignored(project: CrawlProject) -> list[Run]:

@@ -6,7 +6,6 @@ crawl that follows leaves the same, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,6 @@ pytestmark = pytest.mark.extended
 
 #: Tests that share the kills of a command.
 _PIECES = 3
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 def kills_of(name: str, site: SiteProcess, folder: Path) -> CommandKills:

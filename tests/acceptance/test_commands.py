@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -52,12 +51,6 @@ def lines(folder: Path, *arguments: str) -> list[dict[str, Any]]:
 def only(folder: Path, *arguments: str) -> dict[str, Any]:
     [answer] = lines(folder, *arguments)
     return answer
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as process:
-        yield process
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_stories import Run, Tell, page, pages, run, source, told_together
+from tests.acceptance.support_stories import Run, Tell, page, pages, run, source
 from tests.site.client import SiteProcess
 
 pytestmark = pytest.mark.extended
@@ -20,12 +20,6 @@ ALL = {f"{HOST}/", *(f"{HOST}/{name}.html" for name in "abcd")}
 #: Of pages that come and go; each is another one.
 EDITED = {f"{HOST}/", *(f"{HOST}/{name}.html" for name in "abde")}
 UNDELIVERED: tuple[dict[str, Any], ...] = ({"mode": "examine"}, {"test": True})
-
-
-@pytest.fixture(scope="module")
-def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
-    with told_together(STORIES, tmp_path_factory) as tell:
-        yield tell
 
 
 def _edit(project: CrawlProject, **top: Any) -> None:

@@ -56,12 +56,6 @@ def live(crawled: LivePages, tmp_path: Path) -> LivePages:
     return crawled.copy(tmp_path / "project")
 
 
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(2) as forks:
-        yield forks
-
-
 def is_as_in_good_times(live: LivePages) -> bool:
     """After one run more all documents are found in their present text; nothing is left to be done."""
     live.heal()

@@ -23,12 +23,6 @@ from tests.site.client import ADDRESS, SiteProcess, configure
 NAME: Final = "www.acme.test"
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
-
-
 @pytest.fixture
 def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
     site.clear_log()

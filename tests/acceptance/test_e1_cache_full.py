@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-
-import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
@@ -19,12 +16,6 @@ HOST: Final = "cache.acme.test"
 PAGE_BYTES: Final = 100_000
 #: With the start page a little over 3.5 MB, of 1,048,576 bytes each.
 PAGES: Final = 37
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 def deliveries(project: CrawlProject) -> Counter[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -22,10 +21,9 @@ HURRY: Final = ("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        pages(site, HOST, **{name: page(f"page {name}") for name in NAMES})
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    pages(site, HOST, **{name: page(f"page {name}") for name in NAMES})
+    return site
 
 
 @pytest.fixture

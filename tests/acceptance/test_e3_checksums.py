@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
-
-import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
@@ -16,12 +13,6 @@ from tests.site.client import SiteProcess
 HOST: Final = "checksums.acme.test"
 NAMES: Final = ("alpha", "beta", "gamma")
 COUNT: Final = len(NAMES) + 1
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 def crawled(site: SiteProcess, folder: Path, **tables: Any) -> CrawlProject:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -25,10 +24,9 @@ NOTHING: Final = {"source": "demo", "documents": 0, "removed": 0, "failed": 0, "
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        pages(site, HOST, **{name: page(f"page {name}", text=f"{name} " * 500) for name in NAMES})
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    pages(site, HOST, **{name: page(f"page {name}", text=f"{name} " * 500) for name in NAMES})
+    return site
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,32 +27,31 @@ _AFTER: Final[dict[str, Any]] = {"include_hosts": [HOST], "strip_parameters": ["
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        numbers = range(_PAGES)
-        links = [f"/{number}" for number in numbers] + [f"/p?n={number}&sid=1" for number in numbers]
-        site.set_page(HOST, "/", page("start", *links, site.url(OTHER)))
-        site.set_page(OTHER, "/", page("the other", *(f"/{number}" for number in numbers)))
-        for number in numbers:
-            site.set_page(HOST, f"/{number}", page(f"page {number}"))
-            site.set_page(OTHER, f"/{number}", page(f"page {number} of the other"))
-            for query in (f"n={number}&sid=1", f"n={number}"):
-                site.set_page(HOST, f"/p?{query}", page(f"page with parameters {number}"))
-        site.set_page(LATE, "/", page("start", *(f"/q?n={number}&sid=1" for number in numbers)))
-        for number in numbers:
-            for query in (f"n={number}&sid=1", f"n={number}"):
-                site.set_page(LATE, f"/q?{query}", page(f"slow page {number}"))
-        # Links to the old path come first, then one to the new path.
-        site.set_page(MOVING, "/", page("start", "/direct", *(f"/{number}" for number in numbers), "/old/a"))
-        site.set_page(MOVING, "/direct", page("leads on", "/later"))
-        site.set_page(MOVING, "/later", page("names it", "/new/a"))
-        for path in ("/old/a", "/new/a", *(f"/{number}" for number in numbers)):
-            site.set_page(MOVING, path, page(f"text of {path}"))
-        site.set_page(SWAPPED, "/", page("start", "/x", "/y"))
-        for path in ("/b", "/c"):
-            site.set_page(SWAPPED, path, page(f"text of {path}"))
-        site.set_behaviour(LATE, prefix="/q", delay_seconds=0.2)
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    numbers = range(_PAGES)
+    links = [f"/{number}" for number in numbers] + [f"/p?n={number}&sid=1" for number in numbers]
+    site.set_page(HOST, "/", page("start", *links, site.url(OTHER)))
+    site.set_page(OTHER, "/", page("the other", *(f"/{number}" for number in numbers)))
+    for number in numbers:
+        site.set_page(HOST, f"/{number}", page(f"page {number}"))
+        site.set_page(OTHER, f"/{number}", page(f"page {number} of the other"))
+        for query in (f"n={number}&sid=1", f"n={number}"):
+            site.set_page(HOST, f"/p?{query}", page(f"page with parameters {number}"))
+    site.set_page(LATE, "/", page("start", *(f"/q?n={number}&sid=1" for number in numbers)))
+    for number in numbers:
+        for query in (f"n={number}&sid=1", f"n={number}"):
+            site.set_page(LATE, f"/q?{query}", page(f"slow page {number}"))
+    # Links to the old path come first, then one to the new path.
+    site.set_page(MOVING, "/", page("start", "/direct", *(f"/{number}" for number in numbers), "/old/a"))
+    site.set_page(MOVING, "/direct", page("leads on", "/later"))
+    site.set_page(MOVING, "/later", page("names it", "/new/a"))
+    for path in ("/old/a", "/new/a", *(f"/{number}" for number in numbers)):
+        site.set_page(MOVING, path, page(f"text of {path}"))
+    site.set_page(SWAPPED, "/", page("start", "/x", "/y"))
+    for path in ("/b", "/c"):
+        site.set_page(SWAPPED, path, page(f"text of {path}"))
+    site.set_behaviour(LATE, prefix="/q", delay_seconds=0.2)
+    return site
 
 
 def edit(project: CrawlProject, host: str, scope: dict[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,30 +29,29 @@ LINKS: Final = (
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        anchors = "".join(f"<a href='{link}'>{link}</a> " for link in (*LINKS, site.url("offsite.test", "/x.html")))
-        body = f"<title>start</title><p>{WORDS}</p>{anchors}<a rel=nofollow href='/behind.html'>behind</a>"
-        empty = "<title>app</title><noscript>needs JavaScript</noscript><div id=root></div><script src=a.js></script>"
-        pages = {
-            "/app.html": empty,
-            "/": body,
-            "/new.html": f"<title>new</title><p>{WORDS} new</p>",
-            "/empty.html": "<div id=root></div>",
-        }
-        site.set_pages(HOST, pages)
-        site.set_page(
-            HOST,
-            "/robots.txt",
-            "User-agent: *\nDisallow: /private/\nDisallow: /forbidden/\n",
-            content_type="text/plain",
-        )
-        site.set_page(HOST, "/page.odd", "odd", content_type="application/x-odd")
-        for path, target in (("/old.html", "/new.html"), ("/to-nothing.html", "/nothing.html"), *REFUSED_TARGETS):
-            status = 302 if path.startswith("/302") else 301
-            site.set_page(HOST, path, "", status=status, headers={"Location": target})
-        site.set_page(HOST, "/locked.html", "who?", status=401)
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    anchors = "".join(f"<a href='{link}'>{link}</a> " for link in (*LINKS, site.url("offsite.test", "/x.html")))
+    body = f"<title>start</title><p>{WORDS}</p>{anchors}<a rel=nofollow href='/behind.html'>behind</a>"
+    empty = "<title>app</title><noscript>needs JavaScript</noscript><div id=root></div><script src=a.js></script>"
+    pages = {
+        "/app.html": empty,
+        "/": body,
+        "/new.html": f"<title>new</title><p>{WORDS} new</p>",
+        "/empty.html": "<div id=root></div>",
+    }
+    site.set_pages(HOST, pages)
+    site.set_page(
+        HOST,
+        "/robots.txt",
+        "User-agent: *\nDisallow: /private/\nDisallow: /forbidden/\n",
+        content_type="text/plain",
+    )
+    site.set_page(HOST, "/page.odd", "odd", content_type="application/x-odd")
+    for path, target in (("/old.html", "/new.html"), ("/to-nothing.html", "/nothing.html"), *REFUSED_TARGETS):
+        status = 302 if path.startswith("/302") else 301
+        site.set_page(HOST, path, "", status=status, headers={"Location": target})
+    site.set_page(HOST, "/locked.html", "who?", status=401)
+    return site
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from tests.acceptance.support_plans import apply, plan
 from tests.acceptance.support_project import CrawlProject
-from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
+from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source
 
 HOST = "copies.acme.test"
 COPIES = 150
@@ -17,12 +16,6 @@ COPIES = 150
 
 def at(name: str) -> str:
     return f"{HOST}/{name}"
-
-
-@pytest.fixture(scope="module")
-def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
-    with told_together(STORIES, tmp_path_factory) as tell:
-        yield tell
 
 
 def _orders(project: CrawlProject) -> list[Run]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
+from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess, write_project
 
@@ -19,12 +19,6 @@ SAME = page("the same everywhere")
 
 def at(name: str) -> str:
     return f"{HOST}/{name}.html"
-
-
-@pytest.fixture(scope="module")
-def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
-    with told_together(STORIES, tmp_path_factory) as tell:
-        yield tell
 
 
 def _gone(project: CrawlProject) -> list[Run]:

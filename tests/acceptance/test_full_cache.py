@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -16,12 +15,6 @@ from tests.site.client import SiteProcess
 
 HOST: Final = "full.acme.test"
 PAGES: Final = 24
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 @pytest.mark.parametrize("threshold_mb", [0.05, 0.2])

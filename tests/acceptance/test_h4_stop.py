@@ -23,18 +23,6 @@ START: Final = f"/n/{PAGES},delay=1/"
 HOST: Final = "gen.acme.test"
 
 
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(2) as forks:
-        yield forks
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
-
-
 @pytest.fixture
 def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
     site.clear_log()

@@ -29,18 +29,6 @@ SOURCES: Final = {"one": 40, "two": 41}
 PAGES: Final = sum(SOURCES.values())
 
 
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(4) as forks:
-        yield forks
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
-
-
 @pytest.fixture
 def folder(site: SiteProcess, tmp_path: Path) -> Iterator[Path]:
     """A project with two sources; no process of it may be left."""

@@ -6,7 +6,6 @@ import gzip
 import json
 import re
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -32,12 +31,6 @@ class Crawled(NamedTuple):
         """The code of each page of a host, by its name."""
         codes = self.project.codes()
         return {url.removeprefix(f"{host}/").removesuffix(".html"): code for url, code in codes.items()}
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 def crawled(site: SiteProcess, folder: Path, host: str, **fetch: Any) -> Crawled:

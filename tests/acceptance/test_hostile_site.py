@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,12 +32,6 @@ SIZES: Final = (20_000, 195_000, 1_000_000)
 #: No turn of the reactor takes longer, and the process takes no more memory.
 MOST_SECONDS: Final = 2
 MOST_MEGABYTES: Final = 500
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 def grow(build: Callable[[int], str], size: int) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -24,12 +23,6 @@ NAMES: Final = ("alpha", "beta", "gamma", "delta")
 DOCUMENTS: Final = {f"{HOST}/", *(f"{HOST}/{name}.html" for name in NAMES)}
 CHAIN: Final = 20
 HURRY: Final = ("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=2")
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 @pytest.fixture

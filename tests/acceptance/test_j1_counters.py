@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,12 +23,11 @@ GONE: Final = tuple(f"/count/gone-{number}" for number in range(4))
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        site.set_page(HOST, "/counted", page("start", *PAGES, *GONE, "/private/1", "/private/2"))
-        for path in PAGES:
-            site.set_page(HOST, path, page(path))
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    site.set_page(HOST, "/counted", page("start", *PAGES, *GONE, "/private/1", "/private/2"))
+    for path in PAGES:
+        site.set_page(HOST, path, page(path))
+    return site
 
 
 def project_of(folder: Path, site: SiteProcess, **scope: Any) -> CrawlProject:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,6 @@ from tests.on_terminal import show
 from tests.site.client import SiteProcess
 
 HOST = "after.acme.test"
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 def test_runs_when_they_fail_and_come_back_then_people_are_told_once_and_metrics_are_written(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,26 +72,25 @@ NOT_A_CLASS = 3
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        paths = ("/b.html", "/secret/x.html", "/explode.html", "/leave.html", "/odd.html", "/plain.html", "/moved.html")
-        links = (site.url(PUBLIC, "/a.html"), *paths, "/same-1.html", "/same/2.html", "/refresh.html", "/named.html")
-        site.set_page(INNER, "/", page("start", *links, "/s.html;jsessionid=1?x=2", "/s.html;JSESSIONID=2?x=2"))
-        for name in ("a", "b", "odd", "plain", "new", "refreshed", "same-1", "best", "listed", "explode"):
-            site.set_page(INNER, f"/{name}.html", page(name))
-        site.set_page(INNER, "/same/2.html", page("the same URL is shown"))
-        site.set_page(INNER, "/secret/x.html", page("secret"))
-        site.set_page(INNER, "/s.html", page("session"))
-        site.set_page(INNER, "/moved.html", "", status=301, headers={"Location": site.url(PUBLIC, "/new.html")})
-        refresh = f'<meta http-equiv="refresh" content="0; url={site.url(PUBLIC, "/refreshed.html")}">'
-        site.set_page(INNER, "/refresh.html", page("refresh", head=refresh))
-        canonical = f'<link rel="canonical" href="{site.url(PUBLIC, "/best.html")}">'
-        site.set_page(INNER, "/named.html", page("named", head=canonical))
-        listed = f"<urlset><url><loc>{site.url(PUBLIC, '/listed.html?utm_source=x')}</loc></url></urlset>"
-        site.set_page(INNER, "/sitemap.xml", listed, content_type="application/xml")
-        for host in (PUBLIC, OUTSIDE):
-            site.set_page(host, "/", page("never asked for"))
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    paths = ("/b.html", "/secret/x.html", "/explode.html", "/leave.html", "/odd.html", "/plain.html", "/moved.html")
+    links = (site.url(PUBLIC, "/a.html"), *paths, "/same-1.html", "/same/2.html", "/refresh.html", "/named.html")
+    site.set_page(INNER, "/", page("start", *links, "/s.html;jsessionid=1?x=2", "/s.html;JSESSIONID=2?x=2"))
+    for name in ("a", "b", "odd", "plain", "new", "refreshed", "same-1", "best", "listed", "explode"):
+        site.set_page(INNER, f"/{name}.html", page(name))
+    site.set_page(INNER, "/same/2.html", page("the same URL is shown"))
+    site.set_page(INNER, "/secret/x.html", page("secret"))
+    site.set_page(INNER, "/s.html", page("session"))
+    site.set_page(INNER, "/moved.html", "", status=301, headers={"Location": site.url(PUBLIC, "/new.html")})
+    refresh = f'<meta http-equiv="refresh" content="0; url={site.url(PUBLIC, "/refreshed.html")}">'
+    site.set_page(INNER, "/refresh.html", page("refresh", head=refresh))
+    canonical = f'<link rel="canonical" href="{site.url(PUBLIC, "/best.html")}">'
+    site.set_page(INNER, "/named.html", page("named", head=canonical))
+    listed = f"<urlset><url><loc>{site.url(PUBLIC, '/listed.html?utm_source=x')}</loc></url></urlset>"
+    site.set_page(INNER, "/sitemap.xml", listed, content_type="application/xml")
+    for host in (PUBLIC, OUTSIDE):
+        site.set_page(host, "/", page("never asked for"))
+    return site
 
 
 def rewrites(site: SiteProcess) -> list[dict[str, str]]:

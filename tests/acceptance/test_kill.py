@@ -75,11 +75,10 @@ def forks() -> Iterator[Forks]:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
+def site(site: SiteProcess) -> SiteProcess:
     """The site before it changes."""
-    with SiteProcess() as site:
-        kill_site.fill(site)
-        yield site
+    kill_site.fill(site)
+    return site
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -35,27 +34,20 @@ class Answer(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        paths = ("/good.html", "/manual.pdf", "/tmp/secret.html", "/x.zip", "/hop", "/noindex.html", "/gone.html")
-        outside = (site.url("offsite.test", "/a.html"), site.url(DOCS, "/d.html"))
-        site.set_page(HOST, "/", page("start", *paths, *outside))
-        head = '<meta name="description" content="what it is"><meta name="robots" content="noindex">'
-        site.set_page(HOST, "/good.html", page("good", "/more.html", "/x.zip", text="barometer and rain"))
-        site.set_page(HOST, "/noindex.html", page("hidden", "/more.html", text="not for all", head=head))
-        site.set_page(HOST, "/noindex.html", headers={"X-Robots-Tag": "nofollow"})
-        site.set_page(HOST, "/manual.pdf", make_pdf("quicksilver"), content_type="application/pdf")
-        site.set_page(HOST, "/hop", "", status=302, headers={"Location": "/landing.html"})
-        site.set_page(HOST, "/landing.html", page("landing", "/more.html", "/x.zip", text="barometer and wind"))
-        site.set_page(HOST, "/robots.txt", "User-agent: *\nDisallow: /tmp/\n", content_type="text/plain")
-        site.set_page(DOCS, "/d.html", page("docs", text="in the docs"))
-        yield site
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(1) as forks:
-        yield forks
+def site(site: SiteProcess) -> SiteProcess:
+    paths = ("/good.html", "/manual.pdf", "/tmp/secret.html", "/x.zip", "/hop", "/noindex.html", "/gone.html")
+    outside = (site.url("offsite.test", "/a.html"), site.url(DOCS, "/d.html"))
+    site.set_page(HOST, "/", page("start", *paths, *outside))
+    head = '<meta name="description" content="what it is"><meta name="robots" content="noindex">'
+    site.set_page(HOST, "/good.html", page("good", "/more.html", "/x.zip", text="barometer and rain"))
+    site.set_page(HOST, "/noindex.html", page("hidden", "/more.html", text="not for all", head=head))
+    site.set_page(HOST, "/noindex.html", headers={"X-Robots-Tag": "nofollow"})
+    site.set_page(HOST, "/manual.pdf", make_pdf("quicksilver"), content_type="application/pdf")
+    site.set_page(HOST, "/hop", "", status=302, headers={"Location": "/landing.html"})
+    site.set_page(HOST, "/landing.html", page("landing", "/more.html", "/x.zip", text="barometer and wind"))
+    site.set_page(HOST, "/robots.txt", "User-agent: *\nDisallow: /tmp/\n", content_type="text/plain")
+    site.set_page(DOCS, "/d.html", page("docs", text="in the docs"))
+    return site
 
 
 def tables(site: SiteProcess) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -183,16 +183,9 @@ def rules(site: SiteProcess) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        build(site)
-        yield site
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(1) as forks:
-        yield forks
+def site(site: SiteProcess) -> SiteProcess:
+    build(site)
+    return site
 
 
 @pytest.fixture(scope="module")

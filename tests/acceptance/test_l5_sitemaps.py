@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-import pytest
-
 from tests.acceptance.support_project import CrawlProject
-from tests.acceptance.support_stories import Run, Story, Tell, page, run, told_together
+from tests.acceptance.support_stories import Run, Story, Tell, page, run
 from tests.site.client import SiteProcess
 
 HOST: Final = "maps.acme.test"
 OTHER: Final = "other.acme.test"
 #: Before the pages of the test are fetched, and after.
 OLD, NEW = "2001-01-01T00:00:00Z", f"{datetime.now(UTC) + timedelta(hours=20):%Y-%m-%dT%H:%M:%SZ}"
-
-
-@pytest.fixture(scope="module")
-def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
-    with told_together(STORIES, tmp_path_factory) as tell:
-        yield tell
 
 
 def urlset(site: SiteProcess, paths: Mapping[str, str | None], *, host: str = HOST) -> str:

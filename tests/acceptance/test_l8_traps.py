@@ -64,12 +64,6 @@ def overrides(site: TrapSite, **scope: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(1) as forks:
-        yield forks
-
-
-@pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Iterator[Crawled]:
     with TrapSite(GOOD) as site:
         folder = write(tmp_path_factory.mktemp("traps"), site, trap_after=AFTER)

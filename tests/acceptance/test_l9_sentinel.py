@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject
-from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
+from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source
 from tests.site.behaviour import is_probe
 from tests.site.client import SiteProcess
 
@@ -135,12 +134,6 @@ STORIES: Final = {
     "scope": _scope,
     "midway": _midway,
 }
-
-
-@pytest.fixture(scope="module")
-def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
-    with told_together(STORIES, tmp_path_factory) as tell:
-        yield tell
 
 
 @pytest.mark.parametrize("story", ["login", "repair"])

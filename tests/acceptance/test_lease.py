@@ -23,18 +23,6 @@ START = f"/n/{PAGES},delay=0.2/"
 _TABLES = ("urls", "documents", "outlinks", "segments", "batches", "runs", "leases")
 
 
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(2) as forks:
-        yield forks
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
-
-
 @pytest.fixture
 def project(site: SiteProcess, tmp_path: Path) -> Path:
     return write_project(tmp_path / "project", site, start={"urls": [site.url("gen.acme.test", START)]})

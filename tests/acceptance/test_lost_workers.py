@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -47,10 +46,9 @@ OPTIONS: Final = ("-s", 'EXTENSIONS={"mine.Killer": 1}')
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        pages(site, HOST, **LARGE)
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    pages(site, HOST, **LARGE)
+    return site
 
 
 def make_project(folder: Path, site: SiteProcess, *, spares: str = "False", seconds: str = "0") -> CrawlProject:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.acceptance.support_project import CrawlProject
-from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
+from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source
 from tests.site import expected
 from tests.site.client import write_project
 
 HOST = "www.acme.test"
-
-
-@pytest.fixture(scope="module")
-def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
-    with told_together(STORIES, tmp_path_factory) as tell:
-        yield tell
 
 
 def _test_site(project: CrawlProject) -> list[Run]:

@@ -10,7 +10,6 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -72,10 +71,9 @@ KILLED: Final = -signal.SIGKILL
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as running:
-        fill(running)
-        yield running
+def site(site: SiteProcess) -> SiteProcess:
+    fill(site)
+    return site
 
 
 @pytest.fixture(scope="module")

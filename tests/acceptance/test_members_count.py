@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -74,10 +73,9 @@ class Extension:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as running:
-        fill(running)
-        yield running
+def site(site: SiteProcess) -> SiteProcess:
+    fill(site)
+    return site
 
 
 def test_crawl_when_a_process_of_it_fails_with_a_secret_then_no_row_and_no_log_tells_it(

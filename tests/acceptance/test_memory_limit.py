@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -38,10 +37,9 @@ class Keeps:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        pages(site, HOST, one=page("one"), two=page("two"))
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    pages(site, HOST, one=page("one"), two=page("two"))
+    return site
 
 
 def crawled(site: SiteProcess, folder: Path, pipeline: str) -> tuple[CrawlProject, Ended]:

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests import kill_site
 from tests.crawl_forks import Forks
 from tests.final_state import read_state
 from tests.kill_site import HOST, page
 from tests.site.client import SiteProcess
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(1) as forks:
-        yield forks
 
 
 def test_depth_when_a_page_comes_nearer_while_it_is_fetched_then_its_links_do_too(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,12 +17,6 @@ from tests.stored_rows import query
 
 HOST: Final = "gen.acme.test"
 HOUR: Final = 3600
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 @pytest.fixture

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject
-from tests.acceptance.support_stories import Run, Story, Tell, run, source, told_together
+from tests.acceptance.support_stories import Run, Story, Tell, run, source
 
 pytestmark = pytest.mark.extended
 
 PAGES = 100
 HOST = "gen.acme.test"
 FOLDER = f"/n/{PAGES}/"
-
-
-@pytest.fixture(scope="module")
-def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
-    with told_together(STORIES, tmp_path_factory) as tell:
-        yield tell
 
 
 def _prepare(project: CrawlProject, **fetch: object) -> Run:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-
-import pytest
 
 from tests.acceptance.support_project import new_project
 from tests.acceptance.support_stories import page, pages, source
@@ -44,12 +41,6 @@ NO_RESPONSE: Final = (
     "middleware mine.Downloading: _InvalidOutput: Middleware Downloading.process_response must return Response or Request, "
     "got <class 'NoneType'>"
 )
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 def test_crawl_when_a_middleware_refuses_a_page_or_fails_at_it_then_it_is_named_and_the_page_is_not_tried_again(

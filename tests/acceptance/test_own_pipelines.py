@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,12 +102,6 @@ class Broken:
     def process(self, document):
         return document
 """
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 def prepared(site: SiteProcess, folder: Path, host: str, names: tuple[str, ...] = NAMES, **keys: Any) -> CrawlProject:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -48,11 +47,10 @@ SAID: Final = ("at import", "by a converter", "by a service", "by a pipeline")
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        site.set_page(HOST, "/", page("start", "/read.note"))
-        site.set_page(HOST, "/read.note", "juniper", content_type="application/x-note")
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    site.set_page(HOST, "/", page("start", "/read.note"))
+    site.set_page(HOST, "/read.note", "juniper", content_type="application/x-note")
+    return site
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -97,12 +96,6 @@ class Tuned(WebSpider):
 class Plain:
     pass
 """
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 def prepared(site: SiteProcess, folder: Path, host: str, spider: str, **keys: Any) -> CrawlProject:

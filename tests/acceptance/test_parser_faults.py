@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -49,10 +48,9 @@ class Pipeline:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        pages(site, HOST, **{name: page(f"text of {name}.") for name in NAMES})
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    pages(site, HOST, **{name: page(f"text of {name}.") for name in NAMES})
+    return site
 
 
 def make_project(

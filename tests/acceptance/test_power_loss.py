@@ -51,10 +51,9 @@ def forks(library: Path) -> Iterator[Forks]:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        kill_site.fill(site)
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    kill_site.fill(site)
+    return site
 
 
 Rounds = Callable[..., PowerKind]

@@ -7,7 +7,6 @@ import doctest
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC
 from pathlib import Path
 
@@ -42,10 +41,9 @@ print(json.dumps([int(run.exit_code), run.copy_counts()["fetched"]]))
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        pages(site, HOST, kettle=page("kettle"), lamp=page("lamp"))
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    pages(site, HOST, kettle=page("kettle"), lamp=page("lamp"))
+    return site
 
 
 @pytest.fixture(scope="module")

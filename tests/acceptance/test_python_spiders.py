@@ -49,12 +49,6 @@ def server() -> Iterator[HostileServer]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
-
-
 @pytest.fixture
 def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
     project = new_project(tmp_path, site)

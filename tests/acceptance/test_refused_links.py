@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,12 +18,6 @@ OTHER: Final = "docs.acme.test"
 MANY: Final = 2000
 NO_INCLUDE: Final = "scope.include_hosts: no include matches"
 PROPOSAL = {"action": "add", "file": "sources/demo.toml", "key": "scope.include_hosts", "value": OTHER}
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 def project_of(folder: Path, site: SiteProcess, **scope: Any) -> CrawlProject:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,18 +14,6 @@ from tests.crawl_forks import Forks, Running, started
 from tests.site.client import SiteProcess, configure, write_project
 
 _LINE: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (.*)")
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(2) as forks:
-        yield forks
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 @pytest.fixture

@@ -35,12 +35,6 @@ _TABLES: Final = ("urls", "documents", "outlinks", "segments", "batches", "runs"
 
 
 @pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(1) as forks:
-        yield forks
-
-
-@pytest.fixture(scope="module")
 def kind(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
     with SiteProcess() as site:
         kill_site.fill(site)

@@ -32,12 +32,6 @@ _OTHERS: Final = "pid <> pg_backend_pid() AND application_name = 'searchcrawl'"
 
 
 @pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(1) as forks:
-        yield forks
-
-
-@pytest.fixture(scope="module")
 def kind(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
     """The undisturbed crawl, in the store of the session's choice: stores do not differ."""
     with SiteProcess() as site:

@@ -21,12 +21,6 @@ PAGES: Final = 60
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
-
-
-@pytest.fixture(scope="module")
 def project(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> CrawlProject:
     folder = tmp_path_factory.mktemp("scrapyd")
     new_project(folder, site, name="slow", **source(site, HOST, f"/n/{PAGES}/", concurrency=2))

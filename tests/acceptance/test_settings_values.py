@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -26,12 +25,6 @@ WRONG: Final = (
         'there is no such setting (did you mean SEARCHCRAWL_STALL_SECONDS?) (got "1")',
     ),
 )
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 @pytest.fixture(scope="module")

@@ -26,12 +26,6 @@ HOST = "gen.acme.test"
 START = f"/n/{PAGES},delay=0.1,kb=8/"
 
 
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(1) as forks:
-        yield forks
-
-
 @pytest.fixture
 def site() -> Iterator[SiteProcess]:
     with SiteProcess() as site:

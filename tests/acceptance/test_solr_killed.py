@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -24,11 +23,10 @@ PATIENT: Final = ("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=240")
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        names = [f"p{number}" for number in range(PAGES)]
-        pages(site, HOST, **{name: page(name, text=f"common {name} " * 300) for name in names})
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    names = [f"p{number}" for number in range(PAGES)]
+    pages(site, HOST, **{name: page(name, text=f"common {name} " * 300) for name in names})
+    return site
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,10 +48,9 @@ class Teller:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        pages(site, HOST, one=page("one"), two=page("two"), three=page("three"))
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    pages(site, HOST, one=page("one"), two=page("two"), three=page("three"))
+    return site
 
 
 def prepared(site: SiteProcess, folder: Path, settings: dict[str, Any], **project: Any) -> CrawlProject:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,10 +19,9 @@ SECRET: Final = "s3cret-of-shell"
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        pages(site, HOST, a=page("a kettle", "/b.html", "/out/c.html", text="boils <i>water</i>"), b=page("b"))
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    pages(site, HOST, a=page("a kettle", "/b.html", "/out/c.html", text="boils <i>water</i>"), b=page("b"))
+    return site
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -68,10 +67,9 @@ KILLED: Final = -9
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        pages(site, HOST, **{name: page(f"text of {name}") for name in NAMES})
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    pages(site, HOST, **{name: page(f"text of {name}") for name in NAMES})
+    return site
 
 
 def make_project(folder: Path, site: SiteProcess, what: str) -> CrawlProject:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,6 @@ from tests.site.client import SiteProcess, write_project
 HOST = "gen.acme.test"
 START = "/n/4,kb=2/"
 HIDE, RESTORE = "\x1b[?25l", "\x1b[?25h"
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -83,10 +82,9 @@ def install(programs: Path, *what: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        pages(site, HOST, kettle=page("kettle"))
-        yield site
+def site(site: SiteProcess) -> SiteProcess:
+    pages(site, HOST, kettle=page("kettle"))
+    return site
 
 
 def call(programs: Path, folder: Path, *arguments: str, within: tuple[str, ...] = ()) -> str:
