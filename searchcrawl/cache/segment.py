@@ -14,15 +14,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 from isal import isal_zlib
 
 from searchcrawl import failpoints
-from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.storage import Storage
 from searchcrawl.exceptions import CacheError, DamagedRecord
+
+if TYPE_CHECKING:
+    # It reads and writes segments.
+    from searchcrawl.cache.document_cache import DocumentCache
 
 _GZIP = 16 + isal_zlib.MAX_WBITS
 _VERSION = b"WARC/1.1"
