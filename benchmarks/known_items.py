@@ -39,7 +39,7 @@ from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch, SearchIndex, SearchQuery
 from searchcrawl.index.solr.receiver import SolrReceiver
 from searchcrawl.items import IndexedDocument, Link
-from searchcrawl.store.batches.batch_table import BatchDocument
+from searchcrawl.store.batch_table import BatchDocument
 
 _ROOT: Final = Path(__file__).resolve().parent
 _HOST: Final = "http://manuals.test/"

@@ -20,10 +20,9 @@ from benchmarks.scale_table import fill
 from searchcrawl import clock
 from searchcrawl.commit.retention import purge_old
 from searchcrawl.run import Run
+from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.host_schema import hosts
-from searchcrawl.store.hosts import host_table
-from searchcrawl.store.schema import urls
+from searchcrawl.store.schema import hosts, urls
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from searchcrawl import clock, urls
 from searchcrawl.codes import Code
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.states import DocumentState, FetchState
-from searchcrawl.store.urls import outlink_table
+from searchcrawl.store.urls import link_table
 
 SOURCE: Final = "scale"
 SOURCE_ID: Final = 1
@@ -158,7 +158,7 @@ def _outlink_rows(numbers: Iterable[int], size: int) -> Iterator[Row]:
     for _ in range(100):
         near = chance.randrange(size)
         targets = [(near + chance.randrange(2000)) % size + 1 for _ in range(LINKS_A_PAGE - 15)]
-        blobs.append(outlink_table.encode(targets + [chance.randrange(1, size + 1) for _ in range(15)]))
+        blobs.append(link_table.encode(targets + [chance.randrange(1, size + 1) for _ in range(15)]))
     for number in numbers:
         yield (number, blobs[number % len(blobs)])
 

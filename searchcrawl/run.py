@@ -37,14 +37,14 @@ from searchcrawl.sources.loading import (
 )
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.runs import job_table, run_counts, run_table
+from searchcrawl.store.runs import job_table, run_table
 from searchcrawl.store.runs import lease as leases
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import EndReason, RunKind
-from searchcrawl.store.urls import hastening_table, recrawl_table, refused_table, suspect_table, url_classes
-from searchcrawl.store.urls.suspect_table import Recovered
+from searchcrawl.store.urls import link_table, recrawl_table, review_table, url_classes, url_queue
 from searchcrawl.store.urls.url_classes import Tally, UrlClass
+from searchcrawl.store.urls.url_queue import Recovered
 from searchcrawl.traces import ParseMark, StackFile
 
 P = ParamSpec("P")
@@ -356,12 +356,12 @@ def _hasten(database: Database, lease: Lease, current: str, *, longest_ms: int) 
     if before is None:
         return
     if before.fingerprint != current or database.read(_is_unanswered, before=before, lease=lease):
-        database.write(hastening_table.begin, lease=lease, run_id=before.id, now_ms=moment_ms)
+        database.write(review_table.begin_hastening, lease=lease, run_id=before.id, now_ms=moment_ms)
     after: int | None = 0
-    ahead = partial(hastening_table.hasten_ahead, lease=lease, horizon_ms=before.horizon_ms, now_ms=moment_ms)
+    ahead = partial(review_table.hasten_ahead, lease=lease, horizon_ms=before.horizon_ms, now_ms=moment_ms)
     while after is not None and before.is_later_than(moment_ms):
         after = database.write(ahead, after=after)
-    hastening_table.hasten_late(database, lease, longest_ms=longest_ms, now_ms=moment_ms)
+    review_table.hasten_late(database, lease, longest_ms=longest_ms, now_ms=moment_ms)
 
 
 def _is_unanswered(transaction: Transaction, *, before: RunRow, lease: Lease) -> bool:
@@ -380,7 +380,7 @@ def _recover(
     try:
         stalled = stacks.is_written()
         by_visit = stalled and stacks.is_of_visit()
-        recover = partial(suspect_table.recover, stalled=stalled, by_visit=by_visit, parsed=mark.read())
+        recover = partial(url_queue.recover, stalled=stalled, by_visit=by_visit, parsed=mark.read())
         row, forced, recovered = database.write(_begin_or_resume, lease, current, recover=recover, requests=requests)
         _report_death(recovered, stalled=stalled)
         # Not before the rows are written: after a crash they are read once more.
@@ -422,15 +422,15 @@ def _begin_or_resume(
         run_table.set_fingerprint(transaction, source_id, stored_fingerprint)
     forced = tuple(find_forcing_keys(stored_fingerprint or current, current))
     if forced:
-        suspect_table.try_again(transaction, source_id)
+        url_queue.try_again(transaction, source_id)
     if before is not None and before.fingerprint != current and (requests or find_effect(forced).admission):
         # All pages are read again, and their links counted again.
-        refused_table.clear(transaction, source_id)
+        link_table.clear_refused(transaction, source_id)
     row = run_table.start(transaction, source_id, fingerprint=current, now_ms=now_ms(), is_hastened=True)
     row = replace(row, after_run=run_table.find_last_completed(transaction, source_id))
     recovered = recover(transaction, source_id, run_id=row.id)
     is_new = before is None or before.id != row.id
-    return run_counts.begin(transaction, source_id, row, recovered, is_new=is_new), forced, recovered
+    return run_table.begin_counts(transaction, source_id, row, recovered, is_new=is_new), forced, recovered
 
 
 def return_large_blocks() -> None:

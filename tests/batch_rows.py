@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from searchcrawl.store.batches.batch_table import BatchDocument
+from searchcrawl.store.batch_table import BatchDocument
 
 
 def row(number: int) -> BatchDocument:

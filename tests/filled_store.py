@@ -19,11 +19,10 @@ from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.loading import load_project, load_source
-from searchcrawl.store.batches import batch_table, removal_table
+from searchcrawl.store import batch_table, host_table, removal_table
 from searchcrawl.store.documents import document_table, segment_table
 from searchcrawl.store.documents.document_table import StoredDocument
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.hosts import host_table
 from searchcrawl.store.run_schema import leases
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.states import DocumentState, FetchState

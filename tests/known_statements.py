@@ -17,9 +17,9 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, event
 from sqlalchemy.ext import serializer
 
-from searchcrawl.store.all_tables import ALL_TABLES
 from searchcrawl.store.engine.dialect import Dialect
 from searchcrawl.store.engine.sqlite_dialect import SqliteDialect
+from searchcrawl.store.run_schema import ALL_TABLES
 
 
 class _Texts:

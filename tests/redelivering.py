@@ -13,8 +13,8 @@ from searchcrawl.index.receiver import Batch, IndexEntry, Receipt
 from searchcrawl.operations import redelivery
 from searchcrawl.queries.status import describe_status
 from searchcrawl.queries.urls import UrlFilter, list_urls
-from searchcrawl.store.batches import batch_table
-from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store import batch_table
+from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.runs import lease
 from tests.filled_store import SITE, CachedStore
 from tests.verifying import verify

@@ -28,12 +28,11 @@ from searchcrawl.rules.boundary import MAX_URLS, Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
 from searchcrawl.rules.rewriting import NormalisedUrl
+from searchcrawl.store import host_table
 from searchcrawl.store.documents import anchor_table, document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.hosts import host_table
-from searchcrawl.store.urls import depth_table, orphan_table, outlink_table, refused_table, unfollowed_table, url_table
-from searchcrawl.store.urls.outlink_table import LinkTexts
-from searchcrawl.store.urls.unfollowed_table import BYTES, MOST_TARGETS, Nofollow, Unfollowed
+from searchcrawl.store.urls import link_table, orphan_table, url_table
+from searchcrawl.store.urls.link_table import BYTES, MOST_TARGETS, LinkTexts, Nofollow, Unfollowed
 from searchcrawl.store.urls.url_table import NewUrl
 
 logger = logging.getLogger(__name__)
@@ -340,23 +339,23 @@ class Admission:
             for page, found in self._group.said.items()
         }
         # Most redirects lead where they led before.
-        if not self._noted_change and outlink_table.is_new(transaction, targets, said):
+        if not self._noted_change and link_table.is_new(transaction, targets, said):
             anchor_table.note_change(transaction, self._source_id)
             self._group.notes_change = True
-        outlink_table.store(transaction, targets, said)
+        link_table.store(transaction, targets, said)
 
     def _lower_depths(self, transaction: Transaction, nearer: dict[int, int]) -> None:
         """Lowers the depth of rows that were found at a smaller depth, and of all rows that their pages lead to."""
         while nearer:
-            places = depth_table.find_places(transaction, list(nearer))
+            places = url_table.find_places(transaction, list(nearer))
             nearer = {url_id: depth for url_id, depth in nearer.items() if depth < places[url_id].depth}
-            depth_table.lower_depths(transaction, nearer)
+            url_table.lower_depths(transaction, nearer)
             url_table.reopen(transaction, document_table.send_again(transaction, list(nearer)))
             refused = [url_id for url_id in nearer if may_be_allowed(places[url_id])]
             opened = [url_id for url_id in refused if self.decide(places[url_id].url, nearer[url_id]).allowed]
             url_table.reopen(transaction, opened)
             following: dict[int, int] = {}
-            for page, targets in outlink_table.load(transaction, list(nearer)).items():
+            for page, targets in link_table.load(transaction, list(nearer)).items():
                 # The target of a redirect has the depth of the redirect.
                 step = 0 if places[page].code in REDIRECTS else 1
                 for target in targets:
@@ -415,7 +414,7 @@ class RefusedLinks:
 
     def store(self, transaction: Transaction) -> None:
         """Writes what was counted since the last commit."""
-        refused_table.add(transaction, self._source_id, self._counts)
+        link_table.add_refused(transaction, self._source_id, self._counts)
 
     def note_commit(self, with_rows: Iterable[int]) -> None:
         """Remembers the URLs of the last transaction, and forgets those that have a row, by key."""
@@ -503,15 +502,15 @@ class UnfollowedLinks:
     def store(self, transaction: Transaction, pages: Collection[int]) -> None:
         """Writes what was collected, in place of what is known of ``pages``, by id."""
         if self._room is None:
-            size = unfollowed_table.measure(transaction, self._source_id)
-            self._any, self._room = size is not None, unfollowed_table.MOST_BYTES - (size or 0)
+            size = link_table.measure_unfollowed(transaction, self._source_id)
+            self._any, self._room = size is not None, link_table.MOST_BYTES - (size or 0)
         if self._any and pages:
-            unfollowed_table.forget(transaction, list(pages))
+            link_table.forget_unfollowed(transaction, list(pages))
         found = []
         for one in self._found:
             size = len(one.keys) * BYTES
             found.append(one if size <= self._room else one._replace(keys=(), cut=True))
             # What pages have no longer makes room for the next run.
             self._room -= size if size <= self._room else 0
-        unfollowed_table.add(transaction, self._source_id, found)
+        link_table.add_unfollowed(transaction, self._source_id, found)
         self._any |= bool(found)

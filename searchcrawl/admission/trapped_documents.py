@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from searchcrawl.rules.traps import find_pattern, is_of_hosts
-from searchcrawl.store.documents import bare_table
+from searchcrawl.store.documents import document_queries
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.urls import pattern_table
 
@@ -26,7 +26,7 @@ def list_trapped(transaction: Transaction, source_id: int) -> Iterator[TrappedDo
     patterns = pattern_table.load(transaction, source_id)
     ended = {row.text for row in patterns if row.cut is not None and row.pages and not is_of_hosts(row.text)}
     apart = {row.text for row in patterns if row.has_text or (row.cut is None and row.last_pages is not None)}
-    for url in bare_table.list_indexed(transaction, source_id) if ended else ():
+    for url in document_queries.list_bare_indexed(transaction, source_id) if ended else ():
         text = find_pattern(url, ended, apart)
         if text is not None:
             yield TrappedDocument(url, text)

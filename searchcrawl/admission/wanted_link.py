@@ -11,8 +11,7 @@ from searchcrawl.rules.decision import Decision
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import review_table, url_table
-from searchcrawl.store.urls.depth_table import UrlPlace
-from searchcrawl.store.urls.url_table import KnownUrl
+from searchcrawl.store.urls.url_table import KnownUrl, UrlPlace
 
 #: How the rule begins in a row whose URL a rewriter discarded or changed.
 _BY_REWRITERS: Final = ("rewrite[", "rewrite:")

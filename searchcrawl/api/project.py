@@ -62,7 +62,7 @@ from searchcrawl.sources.loading import (
     load_sources,
     read_start_urls,
 )
-from searchcrawl.store.documents import export_table
+from searchcrawl.store.documents import document_queries
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.opening import use_store
 from searchcrawl.store.urls.url_state import UrlState
@@ -459,7 +459,7 @@ def check_code(code: object) -> None:
 
 def _read_documents(run: DryRun) -> Iterator[StoredDocument]:
     """All that the index has of a source, by rising id of the URL; raises CacheError, StoreError."""
-    lost = run.read(export_table.count_unreadable, run.source_id)
+    lost = run.read(document_queries.count_unreadable, run.source_id)
     for part in read_indexed(run, open_cache(run.project, run.source.name)):
         for _, document in part.documents:
             fields = dict(show(document))

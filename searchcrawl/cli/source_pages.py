@@ -38,7 +38,7 @@ from searchcrawl.sources.stored_modes import apply_umask
 from searchcrawl.spiders.page_spider import build_page_spider, visit_page
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.opening import use_store
-from searchcrawl.store.urls import replay_table, url_table
+from searchcrawl.store.urls import review_table, url_table
 
 #: Undone in the body.
 _CODING = b"Content-Encoding"
@@ -241,12 +241,12 @@ class SourceShell(Shell):
 def read_cached(run: DryRun, url: str) -> Response | None:
     """The answer that the cache has of an identity; None for none. Raises StoreError, CacheError."""
 
-    def find(transaction: Transaction) -> list[replay_table.StoredAnswer]:
+    def find(transaction: Transaction) -> list[review_table.StoredAnswer]:
         known = url_table.find_known(transaction, run.source_id, [urls.key(url)])
         if not known:
             return []
         after = known[0].id - 1
-        found = replay_table.find(transaction, run.source_id, after=after, limit=1, horizon_ms=_ALWAYS_MS)
+        found = review_table.find_answers(transaction, run.source_id, after=after, limit=1, horizon_ms=_ALWAYS_MS)
         return [each for each in found if each.url_id == known[0].id]
 
     for answer in run.read(find):

@@ -27,7 +27,7 @@ from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.stages import stages_of
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import submitted_table
+from searchcrawl.store.urls import recrawl_table
 
 logger = logging.getLogger(__name__)
 
@@ -134,9 +134,9 @@ class CachePipeline:
             admission.note_rollback()
             if run.display is not None and run.rewriting.displays:
                 write_start_displays(transaction, run.source_id, found, run.display)
-            submitted = submitted_table.load(transaction, run.source_id)
+            submitted = recrawl_table.load_submitted(transaction, run.source_id)
             admission.admit(transaction, [found, *normalise_submitted(submitted, run.rewriting)])
-            submitted_table.remove(transaction, run.source_id, submitted)
+            recrawl_table.remove_submitted(transaction, run.source_id, submitted)
 
         run.write(admit)
         admission.note_commit()

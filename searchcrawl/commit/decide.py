@@ -38,7 +38,7 @@ from searchcrawl.sources.secrets import redact
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.documents.former_table import Restored
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.urls.unfollowed_table import Nofollow
+from searchcrawl.store.urls.link_table import Nofollow
 from searchcrawl.store.urls.url_table import Settled
 
 

@@ -13,7 +13,7 @@ from searchcrawl.commit.resolution import Changes
 from searchcrawl.items import Document, Fallback, Page, copy_with
 from searchcrawl.rules import lifecycle
 from searchcrawl.sources.secrets import redact
-from searchcrawl.store.batches import resend_table
+from searchcrawl.store import batch_table
 from searchcrawl.store.documents import document_table, duplicate_key_table, former_table, shared_copy_table
 from searchcrawl.store.documents.document_table import StoredDocument
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys, KeyedDocument
@@ -155,7 +155,7 @@ def resolve_again(transaction: Transaction, source_id: int, before: Mapping[int,
     found = resolution.resolve(before, after, DuplicateKeys(transaction, source_id))
     lost = _write_results(transaction, source_id, found)
     url_table.set_codes(transaction, {change.url_id: change.code for change in found.changes})
-    resend_table.fetch_again(transaction, sorted(lost))
+    batch_table.fetch_again(transaction, sorted(lost))
     return bool(found.changes or found.resend)
 
 
@@ -163,7 +163,7 @@ def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None
     """Makes rows due whose documents belong in the index and have no record, including rows of this group."""
     if not lost:
         return
-    resend_table.fetch_again(transaction, sorted(lost))
+    batch_table.fetch_again(transaction, sorted(lost))
     group.settled[:] = [
         copy_with(visit, fetch_state=FetchState.TODO, due_ms=0) if visit.url_id in lost else visit
         for visit in group.settled

@@ -31,12 +31,11 @@ from searchcrawl.failpoints import reach
 from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.run import Run
-from searchcrawl.store.batches import batch_table
-from searchcrawl.store.batches.batch_table import SealedBatch
-from searchcrawl.store.documents import bare_table, document_table, duplicate_key_table, segment_table
+from searchcrawl.store import batch_table, sitemap_table
+from searchcrawl.store.batch_table import SealedBatch
+from searchcrawl.store.documents import document_queries, document_table, duplicate_key_table, segment_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.sitemaps import proof_table
-from searchcrawl.store.urls import submitted_table, url_table
+from searchcrawl.store.urls import recrawl_table, url_table
 from searchcrawl.store.urls.url_table import Settled
 
 logger = logging.getLogger(__name__)
@@ -350,9 +349,9 @@ class GroupCommit:
         reach("row.updated")
         found = link_rows.update_depths(transaction, items, group.found)
         self._admission.admit(transaction, [*found, *listed])
-        submitted_table.remove(transaction, run.source_id, group.submitted)
+        recrawl_table.remove_submitted(transaction, run.source_id, group.submitted)
         self._sitemaps.write(transaction, parts, self._admission.find_row)
-        proof_table.note(transaction, group.proofs)
+        sitemap_table.note_proofs(transaction, group.proofs)
         url_table.settle(transaction, group.settled)
         url_table.release(transaction, group.released)
         url_table.wait(transaction, group.waiting)
@@ -401,7 +400,7 @@ _ROWS_AT_ONCE: Final = 1_000
 
 def withhold(run: Run, traps: TrapWatch) -> None:
     """Refuses the URLs of such pages with 961, and withholds their documents; may be repeated. Raises StoreError."""
-    for rows in run.read_pages(bare_table.find_undelivered, source_id=run.source_id, limit=_ROWS_AT_ONCE):
+    for rows in run.read_pages(document_queries.find_bare_undelivered, source_id=run.source_id, limit=_ROWS_AT_ONCE):
         refusals = [(row.url_id, traps.find_cut(row.url)) for row in rows]
         ended = [
             Settled(url_id=row, code=refusal_code(decision), rule=decision.text, due_ms=None, fetched_ms=None)

@@ -19,10 +19,10 @@ from searchcrawl.commit.decide import Group
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.items import Document, Outcome, SitemapEnd, SitemapPart
 from searchcrawl.rules.rewriting import DisplayMap
+from searchcrawl.store import sitemap_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.sitemaps import sitemap_table
-from searchcrawl.store.urls import depth_table, redirect_chain, review_table, url_table
+from searchcrawl.store.urls import review_table, url_queries, url_table
 
 #: How many display URLs are remembered as written.
 _MAX_REMEMBERED: Final = 200_000
@@ -60,7 +60,7 @@ class _Chains:
         if not isinstance(item, Outcome) or not is_redirect(item):
             return item
         target = item.links[0].url
-        before = redirect_chain.find_redirects_before(self._transaction, item.claim.url_id, limit=self._max_redirects)
+        before = url_queries.find_redirects_before(self._transaction, item.claim.url_id, limit=self._max_redirects)
         # The pages of a loop may all have been found by links, and none by the redirect to it.
         looped = target in before or self._leads_back(item.claim.url, target)
         if looped or len(before) >= self._max_redirects:
@@ -74,7 +74,7 @@ class _Chains:
         for _ in range(self._max_redirects):
             if at is None or at == url:
                 break
-            at = self._earlier.get(at) or redirect_chain.find_target(self._transaction, self._source_id, at)
+            at = self._earlier.get(at) or url_queries.find_redirect_target(self._transaction, self._source_id, at)
         return at == url
 
 
@@ -89,7 +89,7 @@ def update_depths(
 ) -> list[FoundLinks]:
     """Returns the links with the present depths of their pages: a depth may have become smaller during the visit."""
     claimed = {item.claim.url_id: item.claim.depth for item in items}
-    depths = depth_table.find_depths(transaction, [links.page_id for links in found if links.page_id is not None])
+    depths = url_table.find_depths(transaction, [links.page_id for links in found if links.page_id is not None])
     return [
         links
         if links.page_id is None

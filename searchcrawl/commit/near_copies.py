@@ -28,8 +28,8 @@ from searchcrawl.failpoints import reach
 from searchcrawl.rules.copy_order import CopyOrder
 from searchcrawl.rules.near_copies import NearGroups, sign
 from searchcrawl.run import Run
-from searchcrawl.store.documents import duplicate_key_table, near_table
-from searchcrawl.store.documents.near_table import NearRow
+from searchcrawl.store.documents import duplicate_key_table
+from searchcrawl.store.documents.duplicate_key_table import NearRow
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.wording import counted
 
@@ -102,7 +102,7 @@ def _take_out(run: Run, cut: CutText) -> int:
 def _bring_back(run: Run) -> int:
     """Returns how many documents are near copies no longer; what tells near copies of each other is forgotten as well."""
     changed = 0
-    while url_ids := run.read(near_table.find_near, source_id=run.source_id, limit=_PART):
+    while url_ids := run.read(duplicate_key_table.find_near, source_id=run.source_id, limit=_PART):
         changed += len(url_ids)
         _write(run, dict.fromkeys(url_ids))
     forget_signatures(run)
@@ -111,10 +111,10 @@ def _bring_back(run: Run) -> int:
 
 def forget_signatures(run: Run, is_meant: Callable[[str], bool] = lambda _: True) -> None:
     """Forgets the signatures of the texts of a source, those that are meant by their URLs; they are made again when needed."""
-    for rows in run.read_pages(near_table.find_signed, source_id=run.source_id, key=itemgetter(0)):
+    for rows in run.read_pages(duplicate_key_table.find_signed, source_id=run.source_id, key=itemgetter(0)):
         meant = [url_id for url_id, url in rows if is_meant(url)]
         if meant:
-            run.write(near_table.forget_signatures, url_ids=meant)
+            run.write(duplicate_key_table.forget_signatures, url_ids=meant)
 
 
 def _write(run: Run, digests: Mapping[int, bytes | None]) -> None:
@@ -138,7 +138,7 @@ def _sign_all(run: Run, read_text: ReadText) -> Iterator[SignedDocument]:
     for rows in _load_pages(run):
         made = _sign(rows, read_text)
         for part in _split(made):
-            run.write(near_table.set_signatures, signatures=part)
+            run.write(duplicate_key_table.set_signatures, signatures=part)
             reach("near.signed")
         for row in rows:
             document = row.document
@@ -157,7 +157,7 @@ def _sign(rows: list[NearRow], read_text: ReadText) -> dict[int, str]:
 def _load_pages(run: Run) -> Iterator[list[NearRow]]:
     after: int | None = 0
     while after is not None:
-        rows, after = run.read(near_table.load_page, source_id=run.source_id, after=after)
+        rows, after = run.read(duplicate_key_table.load_near_page, source_id=run.source_id, after=after)
         if rows:
             yield rows
 
@@ -170,5 +170,5 @@ def _split(values: Mapping[int, T]) -> Iterator[dict[int, T]]:
 
 def _write_part(transaction: Transaction, *, source_id: int, digests: Mapping[int, bytes | None]) -> None:
     before = duplicate_key_table.load(transaction, digests.keys())
-    near_table.set_digests(transaction, digests)
+    duplicate_key_table.set_digests(transaction, digests)
     resolve_again(transaction, source_id, before)

@@ -21,7 +21,7 @@ from searchcrawl.store.documents.duplicate_key_table import KeyedDocument
 from searchcrawl.store.documents.presence import may_have
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import REMOVALS, FetchState, Leaving
-from searchcrawl.store.urls import orphan_table, outlink_table, url_table
+from searchcrawl.store.urls import link_table, orphan_table, url_table
 from searchcrawl.store.urls.orphan_table import NamedRow, PageLinks
 from searchcrawl.wording import counted
 
@@ -71,7 +71,7 @@ def _find_named(run: Run) -> tuple[bytearray, bytearray]:
         for page in pages:
             if _counts(page, run.source.lifecycle.remove_on):
                 bits = for_sure if _is_sure(page) else named
-                for target in outlink_table.decode(page.links):
+                for target in link_table.decode(page.links):
                     if target != page.url_id:
                         bits[target >> 3] |= 1 << (target & 7)
     both = int.from_bytes(named) | int.from_bytes(for_sure)

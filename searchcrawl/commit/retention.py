@@ -16,12 +16,11 @@ from typing import Final
 
 from searchcrawl import clock, urls
 from searchcrawl.run import Run
+from searchcrawl.store import host_table, log_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.hosts import host_table, unused_table
-from searchcrawl.store.receivers import log_table
-from searchcrawl.store.runs import retention_table
-from searchcrawl.store.runs.retention_table import PAGE_ROWS, STEP_ROWS, Over
-from searchcrawl.store.urls import orphan_table, outlink_table, url_table
+from searchcrawl.store.runs import deletion
+from searchcrawl.store.runs.deletion import PAGE_ROWS, STEP_ROWS, Over
+from searchcrawl.store.urls import link_table, orphan_table, url_table
 
 logger = logging.getLogger(__name__)
 
@@ -36,9 +35,9 @@ def purge_old(run: Run, files: Collection[int]) -> None:
         return
     before_ms = clock.now_ms() - days * clock.DAY_MS
     rows = _purge_urls(run, before_ms)
-    runs = _repeat(run, partial(retention_table.purge_runs, source_id=run.source_id, before_ms=before_ms))
-    batches = _repeat(run, partial(retention_table.purge_batches, source_id=run.source_id, before_ms=before_ms))
-    _repeat(run, partial(retention_table.purge_segments, source_id=run.source_id, files=files))
+    runs = _repeat(run, partial(deletion.purge_runs, source_id=run.source_id, before_ms=before_ms))
+    batches = _repeat(run, partial(deletion.purge_batches, source_id=run.source_id, before_ms=before_ms))
+    _repeat(run, partial(deletion.purge_segments, source_id=run.source_id, files=files))
     hosts = purge_hosts(run, days)
     if rows or runs or batches or hosts:
         logger.info(
@@ -55,7 +54,7 @@ def _repeat(run: Run, purge: Callable[[Transaction], int]) -> int:
 
 
 def _purge_urls(run: Run, before_ms: int) -> int:
-    kept_run = run.read(retention_table.find_kept_run, source_id=run.source_id, before_ms=before_ms)
+    kept_run = run.read(deletion.find_kept_run, source_id=run.source_id, before_ms=before_ms)
     over = Over(
         source_id=run.source_id,
         before_ms=before_ms,
@@ -69,13 +68,13 @@ def _purge_urls(run: Run, before_ms: int) -> int:
     found -= _find_named(run, found)
     ordered = sorted(found)
     steps = (ordered[start : start + STEP_ROWS] for start in range(0, len(ordered), STEP_ROWS))
-    return sum(run.write(retention_table.purge_urls, over=over, url_ids=step) for step in steps)
+    return sum(run.write(deletion.purge_urls, over=over, url_ids=step) for step in steps)
 
 
 def _find_over(run: Run, over: Over) -> set[int]:
     found: set[int] = set()
     for after in range(0, run.read(orphan_table.find_last_id), PAGE_ROWS):
-        found.update(run.read(retention_table.find_over, over=over, after=after))
+        found.update(run.read(deletion.find_over, over=over, after=after))
         if len(found) >= _MOST_ROWS:
             break
     return found
@@ -89,10 +88,10 @@ def _find_named(run: Run, found: set[int]) -> set[int]:
     for pages in run.read_pages(orphan_table.load_links, source_id=run.source_id):
         for page in pages:
             if page.url_id not in found:
-                named.update(found.intersection(outlink_table.decode(page.links)))
+                named.update(found.intersection(link_table.decode(page.links)))
     fresh = set(named)
     while fresh:
-        links = run.read(outlink_table.load, pages=sorted(fresh))
+        links = run.read(link_table.load, pages=sorted(fresh))
         fresh = found.intersection(chain.from_iterable(links.values())) - named
         named |= fresh
     return named
@@ -123,13 +122,13 @@ def _purge(transaction: Transaction, *, host_ids: Sequence[int], named: Abstract
     kept = [host_id for host_id in host_ids if host_id in named]
     host_table.note_used(transaction, kept, now_ms, waits=False)
     others = [host_id for host_id in host_ids if host_id not in named]
-    return unused_table.purge(transaction, others, before_ms=before_ms, now_ms=now_ms)
+    return host_table.purge_unused(transaction, others, before_ms=before_ms, now_ms=now_ms)
 
 
 def _find_unused(run: Run, before_ms: int) -> list[int]:
     found: list[int] = []
-    for after in range(0, run.read(unused_table.find_last_id), unused_table.PAGE_ROWS):
-        found += run.read(unused_table.find_unused, before_ms=before_ms, after=after)
+    for after in range(0, run.read(host_table.find_last_host), host_table.PAGE_ROWS):
+        found += run.read(host_table.find_unused, before_ms=before_ms, after=after)
         if len(found) >= _MOST_HOSTS:
             break
     return found
@@ -138,8 +137,8 @@ def _find_unused(run: Run, before_ms: int) -> list[int]:
 def _find_named_hosts(run: Run, unused: AbstractSet[int]) -> AbstractSet[int]:
     """Those of the hosts that URLs name."""
     named: set[int] = set()
-    for after in range(0, run.read(orphan_table.find_last_id), unused_table.PAGE_ROWS):
+    for after in range(0, run.read(orphan_table.find_last_id), host_table.PAGE_ROWS):
         if len(named) == len(unused):
             break
-        named |= unused & run.read(unused_table.find_named, after=after)
+        named |= unused & run.read(host_table.find_named, after=after)
     return named

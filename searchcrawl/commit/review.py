@@ -24,7 +24,7 @@ from searchcrawl.run import Run
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.urls import hastening_table, orphan_table, review_table, url_table
+from searchcrawl.store.urls import orphan_table, review_table, url_table
 from searchcrawl.store.urls.fetch_events import REFUSED_LATER
 from searchcrawl.store.urls.review_table import Reviewed
 from searchcrawl.store.urls.url_table import Settled
@@ -76,7 +76,7 @@ class Review:
         self._forgotten = digest(run.source.forgotten)
         is_applied = run.read(run_table.find_forgotten, source=run.source_id) == self._forgotten
         self._applies_rules = run.rules_edited or not is_applied
-        self._hastening = run.read(hastening_table.find, source=run.source_id)
+        self._hastening = run.read(review_table.find_hastening, source=run.source_id)
         after = None if self._hastening is None else self._hastening.after
         #: those up to it are looked at; None: all are that were there when it began
         self._after = 0 if self._applies_rules else after
@@ -142,12 +142,12 @@ class Review:
             hastening = hastening._replace(after=max(hastening.after, self._after or 0))
             if last is not None and last > hastening.after:
                 horizon_ms = run.row.horizon_ms
-                hastening_table.hasten(
+                review_table.hasten(
                     transaction, run.source_id, hastening, last=last, horizon_ms=horizon_ms, now_ms=clock.now_ms()
                 )
-                hastening_table.set_after(transaction, run.source_id, last)
+                review_table.set_hastened(transaction, run.source_id, last)
             if page.is_last:
-                hastening_table.set_after(transaction, run.source_id, None)
+                review_table.set_hastened(transaction, run.source_id, None)
         if self._applies_rules:
             # Until it is over no list is that of all rows, whatever becomes of the list.
             run_table.set_forgotten(transaction, run.source_id, self._forgotten if page.is_last else _HALF_APPLIED)

@@ -16,7 +16,7 @@ from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.copy_order import build_order
 from searchcrawl.run import Run
-from searchcrawl.store.batches import resend_table
+from searchcrawl.store import batch_table
 from searchcrawl.store.documents import duplicate_key_table, shared_copy_table
 from searchcrawl.store.documents.shared_copy_table import ForeignCopy
 from searchcrawl.store.engine.database import Transaction
@@ -107,5 +107,5 @@ def _list_again(run: Run) -> bool:
 
 def _take_dues(transaction: Transaction, *, source_id: int) -> bool:
     found = shared_copy_table.take_dues(transaction, source_id)
-    resend_table.send_again(transaction, found)
+    batch_table.send_again(transaction, found)
     return bool(found)

@@ -16,8 +16,8 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from searchcrawl import urls
 from searchcrawl.comparison.sorted_merge import SortedRow, pair_by_id
 from searchcrawl.index.receiver import IndexEntry, SearchIndex
-from searchcrawl.store.documents import receipt_table
-from searchcrawl.store.documents.receipt_table import Receipted
+from searchcrawl.store.documents import comparison_table
+from searchcrawl.store.documents.comparison_table import Receipted
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.urls import url_table
@@ -182,8 +182,8 @@ def _find_rows(
 
     def find(transaction: Transaction) -> tuple[list[Receipted], bool, bool]:
         found = {row.id for row in url_table.find_known(transaction, source_id, keys)}
-        rows = receipt_table.find(transaction, sorted(found.union(known)))
-        removing = receipt_table.is_removing(transaction, source_id)
+        rows = comparison_table.find_receipted(transaction, sorted(found.union(known)))
+        removing = comparison_table.is_removing(transaction, source_id)
         return rows, removing, lease.is_held(transaction, source_id)
 
     rows, removing, held = database.read(find)

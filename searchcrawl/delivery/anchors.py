@@ -27,10 +27,10 @@ from searchcrawl.exceptions import StoreError
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.host_texts import Linked, WordCounts, select_texts
 from searchcrawl.run import Run
-from searchcrawl.store.batches.resend_table import send_again
+from searchcrawl.store.batch_table import send_again
 from searchcrawl.store.documents import anchor_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.urls import outlink_table
+from searchcrawl.store.urls import link_table
 from searchcrawl.temporary_files import PartFile
 from searchcrawl.wording import counted
 
@@ -105,7 +105,7 @@ def _count_links(run: Run, links: LinkCounts, titles: TitleCounts) -> dict[int, 
     for pages in run.read_pages(anchor_table.load_pages, source_id=run.source_id):
         for page in pages:
             pages_of_host[page.host_id] = pages_of_host.get(page.host_id, 0) + 1
-            title, said = outlink_table.decode_texts(page.texts)
+            title, said = link_table.decode_texts(page.texts)
             links.add_document(page.url_id, title)
             titles.add(page.url_id, title)
             # What redirects lead to the same document counts once.

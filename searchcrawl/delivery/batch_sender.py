@@ -21,11 +21,11 @@ from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Batch, HurryingReceiver, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
 from searchcrawl.run import Run
-from searchcrawl.store.batches import batch_table, removal_table, resend_table
-from searchcrawl.store.batches.batch_table import SealedBatch
-from searchcrawl.store.batches.removal_table import RemovalCandidate
-from searchcrawl.store.documents import near_table
+from searchcrawl.store import batch_table, removal_table
+from searchcrawl.store.batch_table import SealedBatch
+from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.removal_table import RemovalCandidate
 from searchcrawl.store.states import BatchState
 
 logger = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ class BatchSender:
             batch_table.note_accepted(transaction, batch, accepted)
             if self.run.source.copies.near == "remove":
                 # Without ``cache.preserve`` the record, of which it would be made later, may be gone by then.
-                near_table.note_sent(transaction, batch, _find_signatures(part, {*accepted}))
+                duplicate_key_table.note_signatures(transaction, batch, _find_signatures(part, {*accepted}))
             batch_table.note_refused(transaction, batch, refused)
             return {"indexed": len(accepted)}
 
@@ -228,4 +228,4 @@ def _find_signatures(part: Sequence[tuple[int, IndexedDocument]], accepted: Coll
 
 
 def _fetch_again(transaction: Transaction, *, batch: SealedBatch, url_ids: Sequence[int]) -> None:
-    resend_table.fetch_again(transaction, batch_table.select_still_in_batch(transaction, batch, url_ids))
+    batch_table.fetch_again(transaction, batch_table.select_still_in_batch(transaction, batch, url_ids))

@@ -20,11 +20,10 @@ from searchcrawl.cache.segment import SegmentWriter
 from searchcrawl.exceptions import CacheError, DamagedRecord
 from searchcrawl.failpoints import reach
 from searchcrawl.run import Run
-from searchcrawl.store.batches import resend_table
+from searchcrawl.store import batch_table, log_table
 from searchcrawl.store.documents import segment_table
 from searchcrawl.store.documents.segment_table import Moved, Needed
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.receivers import log_table
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +125,7 @@ class CacheSpace:
 
 def _find_in_use(transaction: Transaction, *, source_id: int) -> set[int] | None:
     """The segments that must stay; None means all of them."""
-    if resend_table.find_version(transaction, source_id) is not None:
+    if batch_table.find_resend_version(transaction, source_id) is not None:
         return None
     return segment_table.find_in_use(transaction, source_id)
 
@@ -224,7 +223,7 @@ def rewrite(run: Run, cache: DocumentCache, number: int) -> bool:
 
 def _fetch_again(transaction: Transaction, *, url_ids: Sequence[int]) -> None:
     """Has the pages fetched whose records cannot be read and are to be sent."""
-    resend_table.fetch_again(transaction, segment_table.select_waiting(transaction, url_ids))
+    batch_table.fetch_again(transaction, segment_table.select_waiting(transaction, url_ids))
 
 
 def _move(run: Run, cache: DocumentCache, writer: SegmentWriter, number: int, *, with_waiting: bool = False) -> None:

@@ -36,7 +36,7 @@ from searchcrawl.exceptions import DeliveryError
 from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.run import Run
-from searchcrawl.store.batches import removal_table
+from searchcrawl.store import removal_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.states import EndReason, Leaving
 from searchcrawl.wording import counted

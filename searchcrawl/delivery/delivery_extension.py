@@ -27,8 +27,8 @@ from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import Receiver
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
-from searchcrawl.store.batches import batch_table
-from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store import batch_table
+from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.states import EndReason
 
 

@@ -14,9 +14,8 @@ from searchcrawl.delivery import removals
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.failpoints import reach
 from searchcrawl.run import Run
-from searchcrawl.store.batches import batch_table, removal_table, resend_table
-from searchcrawl.store.batches.batch_table import SealedBatch
-from searchcrawl.store.batches.resend_table import Chunk
+from searchcrawl.store import batch_table, removal_table
+from searchcrawl.store.batch_table import Chunk, SealedBatch
 from searchcrawl.store.documents import document_table, segment_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import BatchState
@@ -80,7 +79,7 @@ def is_waiting(transaction: Transaction, source_id: int) -> bool:
         document_table.count_waiting(transaction, source_id)[0]
         or batch_table.find_unfinished(transaction, source_id)
         or removal_table.find_under_way(transaction, source_id)
-        or resend_table.find_version(transaction, source_id) is not None
+        or batch_table.find_resend_version(transaction, source_id) is not None
     )
 
 
@@ -96,13 +95,13 @@ def flush(sender: BatchSender) -> Sent:
 
 def request_resend(run: Run) -> None:
     """Notes that all documents are to be sent again, with new versions; ``continue_resend`` does it."""
-    run.write(resend_table.begin, run.source_id, clock.now_ms())
+    run.write(batch_table.begin_resend, run.source_id, clock.now_ms())
 
 
 def continue_resend(sender: BatchSender) -> Sent:
     """Sends the rest of a resend from the cache, a full cache at a time; raises as ``send_documents``."""
     run = sender.run
-    if run.read(resend_table.find_version, run.source_id) is None:
+    if run.read(batch_table.find_resend_version, run.source_id) is None:
         return Sent()
     sent, after = Sent(), 0
     while (chunk := run.write(_seal_chunk, run=run, after=after)) is not None:
@@ -111,7 +110,7 @@ def continue_resend(sender: BatchSender) -> Sent:
         after = chunk.last
         if run.shutdown.failure is not None:
             return sent
-    run.write(resend_table.end, run.source_id)
+    run.write(batch_table.end_resend, run.source_id)
     # Meanwhile no segment was deleted, because its records might still have had to be sent.
     sender.space.free()
     logger.info(
@@ -124,4 +123,4 @@ def continue_resend(sender: BatchSender) -> Sent:
 
 def _seal_chunk(transaction: Transaction, *, run: Run, after: int) -> Chunk | None:
     most = run.project.cache.threshold_bytes
-    return resend_table.seal(transaction, run.source_id, run.id, clock.now_ms(), after=after, max_bytes=most)
+    return batch_table.seal_resend(transaction, run.source_id, run.id, clock.now_ms(), after=after, max_bytes=most)

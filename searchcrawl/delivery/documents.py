@@ -25,11 +25,11 @@ from searchcrawl.rules import near_copies
 from searchcrawl.rules.rewriting import DisplayMap
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import build_display_map, load_source
-from searchcrawl.store.batches import batch_table
-from searchcrawl.store.batches.batch_table import BatchDocument
-from searchcrawl.store.documents import anchor_table, duplicate_key_table, export_table
+from searchcrawl.store import batch_table
+from searchcrawl.store.batch_table import BatchDocument
+from searchcrawl.store.documents import anchor_table, document_queries, duplicate_key_table
+from searchcrawl.store.documents.document_queries import IndexedRow
 from searchcrawl.store.documents.duplicate_key_table import Copy
-from searchcrawl.store.documents.export_table import IndexedRow
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
 
@@ -241,7 +241,7 @@ def _find_others(transaction: Transaction, *, url_ids: Sequence[int]) -> _OfOthe
 
 
 def _next_indexed(transaction: Transaction, *, source_id: int, after: int) -> tuple[list[IndexedRow], _OfOthers]:
-    found = export_table.find_indexed(transaction, source_id, after=after, limit=_ROWS)
+    found = document_queries.find_readable(transaction, source_id, after=after, limit=_ROWS)
     return found, _find_others(transaction, url_ids=[each.row.url_id for each in found])
 
 

@@ -30,7 +30,7 @@ from searchcrawl.sources.attribute_table import FIXED
 from searchcrawl.sources.receivers import NEEDS_LIBRARY, find_no_place, find_target, has_library
 from searchcrawl.sources.receivers_table import FORMATS as NAMED_FORMATS
 from searchcrawl.sources.receivers_table import PARQUET, Feed, FeedFile, find_wrong_name
-from searchcrawl.store.documents import export_table
+from searchcrawl.store.documents import document_queries
 
 #: Fields that only help an index.
 OF_INDEX: Final = frozenset({"text_signature"})
@@ -290,7 +290,7 @@ def export(run: Run, path: Path, kind: str) -> tuple[int, int]:
     beginning = path_of_part(path)
     written = 0
     with open_part(beginning) as file:
-        lost = run.read(export_table.count_unreadable, run.source_id)
+        lost = run.read(document_queries.count_unreadable, run.source_id)
         with open_writer(run, file, kind) as writer:
             for part in read_indexed(run, open_cache(run.project, run.source.name)):
                 for _, document in part.documents:

@@ -28,9 +28,10 @@ from searchcrawl.run import Run
 from searchcrawl.sources.project import TRIAL_INDEX
 from searchcrawl.sources.receivers import list_feeds
 from searchcrawl.sources.receivers_table import FeedFile
-from searchcrawl.store.receivers import log_counter, log_table, receiver_table
-from searchcrawl.store.receivers.log_table import Entry, Place, Tombstone
-from searchcrawl.store.receivers.receiver_table import Fault, ReceiverRow
+from searchcrawl.store import log_table, receiver_table
+from searchcrawl.store.log_table import Entry, Place, Tombstone
+from searchcrawl.store.receiver_table import Fault, ReceiverRow
+from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import DELIVERED, DocumentState
 from searchcrawl.wording import counted
 
@@ -108,7 +109,7 @@ def _try(run: Run, name: str, write: Callable[[], None]) -> None:
 def _write_feed(run: Run, feed: FeedFile) -> None:
     drop_parts(run, feed)
     path = run.project.path(feed.render(run.source.name, clock.now(), 0))
-    last = run.read(log_counter.find_last, source_id=run.source_id)
+    last = run.read(run_table.find_last_log_number, source_id=run.source_id)
     written, lost = export(run, path, feed.format)
     note = partial(
         receiver_table.note_file, source_id=run.source_id, name=feed.receiver, file=None, number=0, faults={}

@@ -44,10 +44,10 @@ from searchcrawl.rules.host_texts import (
     unpack_keys,
 )
 from searchcrawl.run import Run
-from searchcrawl.store.batches.resend_table import send_again
-from searchcrawl.store.documents import sample_table
+from searchcrawl.store.batch_table import send_again
+from searchcrawl.store.documents import document_queries
+from searchcrawl.store.documents.document_queries import HTML, SampledDocument
 from searchcrawl.store.documents.frozen_table import BLOCKS, LANGUAGES, TITLES, Frozen, FrozenTable
-from searchcrawl.store.documents.sample_table import HTML, SampledDocument
 
 logger = logging.getLogger(__name__)
 
@@ -105,14 +105,14 @@ class _Sampled:
     def sample(self) -> Mapping[str, Sequence[SampledDocument]]:
         """Those that tell it, by host, in an order that does not depend on the order of the visits."""
         found: dict[str, list[SampledDocument]] = {}
-        sampled = self._run.read(sample_table.find_sample, source_id=self._run.source_id, types=self._types)
+        sampled = self._run.read(document_queries.find_sample, source_id=self._run.source_id, types=self._types)
         for document in _leave_copies_out(sampled):
             found.setdefault(urls.host_and_port(document.url), []).append(document)
         return {host: several[:_MOST_DOCUMENTS] for host, several in found.items() if len(several) >= _FEWEST_DOCUMENTS}
 
     def find_sent(self, values: Collection[bytes | str]) -> Iterator[Sequence[SampledDocument]]:  # all of them
         """Those that were sent and may differ where it was, or is, one of these values; some at a time."""
-        return self._run.read_pages(sample_table.find_sent, source_id=self._run.source_id, types=self._types)
+        return self._run.read_pages(document_queries.find_sent, source_id=self._run.source_id, types=self._types)
 
 
 class TitleCounts:
@@ -170,7 +170,7 @@ class _Titled(_Sampled):
         for at in range(0, len(wanted), _PART):
             part = wanted[at : at + _PART]
             yield from self._run.read(
-                sample_table.load, source_id=self._run.source_id, url_ids=part, types=HTML, is_sent=is_sent
+                document_queries.load_sampled, source_id=self._run.source_id, url_ids=part, types=HTML, is_sent=is_sent
             )
 
 

@@ -19,14 +19,13 @@ from searchcrawl.failpoints import reach
 from searchcrawl.rules.lifecycle import describe_evidence
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Lifecycle, Source
-from searchcrawl.store.batches import batch_table, removal_table
-from searchcrawl.store.batches.batch_table import SealedBatch
-from searchcrawl.store.batches.removal_table import Before, RemovalCandidate
+from searchcrawl.store import batch_table, log_table, receiver_table, removal_table
+from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.receivers import log_table, receiver_table
+from searchcrawl.store.removal_table import Before, RemovalCandidate
 from searchcrawl.store.states import BatchState, Leaving
-from searchcrawl.store.urls import outlink_table, url_table
+from searchcrawl.store.urls import link_table, url_table
 from searchcrawl.store.urls.url_table import VisitResult
 
 logger = logging.getLogger(__name__)
@@ -271,7 +270,7 @@ def _follow(transaction: Transaction, moved: Sequence[int]) -> dict[int, VisitRe
     ends: dict[int, VisitResult] = {}
     for _ in range(MAX_HOPS):
         fresh = sorted(set(places.values()) - targets.keys())
-        targets |= {page: links[0] for page, links in outlink_table.load(transaction, fresh).items() if links}
+        targets |= {page: links[0] for page, links in link_table.load(transaction, fresh).items() if links}
         places = {start: targets[page] for start, page in places.items() if page in targets}
         results |= url_table.find_results(transaction, sorted(set(places.values()) - results.keys()))
         places = {start: page for start, page in places.items() if page in results}

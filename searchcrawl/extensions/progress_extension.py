@@ -16,7 +16,7 @@ from searchcrawl.delivery.delivery_extension import DeliveryExtension
 from searchcrawl.exceptions import StoreError
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
-from searchcrawl.store.urls import host_queue
+from searchcrawl.store.urls import url_queue
 from searchcrawl.terminal import make_console, to_one_line, wrap_line
 
 _PAUSE_SECONDS: Final = 0.5
@@ -129,7 +129,7 @@ class ProgressExtension:
             try:
                 with self._run.database.read_once() as transaction:
                     horizon_ms = self._run.row.horizon_ms
-                    self._queue = host_queue.count_todo(transaction, self._run.source_id, horizon_ms)
+                    self._queue = url_queue.count_todo(transaction, self._run.source_id, horizon_ms)
             except StoreError as error:
                 logger.warning("the queue could not be counted: %s", error)
             now = clock.monotonic()

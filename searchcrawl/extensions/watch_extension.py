@@ -31,7 +31,7 @@ from searchcrawl.stages import stages_of
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs.lease import BEAT_SECONDS, is_told_to_stop
 from searchcrawl.store.states import EndReason
-from searchcrawl.store.urls import submitted_table
+from searchcrawl.store.urls import recrawl_table
 from searchcrawl.traces import StackFile
 
 logger = logging.getLogger(__name__)
@@ -117,7 +117,7 @@ class HeartbeatExtension:
 
     def _read_orders(self, transaction: Transaction) -> tuple[bool, list[str]]:
         lease = self._run.lease
-        submitted = submitted_table.load(transaction, lease.source_id, most=_MOST_SUBMITTED)
+        submitted = recrawl_table.load_submitted(transaction, lease.source_id, most=_MOST_SUBMITTED)
         return is_told_to_stop(transaction, lease), submitted
 
     def _check_disks(self) -> None:

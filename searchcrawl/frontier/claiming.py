@@ -21,11 +21,11 @@ from searchcrawl.politeness.slot_reservations import SlotReservations
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.run import Run
+from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.hosts import host_table
-from searchcrawl.store.urls import host_queue, suspect_table, url_table
+from searchcrawl.store.urls import url_queue, url_table
 from searchcrawl.store.urls.fetch_events import REFUSED
-from searchcrawl.store.urls.host_queue import FIRST, DuePlace
+from searchcrawl.store.urls.url_queue import FIRST, DuePlace
 from searchcrawl.store.urls.url_table import Settled
 
 logger = logging.getLogger(__name__)
@@ -300,7 +300,7 @@ class Claiming(ClaimingThread):
     def _find_last_hosts(self) -> list[int]:
         """The next hosts with rows that are visited after all others; once none follows, the next call begins anew."""
         run, after = self._run, self._last_host
-        found = run.read(host_queue.find_hosts_to_do, run.source_id, after=after, limit=_HOSTS_A_ROUND, at_last=True)
+        found = run.read(url_queue.find_hosts_to_do, run.source_id, after=after, limit=_HOSTS_A_ROUND, at_last=True)
         self._last_host = found[-1] if found else 0
         return found
 
@@ -336,7 +336,7 @@ class Claiming(ClaimingThread):
         """The next hosts of a scan: some that have rows to do, and some that have rows that are due again."""
         run, to_do = self._run, list[int]()
         if (cursor := scan.cursor) is not None:
-            to_do = run.read(host_queue.find_hosts_to_do, run.source_id, after=cursor, limit=_HOSTS_A_ROUND)
+            to_do = run.read(url_queue.find_hosts_to_do, run.source_id, after=cursor, limit=_HOSTS_A_ROUND)
             scan.cursor = to_do[-1] if len(to_do) == _HOSTS_A_ROUND else None
         due = self._due.take(self._horizon_ms(), most=_HOSTS_A_ROUND)
         hosts = list(dict.fromkeys([*to_do, *due]))
@@ -364,12 +364,12 @@ class Claiming(ClaimingThread):
         would be blamed on the page. Returns the same as ``_round``.
         """
         run = self._run
-        if not run.read(suspect_table.is_any_left, run.source_id):
+        if not run.read(url_queue.has_suspects, run.source_id):
             return None
         if not self._has_sent():
             return _SENDING_SECONDS
         found = run.write(
-            lambda transaction: suspect_table.claim_next(
+            lambda transaction: url_queue.claim_suspect(
                 transaction, run.source_id, now_ms=clock.now_ms(), forced=bool(run.forced)
             )
         )
@@ -532,7 +532,7 @@ class DueHosts:
     def _read_page(self, horizon_ms: int) -> None:
         run = self._run
         find = partial(
-            host_queue.find_due,
+            url_queue.find_due,
             source_id=run.source_id,
             horizon_ms=horizon_ms,
             after=self._place,

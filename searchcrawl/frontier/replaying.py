@@ -18,8 +18,8 @@ from searchcrawl.run import Run
 from searchcrawl.sources.fingerprint import describe_keys, find_effect
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import EndReason
-from searchcrawl.store.urls import hastening_table, orphan_table, replay_table, url_table
-from searchcrawl.store.urls.replay_table import StoredAnswer
+from searchcrawl.store.urls import orphan_table, review_table, url_table
+from searchcrawl.store.urls.review_table import StoredAnswer
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class ReplayClaiming(ClaimingThread):
     def _find(self) -> list[StoredAnswer]:
         run = self._run
         while found := run.read(
-            replay_table.find,
+            review_table.find_answers,
             source_id=run.source_id,
             after=self._after,
             limit=_PAGE_ROWS,
@@ -143,14 +143,16 @@ def count_left(run: Run) -> int:
     a page that is not to be indexed, or a redirect that leads elsewhere. A page that is gone or failed is no such one.
     """
     codes = _find_codes(run.forced)
-    return run.read(replay_table.count_left, source_id=run.source_id, horizon_ms=run.row.horizon_ms, codes=codes)
+    return run.read(
+        review_table.count_left_to_visit, source_id=run.source_id, horizon_ms=run.row.horizon_ms, codes=codes
+    )
 
 
 def count_undecided(run: Run) -> int:
     """How many documents the edit decides about only at their next visit, because the last one failed."""
     if not run.forced or not find_effect(run.forced).refusals:
         return 0
-    return run.read(replay_table.count_undecided, source_id=run.source_id)
+    return run.read(review_table.count_undecided, source_id=run.source_id)
 
 
 def announce_edit(run: Run) -> None:
@@ -162,9 +164,9 @@ def announce_edit(run: Run) -> None:
         logger.info("edited: %s: all URLs are visited without validators", edited)
         return
     # Those that are due later become due while it runs.
-    waits = run.read(hastening_table.find, source=run.source_id) is not None
+    waits = run.read(review_table.find_hastening, source=run.source_id) is not None
     horizon_ms = _EVER_MS if waits else run.row.horizon_ms
-    stored, due = run.read(replay_table.count_answers, source_id=run.source_id, horizon_ms=horizon_ms)
+    stored, due = run.read(review_table.count_answers, source_id=run.source_id, horizon_ms=horizon_ms)
     if find_effect(run.forced).answers:
         logger.info("edited: %s: all %d URLs are visited without validators", edited, due)
         return
@@ -194,4 +196,4 @@ def _put_off(run: Run) -> None:
         return
     after: int | None = 0
     while after is not None:
-        after = run.write(replay_table.put_off, source_id=run.source_id, after=after, horizon_ms=run.row.horizon_ms)
+        after = run.write(review_table.put_off, source_id=run.source_id, after=after, horizon_ms=run.row.horizon_ms)

@@ -23,9 +23,9 @@ from searchcrawl import clock
 from searchcrawl.exceptions import StoreError
 from searchcrawl.failpoints import reach
 from searchcrawl.http.address_guard import AddressGuard
+from searchcrawl.store import name_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.hosts import name_table
-from searchcrawl.store.hosts.name_table import FAILED_MS, Answer, Turn
+from searchcrawl.store.name_table import FAILED_MS, Answer, Turn
 
 if TYPE_CHECKING:
     # What sends no request does without an HTTP client, which is slow to load.

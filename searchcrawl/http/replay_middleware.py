@@ -22,7 +22,7 @@ from searchcrawl.items import Answer, CachedAnswer, Claim, Fallback, Hop, Outcom
 from searchcrawl.own_code import is_ours
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
-from searchcrawl.store.urls.replay_table import StoredAnswer
+from searchcrawl.store.urls.review_table import StoredAnswer
 
 logger = logging.getLogger(__name__)
 

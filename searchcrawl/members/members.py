@@ -26,7 +26,7 @@ from searchcrawl.politeness.host_registry import LATE_SECONDS
 from searchcrawl.rules.archives import MARK, is_called_archive
 from searchcrawl.rules.lifecycle import Failures
 from searchcrawl.run import Run
-from searchcrawl.store.urls import suspect_table
+from searchcrawl.store.urls import url_queue
 
 logger = logging.getLogger(__name__)
 
@@ -312,7 +312,7 @@ class Members:
 
     async def _visit_last(self, claims: list[Claim]) -> None:
         rows = [claim.url_id for claim in claims]
-        await asyncio.to_thread(self._run.write, lambda transaction: suspect_table.suspect(transaction, rows))
+        await asyncio.to_thread(self._run.write, lambda transaction: url_queue.suspect(transaction, rows))
         for claim in claims:
             self._frontier.window.release(claim.url_id)
             logger.warning("visited last, for processes of the run ended while they visited it: %s", claim.url)

@@ -58,14 +58,14 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.forgotten_list import add_lines
 from searchcrawl.sources.loading import build_forgotten, build_identity, load_source, stand_in_for
 from searchcrawl.sources.project import Project
-from searchcrawl.store.batches import removal_table
+from searchcrawl.store import removal_table
 from searchcrawl.store.documents import duplicate_key_table, segment_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.receivers.receiver_table import list_unheard
+from searchcrawl.store.receiver_table import list_unheard
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import DocumentState
-from searchcrawl.store.urls import forget_table, submitted_table
+from searchcrawl.store.urls import forget_table, recrawl_table
 from searchcrawl.store.urls.forget_table import AnsweredRow, KnownRow, NamedRow, RedirectingRow
 
 _ID: Final = operator.attrgetter("id")
@@ -205,12 +205,12 @@ def is_concerned(project: Project, database: Database, known: Known) -> bool:
 def _find_submitted(transaction: Transaction, *, known: Known) -> list[str]:
     """Forgotten URLs that were submitted, and that no run has admitted yet."""
     identity = build_identity(known.source)
-    waiting = submitted_table.load(transaction, known.source_id)
+    waiting = recrawl_table.load_submitted(transaction, known.source_id)
     return [url for url in waiting if _is_meant(known, url) or _is_meant(known, identity.strip(url))]
 
 
 def _drop_submitted(transaction: Transaction, *, known: Known) -> None:
-    submitted_table.remove(transaction, known.source_id, _find_submitted(transaction, known=known))
+    recrawl_table.remove_submitted(transaction, known.source_id, _find_submitted(transaction, known=known))
 
 
 def _is_meant(known: Known, url: str) -> bool:

@@ -27,8 +27,7 @@ from searchcrawl.operations.source_lease import lease_source
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import TRIAL_INDEX, Project
-from searchcrawl.store import side_copy
-from searchcrawl.store.batches import quarantine_table
+from searchcrawl.store import removal_table, side_copy
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.opening import open_store
 from searchcrawl.store.runs import lease, run_table
@@ -198,7 +197,7 @@ def _count_held(transaction: Transaction, *, name: str, run_id: int) -> int:
     source_id = run_table.find_source(transaction, name)
     if source_id is None:
         return 0
-    return quarantine_table.count_waiting(transaction, source_id, run_id)
+    return removal_table.count_waiting(transaction, source_id, run_id)
 
 
 def describe_applied(

@@ -22,11 +22,10 @@ from searchcrawl.rules.lifecycle import ORPHAN
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
-from searchcrawl.store.batches import quarantine_table, removal_table
-from searchcrawl.store.batches.quarantine_table import Choice, HeldRemoval
-from searchcrawl.store.batches.removal_table import RemovalCandidate
+from searchcrawl.store import removal_table
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.removal_table import Choice, HeldRemoval, RemovalCandidate
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import orphan_table, url_table
 
@@ -40,17 +39,17 @@ def list_waiting(database: Database, source: Source) -> Iterator[dict[str, Any]]
     Once all are read, those of runs that have ended count as listed: ``approve`` and ``reject`` mean them.
     """
     source_id, times = database.read(run_table.find_source, source.name), _Times()
-    yield from _list_held(database, source_id, quarantine_table.list_waiting, times)
+    yield from _list_held(database, source_id, removal_table.list_waiting, times)
     if source_id is not None and times:
         # A run that was killed goes on, and may hold back more.
         listed = max((run for run, (_, ended_ms) in times.items() if ended_ms is not None), default=min(times) - 1)
-        database.write(quarantine_table.set_listed_run, source_id=source_id, run_id=listed)
+        database.write(removal_table.set_listed_run, source_id=source_id, run_id=listed)
 
 
 def list_rejected(database: Database, source: Source) -> Iterator[dict[str, Any]]:
     """The rejected removals of a source, as ``quarantine list --rejected`` shows them; raises StoreError."""
     source_id = database.read(run_table.find_source, source.name)
-    yield from _list_held(database, source_id, quarantine_table.list_rejected, {})
+    yield from _list_held(database, source_id, removal_table.list_rejected, {})
 
 
 def _list_held(
@@ -62,7 +61,7 @@ def _list_held(
     for page in database.read_pages(load, source_id=source_id):
         for row in page:
             if row.run not in times:
-                times[row.run] = database.read(quarantine_table.find_times, run_id=row.run)
+                times[row.run] = database.read(removal_table.find_times, run_id=row.run)
             started_ms, ended_ms = times[row.run]
             since = started_ms if ended_ms is None else ended_ms
             yield {"run": row.run, "url": row.url, "reason": row.reason, "since": clock.iso(since)}
@@ -91,7 +90,7 @@ def approve(
         if run is None:
             return _build_result(source, 0, 0)
         choice = run.read(_choose, source_id=run.source_id, only=only)
-        find = partial(quarantine_table.find_waiting, source_id=run.source_id, choice=choice)
+        find = partial(removal_table.find_waiting, source_id=run.source_id, choice=choice)
         done = _carry_out(run, receiver, find, retry_seconds)
         if only is not None and not done[0]:
             _check_run(run, only)
@@ -123,7 +122,7 @@ def restore(
         if run is None:
             return _build_result(source, 0, 0)
         choice = Choice(only)
-        find = partial(quarantine_table.find_rejected, source_id=run.source_id, choice=choice)
+        find = partial(removal_table.find_rejected, source_id=run.source_id, choice=choice)
         documents, removed = _carry_out(run, receiver, find, retry_seconds)
         while dropped := run.write(_drop_page, source_id=run.source_id, choice=choice):
             documents, removed = documents + dropped, removed + dropped
@@ -145,16 +144,16 @@ def reject(project: Project, source: Source, database: Database, *, only: int | 
 
 
 def _drop_page(transaction: Transaction, *, source_id: int, choice: Choice) -> int:
-    url_ids = quarantine_table.find_unsent(transaction, source_id, choice)
+    url_ids = removal_table.find_unsent(transaction, source_id, choice)
     before = duplicate_key_table.load(transaction, url_ids)
-    quarantine_table.drop(transaction, url_ids)
+    removal_table.drop_unsent(transaction, url_ids)
     resolve_again(transaction, source_id, before)
     return len(url_ids)
 
 
 def _reject_page(transaction: Transaction, *, source_id: int, only: int | None) -> int:
     choice = _choose(transaction, source_id, only)
-    rows = quarantine_table.find_waiting(transaction, source_id, choice)
+    rows = removal_table.find_waiting(transaction, source_id, choice)
     orphans = duplicate_key_table.load(transaction, [row.url_id for row in rows if row.evidence == ORPHAN])
     url_table.reopen(transaction, removal_table.reject(transaction, [row.url_id for row in rows]))
     let_stay(transaction, source_id=source_id, before=orphans)
@@ -162,7 +161,7 @@ def _reject_page(transaction: Transaction, *, source_id: int, only: int | None) 
 
 
 def _choose(transaction: Transaction, source_id: int, only: int | None) -> Choice:
-    return Choice(only, quarantine_table.find_listed_run(transaction, source_id))
+    return Choice(only, removal_table.find_listed_run(transaction, source_id))
 
 
 def _carry_out(
@@ -236,10 +235,10 @@ def undelete(
 
 
 def _take_back_page(transaction: Transaction, *, source_id: int, run_id: int) -> tuple[int, int]:
-    removed = quarantine_table.find_removed(transaction, source_id, run_id)
+    removed = removal_table.find_removed(transaction, source_id, run_id)
     orphans = [url_id for url_id, evidence in removed.items() if evidence == ORPHAN]
     before = duplicate_key_table.load(transaction, orphans)
-    cached, lost = quarantine_table.take_back(transaction, list(removed))
+    cached, lost = removal_table.take_back(transaction, list(removed))
     orphan_table.unpark(transaction, [*cached, *lost], due_ms=0)
     url_table.reopen(transaction, lost)
     let_stay(transaction, source_id=source_id, before=before)

@@ -21,11 +21,10 @@ from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.receivers import list_names, list_receivers
-from searchcrawl.store.batches import resend_table
+from searchcrawl.store import batch_table, receiver_table
 from searchcrawl.store.documents import comparison_table, document_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.receivers import receiver_table
-from searchcrawl.store.receivers.receiver_table import Sweep
+from searchcrawl.store.receiver_table import Sweep
 from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
@@ -158,7 +157,7 @@ def send_waiting(
 
 
 def _count_waiting(transaction: Transaction, *, source_id: int) -> int:
-    return document_table.count_totals(transaction, source_id)["waiting"] + resend_table.count_left(
+    return document_table.count_totals(transaction, source_id)["waiting"] + batch_table.count_to_resend(
         transaction, source_id
     )
 

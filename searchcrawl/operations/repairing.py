@@ -39,11 +39,11 @@ from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import is_source_name, load_source, stand_in_for
 from searchcrawl.sources.project import Project
-from searchcrawl.store.batches import batch_table, removal_table, resend_table
-from searchcrawl.store.batches.removal_table import RemovalCandidate
+from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.documents import comparison_table
-from searchcrawl.store.documents.receipt_table import Receipted
+from searchcrawl.store.documents.comparison_table import Receipted
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.removal_table import RemovalCandidate
 from searchcrawl.store.states import BatchState, DocumentState
 
 
@@ -249,7 +249,7 @@ class Mending:
         """Sends documents again from the cache, in a delivery of their own."""
         run = self.run
         if url_ids:
-            seal = partial(resend_table.seal_chosen, source_id=run.source_id, run_id=run.id, now_ms=clock.now_ms())
+            seal = partial(batch_table.seal_chosen, source_id=run.source_id, run_id=run.id, now_ms=clock.now_ms())
             batch = run.write(seal, url_ids=url_ids)
             reach("batch.sealed")
             delivery_queue.deliver_batch(self.sender, batch)

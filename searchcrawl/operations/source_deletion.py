@@ -27,11 +27,10 @@ from searchcrawl.operations.source_lease import RETRY_SECONDS, lease_source
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store import batch_table, log_table, receiver_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.receivers import log_table, receiver_table
-from searchcrawl.store.runs import lease, run_table, source_deletion
+from searchcrawl.store.runs import deletion, lease, run_table
 
 #: Documents that are removed at once.
 _PART: Final = 1000
@@ -87,7 +86,7 @@ def delete(
 def _seal_all(run: Run) -> None:
     after: int | None = 0
     while after is not None:
-        seal = partial(source_deletion.seal_all, source_id=run.source_id, run_id=run.id, now_ms=clock.now_ms())
+        seal = partial(deletion.seal_all, source_id=run.source_id, run_id=run.id, now_ms=clock.now_ms())
         after = run.write(seal, after=after)
         reach("source.sealed")
 
@@ -119,7 +118,7 @@ def _remove_sealed(run: Run, index: SearchIndex, retry: IndexRetry, version: int
     A process that died may have sent some: if they come late, the index has a newer version, that of the removal.
     """
     name, after, removed = run.source.name, 0, 0
-    while rows := run.read(source_deletion.find_sealed, source_id=run.source_id, after=after, most=_PART):
+    while rows := run.read(deletion.find_sealed, source_id=run.source_id, after=after, most=_PART):
         after = rows[-1][0]
         removals = [Removal(id=urls.document_id(name, url), url=url, code=0) for _, url in rows]
         there = retry.attempt(partial(index.find_versions, [each.id for each in removals]))
@@ -182,17 +181,17 @@ def _require_written(run: Run) -> None:
 
 
 def _delete_rows(run: Run) -> None:
-    while run.write(source_deletion.delete_urls, source_id=run.source_id):
+    while run.write(deletion.delete_urls, source_id=run.source_id):
         reach("source.rows")
     # Feeds say the same as the index: nothing is there any more.
     write_feeds(run)
     _require_written(run)
     # Not by the run, which would renew a lease that is gone.
-    run.database.write(source_deletion.delete_source, own=run.lease)
+    run.database.write(deletion.delete_source, own=run.lease)
 
 
 def _delete_unused(transaction: Transaction, *, name: str) -> None:
     """Deletes a source that never began a run."""
     source_id = run_table.find_source(transaction, name)
     if source_id is not None:
-        source_deletion.delete_source(transaction, lease.take(transaction, source_id, name=name))
+        deletion.delete_source(transaction, lease.take(transaction, source_id, name=name))

@@ -12,8 +12,8 @@ from searchcrawl.failpoints import reach
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.receivers import list_names
+from searchcrawl.store import receiver_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.receivers import receiver_table
 from searchcrawl.store.runs import job_table, lease, run_table
 from searchcrawl.store.states import EndReason
 

@@ -18,7 +18,7 @@ from searchcrawl.sources.loading import build_boundary, build_rewriting
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import recrawl_table, submitted_table, url_table
+from searchcrawl.store.urls import recrawl_table, url_table
 
 
 def recrawl(
@@ -111,7 +111,7 @@ def submit(project: Project, source: Source, database: Database, text: str) -> S
         if any(row.code not in REFUSED for row in known):
             return False
         # As it was given: the run rewrites it.
-        return submitted_table.add(transaction, source_id, url)
+        return recrawl_table.add_submitted(transaction, source_id, url)
 
     added = database.write(add)
     reach("url.submitted")

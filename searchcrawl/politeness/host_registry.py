@@ -22,7 +22,7 @@ from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS
 from searchcrawl.politeness.host_state import HostState
 from searchcrawl.rules.week_window import WeekWindow, parse_days, parse_minute
 from searchcrawl.sources.fetch_tables import FetchWindow
-from searchcrawl.store.hosts.host_table import HostBlock, HostReport
+from searchcrawl.store.host_table import HostBlock, HostReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

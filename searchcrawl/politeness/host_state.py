@@ -13,7 +13,7 @@ from searchcrawl.politeness.backoff import (
     TOO_MANY_REQUESTS,
     choose_backoff,
 )
-from searchcrawl.store.hosts.host_table import HostReport
+from searchcrawl.store.host_table import HostReport
 
 
 @dataclass(slots=True)

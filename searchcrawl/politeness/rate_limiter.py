@@ -17,8 +17,8 @@ from searchcrawl.exceptions import HostBlocked
 from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.slot_reservations import SlotReservations
+from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.hosts import host_table
 
 
 class RateLimiter:

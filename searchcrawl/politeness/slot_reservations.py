@@ -7,9 +7,9 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.politeness.host_registry import HostRegistry, SlotRequest
+from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.hosts import host_table
-from searchcrawl.store.hosts.host_table import HostBlock, HostReport, SlotReservation
+from searchcrawl.store.host_table import HostBlock, HostReport, SlotReservation
 
 #: Seconds between two reads of the blocks of other processes.
 _READ_SECONDS: Final = 1.0

@@ -37,7 +37,7 @@ from searchcrawl.sources.loading import stand_in_for
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import DocumentState, EndReason, FetchState, Leaving
-from searchcrawl.store.urls.unfollowed_table import Nofollow
+from searchcrawl.store.urls.link_table import Nofollow
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.store.urls.url_state import UrlState
 from searchcrawl.wording import counted

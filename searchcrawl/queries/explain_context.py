@@ -31,28 +31,18 @@ from searchcrawl.sources.effective import BUILT_IN, list_layers
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
 from searchcrawl.sources.loading import build_boundary, build_index_filter, build_rewriting, read_start_urls
 from searchcrawl.sources.project import Project
+from searchcrawl.store import host_table
 from searchcrawl.store.documents import anchor_table, duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import CanonicalTarget
 from searchcrawl.store.documents.frozen_table import LANGUAGES, TITLES
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.hosts import host_table
-from searchcrawl.store.hosts.host_table import HostBlock
+from searchcrawl.store.host_table import HostBlock
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
-from searchcrawl.store.urls import (
-    pattern_table,
-    redirect_chain,
-    refused_table,
-    render_table,
-    submitted_table,
-    unfollowed_table,
-    url_queries,
-)
-from searchcrawl.store.urls.pattern_table import StoredPattern
-from searchcrawl.store.urls.redirect_chain import RedirectingUrl
-from searchcrawl.store.urls.render_table import Gains
-from searchcrawl.store.urls.unfollowed_table import Nofollow, UnfollowedLink
-from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
+from searchcrawl.store.urls import link_table, pattern_table, recrawl_table, url_queries
+from searchcrawl.store.urls.link_table import Nofollow, UnfollowedLink
+from searchcrawl.store.urls.pattern_table import Gains, StoredPattern
+from searchcrawl.store.urls.url_queries import ListedUrl, RedirectingUrl, UrlFacts
 from searchcrawl.store.urls.url_state import UrlState, derive_url_state
 
 _LIMITS: Final = frozenset(f"scope.{name}" for name in NO_LIMITS)
@@ -393,10 +383,10 @@ def _add_rows(transaction: Transaction, source_id: int, found: Context, asked: s
         gains=_find_gains(transaction, source_id, found),
         patterns=pattern_table.find(transaction, source_id, [text for _, text in find_patterns(url)]),
         target=_find_target(transaction, source_id, facts),
-        refused_links=sum(row.links for row in refused_table.load(transaction, source_id) if row.host == host)
+        refused_links=sum(row.links for row in link_table.load_refused(transaction, source_id) if row.host == host)
         if is_new
         else 0,
-        submitted=submitted_table.has(transaction, source_id, asked),
+        submitted=recrawl_table.is_submitted(transaction, source_id, asked),
         anchors=() if facts is None else anchor_table.load_of(transaction, facts.listed.url_id),
         usual_language="" if language is None else language.value,
         shared_titles=TITLES.find(transaction, source_id, host) or b"",
@@ -404,13 +394,13 @@ def _add_rows(transaction: Transaction, source_id: int, found: Context, asked: s
     if facts is not None and not facts.is_orphan:
         return found
     # What leads to a URL without a row: redirects that were followed, and links that were not.
-    unfollowed = unfollowed_table.find(transaction, source_id, urls.key(url), gone=source.lifecycle.remove_on)
+    unfollowed = link_table.find_unfollowed(transaction, source_id, urls.key(url), gone=source.lifecycle.remove_on)
     return replace(
         found,
-        led=redirect_chain.find_redirecting(transaction, source_id, url),
-        led_away=redirect_chain.find_led_away(transaction, source_id, url),
+        led=url_queries.find_redirecting(transaction, source_id, url),
+        led_away=url_queries.find_led_away(transaction, source_id, url),
         unfollowed=unfollowed,
-        unfollowed_cut=not unfollowed and unfollowed_table.is_cut(transaction, source_id),
+        unfollowed_cut=not unfollowed and link_table.is_unfollowed_cut(transaction, source_id),
     )
 
 
@@ -438,7 +428,7 @@ def _find_row(transaction: Transaction, source_id: int, url: str) -> UrlFacts | 
     facts = url_queries.find_facts(transaction, source_id, urls.key(url))
     if facts is None or facts.referrer_code not in REDIRECTS:
         return facts
-    led = redirect_chain.find_redirects_before(transaction, facts.listed.url_id, limit=1)
+    led = url_queries.find_redirects_before(transaction, facts.listed.url_id, limit=1)
     return facts if led else replace(facts, referrer_code=None)
 
 
@@ -473,6 +463,7 @@ def _find_gains(transaction: Transaction, source_id: int, found: Context) -> lis
         return []
     said = {Need.DOUBTFUL: "leaves a doubt", Need.NONE: "has text"}
     gains = [
-        (text, render_table.find(transaction, source_id, build_key(found.url, need))) for need, text in said.items()
+        (text, pattern_table.find_gains(transaction, source_id, build_key(found.url, need)))
+        for need, text in said.items()
     ]
     return [(text, known) for text, known in gains if known is not None]

@@ -23,8 +23,8 @@ from searchcrawl.render.rendered_page import RenderedPage
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY
 from searchcrawl.rules.rendering import find_failing
 from searchcrawl.run import Run
-from searchcrawl.store.batches.batch_table import BatchDocument
-from searchcrawl.store.urls.unfollowed_table import Nofollow
+from searchcrawl.store.batch_table import BatchDocument
+from searchcrawl.store.urls.link_table import Nofollow
 
 _MOST_REASONS: Final = 20
 #: Fields that are shown as ``text``, or that are not known before the page is stored.

@@ -9,10 +9,10 @@ from searchcrawl import clock
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.receivers import list_names
+from searchcrawl.store import log_table, receiver_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.receivers import log_table, receiver_table
-from searchcrawl.store.receivers.log_table import Place
-from searchcrawl.store.receivers.receiver_table import ReceiverRow
+from searchcrawl.store.log_table import Place
+from searchcrawl.store.receiver_table import ReceiverRow
 from searchcrawl.store.runs import run_table
 from searchcrawl.wording import counted
 

@@ -37,14 +37,13 @@ from searchcrawl.rules.rendering import NO_TEXT, RUNS
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, describe_keys, find_forcing_keys
 from searchcrawl.sources.project import Project
-from searchcrawl.store.batches import resend_table
+from searchcrawl.store import batch_table, sitemap_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
-from searchcrawl.store.sitemaps import sitemap_table
 from searchcrawl.store.states import EndReason
-from searchcrawl.store.urls import pattern_table, recrawl_table, refused_table, url_queries
+from searchcrawl.store.urls import link_table, pattern_table, recrawl_table, url_queries
 from searchcrawl.store.urls.pattern_table import StoredPattern
 from searchcrawl.store.urls.url_classes import UrlClass
 from searchcrawl.store.urls.url_queries import Lacking
@@ -114,7 +113,7 @@ def _read_status(
     warned = url_queries.count_warned_urls(transaction, source_id)
     aside = url_queries.find_set_aside(transaction, source_id, limit=_MOST_SHOWN) if Code.SET_ASIDE in warned else []
     lacking = url_queries.find_lacking(transaction, source_id, apart=NO_TEXT)
-    resending = resend_table.find_version(transaction, source_id) is not None
+    resending = batch_table.find_resend_version(transaction, source_id) is not None
     return {
         "source": source.name,
         "state": _find_state(run, executing=executing),
@@ -124,7 +123,7 @@ def _read_status(
         "force_recrawl": _find_recrawl_reason(transaction, source_id, source, versions),
         "refused_links": [
             {"rule": row.rule, "host": row.host, "count": row.links}
-            for row in refused_table.load(transaction, source_id)
+            for row in link_table.load_refused(transaction, source_id)
         ],
         "warnings": [
             *_warn_of_source(source, run),

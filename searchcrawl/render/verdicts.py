@@ -10,8 +10,8 @@ from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.rules import rendering
 from searchcrawl.rules.rendering import Judgement, Need, Shell
 from searchcrawl.run import Run
-from searchcrawl.store.urls import render_table
-from searchcrawl.store.urls.render_table import Gains
+from searchcrawl.store.urls import pattern_table
+from searchcrawl.store.urls.pattern_table import Gains
 from searchcrawl.wording import counted
 
 
@@ -37,8 +37,8 @@ class Verdicts:
         """Reads what runs have seen since a key of ``[render]`` was edited last; raises StoreError, LeaseLost."""
         source_id = self._run.source_id
         if any(key.startswith("render.") for key in self._run.forced):
-            await asyncio.to_thread(self._run.write, partial(render_table.forget, source_id=source_id))
-        self._gains = await asyncio.to_thread(self._run.read, partial(render_table.load, source_id=source_id))
+            await asyncio.to_thread(self._run.write, partial(pattern_table.forget_gains, source_id=source_id))
+        self._gains = await asyncio.to_thread(self._run.read, partial(pattern_table.load_gains, source_id=source_id))
 
     def decide(self, url: str, shell: Shell, *, rendered: str | None = None) -> Plan | None:
         """Whether the page of ``url`` is rendered; None: it is not.
@@ -75,7 +75,7 @@ class Verdicts:
         key = rendering.build_key(url, need)
         before = self._gains.get(key, Gains())
         self._gains[key] = now = Gains(*rendering.count(before.rendered, before.gained, gain=gain))
-        write = partial(render_table.store, source_id=self._run.source_id, gains={key: now})
+        write = partial(pattern_table.store_gains, source_id=self._run.source_id, gains={key: now})
         try:
             await asyncio.to_thread(self._run.write, write)
         except (StoreError, LeaseLost) as error:

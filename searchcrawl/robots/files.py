@@ -18,8 +18,8 @@ from searchcrawl.http.visit_end import describe_status
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.run import Run
+from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.hosts import host_table
 
 logger = logging.getLogger(__name__)
 

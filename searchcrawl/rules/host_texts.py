@@ -84,7 +84,7 @@ SEPARATOR: Final = " · "
 #: So many headings of each sort are looked at, and so many characters of a name.
 _MOST_HEADINGS: Final = 8
 _MOST_OF_NAME: Final = 120
-#: So much of a title is kept with the links of its page (``store.urls.outlink_table``).
+#: So much of a title is kept with the links of its page (``store.urls.link_table``).
 _MOST_OF_TITLE: Final = 500
 _LETTER: Final = re.compile(r"[^\W\d_]")
 #: Names of files that say nothing, as those of all that have more digits than letters.

@@ -23,9 +23,9 @@ from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.run import Run
 from searchcrawl.sitemaps.fetching import Parsed, PartSender, Validators, build_last_part, fetch_sitemap, parse
 from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
+from searchcrawl.store import sitemap_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.sitemaps import sitemap_table
-from searchcrawl.store.sitemaps.sitemap_table import Dates, SitemapRow
+from searchcrawl.store.sitemap_table import Dates, SitemapRow
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.run import Run
 from searchcrawl.sitemaps.reading import SitemapReading
 from searchcrawl.stages import stages_of
-from searchcrawl.store.sitemaps import sitemap_table
+from searchcrawl.store import sitemap_table
 
 
 class SitemapExtension:

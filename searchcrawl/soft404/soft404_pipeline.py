@@ -31,7 +31,7 @@ from searchcrawl.soft404.probes import ProbeResult, Probes
 from searchcrawl.soft404.signature import Sample, Signature, probe_url
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.stages import stages_of
-from searchcrawl.store.hosts import host_table
+from searchcrawl.store import host_table
 
 if TYPE_CHECKING:
     from searchcrawl.render.renderer import Renderer

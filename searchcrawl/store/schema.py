@@ -1,6 +1,6 @@
-"""The tables of sources, URLs and documents. Times are milliseconds since 1970 (UTC); digests are raw bytes.
+"""The tables of sources, hosts, URLs and documents. Times are milliseconds since 1970 (UTC); digests are raw bytes.
 
-A change here raises ``REVISION`` in ``engine/revision.py``.
+A change here raises ``REVISION`` in ``engine/database.py``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    PrimaryKeyConstraint,
     SmallInteger,
     Table,
     Text,
@@ -66,7 +67,7 @@ sources = Table(
     Column("hasten_after", BigInteger),
     Column("hasten_run", Integer),
     Column("hasten_since_ms", BigInteger),
-    # The last number of its change log (receivers.log_table).
+    # The last number of its change log (log_table).
     Column("log_seq", BigInteger, nullable=False, server_default="0"),
 )
 
@@ -172,7 +173,7 @@ sitemaps = Table(
     # 1: it is a feed, and only pages name it.
     Column("is_feed", SmallInteger, nullable=False, server_default="0"),
     # Visits of pages that it, or one that it names, called changed since the visit before, and those that had changed; the
-    # same of pages that it called unchanged (sitemaps.proof_table).
+    # same of pages that it called unchanged (sitemap_table).
     Column("said_changed", Integer, nullable=False, server_default="0"),
     Column("changed_as_said", Integer, nullable=False, server_default="0"),
     Column("said_same", Integer, nullable=False, server_default="0"),
@@ -406,17 +407,17 @@ outlinks = Table(
     metadata,
     Column("url_id", RowId, ForeignKey("urls.id"), primary_key=True, autoincrement=False),
     Column("links", LargeBinary, nullable=False),
-    # The title of the page, and the texts of its links (urls.outlink_table.encode_texts); null: it has neither.
+    # The title of the page, and the texts of its links (urls.link_table.encode_texts); null: it has neither.
     Column("texts", LargeBinary),
 )
 
 # Links of pages that may not be followed, which get no rows: the keys of their targets as one blob, at most so many
-# (urls.unfollowed_table). Pages without such links have no row here.
+# (urls.link_table). Pages without such links have no row here.
 unfollowed_links = Table(
     "unfollowed_links",
     metadata,
     Column("url_id", RowId, ForeignKey("urls.id"), primary_key=True, autoincrement=False),
-    # What says so (urls.unfollowed_table.Nofollow).
+    # What says so (urls.link_table.Nofollow).
     Column("kind", SmallInteger, primary_key=True, autoincrement=False),
     Column("source_id", Integer, nullable=False),
     Column("targets", LargeBinary, nullable=False),
@@ -435,4 +436,114 @@ refused_links = Table(
     Column("host", Text),
     Column("links", BigInteger, nullable=False),
     Index("ix_refused_links_source_id", "source_id"),
+)
+
+
+# The blocks that stand on most pages of a host (rules.host_texts). Hosts with few pages have no row.
+host_blocks: Final = Table(
+    "host_blocks",
+    metadata,
+    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    # With the port where it is not the default one. Not the id in hosts: that may be given to another one.
+    Column("host", Text, nullable=False),
+    # Rises with each change.
+    Column("version", Integer, nullable=False),
+    # The digest of the pages that were looked at.
+    Column("sample", LargeBinary, nullable=False),
+    Column("blocks", LargeBinary, nullable=False),
+    # Those before, until all documents that differ are to be sent again; null: they are.
+    Column("previous", LargeBinary),
+    PrimaryKeyConstraint("source_id", "host"),
+)
+
+# The language that most documents of a host have. Hosts with few documents have no row. The other columns are as above.
+host_languages: Final = Table(
+    "host_languages",
+    metadata,
+    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    Column("host", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("sample", LargeBinary, nullable=False),
+    # Empty: no language has most of them.
+    Column("language", Text, nullable=False),
+    Column("previous", Text),
+    PrimaryKeyConstraint("source_id", "host"),
+)
+
+# The titles that pages of a host share, or could have (rules.host_texts). The other columns are as above.
+host_titles: Final = Table(
+    "host_titles",
+    metadata,
+    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    Column("host", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("sample", LargeBinary, nullable=False),
+    Column("titles", LargeBinary, nullable=False),
+    Column("previous", LargeBinary),
+    PrimaryKeyConstraint("source_id", "host"),
+)
+
+# The texts of links to a document, as they are indexed: one a line. Documents without any have no row.
+anchors: Final = Table(
+    "anchors",
+    metadata,
+    Column("url_id", RowId, ForeignKey("urls.id"), primary_key=True, autoincrement=False),
+    Column("source_id", Integer, nullable=False),
+    Column("texts", Text, nullable=False),
+    Index("ix_anchors_source_id", "source_id", "url_id"),
+)
+
+
+hosts = Table(
+    "hosts",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),  # host:port
+    # No request before this moment, by the delay; when that was noted, as the clock may have been ahead then.
+    Column("next_allowed_ms", BigInteger, nullable=False, server_default="0"),
+    Column("reserved_ms", BigInteger, nullable=False, server_default="0"),
+    # 1: the host answers any path with a page, even one that cannot exist, and has real pages too (L9).
+    Column("answers_any", SmallInteger, nullable=False, server_default="0"),
+    # Failures in a row in all processes, and the time of the last one.
+    Column("failures", Integer, nullable=False, server_default="0"),
+    Column("failed_ms", BigInteger, nullable=False, server_default="0"),
+    # No process sends a request until this moment (a back-off, or a longer block); the code of the reason; when noted.
+    Column("closed_until_ms", BigInteger, nullable=False, server_default="0"),
+    Column("closed_code", Integer, nullable=False, server_default="0"),
+    Column("closed_ms", BigInteger, nullable=False, server_default="0"),
+    # When it was last known to be used, some hours late (store.host_table); 0: that was never noted.
+    Column("used_ms", BigInteger, nullable=False, server_default="0"),
+    Index("ix_hosts_closed_until_ms", "closed_until_ms", sqlite_where=text("closed_until_ms > 0")),
+)
+
+# The saved robots.txt of each origin: the last one that could be fetched, compressed.
+robots_copies = Table(
+    "robots_copies",
+    metadata,
+    # scheme://host[:port]
+    Column("origin", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("fetched_ms", BigInteger, nullable=False),
+)
+
+# What DNS said of a host name, for all processes; without addresses and error somebody is looking it up.
+name_answers = Table(
+    "name_answers",
+    metadata,
+    Column("name", Text, primary_key=True),
+    # With blanks between them.
+    Column("addresses", Text),
+    Column("error", Text),
+    # Until when that holds.
+    Column("until_ms", BigInteger, nullable=False, server_default="0"),
+    Index("ix_name_answers_until_ms", "until_ms"),
+)
+
+# When the next lookup may be (fetch.dns_per_second), and when that was noted: one row.
+name_turns = Table(
+    "name_turns",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("next_ms", BigInteger, nullable=False, server_default="0"),
+    Column("noted_ms", BigInteger, nullable=False, server_default="0"),
 )

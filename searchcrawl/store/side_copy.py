@@ -24,13 +24,10 @@ from sqlalchemy import (
 )
 
 from searchcrawl.codes import REFUSED
-from searchcrawl.store.all_tables import ALL_TABLES
 from searchcrawl.store.documents import segment_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.host_schema import hosts, name_answers, name_turns, robots_copies
-from searchcrawl.store.log_schema import faulty, receivers, tombstones
-from searchcrawl.store.run_schema import leases
-from searchcrawl.store.schema import documents, outlinks, sources, urls
+from searchcrawl.store.run_schema import ALL_TABLES, faulty, leases, receivers, tombstones
+from searchcrawl.store.schema import documents, hosts, name_answers, name_turns, outlinks, robots_copies, sources, urls
 from searchcrawl.store.states import DocumentState, FetchState, Sharing
 
 _ROWS: Final = 2_000

@@ -14,7 +14,7 @@ from sqlalchemy import update
 from searchcrawl.failpoints import OF_NAMES
 from searchcrawl.sources.loading import load_project
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.host_schema import name_answers
+from searchcrawl.store.schema import name_answers
 from tests.crawl_forks import COMMANDS
 from tests.hostile_server import HostileServer
 from tests.site.client import write_project

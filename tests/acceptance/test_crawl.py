@@ -11,7 +11,7 @@ import pytest
 
 from searchcrawl.sources.loading import load_project
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.urls import outlink_table
+from searchcrawl.store.urls import link_table
 from tests.acceptance.support_project import CrawlProject, Ended, new_project
 from tests.site import expected
 from tests.site.client import SiteProcess
@@ -125,7 +125,7 @@ def _outlinks(project: CrawlProject) -> dict[str, list[str]]:
     database = Database(load_project(project.folder).database_url, project.folder)
     with database.read_once() as transaction:
         urls = {row.id: row.url for row in transaction.exec_driver_sql("SELECT id, url FROM urls")}
-        found = outlink_table.load(transaction, list(urls))
+        found = link_table.load(transaction, list(urls))
     database.close()
     return {urls[page]: [urls[target] for target in targets] for page, targets in found.items()}
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.extended
 #: What is broken in each process of the crawler that is tested, and what has to be found.
 BREAKS: Final = {
     "claims of a dead process are not released": (
-        "from searchcrawl.store.urls import suspect_table as broken\nbroken.INTERRUPTED = broken.TRIED_AGAIN\n",
+        "from searchcrawl.store.urls import url_queue as broken\nbroken.INTERRUPTED = broken.TRIED_AGAIN\n",
         "not settled: ",
     ),
     "it is not noted how far a segment is written": (

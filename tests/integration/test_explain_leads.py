@@ -10,8 +10,8 @@ from searchcrawl.queries.explain import explain_url
 from searchcrawl.queries.explain_context import build_inputs
 from searchcrawl.sources.config import Source
 from searchcrawl.store.documents import duplicate_key_table
-from searchcrawl.store.urls import orphan_table, unfollowed_table
-from searchcrawl.store.urls.unfollowed_table import Nofollow, Unfollowed
+from searchcrawl.store.urls import link_table, orphan_table
+from searchcrawl.store.urls.link_table import Nofollow, Unfollowed
 from tests.filled_store import SITE, FilledStore
 
 
@@ -24,7 +24,7 @@ def refuse(filled: FilledStore, page: str, kind: Nofollow, *targets: str, cut: b
     """The page has links that may not be followed."""
     found = Unfollowed(filled.ids[page], kind, [urls.key(SITE + target) for target in targets], cut)
     with filled.database.write_once() as transaction:
-        unfollowed_table.add(transaction, filled.run.source_id, [found])
+        link_table.add_unfollowed(transaction, filled.run.source_id, [found])
 
 
 def lead(filled: FilledStore, *hops: str, to: str) -> None:

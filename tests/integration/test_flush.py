@@ -10,7 +10,7 @@ import pytest
 from searchcrawl import clock
 from searchcrawl.exceptions import IndexUnavailable, SourceBusy
 from searchcrawl.operations import redelivery
-from searchcrawl.store.batches import batch_table, removal_table
+from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.documents import document_table
 from tests.filled_store import CachedStore
 from tests.redelivering import (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from sqlalchemy import create_engine
 
-from searchcrawl.store.all_tables import ALL_TABLES
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.run_schema import ALL_TABLES
 
 
 def test_tables_when_their_texts_are_known_then_are_those_of_sqlalchemy(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from searchcrawl.index.receiver import Batch, Receipt
 from searchcrawl.operations import quarantine
 from searchcrawl.queries.status import describe_status
 from searchcrawl.queries.urls import UrlFilter, list_urls
-from searchcrawl.store.batches import quarantine_table
+from searchcrawl.store import removal_table
 from searchcrawl.store.runs import lease
 from tests.filled_store import SITE, FilledStore
 from tests.verifying import verify
@@ -207,7 +207,7 @@ def test_restore_when_the_index_refuses_one_then_it_is_counted(filled: FilledSto
 def test_decided_when_there_are_more_than_a_transaction_takes_then_all_are_meant(
     filled: FilledStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quarantine_table, "PAGE_ROWS", 2)
+    monkeypatch.setattr(removal_table, "PAGE_ROWS", 2)
     names = [f"/{number}" for number in range(5)]
     filled.fetch(*names)
     filled.send()

@@ -11,9 +11,8 @@ from searchcrawl.codes import Code
 from searchcrawl.queries.explain import explain_url
 from searchcrawl.queries.explain_context import build_inputs
 from searchcrawl.sources.config import Source
-from searchcrawl.store.batches import batch_table, removal_table
+from searchcrawl.store import batch_table, host_table, removal_table
 from searchcrawl.store.documents import duplicate_key_table
-from searchcrawl.store.hosts import host_table
 from searchcrawl.store.states import DocumentState, FetchState
 from tests.filled_store import SITE, FilledStore
 

@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from searchcrawl.queries.status import count_cache, describe_status
 from searchcrawl.sources.fingerprint import VERSIONS, describe_keys
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store import batch_table
 from searchcrawl.store.runs import lease
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState

@@ -7,7 +7,7 @@ from typing import Any
 
 from searchcrawl import clock, urls
 from searchcrawl.queries.urls import UrlFilter, list_urls
-from searchcrawl.store.batches import batch_table, removal_table
+from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls.url_state import UrlState

@@ -17,7 +17,7 @@ from searchcrawl.delivery import removals
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.operations import quarantine
-from searchcrawl.store.batches import quarantine_table, removal_table
+from searchcrawl.store import removal_table
 from searchcrawl.store.documents import document_table
 from tests.filled_store import FilledStore
 
@@ -27,7 +27,7 @@ PAGE: Final = 4
 
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    for table in (removal_table, quarantine_table):
+    for table in (removal_table, removal_table):
         monkeypatch.setattr(table, "PAGE_ROWS", PAGE)
 
 

@@ -18,7 +18,7 @@ from searchcrawl.index.receiver import Batch
 from searchcrawl.items import Removal
 from searchcrawl.operations.repairing import Repair
 from searchcrawl.run import begin
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store import batch_table
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.schema import documents
 from searchcrawl.store.schema import urls as url_rows

@@ -6,9 +6,9 @@ import pytest
 
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.operations import quarantine
-from searchcrawl.store.batches import batch_table, removal_table
-from searchcrawl.store.batches.removal_table import Before
+from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.documents import document_table
+from searchcrawl.store.removal_table import Before
 from searchcrawl.store.urls import url_queries
 from tests.filled_store import SITE, CachedStore
 from tests.redelivering import (

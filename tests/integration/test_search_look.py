@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.queries.search import ask
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store import batch_table
 from searchcrawl.store.states import BatchState
 from tests.filled_store import FilledStore
 

@@ -29,7 +29,7 @@ from searchcrawl.rules.near_copies import PLACES, NearGroups, count_equal_places
 from searchcrawl.rules.traps import KnownText
 from searchcrawl.rules.turned_pages import PageWords, Sketch, split_words, words_of
 from searchcrawl.soft404.signature import Sample, Signature
-from searchcrawl.store.urls.outlink_table import LinkTexts, decode_texts, encode_texts
+from searchcrawl.store.urls.link_table import LinkTexts, decode_texts, encode_texts
 from searchcrawl.terminal import escape_json, to_lines, to_one_line, wrap_line
 from tests.readers.declaring import BODY, URL, declare
 from tests.readers.headers import DATES

@@ -28,7 +28,7 @@ from searchcrawl.rules.traps import (
 from searchcrawl.rules.turned_pages import split_url
 from searchcrawl.rules.url_rules import HostBlock
 from searchcrawl.soft404.signature import probe_url
-from searchcrawl.store.hosts.name_table import is_shared, read_row
+from searchcrawl.store.name_table import is_shared, read_row
 from searchcrawl.terminal import to_one_line
 from tests.readers.declaring import BODY, URL, declare
 

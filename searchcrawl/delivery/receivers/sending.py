@@ -18,7 +18,7 @@ from searchcrawl.own_code import name_error
 from searchcrawl.run import Run
 from searchcrawl.sources.project import FILE, TRIAL_INDEX
 from searchcrawl.sources.receivers import list_feeds, list_receivers
-from searchcrawl.store.receivers import receiver_table
+from searchcrawl.store import receiver_table
 
 logger = logging.getLogger(__name__)
 

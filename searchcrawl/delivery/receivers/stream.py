@@ -1,6 +1,6 @@
 """What one receiver besides the index gets of a source: the entries of the change log that it does not have yet (L14).
 
-A receiver has read up to a place in the log (``store.receivers.receiver_table``). What lies after it is handed over in
+A receiver has read up to a place in the log (``store.receiver_table``). What lies after it is handed over in
 requests, each of which may be repeated: the place moves once a page of entries has its receipts. A process that dies
 between both sends the page again, with versions that the receiver knows.
 
@@ -26,12 +26,12 @@ from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Batch, IndexEntry, Receipt, SearchIndex
 from searchcrawl.items import Change, IndexedDocument, Removal
 from searchcrawl.run import Run
-from searchcrawl.store.batches import resend_table
-from searchcrawl.store.batches.batch_table import BatchDocument
+from searchcrawl.store import batch_table, log_table, receiver_table
+from searchcrawl.store.batch_table import BatchDocument
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.receivers import log_counter, log_table, receiver_table
-from searchcrawl.store.receivers.log_table import Entry, Place, Tombstone
-from searchcrawl.store.receivers.receiver_table import Fault, ReceiverRow, Sweep
+from searchcrawl.store.log_table import Entry, Place, Tombstone
+from searchcrawl.store.receiver_table import Fault, ReceiverRow, Sweep
+from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import DocumentState
 from searchcrawl.wording import counted
 
@@ -313,7 +313,7 @@ class Stream:
             and entry.state != DocumentState.SENDING
             and entry.seq == page.refused[entry.row.url_id].seq
         ]
-        resend_table.fetch_again(transaction, lost)
+        batch_table.fetch_again(transaction, lost)
 
 
 logger = logging.getLogger(__name__)
@@ -361,7 +361,7 @@ class KeptIndex:
             return
         removed = 0
         if self._may_sweep(row):
-            number = self._run.write(log_counter.draw, source_id=self._run.source_id)
+            number = self._run.write(run_table.draw_log_number, source_id=self._run.source_id)
             for part in self._list_entries():
                 removed += self._remove(number, self._select_strange(row, part))
             self.commit()
@@ -373,7 +373,7 @@ class KeptIndex:
 
     def empty(self) -> None:
         """Removes all documents of the source."""
-        number = self._run.write(log_counter.draw, source_id=self._run.source_id)
+        number = self._run.write(run_table.draw_log_number, source_id=self._run.source_id)
         for part in self._list_entries():
             self._remove(number, part)
         self.commit()

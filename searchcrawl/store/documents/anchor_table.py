@@ -12,12 +12,11 @@ from sqlalchemy import and_, delete, func, insert, select, update
 from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.many_rows import write_rows
-from searchcrawl.store.schema import documents, former_documents, outlinks, sources, urls
-from searchcrawl.store.site_schema import anchors
+from searchcrawl.store.schema import anchors, documents, former_documents, outlinks, sources, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import SHOWN
-from searchcrawl.store.urls import outlink_table
-from searchcrawl.store.urls.redirect_chain import is_redirecting
+from searchcrawl.store.urls import link_table
+from searchcrawl.store.urls.url_queries import is_redirecting
 
 #: Pages, and rows, that are read at once.
 _PAGES: Final = 500
@@ -35,7 +34,7 @@ _BOUND: Final = 1_000_003
 
 
 class LinkingPage(NamedTuple):
-    """A document, its host, and the texts of its links (``outlink_table.decode_texts``)."""
+    """A document, its host, and the texts of its links (``link_table.decode_texts``)."""
 
     url_id: int
     host_id: int
@@ -126,7 +125,7 @@ def load_successors(transaction: Transaction, source_id: int) -> Successors:
     )
     pairs: list[tuple[int, int]] = [(row.url_id, row.duplicate_of) for row in transaction.execute(copies)]
     for row in transaction.execute(redirecting):
-        targets = outlink_table.decode(row.links)
+        targets = link_table.decode(row.links)
         if len(targets) == 1:
             pairs.append((row.url_id, targets[0]))
     return Successors(sorted(pairs))
@@ -144,7 +143,7 @@ def load_said(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, set
             (former_documents.c.url_id, former_documents.c.link_texts),
         ):
             for blob in transaction.execute(select(column).where(row_id.in_(part), column.is_not(None))).scalars():
-                for target, texts in outlink_table.decode_texts(blob).texts.items():
+                for target, texts in link_table.decode_texts(blob).texts.items():
                     found.setdefault(target, set()).update(map(str.casefold, texts))
     return found
 

@@ -1,4 +1,4 @@
-"""What the table believes of the index, and what it takes over where the index has something else (L4)."""
+"""What the table says of the index, and what it takes over where the index has something else (L4)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Select, Update, and_, bindparam, func, insert, literal, or_, select, update
 
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store import batch_table
 from searchcrawl.store.documents.document_events import ABSENT, FOUND_OTHERWISE, MISSING, REMOVAL_OPENED
 from searchcrawl.store.documents.presence import IS_RECORD_LOST, IS_REMOVING, is_in, is_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.receivers.log_counter import draw
 from searchcrawl.store.run_schema import batches, runs
+from searchcrawl.store.runs.run_table import draw_log_number
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.states import DELIVERED, BatchState, DocumentState
+from searchcrawl.store.statements import split
+from searchcrawl.store.states import DELIVERED, MOVING, BatchState, DocumentState
 from searchcrawl.store.urls import url_table
 
 #: Rows that one transaction changes.
@@ -145,7 +146,7 @@ def open_removals(transaction: Transaction, source_id: int) -> int:
     ids = list(transaction.execute(some.limit(PAGE_ROWS)).scalars())
     if ids:
         statement = update(documents).where(documents.c.url_id.in_(ids)).values(REMOVAL_OPENED.values)
-        transaction.execute(statement, {"log_seq": draw(transaction, source_id)})
+        transaction.execute(statement, {"log_seq": draw_log_number(transaction, source_id)})
     transaction.execute(update(batches).where(batches.c.source_id == source_id, _IS_OPEN).values(removals=0))
     return len(ids)
 
@@ -219,3 +220,60 @@ def count_to_fetch(transaction: Transaction, source_id: int) -> int:
         .where(documents.c.leaving == 0)
     )
     return int(transaction.execute(query).scalar_one())
+
+
+class Receipted(NamedTuple):
+    """A document; ``crawl_version`` is None where it is not in the index, 0 where it may be there in any version.
+
+    ``recorded``: the cache has its record, as far as the table knows; ``refused``: the index did not take it.
+    """
+
+    url_id: int
+    url: str
+    crawl_version: int | None
+    fields_digest: bytes
+    state: int
+    batch_state: int | None
+    recorded: bool
+    refused: bool
+    leaving: int
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it is in a delivery that the index has not made visible yet."""
+        return self.state in MOVING or (self.batch_state is not None and self.batch_state < BatchState.COMMITTED)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the index has its ``fields_digest``."""
+        return bool(self.fields_digest) and self.state == DocumentState.PRESENT
+
+
+def find_receipted(transaction: Transaction, url_ids: Sequence[int]) -> list[Receipted]:
+    """The documents of rows; those without a document are left out."""
+    joined = documents.join(urls, urls.c.id == documents.c.url_id).outerjoin(
+        batches, batches.c.id == documents.c.batch_id
+    )
+    query = select(
+        documents.c.url_id,
+        urls.c.url,
+        documents.c.indexed_version,
+        func.coalesce(documents.c.fields_digest, b""),
+        documents.c.state,
+        batches.c.state.label("batch_state"),
+        documents.c.segment.is_not(None),
+        documents.c.index_error.is_not(None),
+        documents.c.leaving,
+    ).select_from(joined)
+    found: list[Receipted] = []
+    for part in split(url_ids):
+        found.extend(Receipted._make(row) for row in transaction.execute(query.where(documents.c.url_id.in_(part))))
+    return found
+
+
+def is_removing(transaction: Transaction, source_id: int) -> bool:
+    """Whether removals of a source are not visible in the index yet: those with a receipt have left their delivery."""
+    query = select(literal(1)).where(
+        batches.c.source_id == source_id, batches.c.state < int(BatchState.COMMITTED), batches.c.removals > 0
+    )
+    return transaction.execute(query.limit(1)).scalar() is not None

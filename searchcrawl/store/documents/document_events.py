@@ -31,7 +31,7 @@ from searchcrawl.codes import COPIES, WITH_DOCUMENT, Code
 from searchcrawl.rules.lifecycle import ORPHAN
 from searchcrawl.store.documents.presence import IS_NOTHING, IS_REMOVING, IS_SENDING
 from searchcrawl.store.events import Move, StateEvent
-from searchcrawl.store.log_schema import receivers
+from searchcrawl.store.run_schema import receivers
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState, FetchState, Leaving
 
@@ -329,7 +329,7 @@ PUT_BACK: Final = Event(
 
 # What deliveries say
 
-#: The number of the entry in the change log (receivers.log_table).
+#: The number of the entry in the change log (log_table).
 _LOG_SEQ: Final[BindParameter[int]] = bindparam("log_seq", type_=BigInteger)
 _SLOWEST: Final = (
     select(func.min(receivers.c.seq)).where(receivers.c.source_id == documents.c.source_id).scalar_subquery()

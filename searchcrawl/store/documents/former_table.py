@@ -19,7 +19,7 @@ from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, former_documents, outlinks, urls
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import AT_HAND, MOVING, SHOWN, UNSENT, DocumentState
-from searchcrawl.store.urls import unfollowed_table, url_classes
+from searchcrawl.store.urls import link_table, url_classes
 
 #: Of so many changed documents of a source, the newest, the earlier version is known.
 MOST: Final = 10_000
@@ -246,7 +246,7 @@ def restore(transaction: Transaction, url_ids: Sequence[int], *, readable: Colle
         ]
         _execute(transaction, _SET_LINKS, links)
         # Those of the other text say nothing of this one.
-        unfollowed_table.forget(transaction, [row.url_id for row in rows])
+        link_table.forget_unfollowed(transaction, [row.url_id for row in rows])
         _execute(transaction, _MARK, [_build_mark(row, states[row.url_id]) for row in rows])
         restored += [
             Restored(row.url_id, row.run_id, row.now_code in COPIES, row.failed_runs, row.failures) for row in rows

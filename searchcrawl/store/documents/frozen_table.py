@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from sqlalchemy import Column, Table, delete, insert, select, update
 
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.site_schema import host_blocks, host_languages, host_titles
+from searchcrawl.store.schema import host_blocks, host_languages, host_titles
 
 T = TypeVar("T")
 

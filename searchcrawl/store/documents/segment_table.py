@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Insert, Table, bindparam, func, select, update
 
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store import batch_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import Dialect, dialect_of
 from searchcrawl.store.many_rows import write_rows

@@ -12,15 +12,30 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, make_url
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    insert,
+    inspect,
+    make_url,
+    select,
+)
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
+from searchcrawl.exceptions import OtherRevision, StoreAway, StoreError, StoreLocked
+from searchcrawl.failpoints import reach
 from searchcrawl.store.engine.dialect import load_dialect
 from searchcrawl.store.engine.outage_retry import OutageRetry
-from searchcrawl.store.engine.revision import REVISION, check_revision, create_tables, find_revision
+from searchcrawl.store.run_schema import ALL_TABLES
+from searchcrawl.store.views import create_views
 
 #: The open transaction that the functions of the table modules take; only Database makes one.
 Transaction = Connection
@@ -169,3 +184,57 @@ class Database:
                     create_tables(connection)
                     revision = REVISION
         check_revision(revision, self.name)
+
+
+#: The revision of tables and views: to be raised by whoever changes one of them.
+REVISION: Final = 39
+#: The table with the revision, in one row.
+REVISIONS: Final = Table("revision", MetaData(), Column("number", Integer, nullable=False))
+#: Where revisions before 37 have theirs.
+_BEFORE: Final = Table("alembic_version", MetaData(), Column("version_num", String(32), nullable=False))
+
+
+def find_revision(connection: Connection) -> int | None:
+    """The revision of a database; None for an empty one."""
+    tables = inspect(connection).get_table_names()
+    if REVISIONS.name in tables:
+        return int(connection.execute(select(REVISIONS.c.number)).scalar_one())
+    if _BEFORE.name in tables:
+        return int(connection.execute(select(_BEFORE.c.version_num)).scalar_one())
+    return None
+
+
+def check_revision(revision: int, store: str) -> None:
+    """Raises OtherRevision for a store of another revision than that of this release."""
+    if revision == REVISION:
+        return
+    if revision > REVISION:
+        raise OtherRevision(
+            f"store {store}: written by a newer release (revision {revision}); use that release, or another store"
+        )
+    raise OtherRevision(
+        f"store {store}: written by an older release (revision {revision}, not {REVISION}), which cannot be taken over; "
+        "set store.url to another store, and crawl anew"
+    )
+
+
+def create_tables(connection: Connection) -> None:
+    """Makes all tables and notes their revision, within the open transaction.
+
+    Raises the driver's error where the database has a table of the same name: another program made it.
+    """
+    _copy_index_conditions(connection.dialect.name)
+    ALL_TABLES.create_all(connection, checkfirst=False)
+    create_views(connection)
+    reach("tables.mid")
+    REVISIONS.create(connection, checkfirst=False)
+    connection.execute(insert(REVISIONS).values(number=REVISION))
+
+
+def _copy_index_conditions(dialect: str) -> None:
+    """Gives partial indexes the conditions that they have in SQLite; to declare them for all would load all dialects."""
+    for table in ALL_TABLES.tables.values():
+        for index in table.indexes:
+            condition = index.dialect_options["sqlite"]["where"]
+            if condition is not None:
+                index.dialect_options[dialect]["where"] = condition

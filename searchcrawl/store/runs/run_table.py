@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import Row, bindparam, case, func, insert, literal, or_, select, update
 
-from searchcrawl.counters import select_kept, sum_up
+from searchcrawl.counters import DISCOVERED, select_kept, sum_up
 from searchcrawl.exit_codes import Exit
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
@@ -17,6 +17,9 @@ from searchcrawl.store.run_schema import batches, runs
 from searchcrawl.store.schema import sources, urls
 from searchcrawl.store.statements import unindexed
 from searchcrawl.store.states import EndReason, FetchState, RunKind, Sharing
+from searchcrawl.store.urls import url_classes, url_queue
+from searchcrawl.store.urls.url_classes import UrlClass
+from searchcrawl.store.urls.url_queue import Recovered
 
 _PAGE_ROWS: Final = 500
 _COUNTS: Final = select(runs.c.counts).where(runs.c.id == bindparam("run"))
@@ -242,3 +245,31 @@ def count_urls(transaction: Transaction, source: int, *, without: Collection[int
     counts = or_(urls.c.code.not_in(without), urls.c.fetch_state != int(FetchState.SETTLED))
     query = select(func.count()).select_from(urls).where(unindexed(urls.c.source_id) == source, counts)
     return int(transaction.execute(query).scalar_one())
+
+
+def begin_counts(
+    transaction: Transaction, source_id: int, row: RunRow, recovered: Recovered, *, is_new: bool
+) -> RunRow:
+    """Counts the URLs of a run as it begins: those that are due, all others only where it goes on.
+
+    Commands may have changed them since the process died, and an edit of the source file the horizon.
+    """
+    if is_new:
+        due, failed = url_queue.count_todo(transaction, source_id, row.horizon_ms), len(recovered.set_aside)
+        counts = {UrlClass.TO_FETCH: due, UrlClass.FAILED: failed, DISCOVERED: due + failed}
+    else:
+        counts = url_classes.count(transaction, source_id, row.id, row.horizon_ms)
+    kept = select_kept({**row.counts, **counts})
+    set_counts(transaction, row.id, kept)
+    return replace(row, counts=kept)
+
+
+def draw_log_number(transaction: Transaction, source_id: int) -> int:
+    """The number of the entries that this transaction writes, above those of all before."""
+    statement = update(sources).where(sources.c.id == source_id).values(log_seq=sources.c.log_seq + 1)
+    return int(transaction.execute(statement.returning(sources.c.log_seq)).scalar_one())
+
+
+def find_last_log_number(transaction: Transaction, source_id: int) -> int:
+    """The highest number that was drawn."""
+    return int(transaction.execute(select(sources.c.log_seq).where(sources.c.id == source_id)).scalar() or 0)

@@ -8,13 +8,12 @@ from typing import Final, NamedTuple
 from sqlalchemy import and_, bindparam, delete, func, or_, select, update
 
 from searchcrawl.codes import Code
-from searchcrawl.store.batches.batch_table import set_documents
+from searchcrawl.store import log_table
+from searchcrawl.store.batch_table import set_documents
 from searchcrawl.store.documents import document_events
 from searchcrawl.store.documents.presence import IS_NOTHING, may_be_there
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.receivers import log_table
-from searchcrawl.store.schema import documents, former_documents, outlinks, unfollowed_links, urls
-from searchcrawl.store.site_schema import anchors
+from searchcrawl.store.schema import anchors, documents, former_documents, outlinks, unfollowed_links, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import MOVING, FetchState
 from searchcrawl.store.urls import url_classes

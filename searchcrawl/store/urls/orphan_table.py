@@ -30,7 +30,7 @@ _IS_VISITED: Final = and_(
 
 
 class PageLinks(NamedTuple):
-    """The encoded links of a page (``outlink_table``), and what became of the page; ``redirected``: by redirects."""
+    """The encoded links of a page (``link_table``), and what became of the page; ``redirected``: by redirects."""
 
     url_id: int
     links: bytes

@@ -1,18 +1,21 @@
-"""The patterns of URLs: how many URLs they have, how they grow, what text their pages have, and which are ended (L8, L12)."""
+"""The patterns of URLs: how many URLs they have, how they grow, what text their pages have, and which are ended (L8, L12).
+
+And what rendering brought for sets of URLs that are alike (rules.rendering).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import xxhash
-from sqlalchemy import or_, select, update
+from sqlalchemy import bindparam, delete, or_, select, update
 
 from searchcrawl.rules.traps import PRODUCTIVE_PAGES, WITH_TEXT
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.schema import patterns, urls
+from searchcrawl.store.schema import patterns, render_patterns, urls
 from searchcrawl.store.statements import split, unindexed
 
 #: URLs that are read by one query.
@@ -193,3 +196,47 @@ def list_urls(transaction: Transaction, source_id: int, *, without: Sequence[int
 
 def _hash_text(text: str) -> int:
     return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) - (1 << 63)
+
+
+class Gains(NamedTuple):
+    """Pages of a set that were rendered without being known to need it, and how many of them had more text then."""
+
+    rendered: int = 0
+    gained: int = 0
+
+
+def load_gains(transaction: Transaction, source_id: int) -> dict[int, Gains]:
+    """What is known of the sets of a source, by their keys."""
+    columns = (render_patterns.c.key, render_patterns.c.rendered, render_patterns.c.gained)
+    rows = transaction.execute(select(*columns).where(render_patterns.c.source_id == source_id))
+    return {row.key: Gains(row.rendered, row.gained) for row in rows}
+
+
+def find_gains(transaction: Transaction, source_id: int, key: int) -> Gains | None:
+    """What is known of one set; None if no page of it was rendered."""
+    query = select(render_patterns.c.rendered, render_patterns.c.gained).where(
+        render_patterns.c.source_id == bindparam("source"), render_patterns.c.key == bindparam("set_key")
+    )
+    row = transaction.execute(query, {"source": source_id, "set_key": key}).one_or_none()
+    return None if row is None else Gains(row.rendered, row.gained)
+
+
+def forget_gains(transaction: Transaction, source_id: int) -> None:
+    """Forgets what is known of all sets of a source: its pages are rendered in another way from now on."""
+    transaction.execute(delete(render_patterns).where(render_patterns.c.source_id == source_id))
+
+
+def store_gains(transaction: Transaction, source_id: int, gains: Mapping[int, Gains]) -> None:
+    """Writes what is known of some sets."""
+    if gains:
+        transaction.execute(
+            dialect_of(transaction).upsert(
+                render_patterns,
+                ["source_id", "key"],
+                lambda new: {"rendered": new.rendered, "gained": new.gained},
+            ),
+            [
+                {"source_id": source_id, "key": key, "rendered": known.rendered, "gained": known.gained}
+                for key, known in gains.items()
+            ],
+        )

@@ -1,16 +1,22 @@
-"""Part of the URL table: rows that an operator wants to be visited again, and the reason (D9)."""
+"""What somebody asks for: rows that are to be visited again, and the reason (D9), and URLs that were submitted (H9).
+
+A submitted URL waits until a run of its source admits it: the one that is under way, or the next.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 
+from searchcrawl import urls as identity
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.run_schema import submitted
 from searchcrawl.store.schema import sources, urls
-from searchcrawl.store.statements import unindexed
+from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import url_table
 
@@ -74,3 +80,29 @@ def find_reason(transaction: Transaction, source_id: int) -> str | None:
 def forget_reasons(transaction: Transaction, source_id: int) -> None:
     """Forgets why rows were marked: a completed run has visited them."""
     transaction.execute(update(sources).where(sources.c.id == source_id).values(recrawl=None))
+
+
+def add_submitted(transaction: Transaction, source_id: int, url: str) -> bool:
+    """Notes a URL; returns False where it is noted already."""
+    statement = dialect_of(transaction).upsert(submitted, ["source_id", "key"])
+    values = {"source_id": source_id, "key": identity.key(url), "url": url}
+    # No count of rows: not each database gives one for an INSERT.
+    return transaction.execute(statement.values(values).returning(submitted.c.key)).first() is not None
+
+
+def is_submitted(transaction: Transaction, source_id: int, url: str) -> bool:
+    """Whether a URL is noted, and no run has admitted it yet."""
+    query = select(submitted.c.key).where(submitted.c.source_id == source_id, submitted.c.key == identity.key(url))
+    return transaction.execute(query).first() is not None
+
+
+def load_submitted(transaction: Transaction, source_id: int, *, most: int | None = None) -> list[str]:
+    """The URLs that no run of a source has admitted yet, or the first of them."""
+    query = select(submitted.c.url).where(submitted.c.source_id == source_id).order_by(submitted.c.key)
+    return list(transaction.execute(query.limit(most)).scalars())
+
+
+def remove_submitted(transaction: Transaction, source_id: int, found: Sequence[str]) -> None:
+    """Removes URLs that were admitted, or are not to be, and no others."""
+    for part in split([identity.key(url) for url in found]):
+        transaction.execute(delete(submitted).where(submitted.c.source_id == source_id, submitted.c.key.in_(part)))

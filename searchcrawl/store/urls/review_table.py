@@ -1,18 +1,30 @@
-"""Part of the URL table: all rows of a source, when its file was edited; and the results of rewriters."""
+"""Part of the URL table: what an edit of the source file has looked at again, and the results of rewriters.
+
+All rows are checked by the edited rules, those whose answer the cache has are processed again without a request (D9), and
+others become due before their time; so do those that a clock that was wrong put off.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
-from sqlalchemy import bindparam, false, func, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, case, false, func, or_, select, tuple_, update
 
+from searchcrawl.codes import ANSWERED, REFUSALS, REFUSED, ROBOTS_UNAVAILABLE, WITH_DOCUMENT
 from searchcrawl.items import ARCHIVE_ETAG
-from searchcrawl.store.documents.presence import IS_KNOWN
-from searchcrawl.store.engine.database import Transaction
+from searchcrawl.rules.recrawl import LONGEST_OPENING_MS
+from searchcrawl.store.documents.presence import IS_KNOWN, IS_RECORD_LOST
+from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import split, unindexed
+from searchcrawl.store.runs import lease as leases
+from searchcrawl.store.runs.lease import Lease
+from searchcrawl.store.schema import documents, sources, urls
+from searchcrawl.store.statements import is_one_of, split, unindexed
+from searchcrawl.store.states import INDEXABLE, FetchState
+from searchcrawl.store.urls import url_classes
+from searchcrawl.store.urls.url_table import DUE_BY_TIME
 
 #: Rows that are read at once; a source may have millions.
 PAGE_ROWS: Final = 1000
@@ -137,3 +149,230 @@ def set_displays(transaction: Transaction, displays: Mapping[int, str | None]) -
             update(urls).where(urls.c.id == bindparam("row_id")).values(display_url=bindparam("new_display")),
             [{"row_id": row_id, "new_display": display} for row_id, display in displays.items()],
         )
+
+
+_READ_WELL: Final = urls.c.code.in_(sorted(WITH_DOCUMENT))
+_SETTLED: Final = urls.c.fetch_state == int(FetchState.SETTLED)
+_TODO: Final = urls.c.fetch_state == int(FetchState.TODO)
+_ROWS: Final = urls.outerjoin(documents, documents.c.url_id == urls.c.id)
+
+
+class StoredAnswer(NamedTuple):
+    """A row, the redirects of its last visit as JSON, where its record is (``cache.segment.Place``), and its bytes.
+
+    ``redirected``: the page came from another URL, also where the row has been refused since, and does not say how.
+    """
+
+    url_id: int
+    redirects: str | None
+    segment: int
+    offset: int
+    response_bytes: int
+    fields_bytes: int
+    content_length: int
+    redirected: bool = False
+
+
+def find_answers(
+    transaction: Transaction, source_id: int, *, after: int, limit: int, horizon_ms: int
+) -> list[StoredAnswer]:
+    """The next rows by rising id that are due in this run, whose last visit was good, and whose record is there.
+
+    Also those that were refused, and that edited rules allow again. Rows whose document is lost, or differs from what the
+    index has, are left to a visit.
+    """
+    columns = documents.c.segment, documents.c.record_offset, documents.c.response_bytes, documents.c.fields_bytes
+    query = (
+        select(
+            urls.c.id,
+            urls.c.redirects,
+            *columns,
+            documents.c.content_length,
+            documents.c.answered_key.is_not(None),
+        )
+        .select_from(_ROWS)
+        .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after, _has_answer(horizon_ms))
+        .order_by(urls.c.id)
+        .limit(limit)
+    )
+    return [StoredAnswer._make(row) for row in transaction.execute(query)]
+
+
+def _has_answer(horizon_ms: int) -> ColumnElement[bool]:
+    # A process that died may have claimed it. One that was reopened for a visit (``recrawl``) has no moment.
+    claimed = and_(_READ_WELL, urls.c.due_ms > 0)
+    # Where redirects led to what was refused, they are none of the record, and may lead to another page now.
+    refused = and_(urls.c.code.in_(sorted(REFUSED)), urls.c.redirects.is_(None))
+    again = and_(_TODO, or_(claimed, refused))
+    due = and_(_SETTLED, urls.c.due_ms <= horizon_ms, _READ_WELL)
+    has_record = and_(documents.c.segment.is_not(None), ~IS_RECORD_LOST)
+    return and_(or_(again, due), has_record)
+
+
+def count_answers(transaction: Transaction, source_id: int, *, horizon_ms: int) -> tuple[int, int]:
+    """How many rows ``find`` would find in all, and how many a run would visit."""
+    due = or_(urls.c.fetch_state != int(FetchState.SETTLED), urls.c.due_ms <= horizon_ms)
+    stored = func.sum(case((_has_answer(horizon_ms), 1), else_=0))
+    query = select(func.coalesce(stored, 0), func.count()).select_from(_ROWS)
+    row = transaction.execute(query.where(unindexed(urls.c.source_id) == source_id, due)).one()
+    return int(row[0]), int(row[1])
+
+
+def count_left_to_visit(
+    transaction: Transaction, source_id: int, *, horizon_ms: int, codes: Collection[int] | None
+) -> int:
+    """How many rows have to be visited: those to do, and those due whose last code is one of ``codes`` (None: all)."""
+    due = and_(_SETTLED, urls.c.due_ms <= horizon_ms)
+    if codes is not None:
+        due = and_(due, urls.c.code.in_(sorted(codes)))
+    waits = urls.c.fetch_state != int(FetchState.SETTLED)
+    query = select(func.count()).select_from(urls).where(unindexed(urls.c.source_id) == source_id, or_(waits, due))
+    return int(transaction.execute(query).scalar_one())
+
+
+def count_undecided(transaction: Transaction, source_id: int) -> int:
+    """How many documents of the index are not looked at again because the last visit of their URL failed.
+
+    An edit decides about them once a visit brings their page.
+    """
+    query = (
+        select(func.count())
+        .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
+        .where(
+            unindexed(urls.c.source_id) == source_id,
+            _SETTLED,
+            or_(urls.c.code.not_in(sorted(ANSWERED | REFUSALS | WITH_DOCUMENT)), urls.c.rule == ROBOTS_UNAVAILABLE),
+            documents.c.indexed_version.is_not(None),
+            is_one_of("documents.state", INDEXABLE),
+        )
+    )
+    return int(transaction.execute(query).scalar_one())
+
+
+def put_off(transaction: Transaction, source_id: int, *, after: int, horizon_ms: int) -> int | None:
+    """Leaves the rows that are still due to the next run, a page of them: an edit has no effect on them.
+
+    Documents of theirs are processed again at their next visit, whatever bytes it brings. Returns the last id, None at the
+    end.
+    """
+    query = (
+        select(urls.c.id)
+        .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after, _SETTLED, urls.c.due_ms <= horizon_ms)
+        .order_by(urls.c.id)
+        .limit(PAGE_ROWS)
+    )
+    found = list(transaction.execute(query).scalars())
+    for part in split(found):
+        with url_classes.watch(transaction, part):
+            transaction.execute(update(urls).where(urls.c.id.in_(part)).values(due_ms=horizon_ms + 1))
+        transaction.execute(update(documents).where(documents.c.url_id.in_(part)).values(unavailable_ms=0))
+    return found[-1] if found else None
+
+
+class Hastening(NamedTuple):
+    """Rows that are to be made due since the source file was edited: those above ``after``, unless visited since.
+
+    The edit came at ``since_ms``, after or within the run ``run_id``.
+    """
+
+    after: int
+    run_id: int
+    since_ms: int
+
+
+def find_hastening(transaction: Transaction, source: int) -> Hastening | None:
+    """Which rows are still to be made due; None: none."""
+    columns = (sources.c.hasten_after, sources.c.hasten_run, sources.c.hasten_since_ms)
+    row = transaction.execute(select(*columns).where(sources.c.id == source)).one_or_none()
+    return None if row is None or row.hasten_after is None else Hastening._make(row)
+
+
+def begin_hastening(transaction: Transaction, lease: Lease, *, run_id: int, now_ms: int) -> None:
+    """Notes that all rows are to be made due: the source file was edited since, or within, the run ``run_id``.
+
+    Renews the lease.
+    """
+    leases.renew(transaction, lease)
+    values = {"hasten_after": 0, "hasten_run": run_id, "hasten_since_ms": now_ms}
+    transaction.execute(update(sources).where(sources.c.id == lease.source_id).values(values))
+
+
+def set_hastened(transaction: Transaction, source: int, after: int | None) -> None:
+    """Notes up to which row that is done; None: for all."""
+    transaction.execute(update(sources).where(sources.c.id == source).values(hasten_after=after))
+
+
+def hasten(
+    transaction: Transaction, source_id: int, hastening: Hastening, *, last: int, horizon_ms: int, now_ms: int
+) -> None:
+    """Makes settled rows up to the id ``last`` due at the horizon of a run that are due later, unless visited since the edit.
+
+    A clock that was wrong in between hides none of them.
+    """
+    fetched = urls.c.last_fetched_ms
+    before = or_(urls.c.run_id.is_(None), urls.c.run_id < hastening.run_id)
+    earlier = or_(fetched.is_(None), ~fetched.between(hastening.since_ms, now_ms))
+    _hasten(
+        transaction,
+        [
+            unindexed(urls.c.source_id) == source_id,
+            urls.c.id > hastening.after,
+            urls.c.id <= last,
+            urls.c.due_ms > horizon_ms,
+            or_(before, and_(urls.c.run_id == hastening.run_id, earlier)),
+        ],
+        horizon_ms,
+    )
+
+
+def hasten_ahead(transaction: Transaction, lease: Lease, *, after: int, horizon_ms: int, now_ms: int) -> int | None:
+    """Makes rows due now that were visited later than now, by a clock that was ahead; a page of those above ``after``.
+
+    So are failed ones that wait for the end of ``horizon_ms``, that of the run before. Renews the lease. Returns the last
+    id, None at the end.
+    """
+    leases.renew(transaction, lease)
+    here = [unindexed(urls.c.source_id) == lease.source_id, urls.c.id > after]
+    put_off = and_(urls.c.failed_runs > 0, urls.c.due_ms > horizon_ms)
+    ahead = or_(urls.c.last_fetched_ms > now_ms, put_off)
+    found = _hasten(transaction, [*here, urls.c.due_ms > now_ms, ahead], now_ms)
+    return found[-1] if found else None
+
+
+def hasten_late(database: Database, lease: Lease, *, longest_ms: int, now_ms: int) -> None:
+    """Makes rows due earlier that wait longer than a page may: ``lifecycle`` was edited since their visit.
+
+    Pages that fail wait longer, unless the clock was ahead at their visit, and so do those that are not to be requested yet. Each transaction takes a page of rows, and renews the lease.
+    """
+    after: tuple[int, int] | None = (now_ms + longest_ms + 1, 0)
+    while after is not None:
+        after = database.write(partial(_hasten_late, lease=lease, after=after, longest_ms=longest_ms, now_ms=now_ms))
+
+
+def _hasten_late(
+    transaction: Transaction, *, lease: Lease, after: tuple[int, int], longest_ms: int, now_ms: int
+) -> tuple[int, int] | None:
+    leases.renew(transaction, lease)
+    place = urls.c.due_ms, urls.c.id
+    # Both: the index knows the moment alone.
+    late = (DUE_BY_TIME, urls.c.source_id == lease.source_id, urls.c.due_ms >= after[0], tuple_(*place) > after)
+    opens = or_(urls.c.opens_ms.is_(None), urls.c.opens_ms > now_ms + LONGEST_OPENING_MS)
+    meant = and_(or_(urls.c.failed_runs == 0, urls.c.last_fetched_ms > now_ms), opens)
+    query = select(*place).where(*late, meant).order_by(*place).limit(PAGE_ROWS)
+    places = [(row.due_ms, row.id) for row in transaction.execute(query)]
+    found = [url_id for _, url_id in places]
+    visited_ms = case((urls.c.last_fetched_ms <= now_ms, urls.c.last_fetched_ms), else_=0)
+    with url_classes.watch(transaction, found):
+        for part in split(found):
+            transaction.execute(update(urls).where(urls.c.id.in_(part)).values(due_ms=visited_ms + longest_ms))
+    return places[-1] if len(places) == PAGE_ROWS else None
+
+
+def _hasten(transaction: Transaction, conditions: Sequence[ColumnElement[bool]], due_ms: int) -> list[int]:
+    """Makes settled rows due; returns their ids, a page of them at most."""
+    query = select(urls.c.id).where(urls.c.fetch_state == int(FetchState.SETTLED), *conditions)
+    found = list(transaction.execute(query.order_by(urls.c.id).limit(PAGE_ROWS)).scalars())
+    with url_classes.watch(transaction, found):
+        for part in split(found):
+            transaction.execute(update(urls).where(urls.c.id.in_(part)).values(due_ms=due_ms))
+    return found

@@ -1,4 +1,4 @@
-"""Queries of commands: pages of rows by rising id, all facts of one URL, and counts. Nothing is written here."""
+"""Queries of commands: pages of rows by rising id, all facts of one URL, its redirects, and counts. Nothing is written here."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, RowMapping, Select, and_, bindparam, func, or_, select
+import orjson
+from sqlalchemy import ColumnElement, FromClause, Row, RowMapping, Select, and_, bindparam, func, or_, select
 
-from searchcrawl.codes import WARNED, Code
+from searchcrawl import urls as identity
+from searchcrawl.codes import REDIRECTS, WARNED, Code
 from searchcrawl.rules.decision import ROBOTS_KEY
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
+from searchcrawl.rules.redirects import write_target
 from searchcrawl.store.documents.presence import IS_REFUSED, is_known
 from searchcrawl.store.documents.shared_copy_table import HAS_SURVIVOR
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.host_schema import hosts
 from searchcrawl.store.run_schema import batches
-from searchcrawl.store.schema import documents, sitemaps, sources, urls
+from searchcrawl.store.schema import documents, hosts, sitemaps, sources, urls
 from searchcrawl.store.statements import is_one_of, unindexed
 from searchcrawl.store.states import BatchState, DocumentState, FetchState, Leaving
+from searchcrawl.store.urls import link_table
 
 #: Rows that are read in one transaction; a longer transaction would keep the log of SQLite from shrinking.
 _PAGE_ROWS: Final = 1000
@@ -449,3 +452,97 @@ def _build_place(row: Row[*tuple[Any, ...]]) -> tuple[int, int, int, int] | None
     if row.segment is None:
         return None
     return row.segment, row.record_offset, row.response_bytes, row.fields_bytes
+
+
+#: So many URLs that redirect to another are named.
+_MOST_LISTED: Final = 10
+_CODES: Final = sorted(REDIRECTS)
+
+
+def is_redirecting(rows: FromClause) -> ColumnElement[bool]:
+    """Whether a row led to another one at its last visit.
+
+    With 963, or where a rule refuses the target, it leads nowhere: the links that it has are those of an earlier page.
+    """
+    return and_(rows.c.code.in_(_CODES), rows.c.rule.is_(None))
+
+
+def find_redirects_before(transaction: Transaction, url_id: int, *, limit: int) -> list[str]:
+    """The URLs of the chain of redirects that leads to a row, the nearest first, at most ``limit``."""
+    found: list[str] = []
+    referrer = urls.alias("referrer")
+    while len(found) < limit:
+        query = (
+            select(referrer.c.id, referrer.c.url)
+            .select_from(urls.join(referrer, referrer.c.id == urls.c.referrer_id))
+            .where(urls.c.id == url_id, is_redirecting(referrer))
+        )
+        row = transaction.execute(query).one_or_none()
+        if row is None or row.url in found or not leads_to(transaction, row.id, url_id):
+            break
+        url_id = row.id
+        found.append(row.url)
+    return found
+
+
+def leads_to(transaction: Transaction, redirecting_id: int, url_id: int) -> bool:
+    """Whether the row that redirects does so to this one: it may have found it as a page, before."""
+    return link_table.load(transaction, [redirecting_id]).get(redirecting_id) == [url_id]
+
+
+def find_redirect_target(transaction: Transaction, source_id: int, url: str) -> str | None:
+    """The URL to which the row of ``url`` redirected at its last visit; None where it did not, or has no row."""
+    query = select(urls.c.id).where(urls.c.source_id == source_id, urls.c.key == identity.key(url))
+    url_id = transaction.execute(query.where(is_redirecting(urls))).scalar_one_or_none()
+    targets = [] if url_id is None else link_table.load(transaction, [url_id]).get(url_id, [])
+    if len(targets) != 1:
+        return None
+    found: str | None = transaction.execute(select(urls.c.url).where(urls.c.id == targets[0])).scalar_one_or_none()
+    return found
+
+
+class RedirectingUrl(NamedTuple):
+    """A row whose document came from another URL, to which redirects led, with the code of its last visit."""
+
+    url: str
+    code: int
+    in_index: bool
+
+
+def find_redirecting(transaction: Transaction, source_id: int, url: str) -> list[RedirectingUrl]:
+    """The rows whose documents came from ``url``, or over it, by redirects that were followed; at most ten, indexed first."""
+    found = _list_redirecting(transaction, source_id, documents.c.answered_key == identity.key(url))
+    if found:
+        return found
+    # Rows have the URLs that answered with a redirect, as JSON.
+    hop = f'"url":{orjson.dumps(url).decode()}'
+    passed = documents.c.answered_key.is_not(None), urls.c.redirects.contains(hop, autoescape=True), urls.c.url != url
+    return _list_redirecting(transaction, source_id, *passed)
+
+
+def find_led_away(transaction: Transaction, source_id: int, url: str) -> list[RedirectingUrl]:
+    """The rows whose last visit was led to ``url``, and brought no page of it: a rule refuses it, or it failed; at most ten."""
+    error, in_index = urls.c.error, documents.c.indexed_version.is_not(None)
+    failed = and_(urls.c.redirects.is_not(None), error.endswith(f": {url}", autoescape=True))
+    query = (
+        select(urls.c.url, urls.c.code, in_index)
+        .outerjoin(documents, documents.c.url_id == urls.c.id)
+        .where(unindexed(urls.c.source_id) == source_id, urls.c.url != url, or_(error == write_target(url), failed))
+        .order_by(urls.c.id)
+        .limit(_MOST_LISTED)
+    )
+    return [RedirectingUrl(row[0], row[1], bool(row[2])) for row in transaction.execute(query)]
+
+
+def _list_redirecting(
+    transaction: Transaction, source_id: int, *conditions: ColumnElement[bool]
+) -> list[RedirectingUrl]:
+    in_index = documents.c.indexed_version.is_not(None)
+    query = (
+        select(urls.c.url, urls.c.code, in_index)
+        .join(documents, documents.c.url_id == urls.c.id)
+        .where(documents.c.source_id == source_id, *conditions)
+        .order_by(in_index.desc(), urls.c.id)
+        .limit(_MOST_LISTED)
+    )
+    return [RedirectingUrl(row[0], row[1], bool(row[2])) for row in transaction.execute(query)]

@@ -1,4 +1,4 @@
-"""The URL table, which is the queue: rows are added, claimed and settled here."""
+"""The URL table, which is the queue: rows are added, claimed and settled here. Depths are links from a start page."""
 
 from __future__ import annotations
 
@@ -431,3 +431,38 @@ def find_results(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, 
         query = select(*columns).where(urls.c.id.in_(part), settled)
         found.update({row[0]: VisitResult._make(row[1:]) for row in transaction.execute(query)})
     return found
+
+
+class UrlPlace(NamedTuple):
+    """A row: its URL, its depth, and how its last visit ended."""
+
+    url: str
+    depth: int
+    code: int
+    rule: str | None
+    fetch_state: int
+
+
+def find_places(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, UrlPlace]:
+    """Rows by id."""
+    found: dict[int, UrlPlace] = {}
+    for part in split(url_ids):
+        query = select(urls.c.id, *(urls.c[name] for name in UrlPlace._fields)).where(urls.c.id.in_(part))
+        found.update({row[0]: UrlPlace._make(row[1:]) for row in transaction.execute(query)})
+    return found
+
+
+def find_depths(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
+    """The depth of rows by id."""
+    found: dict[int, int] = {}
+    for part in split(url_ids):
+        query = select(urls.c.id, urls.c.depth).where(urls.c.id.in_(part))
+        found.update({row[0]: row[1] for row in transaction.execute(query)})
+    return found
+
+
+def lower_depths(transaction: Transaction, depths: Mapping[int, int]) -> None:
+    """Sets the depth of rows by id."""
+    if depths:
+        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(depth=bindparam("new_depth"))
+        transaction.execute(statement, [{"row_id": row_id, "new_depth": depth} for row_id, depth in depths.items()])

@@ -17,11 +17,11 @@ from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary, HostBlock
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.rewriting import NormalisedUrl
+from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import urls as list_urls
-from searchcrawl.store.urls import refused_table, url_classes
+from searchcrawl.store.urls import link_table, url_classes
 
 SITE = "http://a.test/"
 
@@ -151,7 +151,7 @@ def test_admit_when_the_transaction_fails_then_the_links_are_not_remembered(data
 def counted(database: Database) -> dict[tuple[str | None, str | None], int]:
     """Links without a row by rule and host."""
     with database.read_once() as transaction:
-        return {(row.rule, row.host): row.links for row in refused_table.load(transaction, 1)}
+        return {(row.rule, row.host): row.links for row in link_table.load_refused(transaction, 1)}
 
 
 def names_of_hosts(database: Database) -> set[str]:
@@ -272,7 +272,7 @@ def test_admit_when_there_are_very_many_hosts_then_the_most_frequent_are_named_a
         admit(database, tested, FoundLinks(None, 1, links(*many, *often), only_counted=True))
 
     found = counted(database)
-    assert len(found) == refused_table.MOST_PAIRS + 1
+    assert len(found) == link_table.MOST_PAIRS + 1
     assert sum(found.values()) == 3 * (5000 + 27)
     assert list(found.items())[:3] == [((ELSEWHERE[0], f"often{number}.test"), 27) for number in range(3)]
     assert list(found)[-1] == (None, None)

@@ -15,7 +15,7 @@ from searchcrawl.store.documents import anchor_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import outlinks, urls
-from searchcrawl.store.urls.outlink_table import LinkTexts, decode_texts
+from searchcrawl.store.urls.link_table import LinkTexts, decode_texts
 
 SITE = "http://a.test/"
 

@@ -14,8 +14,8 @@ from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import unfollowed_table, url_classes
-from searchcrawl.store.urls.unfollowed_table import MOST_TARGETS, Nofollow
+from searchcrawl.store.urls import link_table, url_classes
+from searchcrawl.store.urls.link_table import MOST_TARGETS, Nofollow
 from tests.statements import statements
 
 SITE = "http://a.test/"
@@ -51,7 +51,7 @@ def links(*names: str, nofollow: bool = True) -> list[Link]:
 
 def named(database: Database, name: str, *, gone: Sequence[int] = (404,)) -> list[tuple[str, str]]:
     with database.read_once() as transaction:
-        found = unfollowed_table.find(transaction, 1, urls.key(SITE + name), gone=gone)
+        found = link_table.find_unfollowed(transaction, 1, urls.key(SITE + name), gone=gone)
     return [(one.page.removeprefix(SITE), one.kind.title) for one in found]
 
 
@@ -107,13 +107,13 @@ def test_page_when_it_has_very_many_such_links_then_it_costs_one_row_of_8_kiloby
     assert rows(database) == [(8 * MOST_TARGETS, 1)]
     assert named(database, "n999") == [("page", "rel=nofollow")]
     with database.read_once() as transaction:
-        assert unfollowed_table.is_cut(transaction, 1)
+        assert link_table.is_unfollowed_cut(transaction, 1)
 
 
 def test_source_when_its_links_take_too_much_then_further_pages_are_only_known_to_have_some(
     database: Database, tested: Admission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unfollowed_table, "MOST_BYTES", 24)
+    monkeypatch.setattr(link_table, "MOST_BYTES", 24)
     admit(database, tested, FoundLinks(None, 0, links("second", "third", nofollow=False)))
     boundary = Boundary(include_hosts=["a.test"])
     first, later = (Admission(source_id=1, boundary=boundary, max_urls=0, known_urls=0) for _ in range(2))

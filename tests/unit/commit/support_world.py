@@ -18,12 +18,11 @@ from searchcrawl.commit.decide import decide
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.rules.copy_order import UNKNOWN_FIT, rank
 from searchcrawl.sources.config import Source
-from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
-from searchcrawl.store.batches.batch_table import SealedBatch
-from searchcrawl.store.batches.removal_table import Before
+from searchcrawl.store import batch_table, host_table, removal_table
+from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.documents import duplicate_key_table as keys
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.hosts import host_table
+from searchcrawl.store.removal_table import Before
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import NewUrl
 from tests.factories import document, outcome
@@ -160,7 +159,7 @@ class World:
     def approve(self) -> bool:
         """Carries out the removals that wait; whether there were any."""
         with self.database.write_once() as transaction:
-            held = [row.url_id for row in quarantine_table.list_waiting(transaction, self.source_id, after=0)]
+            held = [row.url_id for row in removal_table.list_waiting(transaction, self.source_id, after=0)]
             removal_table.seal(transaction, self.source_id, 1, self.now_ms, held, counted=False)
         self._acknowledge_removals()
         return bool(held)

@@ -16,8 +16,8 @@ from searchcrawl.cache.segment import Place
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.decide import decide
 from searchcrawl.items import Claim, Document, Hop, Outcome
+from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import NewUrl

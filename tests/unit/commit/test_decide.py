@@ -16,7 +16,7 @@ from searchcrawl.rules.lifecycle import Failures
 from searchcrawl.rules.recrawl import HOUR_MS, Word
 from searchcrawl.sources.config import Source
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.urls.unfollowed_table import Nofollow
+from searchcrawl.store.urls.link_table import Nofollow
 from searchcrawl.store.urls.url_table import Settled
 from tests.factories import claim, document, outcome
 

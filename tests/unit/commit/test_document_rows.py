@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import text
 
 from searchcrawl import clock
-from searchcrawl.store.batches import batch_table, removal_table
-from searchcrawl.store.batches.batch_table import SealedBatch
-from searchcrawl.store.batches.removal_table import Before
+from searchcrawl.store import batch_table, removal_table
+from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.removal_table import Before
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import url_table
 from tests.statements import READ, statements

@@ -18,7 +18,7 @@ from searchcrawl.commit import near_copies
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.rules.near_copies import sign
 from searchcrawl.run import Run
-from searchcrawl.store.documents.near_table import NearRow
+from searchcrawl.store.documents.duplicate_key_table import NearRow
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import documents

@@ -16,14 +16,13 @@ from searchcrawl.cache.segment import Place
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.decide import Group, decide
 from searchcrawl.items import Claim
-from searchcrawl.store.batches import batch_table
-from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store import batch_table
+from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.documents import former_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import outlink_table, unfollowed_table, url_table
-from searchcrawl.store.urls.outlink_table import LinkTexts
-from searchcrawl.store.urls.unfollowed_table import Nofollow, Unfollowed
+from searchcrawl.store.urls import link_table, url_table
+from searchcrawl.store.urls.link_table import LinkTexts, Nofollow, Unfollowed
 from tests.unit.commit.support_world import SITE, SOURCE, Page, World, some_page
 
 NAMES = "abcdefgh"
@@ -52,7 +51,7 @@ class Watched(World):
             document_rows.write_documents(transaction, 1, decided, places)
             stored = [one.claim.url_id for one in decided.stored]
             texts = LinkTexts("", {self.segment: (f"text {self.segment}",)})
-            outlink_table.store(transaction, {page: [self.segment] for page in stored}, dict.fromkeys(stored, texts))
+            link_table.store(transaction, {page: [self.segment] for page in stored}, dict.fromkeys(stored, texts))
             url_table.settle(transaction, decided.settled)
 
     def _send(self, batch: SealedBatch) -> None:
@@ -192,7 +191,7 @@ def test_documents_when_they_are_put_back_then_what_the_other_text_says_of_links
     world.visit(world._claims())
     with database.write_once() as transaction:
         found = [Unfollowed(page, Nofollow.REL, [7]) for page in (1, len(NAMES))]
-        unfollowed_table.add(transaction, 1, found)
+        link_table.add_unfollowed(transaction, 1, found)
     world.put_back()
 
     with database.read_once() as transaction:

@@ -13,11 +13,10 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.commit import link_rows
 from searchcrawl.items import Claim, Link, Outcome
-from searchcrawl.store import schema
+from searchcrawl.store import host_table, schema
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import outlink_table, url_table
+from searchcrawl.store.urls import link_table, url_table
 from searchcrawl.store.urls.url_table import NewUrl
 
 
@@ -48,7 +47,7 @@ def chain_of(database: Database, length: int, *, code: int = Code.MOVED) -> int:
             )
             found = url_table.add(transaction, source, [row], 0)[row.key]
             if referrer is not None:
-                outlink_table.store(transaction, {referrer: [found]}, {})
+                link_table.store(transaction, {referrer: [found]}, {})
             referrer = found
     assert referrer is not None
     return referrer
@@ -94,7 +93,7 @@ def test_redirect_when_an_ordinary_page_links_to_it_then_the_count_begins_there(
 def point(database: Database, url_id: int, code: int, targets: list[int]) -> None:
     """What the last visit of a row found."""
     with database.write_once() as transaction:
-        outlink_table.store(transaction, {url_id: targets}, {})
+        link_table.store(transaction, {url_id: targets}, {})
         transaction.execute(update(schema.urls).where(schema.urls.c.id == url_id).values(code=code))
 
 
@@ -124,7 +123,7 @@ def visited(database: Database, number: int, target: int | None, *, referrer: in
         row = NewUrl(key=urls.key(hop(number)), url=hop(number), host_id=host, depth=0, referrer_id=referrer, code=code)
         url_id = url_table.add(transaction, source, [row], 0)[row.key]
         if target is not None:
-            outlink_table.store(transaction, {url_id: [target]}, {})
+            link_table.store(transaction, {url_id: [target]}, {})
     return url_id
 
 
@@ -143,7 +142,7 @@ def test_redirect_when_what_follows_is_a_loop_without_it_then_leads_on(database:
     outside, second = visited(database, 5, None), visited(database, 2, None)
     first = visited(database, 1, second)
     with database.write_once() as transaction:
-        outlink_table.store(transaction, {second: [first]}, {})
+        link_table.store(transaction, {second: [first]}, {})
         transaction.execute(update(schema.urls).where(schema.urls.c.id == second).values(code=int(Code.MOVED)))
 
     assert moved(database, outside, 5, hop(1)).code == Code.MOVED

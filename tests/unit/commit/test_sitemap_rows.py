@@ -12,9 +12,9 @@ from searchcrawl.admission.url_normalisation import normalise_parts
 from searchcrawl.commit.link_rows import SitemapRows
 from searchcrawl.items import ListedUrl, SitemapEnd, SitemapPart
 from searchcrawl.rules.rewriting import Rewriting
+from searchcrawl.store import sitemap_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.sitemaps import sitemap_table
 from tests.unit.store.support_store import SOURCE, add, row
 
 URL = "http://a.test:80/sitemap.xml"

@@ -21,11 +21,10 @@ from searchcrawl.items import Link
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.slot_reservations import SlotReservations
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.host_schema import hosts
-from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.schema import urls
+from searchcrawl.store.schema import hosts, urls
 from tests.filled_store import FilledStore
 
 DAYS: Final = 90
@@ -115,7 +114,7 @@ def test_purge_when_urls_name_hosts_then_they_are_looked_for_once_in_the_time(
     filled: FilledStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[int] = []
-    find = "searchcrawl.store.hosts.unused_table.find_named"
+    find = "searchcrawl.store.host_table.find_named"
     monkeypatch.setattr(find, lambda transaction, *, after: looked.append(after) or {known(filled)[NAMED]})
     learn(filled, LAST)
     age(filled)

@@ -17,8 +17,8 @@ from searchcrawl.run import Run
 from searchcrawl.store.documents import anchor_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import outlink_table
-from searchcrawl.store.urls.outlink_table import LinkTexts
+from searchcrawl.store.urls import link_table
+from searchcrawl.store.urls.link_table import LinkTexts
 from tests.unit.store.support_store import SOURCE, add, settle, store
 
 
@@ -43,7 +43,7 @@ class FakeRun:
         """Has a page say something of others."""
 
         def write(transaction: Transaction) -> None:
-            outlink_table.store(transaction, {page: list(texts)}, {page: LinkTexts("Page", texts)})
+            link_table.store(transaction, {page: list(texts)}, {page: LinkTexts("Page", texts)})
             anchor_table.note_change(transaction, SOURCE)
 
         self.write(write)

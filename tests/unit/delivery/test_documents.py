@@ -9,7 +9,7 @@ import pytest
 
 from searchcrawl.delivery.documents import build_indexed_document
 from searchcrawl.rules.rewriting import DisplayMap
-from searchcrawl.store.batches.batch_table import BatchDocument
+from searchcrawl.store.batch_table import BatchDocument
 from searchcrawl.store.documents.duplicate_key_table import Copy
 
 ROW = BatchDocument(

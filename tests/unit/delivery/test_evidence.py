@@ -12,11 +12,11 @@ from searchcrawl.codes import Code, FailureKind
 from searchcrawl.delivery.removals import MAX_HOPS, select_with_evidence
 from searchcrawl.rules.lifecycle import Failures
 from searchcrawl.sources.config import Lifecycle
-from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.removal_table import RemovalCandidate
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import FetchState, Leaving
-from searchcrawl.store.urls import outlink_table
+from searchcrawl.store.urls import link_table
 from tests.statements import statements
 from tests.unit.store import support_store as store
 
@@ -38,7 +38,7 @@ def lead(database: Database, *ids: int, last: int | None = None) -> None:
     for place, (page, target) in enumerate(zip(ids, targets, strict=False)):
         store.settle(database, [page], code=REFRESH if place % 2 else MOVED)
         with database.write_once() as transaction:
-            outlink_table.store(transaction, {page: [target]})
+            link_table.store(transaction, {page: [target]})
 
 
 def leave(

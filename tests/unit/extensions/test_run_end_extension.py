@@ -13,8 +13,8 @@ from searchcrawl.extensions.run_end_extension import find_end_reason, find_exit_
 from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.loading import load_project, load_source
+from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import lease
 from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import url_table

@@ -16,8 +16,8 @@ from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.window import Window
 from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK
 from searchcrawl.politeness.host_registry import HostRegistry
-from searchcrawl.store.host_schema import hosts
-from searchcrawl.store.hosts import host_table
+from searchcrawl.store import host_table
+from searchcrawl.store.schema import hosts
 from searchcrawl.store.schema import urls as urls_table
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import url_table

@@ -19,10 +19,10 @@ from searchcrawl.http import name_lookups as shared_names
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.connector import AddressForbidden, GuardedResolver
 from searchcrawl.http.name_lookups import NameCache, NameLookups, SharedNames
+from searchcrawl.store import name_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.host_schema import name_answers, name_turns
-from searchcrawl.store.hosts import name_table
-from searchcrawl.store.hosts.name_table import CLAIMED_MS, FAILED_MS, KEPT_MS, Answer, Turn
+from searchcrawl.store.name_table import CLAIMED_MS, FAILED_MS, KEPT_MS, Answer, Turn
+from searchcrawl.store.schema import name_answers, name_turns
 
 SECONDS = KEPT_MS / 1000
 

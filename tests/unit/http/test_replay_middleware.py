@@ -26,7 +26,7 @@ from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.items import Answer, Claim, Outcome
 from searchcrawl.run import Run
 from searchcrawl.stages import Stages
-from searchcrawl.store.urls.replay_table import StoredAnswer
+from searchcrawl.store.urls.review_table import StoredAnswer
 
 HOST: Final = "the cache"
 

@@ -8,7 +8,7 @@ from searchcrawl import clock
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Outcome
 from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK, PAUSES_TO_BLOCK
-from searchcrawl.store.hosts.host_table import HostBlock
+from searchcrawl.store.host_table import HostBlock
 from tests.factories import claim
 from tests.unit.frontier.support_window import HOST, OTHER, build_window, met, popped
 

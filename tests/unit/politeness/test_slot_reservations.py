@@ -12,8 +12,8 @@ from sqlalchemy import insert
 from searchcrawl import clock
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.slot_reservations import SlotReservations
-from searchcrawl.store.host_schema import hosts
-from searchcrawl.store.hosts.host_table import HostBlock
+from searchcrawl.store.host_table import HostBlock
+from searchcrawl.store.schema import hosts
 from tests.filled_store import FilledStore
 
 MANY = 3000

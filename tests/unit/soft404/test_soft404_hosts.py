@@ -22,7 +22,7 @@ from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.soft404 import soft404_pipeline
 from searchcrawl.soft404.soft404_pipeline import PlaceholderPagePipeline
-from searchcrawl.store.hosts import host_table
+from searchcrawl.store import host_table
 from tests.factories import ANY_TARGET, claim, document
 from tests.filled_store import FilledStore
 

@@ -8,11 +8,10 @@ from typing import Any, Final
 from sqlalchemy import select, update
 
 from searchcrawl import urls as identity
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store import batch_table, host_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import StoredDocument
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.hosts import host_table
 from searchcrawl.store.run_schema import leases
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState, FetchState

@@ -13,14 +13,14 @@ from searchcrawl.store.documents.anchor_table import Successors
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState, Leaving
-from searchcrawl.store.urls import outlink_table
-from searchcrawl.store.urls.outlink_table import LinkTexts
+from searchcrawl.store.urls import link_table
+from searchcrawl.store.urls.link_table import LinkTexts
 from tests.unit.store.support_store import SOURCE, add, store
 
 
 def link(database: Database, page: int, texts: Mapping[int, Sequence[str]], title: str = "") -> None:
     with database.write_once() as transaction:
-        outlink_table.store(transaction, {page: list(texts)}, {page: LinkTexts(title, texts)})
+        link_table.store(transaction, {page: list(texts)}, {page: LinkTexts(title, texts)})
 
 
 def set_document(database: Database, url_id: int, **values: object) -> None:

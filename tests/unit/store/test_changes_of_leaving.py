@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from searchcrawl.store.batches import batch_table, removal_table, resend_table
-from searchcrawl.store.documents import document_table, sample_table
+from searchcrawl.store import batch_table, removal_table
+from searchcrawl.store.documents import document_queries, document_table
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import DocumentState
@@ -100,8 +100,8 @@ def test_held_when_it_was_sent_again_with_the_new_value_then_once_is_enough(data
     hold(database, ids)
     change(database, ids)
     with database.write_once() as transaction:
-        resend_table.begin(transaction, SOURCE, NOW_MS + 5)
-        sealed = resend_table.seal(transaction, SOURCE, 1, NOW_MS + 5, after=0, max_bytes=1_000_000)
+        batch_table.begin_resend(transaction, SOURCE, NOW_MS + 5)
+        sealed = batch_table.seal_resend(transaction, SOURCE, 1, NOW_MS + 5, after=0, max_bytes=1_000_000)
         assert sealed is not None
         batch_table.note_accepted(transaction, sealed.batch, ids)
 
@@ -116,9 +116,9 @@ def test_common_text_when_a_removal_waits_then_the_document_is_looked_at_as_well
     hold(database, ids)
 
     with database.read_once() as transaction:
-        found = sample_table.find_sent(transaction, SOURCE, None, after=0)
+        found = document_queries.find_sent(transaction, SOURCE, None, after=0)
     change(database, ids)
     with database.read_once() as transaction:
-        again = sample_table.find_sent(transaction, SOURCE, None, after=0)
+        again = document_queries.find_sent(transaction, SOURCE, None, after=0)
 
     assert ([row.url_id for row in found], again) == (ids, [])

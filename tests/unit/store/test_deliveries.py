@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
-from searchcrawl.store.batches.batch_table import SealedBatch
-from searchcrawl.store.batches.removal_table import Before
+from searchcrawl.store import batch_table, removal_table
+from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.removal_table import Before
 from searchcrawl.store.states import BatchState, DocumentState
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, settle, states, store
 
@@ -231,7 +231,7 @@ def test_quarantine_when_held_back_then_in_the_index_until_somebody_decides(data
     with database.write_once() as transaction:
         removal_table.quarantine(transaction, ids, 7)
     with database.read_once() as transaction:
-        held = [(row.url_id, row.run) for row in quarantine_table.list_waiting(transaction, SOURCE, after=0)]
+        held = [(row.url_id, row.run) for row in removal_table.list_waiting(transaction, SOURCE, after=0)]
         totals = document_table.count_totals(transaction, SOURCE)
     with database.write_once() as transaction:
         removal_table.reject(transaction, ids[:1])

@@ -21,13 +21,12 @@ from sqlalchemy import delete, insert, select
 
 from searchcrawl import store
 from searchcrawl.rules.lifecycle import ORPHAN
-from searchcrawl.store.batches import batch_table, quarantine_table, removal_table, resend_table
-from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store import batch_table, log_table, removal_table
+from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.documents import comparison_table, document_table, duplicate_key_table, former_table
 from searchcrawl.store.documents.comparison_table import Indexed
 from searchcrawl.store.documents.document_table import Confirmed, StoredDocument
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.receivers import log_table
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import documents, former_documents, urls
@@ -152,16 +151,14 @@ EVENTS: Final[dict[str, Event]] = {
     "left behind in receivers": lambda transaction, ids: log_table.let_go(transaction, SOURCE, ids),
     "removal held back": lambda transaction, ids: removal_table.quarantine(transaction, ids, 1),
     "removal rejected": removal_table.reject,
-    "rejected removal let go, not there": quarantine_table.drop,
-    "removal taken back": quarantine_table.take_back,
-    "refused one sent again": lambda transaction, ids: resend_table.prepare(transaction, SOURCE, after=0),
+    "rejected removal let go, not there": removal_table.drop_unsent,
+    "removal taken back": removal_table.take_back,
+    "refused one sent again": lambda transaction, ids: batch_table.prepare_resend(transaction, SOURCE, after=0),
     "sent again": lambda transaction, ids: (
-        resend_table.begin(transaction, SOURCE, NOW_MS),
-        resend_table.seal(transaction, SOURCE, 1, NOW_MS, after=0, max_bytes=1 << 40),
+        batch_table.begin_resend(transaction, SOURCE, NOW_MS),
+        batch_table.seal_resend(transaction, SOURCE, 1, NOW_MS, after=0, max_bytes=1 << 40),
     ),
-    "sent again, chosen": lambda transaction, ids: resend_table.seal_chosen(
-        transaction, SOURCE, 1, NOW_MS, url_ids=ids
-    ),
+    "sent again, chosen": lambda transaction, ids: batch_table.seal_chosen(transaction, SOURCE, 1, NOW_MS, url_ids=ids),
     "found in another version": lambda transaction, ids: comparison_table.take_over(
         transaction, SOURCE, {url_id: Indexed(9, None) for url_id in ids}
     ),

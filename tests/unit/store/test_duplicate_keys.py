@@ -8,11 +8,11 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
-from searchcrawl.store.batches import batch_table, removal_table
-from searchcrawl.store.batches.removal_table import Before
+from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.removal_table import Before
 from searchcrawl.store.states import DocumentState
 from searchcrawl.store.urls import url_table
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, row, settle, states, store

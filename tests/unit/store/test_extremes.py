@@ -14,11 +14,11 @@ import pytest
 from sqlalchemy import event, text
 
 from searchcrawl.exceptions import ConfigurationError, StoreError
+from searchcrawl.store import host_table
 from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.hosts import host_table
 from searchcrawl.store.states import DocumentState
-from searchcrawl.store.urls import depth_table, outlink_table, suspect_table, url_table
+from searchcrawl.store.urls import link_table, url_queue, url_table
 from searchcrawl.store.urls.url_table import NewUrl
 from tests.postgres_server import PASSWORD, RunningPostgres
 from tests.site.client import ROOT
@@ -28,7 +28,7 @@ from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, sett
 _USE_SQLITE = """
 import sys
 from pathlib import Path
-from searchcrawl.store.hosts import host_table
+from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database
 database = Database("sqlite:///store.db", Path(sys.argv[1]))
 with database.write_once() as transaction:
@@ -63,7 +63,7 @@ def test_add_when_rows_are_thousands_then_each_key_has_the_id_of_its_row(databas
     ids = add(database, [f"page-{number}" for number in range(2500)])
 
     with database.read_once() as transaction:
-        addresses = depth_table.find_places(transaction, ids)
+        addresses = url_table.find_places(transaction, ids)
     assert [addresses[url_id][0] for url_id in ids] == [f"http://a.test:80/page-{number}" for number in range(2500)]
 
 
@@ -106,11 +106,11 @@ def test_outlinks_when_ids_are_large_then_they_come_back(database: Database) -> 
     targets = [1, 2**31, 2**62]
 
     with database.write_once() as transaction:
-        outlink_table.store(transaction, {page: [2**31]})
-        outlink_table.store(transaction, {page: targets})
+        link_table.store(transaction, {page: [2**31]})
+        link_table.store(transaction, {page: targets})
 
     with database.read_once() as transaction:
-        assert outlink_table.load(transaction, [page]) == {page: targets}
+        assert link_table.load(transaction, [page]) == {page: targets}
 
 
 def test_shipments_when_text_is_sorted_by_a_language_then_copies_are_listed_by_their_bytes(database: Database) -> None:
@@ -144,7 +144,7 @@ def test_claim_when_postgresql_plans_for_any_values_then_the_partial_indexes_are
     settle(postgres_database, ids[2000:], due_ms=None)
     claim(postgres_database, limit=2)
     with postgres_database.write_once() as transaction:
-        suspect_table.recover(transaction, SOURCE, stalled=False)
+        url_queue.recover(transaction, SOURCE, stalled=False)
         url_table.find_next_due_ms(transaction, SOURCE)
         transaction.execute(text("SELECT pg_stat_force_next_flush()"))
 

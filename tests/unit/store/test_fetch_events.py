@@ -22,7 +22,7 @@ from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.urls import fetch_events, forget_table, suspect_table, url_table
+from searchcrawl.store.urls import fetch_events, forget_table, url_queue, url_table
 from searchcrawl.store.urls.url_table import Settled
 from tests.unit.store.support_store import NOW_MS, SOURCE
 
@@ -39,7 +39,7 @@ def settled(state: FetchState, event: fetch_events.Event = fetch_events.VISITED)
 
 
 def recovered(*, stalled: bool, parsed: slice = slice(0)) -> Event:
-    return lambda transaction, ids: suspect_table.recover(transaction, SOURCE, stalled=stalled, parsed=ids[parsed])
+    return lambda transaction, ids: url_queue.recover(transaction, SOURCE, stalled=stalled, parsed=ids[parsed])
 
 
 #: The ways to call each event, under the name of the event.
@@ -58,8 +58,8 @@ EVENTS: Final[dict[str, Event]] = {
     "INTERRUPTED": recovered(stalled=False),
     "INTERRUPTED, while it parsed": recovered(stalled=False, parsed=slice(None)),
     "SUSPECTED, of a process that stopped turning": recovered(stalled=True),
-    "SUSPECTED, of a member": suspect_table.suspect,
-    "TRIED_AGAIN": lambda transaction, ids: suspect_table.try_again(transaction, SOURCE),
+    "SUSPECTED, of a member": url_queue.suspect,
+    "TRIED_AGAIN": lambda transaction, ids: url_queue.try_again(transaction, SOURCE),
     "REOPENED": url_table.reopen,
     "FORGOTTEN": lambda transaction, ids: forget_table.empty(transaction, dict.fromkeys(ids, "forget_urls: x")),
     "UNVISITED": lambda transaction, ids: forget_table.empty(transaction, dict.fromkeys(ids)),

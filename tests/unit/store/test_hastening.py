@@ -16,8 +16,8 @@ from searchcrawl.store.runs import run_table
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.urls import hastening_table, review_table
-from searchcrawl.store.urls.hastening_table import Hastening
+from searchcrawl.store.urls import review_table
+from searchcrawl.store.urls.review_table import Hastening
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, row, settle
 
 LATER_MS = NOW_MS + 5_000_000
@@ -34,7 +34,7 @@ def settle_in(database: Database, url_id: int, *, run: int, fetched_ms: int | No
 def hasten(database: Database, *, after: int, last: int) -> None:
     hastening = Hastening(after=after, run_id=EDITED_RUN, since_ms=EDITED_MS)
     with database.write_once() as transaction:
-        hastening_table.hasten(transaction, SOURCE, hastening, last=last, horizon_ms=NOW_MS, now_ms=NOW_MS + 1000)
+        review_table.hasten(transaction, SOURCE, hastening, last=last, horizon_ms=NOW_MS, now_ms=NOW_MS + 1000)
 
 
 def find_hastened(database: Database, ids: list[int]) -> list[int]:
@@ -109,7 +109,7 @@ def test_hasten_ahead_when_rows_were_visited_by_a_clock_that_was_ahead_then_they
     ends, after = list[int | None](), 0
     while after is not None:
         after = database.write(
-            partial(hastening_table.hasten_ahead, lease=lease, after=after, horizon_ms=NOW_MS, now_ms=NOW_MS)
+            partial(review_table.hasten_ahead, lease=lease, after=after, horizon_ms=NOW_MS, now_ms=NOW_MS)
         )
         ends.append(after)
 
@@ -118,14 +118,14 @@ def test_hasten_ahead_when_rows_were_visited_by_a_clock_that_was_ahead_then_they
 
 
 def test_edit_when_noted_then_it_is_found_until_all_rows_are_due(database: Database, lease: Lease) -> None:
-    begun = partial(hastening_table.begin, lease=lease, run_id=EDITED_RUN, now_ms=EDITED_MS)
-    find = partial(hastening_table.find, source=SOURCE)
+    begun = partial(review_table.begin_hastening, lease=lease, run_id=EDITED_RUN, now_ms=EDITED_MS)
+    find = partial(review_table.find_hastening, source=SOURCE)
 
     database.write(begun)
     noted = database.read(find)
-    database.write(partial(hastening_table.set_after, source=SOURCE, after=5))
+    database.write(partial(review_table.set_hastened, source=SOURCE, after=5))
     half = database.read(find)
-    database.write(partial(hastening_table.set_after, source=SOURCE, after=None))
+    database.write(partial(review_table.set_hastened, source=SOURCE, after=None))
 
     assert noted == Hastening(0, EDITED_RUN, EDITED_MS)
     assert half == Hastening(5, EDITED_RUN, EDITED_MS)
@@ -140,15 +140,15 @@ def test_edit_when_the_lease_is_lost_then_it_is_not_noted(tmp_path: Path) -> Non
         database.write(lambda transaction: leases.take(transaction, source, name="demo"))
 
         with pytest.raises(LeaseLost):
-            database.write(partial(hastening_table.begin, lease=old, run_id=1, now_ms=1))
+            database.write(partial(review_table.begin_hastening, lease=old, run_id=1, now_ms=1))
 
-        assert database.read(partial(hastening_table.find, source=source)) is None
+        assert database.read(partial(review_table.find_hastening, source=source)) is None
 
 
 def hasten_late(database: Database, longest_ms: int) -> None:
     with database.write_once() as transaction:
         lease = leases.take(transaction, SOURCE, name="x")
-    hastening_table.hasten_late(database, lease, longest_ms=longest_ms, now_ms=NOW_MS)
+    review_table.hasten_late(database, lease, longest_ms=longest_ms, now_ms=NOW_MS)
 
 
 @pytest.mark.parametrize(("longest_ms", "due_ms"), [(0, NOW_MS - 700), (1000, NOW_MS + 300)])

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import pytest
 
+from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import host_queue, url_table
-from searchcrawl.store.urls.host_queue import FIRST, DuePlace
+from searchcrawl.store.urls import url_queue, url_table
+from searchcrawl.store.urls.url_queue import FIRST, DuePlace
 from searchcrawl.store.urls.url_table import NewUrl
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, settle
 
@@ -23,16 +23,14 @@ MANY: Final = 6000
 
 def to_do(database: Database, *, after: int = 0, limit: int = 9) -> list[int]:
     with database.read_once() as transaction:
-        return host_queue.find_hosts_to_do(transaction, SOURCE, after=after, limit=limit)
+        return url_queue.find_hosts_to_do(transaction, SOURCE, after=after, limit=limit)
 
 
 def due(
     database: Database, *, after: DuePlace = FIRST, horizon_ms: int = NOW_MS, limit: int = 9
 ) -> list[tuple[int, int]]:
     with database.read_once() as transaction:
-        return [
-            tuple(place) for place in host_queue.find_due(transaction, SOURCE, horizon_ms, after=after, limit=limit)
-        ]
+        return [tuple(place) for place in url_queue.find_due(transaction, SOURCE, horizon_ms, after=after, limit=limit)]
 
 
 def test_hosts_when_some_have_rows_to_do_then_they_are_listed_a_page_at_a_time(database: Database) -> None:
@@ -115,11 +113,11 @@ def steps(tmp_path: Path) -> Iterator[Callable[..., int]]:
 @pytest.mark.parametrize(
     ("work", "visited"),
     [
-        (lambda transaction: host_queue.find_due(transaction, SOURCE, NOW_MS, after=FIRST, limit=64), True),
-        (lambda transaction: host_queue.count_todo(transaction, SOURCE, NOW_MS), True),
-        (lambda transaction: host_queue.find_hosts_to_do(transaction, SOURCE, after=0, limit=64), True),
-        (lambda transaction: host_queue.find_hosts_to_do(transaction, SOURCE, after=0, limit=64), False),
-        (lambda transaction: host_queue.find_due(transaction, SOURCE, NOW_MS, after=FIRST, limit=64), False),
+        (lambda transaction: url_queue.find_due(transaction, SOURCE, NOW_MS, after=FIRST, limit=64), True),
+        (lambda transaction: url_queue.count_todo(transaction, SOURCE, NOW_MS), True),
+        (lambda transaction: url_queue.find_hosts_to_do(transaction, SOURCE, after=0, limit=64), True),
+        (lambda transaction: url_queue.find_hosts_to_do(transaction, SOURCE, after=0, limit=64), False),
+        (lambda transaction: url_queue.find_due(transaction, SOURCE, NOW_MS, after=FIRST, limit=64), False),
     ],
     ids=["due", "count", "none to do", "to do", "none due"],
 )
@@ -134,7 +132,7 @@ def test_work_when_hosts_are_many_then_finding_it_takes_no_longer(
 def test_due_rows_when_a_page_begins_far_behind_then_reading_it_takes_no_longer(steps: Callable[..., int]) -> None:
     def page(after: int) -> Callable[[Transaction], Any]:
         place = DuePlace(NOW_MS + 1, after)
-        return lambda transaction: host_queue.find_due(transaction, SOURCE, NOW_MS + 1, after=place, limit=64)
+        return lambda transaction: url_queue.find_due(transaction, SOURCE, NOW_MS + 1, after=place, limit=64)
 
     early, late = steps(FEW, page(10), visited=True), steps(MANY, page(MANY - 100), visited=True)
 

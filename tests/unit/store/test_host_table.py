@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import update
 
 from searchcrawl.politeness.backoff import HostBackoff
+from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.host_schema import hosts
-from searchcrawl.store.hosts import host_table
-from searchcrawl.store.hosts.host_table import MAX_BLOCK_MS, HostBlock, HostReport, SlotReservation
+from searchcrawl.store.host_table import MAX_BLOCK_MS, HostBlock, HostReport, SlotReservation
+from searchcrawl.store.schema import hosts
 
 NOW_MS = 1_900_000_000_000
 HOST = "a.test:80"

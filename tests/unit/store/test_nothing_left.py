@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from searchcrawl.store.all_tables import ALL_TABLES
-from searchcrawl.store.run_schema import leases
-from searchcrawl.store.runs import source_deletion
+from searchcrawl.store.run_schema import ALL_TABLES, leases
+from searchcrawl.store.runs import deletion
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.urls import forget_table
 
@@ -42,7 +41,7 @@ SET_ANEW = {"fetch_state", "code", "rule", "attempts", "failed_runs"}
 def test_tables_when_a_source_is_deleted_then_each_that_names_it_is_emptied() -> None:
     named = {table for table in ALL_TABLES.tables.values() if "source_id" in table.c or "url_id" in table.c}
 
-    assert named - {urls, leases, *source_deletion.OF_URL, *source_deletion.OF_SOURCE} == set()
+    assert named - {urls, leases, *deletion.OF_URL, *deletion.OF_SOURCE} == set()
 
 
 def test_columns_when_a_document_is_forgotten_then_each_is_emptied_or_known_to_stay() -> None:

@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import update
 
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
-from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
-from searchcrawl.store.batches.removal_table import Before
+from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.removal_table import Before
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState, Leaving
 from searchcrawl.store.urls import orphan_table, url_table
@@ -79,7 +79,7 @@ def test_named_when_the_removal_waits_then_it_is_dropped(database: Database) -> 
     assert states(database, ids) == [DocumentState.PRESENT] * 2
     assert candidates(database) == []
     with database.read_once() as transaction:
-        assert quarantine_table.list_waiting(transaction, SOURCE, after=0) == []
+        assert removal_table.list_waiting(transaction, SOURCE, after=0) == []
 
 
 @pytest.mark.parametrize("changed", [True, False])
@@ -98,7 +98,7 @@ def test_rejected_when_an_orphan_is_good_or_changes_then_the_rejection_is_rememb
         confirm(database, ids)
 
     with database.read_once() as transaction:
-        assert [each.run for each in quarantine_table.list_rejected(transaction, SOURCE, after=0)] == [7]
+        assert [each.run for each in removal_table.list_rejected(transaction, SOURCE, after=0)] == [7]
 
 
 def test_removed_when_it_was_an_orphan_then_it_is_not_visited_until_it_is_named(database: Database) -> None:

@@ -14,8 +14,8 @@ from sqlalchemy import event
 
 from searchcrawl.store.documents import anchor_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.runs import retention_table, run_table
-from searchcrawl.store.runs.retention_table import Over
+from searchcrawl.store.runs import deletion, run_table
+from searchcrawl.store.runs.deletion import Over
 from searchcrawl.store.urls import orphan_table, url_queries
 
 ROWS: Final = 30_000
@@ -83,7 +83,7 @@ OVER: Final = Over(source_id=1, before_ms=1, remove_on=[404], kept_run=1)
     [
         lambda database: database.read(partial(orphan_table.load_links, source_id=1, after=ROWS - _PAGE)),
         lambda database: database.read(partial(orphan_table.load_rows, source_id=1, after=ROWS - _PAGE)),
-        lambda database: database.read(partial(retention_table.find_over, over=OVER, after=ROWS - _PAGE)),
+        lambda database: database.read(partial(deletion.find_over, over=OVER, after=ROWS - _PAGE)),
         lambda database: list(url_queries.list_indexed(database, 1)),
         lambda database: database.read(partial(anchor_table.load_pages, source_id=1, after=ROWS - _PAGE)),
     ],

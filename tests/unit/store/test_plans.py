@@ -12,20 +12,18 @@ import pytest
 from sqlalchemy import Connection, event, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
-from searchcrawl.store.batches.removal_table import Before
-from searchcrawl.store.documents import comparison_table, document_table, near_table, shared_copy_table
+from searchcrawl.store import batch_table, log_table, receiver_table, removal_table, sitemap_table
+from searchcrawl.store.documents import comparison_table, document_table, duplicate_key_table, shared_copy_table
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.engine.dialect import load_dialect
-from searchcrawl.store.receivers import log_table, receiver_table
-from searchcrawl.store.receivers.log_table import Place
+from searchcrawl.store.log_table import Place
+from searchcrawl.store.removal_table import Before
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import urls
-from searchcrawl.store.sitemaps import sitemap_table
-from searchcrawl.store.sitemaps.sitemap_table import Dates
+from searchcrawl.store.sitemap_table import Dates
 from searchcrawl.store.statements import unindexed
-from searchcrawl.store.urls import host_queue, review_table, url_queries, url_table
+from searchcrawl.store.urls import review_table, url_queries, url_queue, url_table
 from searchcrawl.store.urls.url_queries import RowFilter
 from tests.unit.store.support_store import NOW_MS, SOURCE
 
@@ -60,7 +58,7 @@ def plans(database: Database) -> Iterator[list[str]]:
     "count",
     [
         lambda transaction: document_table.count_totals(transaction, SOURCE),
-        lambda transaction: host_queue.count_todo(transaction, SOURCE, NOW_MS),
+        lambda transaction: url_queue.count_todo(transaction, SOURCE, NOW_MS),
         lambda transaction: url_queries.count_indexed_without_record(transaction, SOURCE),
         lambda transaction: url_queries.count_warned_urls(transaction, SOURCE),
     ],
@@ -84,7 +82,7 @@ def test_claims_when_sqlite_plans_then_those_of_a_host_and_what_is_due_have_an_i
         url_table.claim(
             transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False, unreviewed=unreviewed
         )
-        host_queue.find_due(transaction, SOURCE, NOW_MS, after=host_queue.FIRST, limit=9)
+        url_queue.find_due(transaction, SOURCE, NOW_MS, after=url_queue.FIRST, limit=9)
 
     assert [step for step in steps if " urls " in step] == [
         "SEARCH urls USING INDEX ix_urls_todo (source_id=? AND host_id=? AND lap=?)",
@@ -197,7 +195,7 @@ def test_removals_when_sqlite_plans_then_only_those_are_looked_at(sqlite_store: 
         removal_table.find_new_copies(transaction, SOURCE, before=Before(1, 0))
         removal_table.find_under_way(transaction, SOURCE)
         removal_table.find_without_receipt(transaction, SOURCE, 1)
-        quarantine_table.list_waiting(transaction, SOURCE, after=1)
+        removal_table.list_waiting(transaction, SOURCE, after=1)
         removal_table.count_recent(transaction, SOURCE, since_ms=NOW_MS)
 
     by_id = "(source_id=? AND url_id>?)"
@@ -219,8 +217,8 @@ def test_copies_when_sqlite_plans_then_those_of_a_content_and_near_copies_have_a
 ) -> None:
     with plans(sqlite_store) as steps, sqlite_store.read_once() as transaction:
         DuplicateKeys(transaction, SOURCE).find_survivors([b"one", b"two"])
-        near_table.find_near(transaction, SOURCE, limit=10)
-        near_table.find_signed(transaction, SOURCE, after=0)
+        duplicate_key_table.find_near(transaction, SOURCE, limit=10)
+        duplicate_key_table.find_signed(transaction, SOURCE, after=0)
 
     assert [re.sub(" COVERING", "", step) for step in steps if "documents" in step] == [
         "SEARCH documents USING INDEX ix_documents_copies (source_id=? AND copy_digest=?)",

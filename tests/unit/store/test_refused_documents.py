@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.store.batches import batch_table, removal_table
+from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.urls import url_queries
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, store

@@ -8,10 +8,10 @@ from typing import Final
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.store.batches import batch_table, removal_table
-from searchcrawl.store.batches.removal_table import Before
+from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.removal_table import Before
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import DocumentState, EndReason

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from searchcrawl.store.batches import batch_table, quarantine_table, removal_table, resend_table
-from searchcrawl.store.batches.removal_table import Before
-from searchcrawl.store.batches.resend_table import Chunk
+from searchcrawl.store import batch_table, removal_table
+from searchcrawl.store.batch_table import Chunk
 from searchcrawl.store.documents import comparison_table, document_table
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.removal_table import Before
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import BatchState, DocumentState
-from searchcrawl.store.urls import host_queue, url_queries
+from searchcrawl.store.urls import url_queries, url_queue
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, settle, states, store
 
 EVERYTHING = 10**9
@@ -34,12 +34,12 @@ def present(database: Database, names: Sequence[str]) -> list[int]:
 
 def begin(database: Database) -> None:
     with database.write_once() as transaction:
-        resend_table.begin(transaction, SOURCE, NOW_MS)
+        batch_table.begin_resend(transaction, SOURCE, NOW_MS)
 
 
 def seal(database: Database, *, after: int = 0, max_bytes: int = EVERYTHING) -> Chunk | None:
     with database.write_once() as transaction:
-        return resend_table.seal(transaction, SOURCE, 1, NOW_MS, after=after, max_bytes=max_bytes)
+        return batch_table.seal_resend(transaction, SOURCE, 1, NOW_MS, after=after, max_bytes=max_bytes)
 
 
 def shipped(database: Database, chunk: Chunk | None) -> list[int]:
@@ -57,7 +57,7 @@ def accept(database: Database, chunk: Chunk | None, ids: Sequence[int]) -> None:
 
 def left(database: Database) -> int:
     with database.read_once() as transaction:
-        return resend_table.count_left(transaction, SOURCE)
+        return batch_table.count_to_resend(transaction, SOURCE)
 
 
 def test_seal_when_no_resend_was_asked_for_then_there_is_nothing(database: Database) -> None:
@@ -106,7 +106,7 @@ def test_seal_when_removals_wait_then_these_go_along_and_keep_their_state(databa
     assert states(database, ids) == [DocumentState.QUARANTINED, DocumentState.PRESENT]
     assert shipped(database, chunk) == []
     with database.read_once() as transaction:
-        assert [row.url_id for row in quarantine_table.list_waiting(transaction, SOURCE, after=0)] == ids[:1]
+        assert [row.url_id for row in removal_table.list_waiting(transaction, SOURCE, after=0)] == ids[:1]
         assert [row.url_id for row in removal_table.find_candidates(transaction, SOURCE, before=Before(0, 0))] == ids[
             1:
         ]
@@ -134,7 +134,7 @@ def prepare(database: Database) -> None:
     after: int | None = 0
     while after is not None:
         with database.write_once() as transaction:
-            after = resend_table.prepare(transaction, SOURCE, after=after)
+            after = batch_table.prepare_resend(transaction, SOURCE, after=after)
 
 
 def test_prepare_when_a_document_was_refused_then_it_is_to_be_sent(database: Database) -> None:
@@ -155,7 +155,7 @@ def test_prepare_when_a_document_was_refused_then_it_is_to_be_sent(database: Dat
 def test_prepare_when_records_are_gone_then_these_documents_alone_are_to_be_fetched(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resend_table, "_PREPARED_ROWS", 2)
+    monkeypatch.setattr(batch_table, "_PREPARED_ROWS", 2)
     ids = present(database, [f"gone{number}" for number in range(5)])
     with database.write_once() as transaction:
         batch_table.forget_segment(transaction, SOURCE, 1)
@@ -169,7 +169,7 @@ def test_prepare_when_records_are_gone_then_these_documents_alone_are_to_be_fetc
     assert states(database, kept) == [DocumentState.PRESENT]
     with database.read_once() as transaction:
         assert comparison_table.count_to_fetch(transaction, SOURCE) == 5
-        assert host_queue.count_todo(transaction, SOURCE, 0) == 5
+        assert url_queue.count_todo(transaction, SOURCE, 0) == 5
 
 
 def test_seal_when_records_are_gone_then_they_are_counted_and_left_alone(database: Database) -> None:
@@ -190,7 +190,7 @@ def test_version_when_a_resend_ended_then_there_is_none(database: Database, *, e
     begin(database)
     with database.write_once() as transaction:
         if ended:
-            resend_table.end(transaction, SOURCE)
+            batch_table.end_resend(transaction, SOURCE)
 
     with database.read_once() as transaction:
-        assert (resend_table.find_version(transaction, SOURCE) is None) == ended
+        assert (batch_table.find_resend_version(transaction, SOURCE) is None) == ended

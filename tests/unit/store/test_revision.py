@@ -14,10 +14,9 @@ import pytest
 from sqlalchemy import Connection, inspect, make_url, text
 
 from searchcrawl.exceptions import OtherRevision, StoreError
-from searchcrawl.store.all_tables import ALL_TABLES
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.engine.database import REVISION, Database, find_revision
 from searchcrawl.store.engine.dialect import load_dialect
-from searchcrawl.store.engine.revision import REVISION, find_revision
+from searchcrawl.store.run_schema import ALL_TABLES
 from searchcrawl.store.runs import run_table
 from tests.postgres_server import PASSWORD
 from tests.site.client import ROOT

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.hosts import host_table
 
 ORIGIN = "https://a.test:8443"
 

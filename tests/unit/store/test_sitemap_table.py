@@ -9,9 +9,9 @@ import pytest
 from searchcrawl.clock import DAY_MS
 from searchcrawl.items import SitemapEnd
 from searchcrawl.rules.recrawl import Proof, Word
+from searchcrawl.store import sitemap_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.sitemaps import proof_table, sitemap_table
-from searchcrawl.store.sitemaps.sitemap_table import Dates, SitemapRow
+from searchcrawl.store.sitemap_table import Dates, SitemapRow
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, settle
 
 INDEX, URL, OTHER = (f"http://a.test/{name}.xml" for name in ("index", "one", "two"))
@@ -226,7 +226,7 @@ def prove(database: Database, sitemap_id: int, said: Word, *, changed: int, same
     proofs = [Proof(sitemap_id=sitemap_id, said=said, changed=True)] * changed
     proofs += [Proof(sitemap_id=sitemap_id, said=said, changed=False)] * same
     with database.write_once() as transaction:
-        proof_table.note(transaction, proofs)
+        sitemap_table.note_proofs(transaction, proofs)
 
 
 @pytest.mark.parametrize(("changed", "same", "sooner"), [(0, 0, 10), (0, 9, 10), (0, 10, 0), (3, 9, 12), (30, 60, 12)])

@@ -13,11 +13,11 @@ import pytest
 from sqlalchemy import make_url
 
 from searchcrawl.exceptions import LeaseLost, SourceBusy, StoreError
+from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.lease import EXPIRY_MS, Lease
-from searchcrawl.store.urls import depth_table
+from searchcrawl.store.urls import url_table
 from tests.postgres_server import RunningPostgres
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, age_leases
 
@@ -252,9 +252,9 @@ def test_store_when_the_server_was_started_again_then_the_next_transaction_is_we
 
     postgres.kill()
     with pytest.raises(StoreError), postgres_stores[0].read_once() as transaction:
-        depth_table.find_depths(transaction, ids)
+        url_table.find_depths(transaction, ids)
     postgres.start()
     with postgres_stores[0].read_once() as transaction:
-        depths = depth_table.find_depths(transaction, ids)
+        depths = url_table.find_depths(transaction, ids)
 
     assert depths == {ids[0]: 1}

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import update
 
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.runs.retention_table import Over, purge_urls
+from searchcrawl.store.runs.deletion import Over, purge_urls
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.urls import forget_table, orphan_table, replay_table, suspect_table, url_classes, url_table
+from searchcrawl.store.urls import forget_table, orphan_table, review_table, url_classes, url_queue, url_table
 from searchcrawl.store.urls.fetch_events import REFUSED_LATER
 from searchcrawl.store.urls.url_classes import Tally
 from searchcrawl.store.urls.url_table import Settled
@@ -147,7 +147,7 @@ def test_put_off_when_a_replay_leaves_rows_then_they_are_out_of_the_run(database
     settle(database, ids, run=RUN - 1, due_ms=NOW_MS)
 
     def put_off(transaction: Transaction) -> None:
-        replay_table.put_off(transaction, SOURCE, after=0, horizon_ms=NOW_MS)
+        review_table.put_off(transaction, SOURCE, after=0, horizon_ms=NOW_MS)
 
     assert count(database, put_off) == {"to_fetch": -2, "discovered": -2}
 
@@ -166,7 +166,7 @@ def test_set_aside_when_a_run_begins_then_the_table_has_a_failure_of_it(database
     with database.write_once() as transaction:
         state = int(FetchState.ALONE)
         transaction.execute(update(urls).where(urls.c.id.in_(ids)).values(fetch_state=state, failures=stops))
-        found = suspect_table.recover(transaction, SOURCE, stalled=True, run_id=RUN)
+        found = url_queue.recover(transaction, SOURCE, stalled=True, run_id=RUN)
         there = url_classes.count(transaction, SOURCE, RUN, NOW_MS)
 
     assert len(found.set_aside) == 1

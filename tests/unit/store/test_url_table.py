@@ -9,7 +9,7 @@ from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.urls import host_queue, suspect_table, url_table
+from searchcrawl.store.urls import url_queue, url_table
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, document, fetch_states, row, settle, store
 
 TODO, FETCHING, SETTLED = FetchState.TODO, FetchState.FETCHING, FetchState.SETTLED
@@ -111,7 +111,7 @@ def test_recover_when_a_process_died_then_its_rows_are_to_do_again(database: Dat
     settle(database, done)
 
     with database.write_once() as transaction:
-        count = suspect_table.recover(transaction, SOURCE, stalled=False).claims
+        count = url_queue.recover(transaction, SOURCE, stalled=False).claims
 
     assert count == 2
     assert fetch_states(database, held + done) == [TODO, TODO, SETTLED]
@@ -133,7 +133,7 @@ def test_count_todo_when_rows_are_due_later_then_they_are_not_counted(database: 
     settle(database, add(database, ["c"]), due_ms=NOW_MS + 1)
 
     with database.read_once() as transaction:
-        count = host_queue.count_todo(transaction, SOURCE, NOW_MS)
+        count = url_queue.count_todo(transaction, SOURCE, NOW_MS)
 
     assert count == 2
 

@@ -1,6 +1,7 @@
-"""Part of the URL table: URLs that a process had claimed when it died, and those that may be the reason.
+"""What of the URL table is to be visited: which hosts have rows, and the rows that are visited alone, after all others.
 
-Such a suspect is visited after all other URLs, alone: if the run stops turning again, it was this one (966).
+Hosts are found in steps whose cost does not rise with the number of hosts or rows. A process that dies leaves claims, and
+perhaps a row that was the reason: such a suspect is visited alone. If the run stops turning again, it was this one (966).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import Select, select, update
+from sqlalchemy import Select, bindparam, func, select, tuple_, update
 
 from searchcrawl.codes import WARNED, Code
 from searchcrawl.items import Claim
@@ -19,9 +20,78 @@ from searchcrawl.store.statements import is_one_of, split
 from searchcrawl.store.states import CLAIMED, FetchState
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.fetch_events import INTERRUPTED, SET_ASIDE, SUSPECTED, TRIED_AGAIN
+from searchcrawl.store.urls.url_table import DUE_BY_TIME, TODO
 
-# The literals let the planner use the partial index.
-_CLAIMED: Final = is_one_of("fetch_state", CLAIMED)
+_CLAIMED: Final = is_one_of("urls.fetch_state", CLAIMED)
+
+
+def _build_todo_query(*, at_last: bool) -> Select[int]:
+    """The recursion goes from one host to the next in the index."""
+    here = (urls.c.source_id == bindparam("source")) & (urls.c.lap > 0 if at_last else urls.c.lap == 0)
+    nearest = select(func.min(urls.c.host_id).label("id")).where(TODO, here)
+    hosts = nearest.where(urls.c.host_id > bindparam("after")).cte("hosts", recursive=True)
+    following = nearest.where(urls.c.host_id > hosts.c.id).scalar_subquery()
+    hosts = hosts.union_all(select(following).where(hosts.c.id.is_not(None)))
+    return select(hosts.c.id).where(hosts.c.id.is_not(None)).limit(bindparam("most"))
+
+
+_HOSTS_TODO: Final = {at_last: _build_todo_query(at_last=at_last) for at_last in (False, True)}
+
+
+def find_hosts_to_do(
+    transaction: Transaction, source_id: int, *, after: int, limit: int, at_last: bool = False
+) -> list[int]:
+    """Ids of hosts above ``after`` that have rows to do, rising, at most ``limit``; an index look-up each.
+
+    ``at_last``: hosts with rows that are visited after all others; else those with rows that are not.
+    """
+    place = {"source": source_id, "after": after, "most": limit}
+    return list(transaction.execute(_HOSTS_TODO[at_last], place).scalars())
+
+
+class DuePlace(NamedTuple):
+    """A place in the order of what is due."""
+
+    due_ms: int
+    host_id: int
+
+
+#: Before all rows.
+FIRST: Final = DuePlace(-1, 0)
+_DUE: Final = (
+    select(urls.c.due_ms, urls.c.host_id)
+    .where(
+        DUE_BY_TIME,
+        urls.c.source_id == bindparam("source"),
+        tuple_(urls.c.due_ms, urls.c.host_id) > tuple_(bindparam("after_ms"), bindparam("after_host")),
+        urls.c.due_ms <= bindparam("horizon"),
+    )
+    .order_by(urls.c.due_ms, urls.c.host_id)
+    .limit(bindparam("most"))
+)
+
+
+def find_due(
+    transaction: Transaction, source_id: int, horizon_ms: int, *, after: DuePlace, limit: int
+) -> list[DuePlace]:
+    """The places of the next rows that are due, at most ``limit``; what is due later is not read.
+
+    Rows of one place are passed over together: the next call begins behind the last of them.
+    """
+    values = {"source": source_id, "horizon": horizon_ms, "most": limit}
+    values |= {"after_ms": after.due_ms, "after_host": after.host_id}
+    return [DuePlace(*row) for row in transaction.execute(_DUE, values)]
+
+
+def count_todo(transaction: Transaction, source_id: int, horizon_ms: int) -> int:
+    """How many rows are still to be visited in this run."""
+    todo = select(func.count()).where(TODO, urls.c.source_id == source_id).select_from(urls)
+    due = select(func.count()).where(DUE_BY_TIME, urls.c.source_id == source_id, urls.c.due_ms <= horizon_ms)
+    suspects = select(func.count()).where(
+        _CLAIMED, urls.c.source_id == source_id, urls.c.fetch_state == int(FetchState.SUSPECT)
+    )
+    queries = (todo, due.select_from(urls), suspects.select_from(urls))
+    return sum(int(transaction.execute(query).scalar_one()) for query in queries)
 
 
 class Recovered(NamedTuple):
@@ -87,12 +157,12 @@ def try_again(transaction: Transaction, source_id: int) -> None:
     transaction.execute(update(urls).where(*aside, settled).values(TRIED_AGAIN.values))
 
 
-def is_any_left(transaction: Transaction, source_id: int) -> bool:
+def has_suspects(transaction: Transaction, source_id: int) -> bool:
     """Whether there are suspects that nobody has claimed."""
     return transaction.execute(_select_suspects(source_id).limit(1)).first() is not None
 
 
-def claim_next(transaction: Transaction, source_id: int, *, now_ms: int, forced: bool) -> Claim | None:
+def claim_suspect(transaction: Transaction, source_id: int, *, now_ms: int, forced: bool) -> Claim | None:
     """Claims the suspect that has stopped the fewest visits; None if there are none. See ``url_table.claim``."""
     rows = list(transaction.execute(_select_suspects(source_id)))
     if not rows:

@@ -1,4 +1,4 @@
-"""What may be deleted of a source that is older than ``store.retention_days``: rows of URLs, runs, deliveries, segments."""
+"""Rows that are deleted, in small steps: all of a source, and those that are older than ``store.retention_days``."""
 
 from __future__ import annotations
 
@@ -6,22 +6,38 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, or_, select, text
+from sqlalchemy import Column, ColumnElement, Select, Table, and_, delete, exists, func, or_, select, text
 
 from searchcrawl.codes import REFUSED
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
-from searchcrawl.store.documents import segment_table
-from searchcrawl.store.documents.presence import IS_NOTHING
+from searchcrawl.store import log_table, removal_table
+from searchcrawl.store.documents import segment_table, shared_copy_table
+from searchcrawl.store.documents.presence import IS_NOTHING, IS_REMOVING, may_be_there
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.log_schema import faulty
-from searchcrawl.store.receivers import log_table
-from searchcrawl.store.receivers.log_table import Place
-from searchcrawl.store.run_schema import batches, runs, segments
+from searchcrawl.store.log_table import Place
+from searchcrawl.store.run_schema import batches, faulty, jobs, leases, receivers, runs, segments, submitted, tombstones
+from searchcrawl.store.runs import lease
+from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.runs.run_table import find_last_completed
-from searchcrawl.store.runs.source_deletion import OF_URL
-from searchcrawl.store.schema import documents, former_documents, urls
+from searchcrawl.store.schema import (
+    anchors,
+    documents,
+    former_documents,
+    host_blocks,
+    host_languages,
+    host_titles,
+    listing_dues,
+    outlinks,
+    patterns,
+    refused_links,
+    render_patterns,
+    sitemaps,
+    sources,
+    unfollowed_links,
+    urls,
+)
 from searchcrawl.store.statements import split, unindexed
-from searchcrawl.store.states import BatchState, DocumentState, FetchState, Leaving
+from searchcrawl.store.states import UNSENT, BatchState, DocumentState, FetchState, Leaving
 from searchcrawl.store.urls import url_classes
 
 #: Rows of a table that are deleted in one transaction.
@@ -160,3 +176,82 @@ def purge_segments(transaction: Transaction, source_id: int, files: Collection[i
     for part in split(gone):
         transaction.execute(delete(segments).where(of_source, segments.c.number.in_(part)))
     return len(gone)
+
+
+#: Rows that one transaction deletes.
+_STEP_ROWS: Final = 5000
+#: Each has an index that begins with its source.
+OF_SOURCE: Final = (
+    sitemaps,
+    patterns,
+    render_patterns,
+    refused_links,
+    listing_dues,
+    host_blocks,
+    host_languages,
+    host_titles,
+    segments,
+    batches,
+    runs,
+    jobs,
+    submitted,
+    faulty,
+    receivers,
+    tombstones,
+)
+#: Rows that belong to a row of ``urls``: each is deleted before it.
+OF_URL: Final = (former_documents, outlinks, unfollowed_links, anchors, documents)
+
+
+def seal_all(transaction: Transaction, source_id: int, run_id: int, now_ms: int, *, after: int) -> int | None:
+    """Seals the next removals of a source, of documents that the index has or may have; returns the last id.
+
+    They count towards no limit: somebody asked for it by the name of the source. Other documents that are to be sent are
+    deleted at once. None: there are no more.
+    """
+    columns = documents.c.url_id, documents.c.state, may_be_there().label("indexed")
+    query = select(*columns).where(unindexed(documents.c.source_id) == source_id, documents.c.url_id > after)
+    rows = list(transaction.execute(query.order_by(documents.c.url_id).limit(removal_table.PAGE_ROWS)))
+    sealing = [row.url_id for row in rows if row.indexed and row.state != DocumentState.REMOVING]
+    if sealing:
+        removal_table.seal(transaction, source_id, run_id, now_ms, sealing, counted=False)
+    unsent = [row.url_id for row in rows if not row.indexed and row.state in UNSENT]
+    _delete(transaction, documents, documents.c.url_id, unsent)
+    return rows[-1].url_id if rows else None
+
+
+def find_sealed(transaction: Transaction, source_id: int, *, after: int, most: int) -> list[tuple[int, str]]:
+    """The next removals of a source that are sealed, by rising id: the id and the URL of each."""
+    query = (
+        select(documents.c.url_id, urls.c.url)
+        .join(urls, urls.c.id == documents.c.url_id)
+        .where(unindexed(documents.c.source_id) == source_id, documents.c.url_id > after)
+        .where(IS_REMOVING)
+    )
+    rows = transaction.execute(query.order_by(documents.c.url_id).limit(most))
+    return [(row.url_id, row.url) for row in rows]
+
+
+def delete_urls(transaction: Transaction, source_id: int) -> int:
+    """Deletes the next URLs of a source, with all that is known of them; returns how many."""
+    query = select(urls.c.id).where(unindexed(urls.c.source_id) == source_id).order_by(urls.c.id).limit(_STEP_ROWS)
+    found = list(transaction.execute(query).scalars())
+    shared_copy_table.add_dues_of_survivors(transaction, source_id, found)
+    for table in OF_URL:
+        _delete(transaction, table, table.c.url_id, found)
+    return _delete(transaction, urls, urls.c.id, found)
+
+
+def delete_source(transaction: Transaction, own: Lease) -> None:
+    """Deletes the source itself, whose URLs are gone, with its runs, deliveries and segments; raises LeaseLost."""
+    lease.check(transaction, own)
+    for table in OF_SOURCE:
+        transaction.execute(delete(table).where(table.c.source_id == own.source_id))
+    transaction.execute(delete(leases).where(leases.c.source_id == own.source_id))
+    transaction.execute(delete(sources).where(sources.c.id == own.source_id))
+
+
+def _delete(transaction: Transaction, table: Table, column: Column[int], ids: list[int]) -> int:
+    for part in split(ids):
+        transaction.execute(delete(table).where(column.in_(part)))
+    return len(ids)

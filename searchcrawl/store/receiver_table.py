@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, and_, delete, exists, func, select, update
 
 from searchcrawl import clock
+from searchcrawl.store import log_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.log_schema import faulty, receivers
-from searchcrawl.store.receivers import log_table
-from searchcrawl.store.receivers.log_table import NOT_NOW, START, Place
+from searchcrawl.store.log_table import NOT_NOW, START, Place
+from searchcrawl.store.run_schema import faulty, receivers
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split
 

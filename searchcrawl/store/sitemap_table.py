@@ -1,22 +1,38 @@
-"""The sitemaps of a source, and what they say about its URLs. Sitemaps are not URL rows."""
+"""The sitemaps of a source, and what they say about its URLs. Sitemaps are not URL rows.
+
+Visits show which of their dates can be believed (L5). The sitemaps that an index names share its counts: a site makes all of
+them in the same way.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, func, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Integer,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 
 from searchcrawl import urls as identities
 from searchcrawl.codes import READ, SUCCESS, Code, CodeClass, facts_of, is_retried
 from searchcrawl.items import SitemapEnd
-from searchcrawl.rules.recrawl import MOST_AHEAD_MS
+from searchcrawl.rules.recrawl import MOST_AHEAD_MS, Proof, Word
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import sitemaps, urls
-from searchcrawl.store.sitemaps import proof_table
-from searchcrawl.store.sitemaps.proof_table import VOICE_ID, voices
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.urls import url_classes
 from searchcrawl.store.urls.url_table import DUE
@@ -241,7 +257,7 @@ def put_off(transaction: Transaction, dates: Dates) -> int:
         urls.c.due_ms <= dates.horizon_ms,
         urls.c.lastmod_ms <= urls.c.last_fetched_ms,
         urls.c.last_fetched_ms.between(dates.now_ms - dates.longest_ms if dates.longest_ms else 0, dates.now_ms),
-        proof_table.IS_SILENCE_BELIEVED,
+        IS_SILENCE_BELIEVED,
     )
     return _set_due(transaction, dates, unchanged, due_ms=dates.horizon_ms + 1)
 
@@ -256,7 +272,7 @@ def bring_forward(transaction: Transaction, dates: Dates) -> int:
         urls.c.last_fetched_ms <= dates.horizon_ms,
         urls.c.lastmod_ms > urls.c.last_fetched_ms,
         urls.c.lastmod_ms <= dates.now_ms + MOST_AHEAD_MS,
-        proof_table.IS_BELIEVED,
+        IS_BELIEVED,
     )
     return _set_due(transaction, dates, changed, due_ms=dates.horizon_ms, probing=True)
 
@@ -275,7 +291,7 @@ def _set_due(
         )
         rows = urls.join(sitemaps, sitemaps.c.id == urls.c.sitemap_id).join(voices, voices.c.id == VOICE_ID)
         number = func.row_number().over(partition_by=VOICE_ID, order_by=(urls.c.lastmod_ms.desc(), urls.c.id))
-        columns = (urls.c.id, proof_table.IS_PROBED.label("probed"), number.label("number"))
+        columns = (urls.c.id, IS_PROBED.label("probed"), number.label("number"))
         found_here = (
             select(*(columns if probing else columns[:1]))
             .select_from(rows)
@@ -292,7 +308,7 @@ def _set_due(
         )
         query = select(found_here.c.id)
         if probing:
-            query = query.where(or_(found_here.c.probed, found_here.c.number <= proof_table.PROBES))
+            query = query.where(or_(found_here.c.probed, found_here.c.number <= PROBES))
         found = list(transaction.execute(query).scalars())
         for some in split(found):
             with url_classes.watch(transaction, some):
@@ -308,3 +324,57 @@ def find_failures(transaction: Transaction, source_id: int, wanted: Sequence[str
         sitemaps.c.source_id == source_id, sitemaps.c.key.in_(keys), sitemaps.c.code.not_in((0, *_GOOD))
     )
     return [(row[0], row[1]) for row in transaction.execute(query.order_by(sitemaps.c.id))]
+
+
+#: So many pages are visited sooner in a run by dates of which less is known than that.
+PROBES: Final = 10
+#: Of the pages that were called changed, one in so many must have been.
+_MOST_FALSE_CALLS: Final = 4
+#: Of the pages that were called unchanged, less than one in so many may have changed, once so many did.
+_LEAST_TRUE_SILENCE: Final = 10
+_FEW_MISSED: Final = 3
+#: After so many proofs all of them count for half: a site may be mended.
+_MOST_PROOFS: Final = 64
+
+#: The sitemap, or the index that names it.
+voices = sitemaps.alias("voices")
+VOICE_ID: Final = func.coalesce(sitemaps.c.parent_id, sitemaps.c.id)
+#: Enough is known of its calls.
+IS_PROBED: Final = voices.c.said_changed >= PROBES
+IS_BELIEVED: Final = or_(~IS_PROBED, voices.c.changed_as_said * _MOST_FALSE_CALLS >= voices.c.said_changed)
+IS_SILENCE_BELIEVED: Final = or_(
+    voices.c.changed_unsaid < _FEW_MISSED, voices.c.changed_unsaid * _LEAST_TRUE_SILENCE < voices.c.said_same
+)
+
+
+def note_proofs(transaction: Transaction, proofs: Sequence[Proof]) -> None:
+    """Adds what visits showed to the counts."""
+    if not proofs:
+        return
+    ids = sorted({proof.sitemap_id for proof in proofs})
+    found = transaction.execute(select(sitemaps.c.id, VOICE_ID).where(sitemaps.c.id.in_(ids)))
+    voice_of = {row[0]: row[1] for row in found}
+    added: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for proof in proofs:
+        voice = voice_of.get(proof.sitemap_id)
+        if voice is None:
+            # Its index does not name it any more.
+            continue
+        called = proof.said is Word.CHANGED
+        added[voice]["said_changed" if called else "said_same"] += 1
+        if proof.changed:
+            added[voice]["changed_as_said" if called else "changed_unsaid"] += 1
+    for voice, counts in sorted(added.items()):
+        transaction.execute(update(sitemaps).where(sitemaps.c.id == voice).values(**_build_sums(counts)))
+
+
+def _build_sums(counts: dict[str, int]) -> dict[str, object]:
+    """The new values of the columns: halved where there are many, each count with the one that it is a part of."""
+    values: dict[str, object] = {}
+    for whole, part in (("said_changed", "changed_as_said"), ("said_same", "changed_unsaid")):
+        if whole in counts:
+            many = sitemaps.c[whole] + counts[whole] > _MOST_PROOFS
+            for name in (whole, part):
+                total = sitemaps.c[name] + counts.get(name, 0)
+                values[name] = case((many, type_coerce(total, Integer).op("/")(2)), else_=total)
+    return values

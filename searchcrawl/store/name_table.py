@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, delete, or_, select, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.host_schema import name_answers, name_turns
+from searchcrawl.store.schema import name_answers, name_turns
 from searchcrawl.store.statements import split
 from searchcrawl.terminal import to_one_line
 

@@ -14,13 +14,12 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, and_, case, delete, func, literal, or_, select, text, true, tuple_, update
 
 from searchcrawl import urls as identities
-from searchcrawl.store.batches.batch_table import BATCH_COLUMNS, BatchDocument
+from searchcrawl.store.batch_table import BATCH_COLUMNS, BatchDocument
 from searchcrawl.store.documents.document_events import HELD_CHANGED, LEFT_BEHIND
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.log_schema import faulty, receivers, tombstones
-from searchcrawl.store.receivers.log_counter import draw
-from searchcrawl.store.run_schema import batches
+from searchcrawl.store.run_schema import batches, faulty, receivers, tombstones
+from searchcrawl.store.runs.run_table import draw_log_number
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState
@@ -213,7 +212,7 @@ def count_left(transaction: Transaction, source_id: int) -> int:
 
 def let_go(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> None:
     """Writes the entries of documents that ``find_left`` found: they have gone."""
-    number = draw(transaction, source_id)
+    number = draw_log_number(transaction, source_id)
     for part in split(url_ids):
         statement = update(documents).where(documents.c.url_id.in_(part)).values(LEFT_BEHIND.values)
         transaction.execute(statement, {"log_seq": number})
@@ -248,7 +247,7 @@ def bury(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[
         found += transaction.execute(query.where(urls.c.id.in_(part), _IS_LOGGED, is_news))
         transaction.execute(delete(faulty).where(faulty.c.source_id == source_id, faulty.c.url_id.in_(part)))
     if found:
-        number = draw(transaction, source_id)
+        number = draw_log_number(transaction, source_id)
         rows = [
             {
                 "source_id": source_id,

@@ -1,0 +1,220 @@
+"""Documents of a source that others look at: a sample of a host, those that were sent, those without text, those of exports.
+
+Nothing is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select, text, true
+
+from searchcrawl.codes import Code
+from searchcrawl.store.batch_table import BATCH_COLUMNS, BatchDocument
+from searchcrawl.store.documents.document_events import HELD_CHANGED
+from searchcrawl.store.documents.document_table import AS_IT_IS
+from searchcrawl.store.documents.presence import is_in
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.statements import unindexed
+from searchcrawl.store.states import AT_HAND, REMOVALS, SHOWN, UNSENT, DocumentState, FetchState
+
+#: Types of documents that have menus.
+HTML: Final = ("text/html", "application/xhtml+xml")
+#: So many documents of a source are looked at, those with the smallest keys: a sample that no order of visits changes.
+_SAMPLE: Final = 20_000
+#: Documents that are read at once.
+_PAGE_ROWS: Final = 500
+_COLUMNS: Final = (
+    urls.c.id,
+    urls.c.url,
+    documents.c.fields_digest,
+    documents.c.copy_digest,
+    documents.c.segment,
+    documents.c.record_offset,
+    documents.c.response_bytes,
+    documents.c.fields_bytes,
+)
+
+
+class SampledDocument(NamedTuple):
+    """A document in the index, or on its way there, and where its record is; all None: the cache has none."""
+
+    url_id: int
+    url: str
+    fields_digest: bytes
+    copy_digest: bytes | None
+    segment: int | None
+    record_offset: int | None
+    response_bytes: int | None
+    fields_bytes: int | None
+
+
+def find_sample(transaction: Transaction, source_id: int, types: Collection[str] | None) -> list[SampledDocument]:
+    """Documents of these types (None: of all) that say what documents have in common.
+
+    Near copies are among them: they are found once it is known what is on most pages, and must not change that.
+    """
+    query = (
+        select(*_COLUMNS)
+        .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
+        .where(urls.c.source_id == source_id, _tells(), _is_of(types))
+        .order_by(urls.c.key)
+        .limit(_SAMPLE)
+    )
+    return [SampledDocument._make(row) for row in transaction.execute(query)]
+
+
+def load_sampled(
+    transaction: Transaction, source_id: int, url_ids: Sequence[int], types: Collection[str], *, is_sent: bool
+) -> list[SampledDocument]:
+    """Those of some documents that say what documents have in common or, with ``is_sent``, that were sent, by rising id."""
+    query = (
+        select(*_COLUMNS)
+        .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
+        .where(
+            documents.c.url_id.in_(url_ids),
+            urls.c.source_id == source_id,
+            and_(AS_IT_IS, documents.c.segment.is_not(None)) if is_sent else _tells(),
+            _is_of(types),
+        )
+        .order_by(documents.c.url_id)
+    )
+    return [SampledDocument._make(row) for row in transaction.execute(query)]
+
+
+def _tells() -> ColumnElement[bool]:
+    indexed = and_(documents.c.code == 200, is_in(SHOWN & AT_HAND))
+    near = and_(
+        documents.c.code == int(Code.DUPLICATE),
+        documents.c.near_digest.is_not(None),
+        is_in({DocumentState.WITHHELD, *REMOVALS}),
+    )
+    return and_(or_(indexed, near), documents.c.leaving == 0, documents.c.fields_digest.is_not(None))
+
+
+def find_sent(
+    transaction: Transaction, source_id: int, types: Collection[str] | None, *, after: int
+) -> list[SampledDocument]:
+    """The next documents with a record by rising id that were sent, or are being sent; their removal may wait."""
+    query = (
+        select(*_COLUMNS)
+        .select_from(documents.join(urls, documents.c.url_id == urls.c.id))
+        .where(
+            unindexed(documents.c.source_id) == source_id,
+            documents.c.url_id > after,
+            AS_IT_IS,
+            documents.c.segment.is_not(None),
+            _is_of(types),
+        )
+        .order_by(documents.c.url_id)
+        .limit(_PAGE_ROWS)
+    )
+    return [SampledDocument._make(row) for row in transaction.execute(query)]
+
+
+def _is_of(types: Collection[str] | None) -> ColumnElement[bool]:
+    return true() if types is None else documents.c.mimetype.in_(types)
+
+
+_BARE: Final = text("documents.bare = 1")
+_ROWS_AT_ONCE: Final = 1_000
+#: Documents that may still be sent, or take the place of one that may.
+_WAITING: Final = is_in({DocumentState.WITHHELD, *UNSENT})
+
+
+class BareDocument(NamedTuple):
+    """The row of a page without text of its own."""
+
+    url_id: int
+    url: str
+
+
+def find_bare_undelivered(transaction: Transaction, source_id: int, *, after: int, limit: int) -> list[BareDocument]:
+    """Those that no index ever had, by rising row id above ``after``."""
+    query = _build_query(source_id, after, limit).where(
+        documents.c.indexed_version.is_(None),
+        _WAITING,
+        urls.c.fetch_state == int(FetchState.SETTLED),
+    )
+    return [BareDocument._make(row) for row in transaction.execute(query)]
+
+
+def list_bare_indexed(transaction: Transaction, source_id: int) -> Iterator[str]:
+    """The URLs of those that the index has."""
+    after = 0
+    while True:
+        query = _build_query(source_id, after, _ROWS_AT_ONCE).where(documents.c.indexed_version.is_not(None))
+        rows = [BareDocument._make(row) for row in transaction.execute(query)]
+        yield from (row.url for row in rows)
+        if len(rows) < _ROWS_AT_ONCE:
+            return
+        after = rows[-1].url_id
+
+
+def _build_query(source_id: int, after: int, limit: int) -> Select[tuple[int, str]]:
+    return (
+        select(urls.c.id, urls.c.url)
+        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+        .where(_BARE, documents.c.source_id == source_id, documents.c.url_id > after)
+        .where(urls.c.depth > 0, urls.c.sitemap_id.is_(None))
+        .order_by(documents.c.url_id)
+        .limit(limit)
+    )
+
+
+#: The index has the document as its row and its record say, also where its removal waits for an approval.
+_IS_READABLE: Final = and_(
+    documents.c.indexed_version > 0,
+    documents.c.fields_digest.is_not(None),
+    or_(
+        documents.c.state == int(DocumentState.PRESENT),
+        and_(
+            documents.c.state == int(DocumentState.QUARANTINED),
+            documents.c.held_state.in_([int(DocumentState.PRESENT), HELD_CHANGED]),
+            documents.c.duplicate_of.is_(None),
+        ),
+    ),
+)
+
+
+class IndexedRow(NamedTuple):
+    """A document in the index: the values of its row, and the version that the index has."""
+
+    row: BatchDocument
+    version: int
+
+
+def find_readable(transaction: Transaction, source_id: int, *, after: int, limit: int) -> list[IndexedRow]:
+    """Documents that the index has as they are in the cache, by rising id of the URL."""
+    query = (
+        select(*BATCH_COLUMNS, documents.c.indexed_version)
+        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+        .where(
+            unindexed(documents.c.source_id) == source_id,
+            documents.c.indexed_version.is_not(None),
+            documents.c.url_id > after,
+            _IS_READABLE,
+        )
+        .order_by(documents.c.url_id)
+        .limit(limit)
+    )
+    return [
+        IndexedRow(version=version, row=BatchDocument._make(values)) for *values, version in transaction.execute(query)
+    ]
+
+
+def count_unreadable(transaction: Transaction, source_id: int) -> int:
+    """How many documents the index has in another version than the cache."""
+    query = (
+        select(func.count())
+        .select_from(documents)
+        .where(
+            documents.c.source_id == source_id,
+            documents.c.indexed_version.is_not(None),
+            # Not ``~``: of a value that is not known nothing is denied.
+            func.coalesce(_IS_READABLE, False).is_(False),
+        )
+    )
+    return int(transaction.execute(query).scalar_one())
