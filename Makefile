@@ -27,6 +27,8 @@ LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-ha
 PAIRS := postgresql+local sqlite+solr postgresql+solr
 # Each store and each index once more; how they are paired is the soak's.
 MATRIX := SEARCHCRAWL_TEST_MATRIX=postgresql+solr
+# Where tests that take long are: the others need not be loaded by each process.
+LONG := tests/acceptance tests/browser_laws tests/integration
 # What `make check` runs.
 CHECKS := tests/test_layout.py tests/test_docs.py tests/test_readers.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -51,7 +53,7 @@ test: $(STAMP)  ## the tests of each part, with a real Solr and PostgreSQL; ARGS
 
 extended: $(STAMP)  ## the tests that take long: kills, power cuts, whole lives, rendering, each store and each index
 	scripts/bootstrap java postgresql office shells browser node
-	$(MATRIX) $(PYTEST) -m "extended and not soak" $(ARGS)
+	$(MATRIX) $(PYTEST) -m "extended and not soak" $(if $(ARGS),$(ARGS),$(LONG))
 
 docs: $(STAMP)  ## the documentation, in docs/_build; warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/trees docs docs/_build/html

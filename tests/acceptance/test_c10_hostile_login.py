@@ -87,6 +87,7 @@ def test_c10_login_when_a_script_sends_what_was_typed_then_no_other_host_gets_it
     assert SECRET not in read_written(tmp_path)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("host", [NEAR, EVIL])
 @pytest.mark.parametrize("way", ["redirect", "script"])
 def test_n7_login_when_its_page_leads_to_another_host_then_nothing_is_typed_there(

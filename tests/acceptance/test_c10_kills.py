@@ -74,7 +74,7 @@ def undisturbed(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> 
     return read_state(project.folder, "demo"), time.monotonic() - begun
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_c10_crawl_when_a_process_of_it_is_killed_at_any_moment_then_it_ends_as_if_undisturbed(
     tmp_path: Path, site: SiteProcess, undisturbed: tuple[FinalState, float], number: int

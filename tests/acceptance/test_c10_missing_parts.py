@@ -34,6 +34,7 @@ def _visit(here: Rendering, page: Any) -> dict[str, Any]:
     return row
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("part", [HERE, ELSEWHERE])
 @pytest.mark.parametrize("etag", ["", '"1"'])
 def test_c10_document_when_a_part_of_its_page_fails_then_it_stays_and_the_next_run_tries_again(

@@ -73,7 +73,7 @@ def expected(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> dic
     return state(project)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(20))
 def test_c8_anchors_when_pages_come_in_another_order_then_the_index_is_the_same(
     site: SiteProcess, expected: dict[str, dict[str, Any]], tmp_path: Path, seed: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -101,10 +101,11 @@ GOOD: Final[dict[str, tuple[bytes, str, str]]] = {
     "/feed.xml": (RSS.encode(), "application/rss+xml", "zephyr"),
     "/read.note": (b"paprika", "application/x-note", "paprika"),
 }
-BAD: Final[dict[str, tuple[bytes, str, int]]] = {
+#: Bombs are made when they are served: each process of the tests loads this file.
+BAD: Final[dict[str, tuple[bytes | Callable[[], bytes], str, int]]] = {
     "/cut.docx": (docx("cut")[:200], DOCX, 903),
     "/protected.docx": (make_ole({"EncryptedPackage": b"x"}), DOCX, 903),
-    "/bomb.docx": (make_zip({"[Content_Types].xml": b"<Types/>", "word/document.xml": b"x" * 300_000_000}), DOCX, 904),
+    "/bomb.docx": (lambda: make_zip({"[Content_Types].xml": b"<Types/>", "word/document.xml": bytes(300_000_000)}), DOCX, 904),
     "/empty.docx": (b"", DOCX, 903),
     "/picture.png": (b"\x89PNG\r\n\x1a\n", "image/png", 908),
     "/picture.pdf": (make_pdf(""), "application/pdf", 911),
@@ -116,7 +117,7 @@ BAD: Final[dict[str, tuple[bytes, str, int]]] = {
     "/raise.note": (b"raise", "application/x-note", 903),
     "/die.note": (b"die", "application/x-note", 904),
     "/broken.zip": (b"PK\x03\x04" + bytes(300), "application/zip", 903),
-    "/bomb.zip": (make_zip({"a.txt": bytes(300_000_000)}), "application/zip", 904),
+    "/bomb.zip": (lambda: make_zip({"a.txt": bytes(300_000_000)}), "application/zip", 904),
     "/large.txt": (b"words " * 400_000, "text/plain", 960),
 }  # fmt: skip
 ARCHIVES: Final[dict[str, tuple[bytes, str]]] = {
@@ -200,7 +201,7 @@ def build(site: SiteProcess) -> None:
     site.set_page(HOST, "/", page("start", *links, text="the folder"))
     for files in (GOOD, BAD, ARCHIVES):
         for path, (body, content_type, *_) in files.items():
-            site.set_page(HOST, path, body, content_type=content_type)
+            site.set_page(HOST, path, body() if callable(body) else body, content_type=content_type)
     for path in ("/read.note", "/table.csv"):
         site.set_page(HOST, path, last_modified=None)
     site.set_page(HOST, "/app", "", status=403)

@@ -34,7 +34,6 @@ def site() -> Iterator[SiteProcess]:
         yield site
 
 
-@pytest.mark.matrix
 def test_c8_content_when_pages_have_menus_then_these_are_not_found_unless_the_source_file_says_so(
     site: SiteProcess, tmp_path: Path
 ) -> None:

@@ -80,7 +80,7 @@ def expected(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> dic
     return state(project)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(20))
 def test_c8_index_when_pages_come_in_another_order_then_is_the_same(
     site: SiteProcess, expected: dict[str, dict[str, Any]], tmp_path: Path, seed: int
@@ -102,7 +102,6 @@ def test_c8_index_when_pages_come_in_another_order_then_is_the_same(
     assert project.crawl().counts["indexed"] == 0
 
 
-@pytest.mark.matrix
 def test_c8_index_when_a_host_gets_more_pages_then_the_known_ones_are_sent_again_once(tmp_path: Path) -> None:
     with SiteProcess() as site:
         write_pages(site, FEW)
@@ -131,7 +130,7 @@ def test_c8_index_when_a_host_gets_more_pages_then_the_known_ones_are_sent_again
         assert set(languages(project).values()) == {"nl"}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "failpoint", ["blocks.frozen", "blocks.marked", "languages.frozen", "batch.sealed", "index.acked", "batch.marked"]
 )

@@ -85,7 +85,7 @@ def test_c8_titles_when_fewer_pages_share_one_then_they_have_their_own_again(tmp
 
 
 @pytest.mark.extended
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("failpoint", ["titles.frozen", "titles.marked", "anchors.frozen", "batch.sealed"])
 def test_c8_titles_when_a_process_dies_while_they_are_frozen_then_the_next_one_ends_it(
     tmp_path: Path, failpoint: str

@@ -114,6 +114,7 @@ def test_pages_when_the_cache_is_a_store_of_objects_then_the_index_is_as_the_sit
     assert not (elsewhere.folder / "var" / "cache" / "demo").exists()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("failpoint", ["segment.append.mid:2", "segment.synced:2", "batch.sealed"])
 def test_crawl_when_killed_between_the_store_of_objects_and_the_table_then_the_next_one_ends_well(
     elsewhere: Elsewhere, site: SiteProcess, failpoint: str

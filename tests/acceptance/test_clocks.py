@@ -37,7 +37,7 @@ def run_at(project: CrawlProject, seconds: int, *options: str, **variables: str)
 
 
 @pytest.mark.matrix
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("clocks", [(0, -DAY, -DAY, 0), (DAY, 0, 0), (DAY, -DAY, DAY)])
 def test_pages_when_the_clock_jumps_between_runs_then_each_run_visits_them_and_a_page_that_is_gone_leaves(
     project: CrawlProject, clocks: tuple[int, ...]
@@ -51,7 +51,7 @@ def test_pages_when_the_clock_jumps_between_runs_then_each_run_visits_them_and_a
     assert after.codes[f"{HOST}/two.html"] == 404
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ending", ["limit", "kill"])
 @pytest.mark.parametrize("back", [0, DAY])
 def test_pages_when_the_source_is_edited_after_a_run_that_did_not_end_and_the_clock_set_back_then_all_are_visited(
@@ -71,6 +71,7 @@ def test_pages_when_the_source_is_edited_after_a_run_that_did_not_end_and_the_cl
     assert after.ended.exit_code == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ahead", [30 * DAY, 4000 * DAY])
 def test_pages_when_the_clock_was_far_ahead_once_then_do_not_wait_for_that_day_to_be_visited_again(
     project: CrawlProject, ahead: int
@@ -86,8 +87,7 @@ def test_pages_when_the_clock_was_far_ahead_once_then_do_not_wait_for_that_day_t
     assert project.indexed() == sorted({*ALL} - {f"{HOST}/two.html"})
 
 
-@pytest.mark.matrix
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ahead", [1800, DAY, 30 * DAY])
 def test_pages_when_the_clock_was_ahead_once_then_they_are_visited_once_more_and_wait_for_their_time_again(
     project: CrawlProject, ahead: int
@@ -121,7 +121,7 @@ def test_pages_when_one_failed_while_the_clock_was_ahead_then_the_next_run_tries
     assert after.codes[f"{HOST}/two.html"] == 200
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ahead", [DAY, 1800])
 def test_pages_when_the_clock_was_ahead_once_and_hosts_have_a_delay_then_no_host_waits_for_that_moment(
     project: CrawlProject, ahead: int
@@ -135,8 +135,7 @@ def test_pages_when_the_clock_was_ahead_once_and_hosts_have_a_delay_then_no_host
     assert after.ended.exit_code == 0
 
 
-@pytest.mark.matrix
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("jumps", [f"0,2:{-DAY},4:0", f"0,2:{DAY},4:0", f"0,2:{DAY},3:{-DAY},4:{2 * DAY},5:0"])
 def test_pages_when_the_clock_is_set_during_a_run_with_a_delay_then_it_goes_on_and_visits_them(
     project: CrawlProject, jumps: str

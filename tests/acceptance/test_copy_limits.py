@@ -69,7 +69,7 @@ def are_found(project: CrawlProject) -> bool:
     return there and all(len(project.found(f'"text of {name}"')) == 1 for name in NAMES[:3])
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("decision", ["approve", "reject", None])
 @pytest.mark.parametrize(("target", "named"), [("/", 40), ("/page00.html", 39)])
 def test_copies_when_a_template_names_one_page_for_all_then_they_wait_and_are_found_until_somebody_decides(
@@ -181,6 +181,7 @@ def test_copies_when_runs_end_early_then_all_together_stay_within_the_limits(pro
     assert sum(each.counts["deleted"] for each in ended) == len(NAMES) + 1 - left
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("many", [True, False])
 def test_copies_when_the_process_is_killed_over_it_then_the_next_one_decides_the_same(
     project: CrawlProject, many: bool
@@ -243,7 +244,6 @@ def test_copies_when_a_first_crawl_sends_them_before_the_better_one_then_they_le
     assert ended[-1].versions.keys() == {f"{HOST}/", f"{HOST}/best.html"}
 
 
-@pytest.mark.matrix
 def test_copies_when_a_first_crawl_is_killed_again_and_again_then_they_leave_at_once(
     site: SiteProcess, tmp_path: Path
 ) -> None:

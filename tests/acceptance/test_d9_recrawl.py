@@ -93,7 +93,6 @@ def test_recrawl_when_the_url_is_unknown_or_refused_then_it_says_so(project: Cra
     assert reason(project) is None
 
 
-@pytest.mark.matrix
 def test_recrawl_when_the_run_does_not_end_then_the_reason_stays_and_the_rest_is_visited(project: CrawlProject) -> None:
     recrawl(project, "--all")
     recrawl(project, "--url", project.site.url(HOST, "/a.html"))

@@ -147,7 +147,6 @@ def test_delete_when_the_index_alone_has_documents_of_it_then_they_go(project: C
     assert json.loads(project.command("verify", "--json").stdout)["ok"]
 
 
-@pytest.mark.matrix
 def test_delete_when_a_document_of_a_killed_crawl_comes_late_then_it_stays_out(project: CrawlProject) -> None:
     project.site.set_page(HOST, "/", page("start again", "/late.html"))
     project.site.set_page(HOST, "/late.html", page("late"))
@@ -164,8 +163,7 @@ def test_delete_when_a_document_of_a_killed_crawl_comes_late_then_it_stays_out(p
     assert (killed.returncode, done["documents"], is_gone(project)) == (-signal.SIGKILL, DOCUMENTS, True)
 
 
-@pytest.mark.matrix
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("step", STEPS)
 def test_delete_when_killed_at_any_step_then_the_same_call_completes_it(project: CrawlProject, step: str) -> None:
     put_aside(project)
@@ -177,7 +175,7 @@ def test_delete_when_killed_at_any_step_then_the_same_call_completes_it(project:
     assert is_gone(project)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("first", "second"), [*pairwise(STEPS), *((step, step) for step in STEPS)])
 def test_delete_when_killed_again_during_recovery_then_a_third_call_completes_it(
     project: CrawlProject, first: str, second: str
@@ -189,7 +187,7 @@ def test_delete_when_killed_again_during_recovery_then_a_third_call_completes_it
     assert is_gone(project)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("step", STEPS)
 def test_delete_when_killed_then_a_crawl_of_the_source_agrees_with_the_index(project: CrawlProject, step: str) -> None:
     killed = COMMANDS.run(project.folder, "delete", "demo", "--yes", SEARCHCRAWL_FAILPOINT=step)

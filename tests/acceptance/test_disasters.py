@@ -207,7 +207,7 @@ def live(crawled: LivePages, tmp_path: Path) -> LivePages:
     return crawled.copy(tmp_path / "project")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.soak] if name in VARIANTS else []) for name in DISASTERS]
 )
@@ -257,7 +257,7 @@ def test_documents_when_three_fifths_are_really_gone_then_the_others_are_left_on
     assert (after.status["documents"], live.differences()) == (kept + 1, "")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["seed lost its links", "sitemap empty", "sitemap cut", "sitemap gone"])
 def test_documents_when_orphans_are_deleted_and_what_names_them_is_lost_then_they_wait_until_it_is_back(
     live: LivePages, name: str

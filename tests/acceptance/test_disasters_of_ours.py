@@ -83,7 +83,7 @@ def slowed(live: LivePages) -> None:
     live.site.clear_log()
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("days", [(-1, -1, 0), (1, 0), (1, -1, 1), (0, 400, 0)])
 def test_documents_when_the_clock_is_wrong_then_all_are_found(live: LivePages, days: tuple[int, ...]) -> None:
     for number in days:
@@ -179,7 +179,7 @@ def mounting(part_missing: Callable[[str], NoReturn]) -> None:
 
 
 @of_files
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("mounting")
 @pytest.mark.parametrize(
     ("where", "free"), [("var/cache", 12), ("var/store", 40), ("var/index", 40), ("var/log", 0), ("var", 60)]

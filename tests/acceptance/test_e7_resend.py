@@ -120,7 +120,7 @@ def emptied(core: str) -> None:
     urllib.request.urlopen(request, timeout=30).close()
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("at", "again"),
     [
@@ -176,6 +176,7 @@ def test_flush_when_the_index_is_back_then_what_waits_goes_in_without_a_run(
     assert verified(project)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("at", ["batch.post.mid:1", "commit.sent:1"])
 def test_flush_when_killed_then_the_next_one_completes_it(project: CrawlProject, at: str) -> None:
     # Killed before anything was sent: all waits.

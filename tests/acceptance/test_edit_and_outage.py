@@ -51,7 +51,6 @@ def test_page_when_it_failed_in_the_run_after_an_edit_then_the_edit_counts_at_it
     assert (after.codes[ONE], ONE in after.versions) == (952, False)
 
 
-@pytest.mark.matrix
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     "edit",

@@ -97,6 +97,7 @@ def test_edit_when_rows_are_looked_at_while_it_crawls_then_it_ends_as_if_they_we
     assert back.in_index == set(back.versions) == expected_back.in_index
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("killed_at", ["links.mid:3", "links.mid:9", "row.updated:1", "batch.sealed"])
 def test_edit_when_the_process_is_killed_between_two_slices_then_the_next_run_ends_the_same(
     site: SiteProcess, tmp_path: Path, killed_at: str

@@ -166,7 +166,6 @@ def test_copies_when_urls_name_languages_and_things_then_the_one_that_fits_the_t
     assert (again.counts["indexed"], again.counts["deleted"]) == (0, 0)
 
 
-@pytest.mark.matrix
 def test_near_copies_when_they_are_found_then_they_are_one_hit_until_the_source_file_says_otherwise(tell: Tell) -> None:
     [crawled] = tell("near")
 

@@ -94,7 +94,6 @@ def site() -> Iterator[SiteProcess]:
         yield site
 
 
-@pytest.mark.matrix
 def test_f3_copy_when_the_text_of_its_survivor_waits_for_the_index_then_it_stays_until_that_is_there(
     site: SiteProcess, tmp_path: Path
 ) -> None:

@@ -247,7 +247,7 @@ def test_copies_when_their_source_is_busy_or_its_file_is_gone_then_it_takes_over
     assert len(found(a, "boil")) == 1
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("failpoint", FAILPOINTS)
 def test_sources_when_a_process_dies_while_others_take_over_then_the_next_run_ends_it(
     site: SiteProcess, tmp_path: Path, failpoint: str

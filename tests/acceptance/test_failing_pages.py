@@ -133,7 +133,7 @@ def test_gone_pages_when_one_bad_day_ends_before_the_second_run_then_all_stay(pr
     assert failures(project, NAMES[0]) == {}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.matrix
 @pytest.mark.parametrize(
     ("status", "mode", "kind", "code"),

@@ -271,8 +271,7 @@ def test_forget_when_redirects_starts_and_sitemaps_lead_there_then_it_is_not_ask
     assert left(project) == set(NAMES) - {"alpha", "beta", "gamma"}
 
 
-@pytest.mark.matrix
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("step", STEPS)
 def test_forget_when_killed_at_any_step_then_the_same_call_completes_it(project: CrawlProject, step: str) -> None:
     run(project)
@@ -290,7 +289,7 @@ def test_forget_when_killed_at_any_step_then_the_same_call_completes_it(project:
     assert (later.ended.exit_code, later.bodies, is_verified(project)) == (0, 0, True)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("step", ["forget.listed", "forget.emptied", "delete.sent", "segment.moved"])
 def test_forget_when_killed_then_the_next_run_removes_the_document_too(project: CrawlProject, step: str) -> None:
     run(project)
@@ -304,7 +303,7 @@ def test_forget_when_killed_then_the_next_run_removes_the_document_too(project: 
     assert is_verified(project)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("first", "second"), [*pairwise(STEPS), *((step, step) for step in STEPS[1:])])
 def test_forget_when_killed_again_during_recovery_then_a_third_call_completes_it(
     project: CrawlProject, first: str, second: str

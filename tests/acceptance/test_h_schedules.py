@@ -215,6 +215,7 @@ def test_run_when_its_terminal_is_closed_then_its_crawls_end_cleanly(forks: Fork
     assert {(reason, exit_code) for _, reason, exit_code in runs(folder)} == {("stopped", 3)}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("point", [name for name in OF_TICKS if name not in {"job.stopped", "url.submitted"}])
 def test_tick_when_it_is_killed_at_any_step_then_the_next_one_goes_on_and_each_source_runs_once(
     site: SiteProcess, folder: Path, point: str
@@ -233,6 +234,7 @@ def test_tick_when_it_is_killed_at_any_step_then_the_next_one_goes_on_and_each_s
     assert sorted(site.requested()) == sorted(set(site.requested()))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("command", ["stop", "suspend"])
 def test_stop_when_the_last_run_was_completed_and_a_start_waits_then_it_says_that_no_run_is_left(
     site: SiteProcess, folder: Path, command: str

@@ -96,7 +96,6 @@ def ends(folder: Path) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.matrix
 @pytest.mark.parametrize("count", [2, pytest.param(1, marks=pytest.mark.soak)])
 def test_tick_when_scrapyds_run_the_crawls_and_are_killed_then_each_source_ends_as_if_nothing_happened(
     site: SiteProcess, tmp_path: Path, count: int

@@ -40,7 +40,7 @@ def listed(project: CrawlProject, *words: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in project.command("runs", *words, "--json").stdout.splitlines()]
 
 
-@pytest.mark.matrix
+@pytest.mark.few(1)
 @pytest.mark.parametrize("point", ["links.mid:1", "row.updated:1", "links.committed:1", "links.committed:2"])
 def test_counters_when_a_run_is_killed_then_they_add_up_and_the_run_is_listed(
     site: SiteProcess, tmp_path: Path, point: str

@@ -214,6 +214,7 @@ def test_removals_when_some_leave_in_each_run_without_the_index_then_the_limits_
     assert in_both(project) == at("c", "d")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("point", ["delete.selected", "closing.step", "closing.step:3"])
 @pytest.mark.parametrize("comes_back", [True, False])
 def test_run_when_killed_at_its_end_without_the_index_then_the_next_one_is_right(

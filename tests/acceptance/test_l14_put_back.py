@@ -125,7 +125,6 @@ def test_page_when_forgotten_and_found_again_while_a_receiver_is_paused_then_it_
     assert_same(project)
 
 
-@pytest.mark.matrix
 def test_store_when_put_back_with_the_index_then_receivers_have_nothing_of_what_was_between(
     site: SiteProcess, tmp_path: Path
 ) -> None:

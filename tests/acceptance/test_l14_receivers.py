@@ -167,7 +167,7 @@ def test_receiver_when_paused_while_a_cache_that_keeps_nothing_is_full_then_it_g
     assert_same(project)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("point", [*OF_RECEIVERS, "batch.post.mid:2", "receiver.sent:2", "receiver.moved:2"])
 def test_receivers_when_killed_at_any_step_then_the_next_run_loses_nothing(
     site: SiteProcess, tmp_path: Path, point: str

@@ -103,8 +103,7 @@ def test_repair_when_the_index_was_changed_then_it_says_what_it_mended_and_the_i
     assert is_whole(project)
 
 
-@pytest.mark.matrix
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("step", STEPS)
 def test_repair_when_killed_at_any_step_then_the_same_call_completes_it(project: CrawlProject, step: str) -> None:
     spoil(project)
@@ -117,7 +116,7 @@ def test_repair_when_killed_at_any_step_then_the_same_call_completes_it(project:
     assert is_whole(project)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("step", STEPS)
 def test_repair_when_killed_then_a_crawl_agrees_with_the_index(project: CrawlProject, step: str) -> None:
     spoil(project)

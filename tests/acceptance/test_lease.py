@@ -54,8 +54,7 @@ def test_second_start_when_the_first_runs_then_exit_5_and_the_first_goes_on(
     assert (len(state.index), inconsistencies(state)) == (PAGES, [])
 
 
-@pytest.mark.few(2)
-@pytest.mark.matrix
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ahead", [DAY, -DAY, 31])
 def test_second_start_when_the_clock_was_set_meanwhile_then_the_first_keeps_its_source(
     forks: Forks, project: Path, running: Running, ahead: int

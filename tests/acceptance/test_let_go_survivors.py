@@ -52,6 +52,7 @@ def test_restore_when_the_page_stands_for_a_copy_then_the_copy_is_a_document_aga
     assert is_verified(project)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("failpoint", ["delete.selected", "delete.sent", "delete.marked"])
 def test_restore_when_its_process_dies_then_the_copy_is_a_document_again(project: CrawlProject, failpoint: str) -> None:
     keep_the_first(project)

@@ -155,8 +155,7 @@ def test_index_when_an_earlier_release_made_it_then_each_command_says_what_mends
     ] == ["id"]
 
 
-@pytest.mark.few(2)
-@pytest.mark.matrix
+@pytest.mark.few(1)
 @pytest.mark.parametrize("cache", [{"preserve": False}, {"max_gb": 0.000001}], ids=["preserve", "max_gb"])
 @LOSSES
 def test_resend_when_records_were_given_up_then_the_next_run_fetches_their_pages(
@@ -305,7 +304,6 @@ def test_resend_when_removals_wait_then_their_documents_go_in_and_still_wait(pro
     assert missing(project) == []
 
 
-@pytest.mark.matrix
 def test_run_when_documents_were_altered_behind_its_back_then_its_end_and_status_say_so_until_they_are_mended(
     project: CrawlProject,
 ) -> None:

@@ -151,7 +151,6 @@ STORIES: dict[str, Story] = {
 }
 
 
-@pytest.mark.matrix
 def test_second_run_when_nothing_changed_then_nothing_is_sent_and_bodies_only_where_the_site_has_no_validators(
     tell: Tell,
 ) -> None:
@@ -225,7 +224,6 @@ def test_page_when_gone_and_there_again_and_the_cache_keeps_nothing_then_it_is_i
     assert [again.codes[url.format(name)] for name in ("a", "b", "cc")] == [200, 200, 200]
 
 
-@pytest.mark.matrix
 def test_boundary_when_narrowed_and_widened_then_documents_leave_and_return(tell: Tell) -> None:
     first, narrow, wide = tell("boundary")
 

@@ -103,10 +103,9 @@ def test_crawl_when_it_has_several_processes_then_it_ends_as_one_does_and_asks_f
     assert (again.counts["indexed"], again.counts["new"], again.counts["changed"]) == (0, 0, 0)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", range(ROUNDS))
 @pytest.mark.parametrize("victim", ["member", "run"])
-@pytest.mark.matrix
 def test_crawl_when_processes_of_it_are_killed_at_any_moment_then_it_ends_as_if_undisturbed(
     tmp_path: Path, site: SiteProcess, undisturbed: FinalState, victim: str, number: int
 ) -> None:
@@ -166,6 +165,7 @@ def test_crawl_when_hosts_have_a_delay_then_no_two_processes_ask_one_against_it(
         assert len([each for each in log if (each["host"], each["path"]) == (host, "/robots.txt")]) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_crawl_when_a_signal_ends_it_then_all_processes_end_and_the_next_run_goes_on(
     tmp_path: Path, site: SiteProcess, undisturbed: FinalState, number: int
@@ -188,6 +188,7 @@ def test_crawl_when_a_signal_ends_it_then_all_processes_end_and_the_next_run_goe
     assert (ended.exit_code, read_state(project.folder, "demo")) == (0, undisturbed)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("what", [HANGS["it waits"], HANGS["it searches"]], ids=["it waits", "it searches"])
 def test_page_when_it_stops_a_process_each_time_then_it_is_found_and_set_aside_and_the_run_goes_on(
     tmp_path: Path, site: SiteProcess, what: str

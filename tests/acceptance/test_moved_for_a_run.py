@@ -42,6 +42,7 @@ def put_back(site: SiteProcess) -> None:
     site.set_page(HOST, "/hub.html", HUB, status=200, headers={})
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("failing", [False, True], ids=["at-once", "after-a-failure"])
 @pytest.mark.parametrize("status", [200, 301, 308])
 def test_links_when_their_page_redirected_for_a_run_then_they_lead_to_the_same_documents_again(

@@ -70,7 +70,7 @@ def test_orphans_when_they_stood_for_copies_then_one_of_these_is_indexed_in_the_
 
 @pytest.mark.parametrize("is_named_again", [True, False])
 @pytest.mark.parametrize("point", ["batch.sealed", "batch.marked", "delete.selected", "delete.marked"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_orphans_when_they_stood_for_copies_and_the_run_is_killed_then_one_of_both_is_left(
     project: CrawlProject, point: str, is_named_again: bool
 ) -> None:

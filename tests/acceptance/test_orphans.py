@@ -194,7 +194,7 @@ NAMED: Final = (
 )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("happen", NAMED)
 def test_orphans_when_something_still_names_the_pages_or_their_hub_only_failed_then_they_stay(
     project: CrawlProject, happen: Callable[[CrawlProject], None]
@@ -260,7 +260,7 @@ def sitemap_cut(project: CrawlProject) -> None:
     project.site.set_page(HOST, "/sitemap.xml", body, content_type="application/xml")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.matrix
 @pytest.mark.parametrize("happen", [start_page_without_links, sitemap_empty, sitemap_with_a_third, sitemap_cut])
 def test_orphans_when_links_or_sitemaps_are_lost_then_all_wait_and_are_dropped_once_they_are_back(
@@ -328,7 +328,7 @@ def test_orphans_when_rejected_and_restored_then_they_leave_and_do_not_come_back
     assert (back, last, len(left(many))) == (MANY, 0, MANY)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("point", "number"),
     [

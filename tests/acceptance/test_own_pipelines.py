@@ -112,7 +112,6 @@ def prepared(site: SiteProcess, folder: Path, host: str, names: tuple[str, ...] 
     return new_project(folder, site, **source(site, host), **keys)
 
 
-@pytest.mark.matrix
 def test_crawl_when_plugins_change_drop_or_fail_then_each_document_gets_what_is_its_own(
     site: SiteProcess, tmp_path: Path
 ) -> None:

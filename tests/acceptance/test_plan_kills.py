@@ -30,7 +30,7 @@ def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
     return support_plans.crawled(tmp_path, site)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "failpoint", ["apply.begun", "row.updated:1", "links.committed:1", "batch.sealed", "apply.processed"]
 )

@@ -143,8 +143,7 @@ def test_explain_when_a_removal_was_rejected_then_it_says_so_and_how_to_let_it_g
     assert f"searchcrawl quarantine restore demo --run {number}" in step["detail"]
 
 
-@pytest.mark.few(2)
-@pytest.mark.matrix
+@pytest.mark.few(1)
 @pytest.mark.parametrize("action", ["approve", "restore"])
 @pytest.mark.parametrize("point", ["delete.selected", "delete.sent", "delete.marked", "commit.sent"])
 def test_decided_when_killed_in_the_middle_then_the_next_call_or_run_completes_it(
@@ -200,7 +199,7 @@ def test_decided_when_the_index_is_away_then_exit_6_and_nothing_is_lost(project:
     assert is_verified(project)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("action", ["approve", "reject", "restore"])
 def test_decided_when_the_source_is_crawled_then_exit_5(project: CrawlProject, action: str) -> None:
     run(project)

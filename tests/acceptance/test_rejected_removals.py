@@ -84,7 +84,7 @@ EVIDENCE: Final = (
 )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("happen", EVIDENCE)
 def test_rejected_when_later_runs_find_the_same_then_the_documents_stay_and_nothing_waits(
     project: CrawlProject, happen: Change
@@ -140,7 +140,7 @@ def test_rejected_when_the_page_may_be_indexed_again_then_its_present_text_is_fo
     assert is_verified(project)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("first", "second"),
     [(gone, status_410), (noindex, gone), (gone, noindex), (kept_out, gone), (gone, outside), (noindex, outside)],
@@ -161,7 +161,7 @@ def test_rejected_when_there_is_other_evidence_then_the_removal_waits_again(
     assert len(project.indexed()) == 4
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("happen", [gone, noindex, noindex_with_another_text])
 @pytest.mark.parametrize("back", ["text of", "other text of"])
 def test_rejected_when_the_page_came_back_and_went_again_then_its_removal_waits_again(
@@ -210,7 +210,7 @@ def kill_before_delivery(project: CrawlProject, seconds: int = 0) -> None:
     project.edit(**settings(project.site, keep={"max_bytes": 1_000_000}))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seconds", [0, -86_400])
 @pytest.mark.parametrize("happen", [gone, noindex])
 def test_rejected_when_a_changed_text_had_not_been_sent_then_it_is_unless_it_may_not_be_indexed(
@@ -264,7 +264,6 @@ def one_text(project: CrawlProject) -> None:
         project.site.set_page(HOST, path, page("text of gamma"))
 
 
-@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("happen", "found"), [(canonical_elsewhere, '"newer text of alpha"'), (one_text, '"text of alpha"')]
 )

@@ -160,7 +160,7 @@ def test_s9_store_when_its_server_is_a_standby_for_a_while_then_it_is_waited_for
         assert log(folder).count(BACK) == log(folder).count(WAITING)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("delivers", [False, True])
 @pytest.mark.parametrize("number", [3, 9, *(pytest.param(number, marks=pytest.mark.soak) for number in (5, 14, 20))])
 def test_s9_store_when_cut_at_a_commit_then_no_transaction_is_lost_or_done_twice(

@@ -63,6 +63,7 @@ def assert_pushed_and_completed(folder: Path, site: SiteProcess, forks: Forks, c
     assert_complete(folder)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_crawl_when_interrupted_once_then_pushes_and_the_next_run_completes(
     forks: Forks, site: SiteProcess, tmp_path: Path, number: int
@@ -117,6 +118,7 @@ def test_scrapy_crawl_when_terminated_as_by_scrapyd_then_pushes_and_the_next_run
     assert_pushed_and_completed(folder, site, forks, code)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signal_when_the_crawl_still_loads_then_its_exit_code_is_that_of_one_that_was_ended(
     tmp_path: Path, site: SiteProcess, number: signal.Signals

@@ -39,7 +39,7 @@ def use(project: CrawlProject, url: str) -> None:
     configure(project.folder, index={"type": "solr", "url": url}, cache={"threshold_mb": 0.1})
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "at",
     [

@@ -100,7 +100,7 @@ def verified(project: CrawlProject) -> dict[str, Any]:
 GOOD: Final = {"ok": True}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.matrix
 @pytest.mark.parametrize("preserve", [True, False])
 @pytest.mark.parametrize("clock", [0, -30 * DAY], ids=["", "clock behind"])
@@ -129,7 +129,7 @@ def test_store_when_put_back_then_one_run_makes_index_and_store_true(
     assert run(project, **{CLOCK: str(clock)}).counts["indexed"] == 0
 
 
-@pytest.mark.matrix
+@pytest.mark.few(1)
 @pytest.mark.parametrize("clock", [0, -30 * DAY], ids=["", "clock behind"])
 def test_store_when_it_is_lost_then_the_documents_of_the_index_are_taken_over(
     project: CrawlProject, site: Site, clock: int
@@ -193,7 +193,7 @@ def test_store_when_put_back_and_the_site_is_down_then_nothing_leaves_the_index(
     assert verified(project) == GOOD
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("is_lost", [True, False], ids=["lost", "put back"])
 @pytest.mark.parametrize("body", ["we are back soon, reference {}", ""], ids=["soon", "empty"])
 def test_store_when_lost_or_put_back_and_no_page_has_a_text_of_its_own_then_the_documents_stay(
@@ -227,7 +227,7 @@ def test_store_when_lost_or_put_back_and_no_page_has_a_text_of_its_own_then_the_
     assert verified(project) == GOOD
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("at", ["lease.taken", "links.mid:1", "links.mid:2", "row.updated", "batch.post.mid"])
 def test_store_when_put_back_and_the_run_is_killed_then_the_next_one_completes_it(
     project: CrawlProject, site: Site, at: str
@@ -316,7 +316,6 @@ def test_store_when_put_back_with_removals_under_way_then_a_page_that_came_back_
     assert verified(project) == GOOD
 
 
-@pytest.mark.matrix
 def test_repair_when_the_store_was_put_back_then_no_newer_text_is_removed_or_overwritten_and_nothing_comes_back(
     project: CrawlProject, site: Site
 ) -> None:
@@ -341,7 +340,6 @@ def test_repair_when_the_store_was_put_back_then_no_newer_text_is_removed_or_ove
     assert verified(project) == GOOD
 
 
-@pytest.mark.matrix
 @pytest.mark.parametrize("is_lost", [False, True], ids=["put-back", "lost"])
 def test_forget_when_the_store_does_not_know_the_document_then_exit_6_and_it_leaves_with_the_run(
     project: CrawlProject, site: Site, is_lost: bool

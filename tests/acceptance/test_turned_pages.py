@@ -109,7 +109,7 @@ def assert_healed(live: LivePages) -> None:
     assert_kept(live)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", TURNS)
 def test_pages_when_all_turn_into_one_text_then_each_keeps_its_document(live: LivePages, name: str) -> None:
     slow(live)
@@ -174,7 +174,7 @@ def test_pages_when_records_are_gone_and_the_first_were_sent_then_no_more_than_t
     assert_healed(live)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "limit"), [("nonce", 1), ("short", 5), ("nonce", 5)])
 def test_pages_when_runs_end_by_a_limit_then_those_of_all_of_them_count_together(
     live: LivePages, name: str, limit: int
@@ -212,8 +212,7 @@ def test_pages_when_runs_end_by_a_limit_and_records_are_gone_then_no_more_than_t
     assert_healed(live)
 
 
-@pytest.mark.matrix
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("failpoint", ["row.updated:2", "links.committed:1", "links.committed:2", "batch.sealed"])
 def test_pages_when_the_run_is_killed_meanwhile_then_each_keeps_its_document(live: LivePages, failpoint: str) -> None:
     slow(live)

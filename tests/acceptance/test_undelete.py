@@ -214,7 +214,7 @@ def test_undelete_when_done_twice_then_the_second_finds_nothing(project: CrawlPr
     assert (said.returncode, said.stdout) == (0, f"demo: nothing that run {number} removed is missing\n")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", ["99", "1x", "-1", ""])
 def test_undelete_when_there_is_no_such_run_then_exit_2(project: CrawlProject, number: str) -> None:
     run(project)
@@ -241,7 +241,7 @@ def test_undelete_when_the_index_is_away_then_exit_6_and_the_next_run_sends_them
     assert is_verified(project)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("point", ["batch.sealed", "batch.post.begin", "index.acked", "batch.marked", "commit.sent"])
 def test_undelete_when_killed_in_the_middle_then_the_next_call_completes_it(project: CrawlProject, point: str) -> None:
     run(project)
@@ -257,7 +257,7 @@ def test_undelete_when_killed_in_the_middle_then_the_next_call_completes_it(proj
     assert is_verified(project)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("point", ["delete.selected", "delete.sent", "delete.marked"])
 @pytest.mark.parametrize("cached", [True, False])
 def test_undelete_when_the_run_was_killed_while_it_removed_then_they_come_back_too(
