@@ -34,7 +34,7 @@ from searchcrawl.delivery.anchors import LinkCounts, select_anchors
 from searchcrawl.delivery.documents import build_indexed_document
 from searchcrawl.documents.language import judge_languages
 from searchcrawl.html.page import parse_html
-from searchcrawl.html.text_rules import TextRules
+from searchcrawl.html.page_text import TextRules
 from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch, SearchIndex, SearchQuery
 from searchcrawl.index.solr.receiver import SolrReceiver

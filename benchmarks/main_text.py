@@ -26,7 +26,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from benchmarks.bench import WORK
 from benchmarks.material import unpacked
 from searchcrawl.html.page import parse_html
-from searchcrawl.html.text_rules import TextRules
+from searchcrawl.html.page_text import TextRules
 
 OUT: Final = WORK / "main_text"
 _WORD: Final = re.compile(r"\w+")

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from benchmarks import material
 from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.html_converter import convert_html
-from searchcrawl.html.text_rules import TextRules
+from searchcrawl.html.page_text import TextRules
 from searchcrawl.rules.near_copies import NEAR_PLACES, PLACES, count_equal_places, sign
 
 WORK: Final = Path(__file__).resolve().parent / "out"

@@ -16,7 +16,7 @@ from benchmarks.decisions.sites import Manual
 from benchmarks.decisions.truth import read_truth
 from searchcrawl.documents.document_pipeline import complete_page
 from searchcrawl.html.page import parse_html
-from searchcrawl.html.text_rules import TextRules
+from searchcrawl.html.page_text import TextRules
 from tests.factories import document
 
 _CONTENT_TYPE: Final = "text/html"

@@ -11,7 +11,7 @@ from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.exceptions import ConversionFailed
-from searchcrawl.html.attributes import FoundTexts
+from searchcrawl.html.fields import FoundTexts
 from searchcrawl.html.file_name import build_title
 from searchcrawl.html.metas import read_robots_directives
 from searchcrawl.html.page_text import MAX_CHARACTERS, collapse_lines, collapse_value

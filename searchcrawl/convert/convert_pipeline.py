@@ -24,8 +24,8 @@ from searchcrawl.convert.registry import Registry
 from searchcrawl.counters import SHELLS
 from searchcrawl.exceptions import DocumentError, LogError, NoConverter, WorkerLost, WorkersUnavailable
 from searchcrawl.html.links import MAX_LINKS
-from searchcrawl.html.shell import needs_scripts
-from searchcrawl.html.text_rules import ALL_TEXT, TextRules
+from searchcrawl.html.page_text import ALL_TEXT, TextRules
+from searchcrawl.html.raw_page import needs_scripts
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import (
     ARCHIVE_ETAG,

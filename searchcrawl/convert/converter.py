@@ -12,7 +12,7 @@ from typing import Final
 
 from searchcrawl.html.content_type import join_content_type
 from searchcrawl.html.metas import list_robots_tags
-from searchcrawl.html.text_rules import ALL_TEXT, TextRules
+from searchcrawl.html.page_text import ALL_TEXT, TextRules
 from searchcrawl.items import Headers, Page
 from searchcrawl.worker_pool import MAX_MEMORY_BYTES
 
@@ -41,7 +41,7 @@ class ConversionContext:
     ``url`` is the identity that gave the body, ``row_url`` that of the row (empty: the same one), ``headers`` are those of the answer, ``mimetype`` is the type that was
     found. ``default_charset`` is for texts
     that do not name theirs, ``user_agent`` is the name that robots directives may address. ``attribute_origins`` are
-    the places in the page whose values become attributes (``html.attributes``). ``text_rules`` say what of its text is indexed.
+    the places in the page whose values become attributes (``html.fields``). ``text_rules`` say what of its text is indexed.
     With ``routes`` links keep a fragment that is a route.
     """
 

@@ -23,9 +23,9 @@ from searchcrawl.documents.digests import (
 )
 from searchcrawl.documents.language import judge_languages
 from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.html.encoding import LANGUAGE_TAG, describe_reading, read_content_language
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.html.metas import list_robots_tags
-from searchcrawl.html.reading_headers import LANGUAGE_TAG, describe_reading, read_content_language
 from searchcrawl.index_fields import SUFFIXES
 from searchcrawl.items import Document, Guess, Outcome, Page, copy_with
 from searchcrawl.rules import index_filter

@@ -1,12 +1,14 @@
 """Which part of a page's text is indexed: its main content, or all of it but what is not meant to be (C8).
 
 The text comes with the marks of its regions (``regions``), in document order. All is decided over that, in linear time:
-what is cut, and which region is the content. Names and landmarks propose; how much of a region is no text of links decides.
+what is cut, and which region is the content. Names and landmarks propose; how much of a region is no text of links decides: links have
+marks around them, those to other pages and those to a place of the page itself.
 Where too little would be left, less is cut, and that is noted.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +18,33 @@ from typing import Final, NamedTuple
 
 from searchcrawl.html import regions
 from searchcrawl.html.page_text import BLOCK_MARK, collapse_segments
-from searchcrawl.html.regions import Marks
-from searchcrawl.html.words_of_links import count_linked
+from searchcrawl.html.regions import LINK_BEGIN, LINK_END, LOCAL, Marks
 from searchcrawl.items import Fallback, FallbackReason
+
+_LINK: Final = re.compile(f"{LINK_BEGIN}[^{LINK_END}]*")
+#: What a link to the heading in which it stands consists of; other signs may be what a page is about, such as operators.
+_SIGNS: Final = frozenset({"", *"¶§#◆∞⚓☍🔗", "🔗\ufe0e", "🔗\ufe0f", "[link]", "[#]"})
+_LONGEST_SIGN: Final = 8
+
+
+def count_linked(segment: str) -> int:
+    """How many characters of a segment are in links; with one for each, for what separates it from the next one."""
+    return len(" ".join("".join(_LINK.findall(segment)).split())) if LINK_BEGIN in segment else 0
+
+
+def unite_links(marked: str) -> tuple[str, str]:
+    """The text of a page with the same marks around all links, and with those around links to other pages alone.
+
+    Both are without the text of links such as "¶", which lead to the heading in which they stand.
+    """
+    parts = marked.split(LOCAL)
+    most = _LONGEST_SIGN + len(LINK_BEGIN + LINK_END)
+    links = ["" if len(link) <= most and link[1:-1].strip() in _SIGNS else link for link in parts[1::2]]
+    parts[1::2] = links
+    united = "".join(parts)
+    parts[1::2] = [link[1:-1] for link in links]
+    return united, "".join(parts)
+
 
 #: A region with more characters of its own has something to say, whatever its names call it, unless more are those of links.
 _FEW_OWN: Final = 100

@@ -26,6 +26,8 @@ _SPACE: Final = r"[\t\n\x0c\r ]*"
 # Whatever has been read is not given back: a number of thousands of digits would be tried at each of them.
 _TIME: Final = re.compile(rf"{_SPACE}+(?:([0-9]++)|(?=\.))[0-9.]*+(?:\Z|(?=[;,\t\n\x0c\r ]){_SPACE}+[;,]?{_SPACE}+)")
 _URL: Final = re.compile(rf"url{_SPACE}+={_SPACE}+", re.IGNORECASE)
+#: A page that is shown for longer before its refresh is content, and the target of the refresh is a link.
+MAX_REFRESH_SECONDS: Final = 100
 _MAX_SECONDS: Final = 2**31
 
 

@@ -19,11 +19,16 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from searchcrawl import clock
 from searchcrawl.html import regions, tags
-from searchcrawl.html.attributes import read_attributes
 from searchcrawl.html.encoding import decode
-from searchcrawl.html.head import cut_head, is_whole_head
+from searchcrawl.html.fields import (
+    cut_head,
+    is_whole_head,
+    normalise_language,
+    read_attributes,
+    read_page_language,
+    read_spoken,
+)
 from searchcrawl.html.headings import add_names, mark_heading, remove_marks, take_headings
-from searchcrawl.html.languages import normalise_language, read_page_language, read_spoken
 from searchcrawl.html.links import (
     LOCAL,
     Reference,
@@ -36,9 +41,9 @@ from searchcrawl.html.links import (
     read_reference_or_route,
     read_relations,
 )
-from searchcrawl.html.main_text import PageTexts, choose_text
-from searchcrawl.html.metas import parse_refresh, read_robots_directives
-from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_value
+from searchcrawl.html.main_text import PageTexts, choose_text, unite_links
+from searchcrawl.html.metas import MAX_REFRESH_SECONDS, parse_refresh, read_robots_directives
+from searchcrawl.html.page_text import ALL_TEXT, BLOCK_MARK, TextRules, collapse, collapse_value
 from searchcrawl.html.pieces import join_pieces
 from searchcrawl.html.regions import (
     LINK_BEGIN,
@@ -53,13 +58,8 @@ from searchcrawl.html.regions import (
     surround,
 )
 from searchcrawl.html.tags import Kind, is_of_drawing
-from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.html.tree import PageTrees, parse_trees
-from searchcrawl.html.words_of_links import unite_links
 from searchcrawl.items import Link, Page, copy_with
-
-#: A page that is shown for longer before its refresh is content, and the target of the refresh is a link.
-MAX_REFRESH_SECONDS: Final = 100
 
 #: So many titles are looked at: drawings may have them as well.
 _MOST_TITLES: Final = 100
@@ -90,7 +90,7 @@ def parse_html(
 
     ``content_type`` is the header's value, ``robots_headers`` the values of X-Robots-Tag,
     ``user_agent`` the name that meta elements and these headers may address, ``attribute_origins`` the origins
-    of mapped attributes (``html.attributes``). With ``routes`` links keep a fragment that is a route.
+    of mapped attributes (``html.fields``). With ``routes`` links keep a fragment that is a route.
     """
     decoded, charset = decode(body, content_type=content_type, default_charset=default_charset)
     text = expand_empty(decoded) if is_xhtml(content_type) else decoded

@@ -14,8 +14,7 @@ from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborCSSSelector, LexborHTMLParser, LexborNode
 
-from searchcrawl.html.page_text import BLOCK_MARK
-from searchcrawl.html.text_rules import TextRules
+from searchcrawl.html.page_text import BLOCK_MARK, TextRules
 
 
 class Marks(NamedTuple):

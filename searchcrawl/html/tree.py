@@ -15,9 +15,14 @@ from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser
 
-from searchcrawl.html.byte_pattern import compile_bytes
-from searchcrawl.html.flat_markup import flatten
-from searchcrawl.html.parse_cost import HARMLESS_TAGS, MAX_REOPENED, count_reopened, has_many_roots
+from searchcrawl.html.flat_markup import (
+    HARMLESS_TAGS,
+    MAX_REOPENED,
+    compile_bytes,
+    count_reopened,
+    flatten,
+    has_many_roots,
+)
 from searchcrawl.html.pieces import parse_pieces
 
 #: For a tag a parser looks at each open element, for an option at each other one: so many take 50 ms.

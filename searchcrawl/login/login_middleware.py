@@ -19,7 +19,7 @@ from scrapy.http import Response
 from searchcrawl import urls
 from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.html.raw_refresh import find_raw_refresh
+from searchcrawl.html.raw_page import find_raw_refresh
 from searchcrawl.http.redirect_middleware import repeat_request
 from searchcrawl.http.side_requests import LOST_LOGIN, META_KEY, SideRequests
 from searchcrawl.http.visit_end import (

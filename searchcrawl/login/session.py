@@ -17,7 +17,7 @@ from urllib.parse import unquote_plus
 from searchcrawl import clock, urls
 from searchcrawl.codes import facts_of, is_retried
 from searchcrawl.html.encoding import decode
-from searchcrawl.html.password_field import has_password_field
+from searchcrawl.html.raw_page import has_password_field
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import Form, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.login.cookie_jar import CookieJar

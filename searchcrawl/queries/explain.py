@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from searchcrawl import urls
 from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of, is_failure
-from searchcrawl.html.shell import needs_scripts
+from searchcrawl.html.raw_page import needs_scripts
 from searchcrawl.queries.explain_context import (
     Context,
     SourceInputs,

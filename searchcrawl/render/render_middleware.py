@@ -19,7 +19,7 @@ from searchcrawl import urls
 from searchcrawl.codes import Code, facts_of, is_retried
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.encoding import decode
-from searchcrawl.html.shell import has_scripts, read_shell
+from searchcrawl.html.raw_page import has_scripts, read_shell
 from searchcrawl.http.side_requests import LOST_LOGIN
 from searchcrawl.http.visit_end import PAGES, VisitEnded, build_visit_end, find_claim, find_redirects, join_lines
 from searchcrawl.items import Claim, Hop, Outcome

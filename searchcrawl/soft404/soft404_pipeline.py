@@ -18,7 +18,7 @@ from searchcrawl.codes import TEMPORARY_REDIRECTS, Code
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.page_text import collapse_lines
-from searchcrawl.html.password_field import has_password_field
+from searchcrawl.html.raw_page import has_password_field
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import ENDLESS, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import PAGES

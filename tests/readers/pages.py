@@ -12,13 +12,10 @@ from searchcrawl.convert.registry import Registry
 from searchcrawl.convert.text_converter import TEXT, convert_text
 from searchcrawl.documents.digests import compute_body_digest, compute_fields_digest
 from searchcrawl.exceptions import ConversionFailed, DocumentError
-from searchcrawl.html.encoding import decode
+from searchcrawl.html.encoding import decode, describe_reading
 from searchcrawl.html.page import expand_empty
-from searchcrawl.html.password_field import has_password_field
-from searchcrawl.html.raw_refresh import find_raw_refresh
-from searchcrawl.html.reading_headers import describe_reading
-from searchcrawl.html.shell import has_scripts, needs_scripts, read_shell
-from searchcrawl.html.text_rules import TextRules
+from searchcrawl.html.page_text import TextRules
+from searchcrawl.html.raw_page import find_raw_refresh, has_password_field, has_scripts, needs_scripts, read_shell
 from searchcrawl.http.unread_bodies import UnreadBodies
 from searchcrawl.login.form import FormSettings, LoginFailed, fill_form
 from searchcrawl.rules.lifecycle import digest_unread

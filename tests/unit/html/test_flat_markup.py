@@ -10,10 +10,9 @@ from typing import Final
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from searchcrawl.html import parse_cost
-from searchcrawl.html.flat_markup import flatten
+from searchcrawl.html import flat_markup
+from searchcrawl.html.flat_markup import MAX_REOPENED, count_reopened, flatten
 from searchcrawl.html.page import parse_page
-from searchcrawl.html.parse_cost import MAX_REOPENED, count_reopened
 
 CONTENT: Final = Path(__file__).parents[2] / "site" / "content"
 URL: Final = "http://a.test/folder/page"
@@ -90,7 +89,7 @@ def test_r13_text_when_a_menu_is_too_long_then_stays_apart_from_it() -> None:
 
 def leaves_open(raw: bytes) -> bool:
     """Whether a formatting element is taken for one that may stay open: of many of these a page is flattened."""
-    return parse_cost._LEFT_OPEN.search(raw) is not None
+    return flat_markup._LEFT_OPEN.search(raw) is not None
 
 
 def test_r13_formatting_when_it_stays_open_then_is_found() -> None:

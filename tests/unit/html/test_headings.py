@@ -6,8 +6,8 @@ import pytest
 
 from searchcrawl.html.headings import MOST_CHARACTERS, MOST_HEADINGS
 from searchcrawl.html.page import parse_page
+from searchcrawl.html.page_text import TextRules
 from searchcrawl.html.regions import HEADING_MARK
-from searchcrawl.html.text_rules import TextRules
 from searchcrawl.items import Page
 from tests.growth import assert_linear
 

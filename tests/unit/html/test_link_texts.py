@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from searchcrawl.html.page import parse_page
-from searchcrawl.html.text_rules import ALL_TEXT, TextRules
+from searchcrawl.html.page_text import ALL_TEXT, TextRules
 from searchcrawl.items import Page
 
 SITE = "http://example.com/"

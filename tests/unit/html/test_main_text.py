@@ -7,11 +7,13 @@ import tracemalloc
 from typing import Any, Final
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.html import regions
 from searchcrawl.html.page import parse_html
-from searchcrawl.html.text_rules import TextRules
+from searchcrawl.html.page_text import TextRules
+from searchcrawl.html.regions import find_region
 from searchcrawl.items import Fallback, FallbackReason, Page
 
 MAIN: Final = TextRules(main=True)
@@ -467,3 +469,17 @@ def test_c8_text_when_a_page_has_characters_that_are_marks_then_they_are_no_part
 
     assert STORY in page.text
     assert not any(ord(character) < 0x20 and character != "\n" for character in page.text + page.whole)
+
+
+def test_region_when_pages_have_endless_names_then_they_are_not_kept() -> None:
+    tracemalloc.start()
+    for number in range(100):
+        parser = LexborHTMLParser(f'<div class="{number} {"x" * 100_000}" id="{number}{"y" * 100_000}">')
+        node = parser.css_first("div")
+        assert node is not None
+        find_region("div", node)
+    del parser, node
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert kept < 2 << 20

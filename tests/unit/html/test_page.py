@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.html.page import parse_html, parse_page
-from searchcrawl.html.page_text import collapse_lines
-from searchcrawl.html.text_rules import TextRules
+from searchcrawl.html.page_text import TextRules, collapse_lines
 from searchcrawl.items import Link, Page
 
 PAGE = "http://example.com/dir/page.html"

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from searchcrawl.html.page import parse_page
-from searchcrawl.html.text_rules import TextRules
+from searchcrawl.html.page_text import TextRules
 from searchcrawl.html.tree import parse_tree, parse_trees
 from tests.growth import assert_linear
 

@@ -10,8 +10,8 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from searchcrawl.html.page import parse_page
+from searchcrawl.html.page_text import ALL_TEXT, TextRules
 from searchcrawl.html.pieces import parse_pieces
-from searchcrawl.html.text_rules import ALL_TEXT, TextRules
 from searchcrawl.html.tree import parse_trees
 from searchcrawl.items import Page
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from searchcrawl.html.password_field import has_password_field
+from searchcrawl.html.raw_page import has_password_field
 from searchcrawl.items import Page
 from searchcrawl.soft404.signature import Sample, Signature, probe_url
 

@@ -1,14 +1,11 @@
-"""Reads from the bytes of a page how much of it is there without its scripts (C10).
-
-No tree is built: all pages of a source that renders are read once more for it. Each byte is looked at a few times at most,
-and of an ordinary page only the first kilobytes are.
-"""
+"""What the bytes of a page say without a tree, which takes longer: its shell (C10), its refresh, its password fields."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+from searchcrawl.html.metas import MAX_REFRESH_SECONDS, parse_refresh
 from searchcrawl.rules.rendering import NEXT_TO_NOTHING, Need, Shell, judge
 
 _BLANKS: Final = re.compile(rb"\s*+")
@@ -106,3 +103,39 @@ def _is_empty(low: bytes, at: int) -> bool:
             return False
         at = _BLANKS.match(low, end + 3).end()  # type: ignore[union-attr]  # as above
     return low.startswith(b"</", at)
+
+
+_INPUT: Final = re.compile(rb"<input\b[^>]{0,1000}", re.IGNORECASE)
+_OF_PASSWORD: Final = re.compile(rb"\btype\s*=\s*[\"']?password\b", re.IGNORECASE)
+_INPUT_NAME: Final = re.compile(rb"\sname\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
+#: A longer page has content, whatever its refresh is.
+_MOST_OF_REFRESHING: Final = 16_384
+_META: Final = re.compile(rb"<meta\b[^>]{0,1000}", re.IGNORECASE)
+_OF_REFRESH: Final = re.compile(rb"\bhttp-equiv\s{0,9}=\s{0,9}[\"']?\s{0,9}refresh\b", re.IGNORECASE)
+_CONTENT: Final = re.compile(rb"\scontent\s{0,9}=\s{0,9}(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
+
+
+def has_password_field(body: bytes, name: str | None = None) -> bool:
+    """Whether an HTML page has a password field (of this ``name``, if one is given), as login forms have."""
+    if name is not None and name.encode() not in body:
+        return False
+    fields = (tag[0] for tag in _INPUT.finditer(body) if _OF_PASSWORD.search(tag[0]))
+    return any(name is None or _find_value(_INPUT_NAME, field) == name.encode() for field in fields)
+
+
+def find_raw_refresh(body: bytes) -> str | None:
+    """The target of the first refresh of a small page that counts as a redirect, as written; None where there is none."""
+    if len(body) > _MOST_OF_REFRESHING or not _OF_REFRESH.search(body):
+        return None
+    for tag in _META.finditer(body):
+        if _OF_REFRESH.search(tag[0]):
+            read = parse_refresh(_find_value(_CONTENT, tag[0]).decode("latin-1").replace("&amp;", "&"))
+            if read is not None and read.url and read.seconds <= MAX_REFRESH_SECONDS:
+                return read.url
+    return None
+
+
+def _find_value(attribute: re.Pattern[bytes], tag: bytes) -> bytes:
+    """The value of an attribute in a tag; empty where there is none."""
+    found = attribute.search(tag)
+    return (found[1] or found[2] or found[3] or b"") if found else b""
