@@ -26,8 +26,7 @@ from searchcrawl.cli.command import Command
 from searchcrawl.codes import Code, CodeClass
 from searchcrawl.convert import archive_reader
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES
-from searchcrawl.convert.document_converter import MAX_DOCX_PART_BYTES
-from searchcrawl.convert.formats import BY_ENDING
+from searchcrawl.convert.document_converter import BY_ENDING, MAX_DOCX_PART_BYTES
 from searchcrawl.convert.pdf_converter import MAX_PAGES
 from searchcrawl.convert.registry import CONVERTERS
 from searchcrawl.counters import COUNTS

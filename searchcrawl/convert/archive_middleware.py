@@ -18,8 +18,7 @@ from scrapy.http.headers import Headers as ScrapyHeaders
 
 from searchcrawl import urls
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, TEMPORARY_REDIRECTS, Code
-from searchcrawl.convert.archive_converter import ARCHIVE
-from searchcrawl.convert.archive_reader import find_archive
+from searchcrawl.convert.archive_reader import ARCHIVE, find_archive
 from searchcrawl.convert.archive_shelf import ArchiveShelf, Fetched, Unpacked
 from searchcrawl.convert.detection import detect
 from searchcrawl.exceptions import ConversionFailed, DiskFull, WorkersUnavailable

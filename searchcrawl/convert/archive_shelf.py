@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from searchcrawl.codes import Code, is_retried
-from searchcrawl.convert.archive_converter import ARCHIVE
-from searchcrawl.convert.archive_reader import Kept, find_archive, try_unpack
+from searchcrawl.convert.archive_reader import ARCHIVE, Kept, find_archive, try_unpack
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES
 from searchcrawl.convert.registry import Registry
 from searchcrawl.exceptions import ConversionFailed, DiskFull

@@ -9,8 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.build_page import build_page
-from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, ConversionContext, Converter, run_in_process
+from searchcrawl.convert.converter import (
+    MAX_FILE_MEMORY_BYTES,
+    ConversionContext,
+    Converter,
+    build_page,
+    run_in_process,
+)
 from searchcrawl.exceptions import ConfigurationError, ConversionFailed
 from searchcrawl.items import Page
 from searchcrawl.own_code import ordinary_errors

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.build_page import build_page
 from searchcrawl.convert.converter import (
     MAX_FILE_MEMORY_BYTES,
     ConversionContext,
     Converter,
+    build_page,
     run_in_process,
 )
 from searchcrawl.exceptions import ConversionFailed

@@ -6,15 +6,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.archive_converter import ARCHIVE
+from searchcrawl.convert.archive_reader import ARCHIVE
 from searchcrawl.convert.converter import Converter
-from searchcrawl.convert.data_converter import CSV, JSON
 from searchcrawl.convert.detection import RTF, begins_like_binary, begins_like_container, detect, is_rtf, refutes
-from searchcrawl.convert.document_converter import DOCUMENTS, MARKUP
-from searchcrawl.convert.formats import BY_ENDING, BY_TYPE
+from searchcrawl.convert.document_converter import BY_ENDING, BY_TYPE, DOCUMENTS, MARKUP
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.pdf_converter import PDF
-from searchcrawl.convert.text_converter import TEXT
+from searchcrawl.convert.text_converter import CSV, JSON, TEXT
 from searchcrawl.convert.xml_converter import XML
 from searchcrawl.exceptions import DocumentError, NoConverter
 from searchcrawl.html.content_type import join_content_type, parse_content_type

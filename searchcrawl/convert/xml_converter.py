@@ -8,8 +8,13 @@ from typing import Any, Final
 from xml.parsers import expat  # entities are not expanded, and nothing else is loaded
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.build_page import build_page
-from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, ConversionContext, Converter, run_in_process
+from searchcrawl.convert.converter import (
+    MAX_FILE_MEMORY_BYTES,
+    ConversionContext,
+    Converter,
+    build_page,
+    run_in_process,
+)
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.links import Resolver, extract_links

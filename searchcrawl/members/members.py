@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import Code
-from searchcrawl.convert.archive_converter import ARCHIVE
+from searchcrawl.convert.archive_reader import ARCHIVE
 from searchcrawl.exceptions import LeaseLost, LogError, StoreError, WorkersUnavailable
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.items import Claim, Document, Outcome

@@ -8,9 +8,9 @@ import pytest
 import xberg
 
 from searchcrawl.codes import Code
-from searchcrawl.convert import build_page as build_page_module
-from searchcrawl.convert.containers import ENCRYPTED
+from searchcrawl.convert import converter as build_page_module
 from searchcrawl.convert.converter import ConversionContext
+from searchcrawl.convert.detection import ENCRYPTED
 from searchcrawl.convert.document_converter import (
     Properties,
     convert_document,

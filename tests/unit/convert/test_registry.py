@@ -6,14 +6,13 @@ import tarfile
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.archive_converter import ARCHIVE
+from searchcrawl.convert.archive_reader import ARCHIVE
 from searchcrawl.convert.converter import Converter
-from searchcrawl.convert.data_converter import CSV, JSON
 from searchcrawl.convert.document_converter import DOCUMENTS, MARKUP
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.pdf_converter import PDF
 from searchcrawl.convert.registry import Registry, is_binary
-from searchcrawl.convert.text_converter import TEXT
+from searchcrawl.convert.text_converter import CSV, JSON, TEXT
 from searchcrawl.convert.xml_converter import XML
 from searchcrawl.exceptions import DocumentError, NoConverter
 from searchcrawl.items import Headers

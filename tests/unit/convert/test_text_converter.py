@@ -1,7 +1,13 @@
 from __future__ import annotations
 
-from searchcrawl.convert.converter import ConversionContext
-from searchcrawl.convert.text_converter import convert_text
+import tracemalloc
+
+import pytest
+
+from searchcrawl.codes import Code
+from searchcrawl.convert.converter import ConversionContext, RunsIn
+from searchcrawl.convert.text_converter import JSON, convert_csv, convert_json, convert_text
+from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.items import Page
 
 
@@ -36,3 +42,64 @@ def test_title_when_the_server_names_the_file_then_is_that_name() -> None:
     page = convert_text(b"words", ConversionContext(url="http://a.test/download", headers=headers))
 
     assert page.title == "plans.txt"
+
+
+CONTEXT = ConversionContext(url="http://a.test/files/data.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "expected"),
+    [
+        ('{"title": "Air", "items": [{"a": "x"}, "y", 2.5, null, true]}', "Air", "title Air\na x\nitems y\nitems 2.5"),
+        ('{"name": {"de": "Luft"}}', "data.json", "de Luft"),
+        ('{"a": 1}\n{"a": "zwei"}\n', "data.json", "a 1\na zwei"),
+        ('"words"', "data.json", "words"),
+        ("[]", "", ""),
+        (" \n", "", ""),
+    ],
+)
+def test_json_when_converted_then_its_values_are_lines(text: str, title: str, expected: str) -> None:
+    page = convert_json(text.encode(), CONTEXT)
+
+    assert (page.title, page.text) == (title, expected)
+
+
+def test_r15_json_when_a_long_name_has_many_values_then_fails_with_904_before_they_are_written() -> None:
+    body = b'{"%b": [%b1]}' % (b"n" * 3_000, b"1," * 400_000)
+
+    tracemalloc.start()
+    with pytest.raises(ConversionFailed) as caught:
+        convert_json(body, CONTEXT)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert caught.value.code == Code.CONVERSION_LIMIT
+    assert most < 200 << 20
+    assert JSON.choose_place(body) is RunsIn.PROCESS
+
+
+@pytest.mark.parametrize("text", ["{", "words", "{}\nwords", "[" * 100_000])
+def test_json_when_it_is_none_then_fails_with_903(text: str) -> None:
+    with pytest.raises(ConversionFailed) as caught:
+        convert_json(text.encode(), CONTEXT)
+
+    assert caught.value.code == Code.CONVERSION_FAILED
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('a,b\n"c ""d"", e",f\n', 'a b\nc "d", e f'),
+        ("a;b\nc;d", "a b\nc d"),
+        ("a\tb\r\nc\td", "a b\nc d"),
+        ('a,"b\nc,d\n', "a b c,d"),
+        ('a,"' + "words " * 30_000, 'a,"' + " ".join(["words"] * 30_000)),
+        ("", ""),
+    ],
+)
+def test_csv_when_converted_then_its_rows_are_lines(text: str, expected: str) -> None:
+    assert convert_csv(text.encode(), CONTEXT).text == expected
+
+
+def test_csv_when_it_is_in_another_charset_then_is_read() -> None:
+    assert convert_csv("Größe;Maß\nzwölf;über".encode("latin-1"), CONTEXT).text == "Größe Maß\nzwölf über"

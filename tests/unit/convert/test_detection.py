@@ -9,8 +9,7 @@ import zipfile
 
 import pytest
 
-from searchcrawl.convert.containers import ENCRYPTED, OLE, ZIP, find_ole_type, find_zip_type
-from searchcrawl.convert.detection import detect
+from searchcrawl.convert.detection import ENCRYPTED, OLE, ZIP, detect, find_ole_type, find_zip_type
 from tests.office_files import make_ole, make_zip
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
