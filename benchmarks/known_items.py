@@ -33,8 +33,8 @@ from benchmarks.material import package_names, prepare_site
 from searchcrawl.delivery.anchors import LinkCounts, select_anchors
 from searchcrawl.delivery.documents import build_indexed_document
 from searchcrawl.documents.language import judge_languages
+from searchcrawl.html.context import ConversionContext, TextRules
 from searchcrawl.html.page import parse_html
-from searchcrawl.html.page_text import TextRules
 from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch, SearchIndex, SearchQuery
 from searchcrawl.index.solr.receiver import SolrReceiver
@@ -95,12 +95,13 @@ def read_pages(site: Path) -> Iterator[tuple[Page, list[Named]]]:
             url = _HOST + path.relative_to(site).as_posix()
             page = parse_html(
                 body,
-                url=url,
-                content_type="text/html",
-                default_charset="utf-8",
-                robots_headers=(),
-                user_agent="x",
-                text_rules=TextRules(main=True),
+                ConversionContext(
+                    url=url,
+                    headers=((b"Content-Type", b"text/html"),),
+                    default_charset="utf-8",
+                    user_agent="x",
+                    text_rules=TextRules(main=True),
+                ),
             )
             language = judge_languages(page.text, (page.language,), page.parts).main
             read = Page(url, manual, page.title, page.text, language, page.headings, page.links)

@@ -25,8 +25,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from benchmarks.bench import WORK
 from benchmarks.material import unpacked
+from searchcrawl.html.context import ConversionContext, TextRules
 from searchcrawl.html.page import parse_html
-from searchcrawl.html.page_text import TextRules
 
 OUT: Final = WORK / "main_text"
 _WORD: Final = re.compile(r"\w+")
@@ -147,12 +147,13 @@ def _ours(*, main: bool) -> Extract:
     def extract(body: bytes) -> str:
         page = parse_html(
             body,
-            url="http://docs.test/page",
-            content_type="text/html",
-            default_charset="utf-8",
-            robots_headers=(),
-            user_agent="bench",
-            text_rules=rules,
+            ConversionContext(
+                url="http://docs.test/page",
+                headers=((b"Content-Type", b"text/html"),),
+                default_charset="utf-8",
+                user_agent="bench",
+                text_rules=rules,
+            ),
         )
         return page.text
 

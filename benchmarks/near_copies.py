@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks import material
-from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.html_converter import convert_html
-from searchcrawl.html.page_text import TextRules
+from searchcrawl.html.context import ConversionContext, TextRules
 from searchcrawl.rules.near_copies import NEAR_PLACES, PLACES, count_equal_places, sign
 
 WORK: Final = Path(__file__).resolve().parent / "out"

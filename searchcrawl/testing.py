@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from searchcrawl import clock, items, urls
-from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.own_converter import page_of_plugin
 from searchcrawl.documents.own_pipeline import show
 from searchcrawl.exceptions import IndexUnavailable
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.index.receiver import Batch, Receipt, Receiver
 from searchcrawl.items import Change, Claim, IndexedDocument, Page, Removal
 from searchcrawl.plugins import Converted, Document, DocumentConverter, DocumentService, Rewritten, UrlRewriter

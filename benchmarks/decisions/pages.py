@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from searchcrawl.documents.fields_pipeline import complete_page
+
 from benchmarks.decisions.measure import Figures, Measuring, Stored, find_common_words
 from benchmarks.decisions.roots import list_pages
 from benchmarks.decisions.sites import Manual
 from benchmarks.decisions.truth import read_truth
 from searchcrawl.documents.document_pipeline import complete_page
+from searchcrawl.html.context import ConversionContext, TextRules
 from searchcrawl.html.page import parse_html
-from searchcrawl.html.page_text import TextRules
 from tests.factories import document
 
 _CONTENT_TYPE: Final = "text/html"
@@ -44,12 +46,13 @@ def _read_pages(name: str, folder: Path, paths: list[Path]) -> Iterator[tuple[Pa
         url = f"http://{name}.test/{path.relative_to(folder).as_posix()}"
         page = parse_html(
             path.read_bytes(),
-            url=url,
-            content_type=_CONTENT_TYPE,
-            default_charset="utf-8",
-            robots_headers=(),
-            user_agent="bench",
-            text_rules=rules,
+            ConversionContext(
+                url=url,
+                headers=((b"Content-Type", _CONTENT_TYPE.encode()),),
+                default_charset="utf-8",
+                user_agent="bench",
+                text_rules=rules,
+            ),
         )
         # As a crawl does it, but for what the host usually has.
         page = complete_page(page, document(), None)

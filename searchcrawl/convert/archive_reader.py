@@ -24,15 +24,10 @@ from typing import IO, Any, Final, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.converter import (
-    MAX_FILE_MEMORY_BYTES,
-    ConversionContext,
-    Converter,
-    build_page,
-    run_in_process,
-)
+from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, Converter, build_page, run_in_process
 from searchcrawl.convert.detection import BZIP2, GZIP, XZ, detect
 from searchcrawl.exceptions import ConversionFailed, InvalidUrl
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.html.links import MAX_MALFORMED, MAX_SHOWN
 from searchcrawl.items import Link, Page

@@ -17,14 +17,14 @@ from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
+from searchcrawl.convert.converter import Converter, RunsIn
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.own_converter import list_own_converters, refuse_wrong_converters
 from searchcrawl.convert.registry import Registry
 from searchcrawl.counters import SHELLS
 from searchcrawl.exceptions import DocumentError, LogError, NoConverter, WorkerLost, WorkersUnavailable
+from searchcrawl.html.context import ALL_TEXT, ConversionContext, TextRules
 from searchcrawl.html.links import MAX_LINKS
-from searchcrawl.html.page_text import ALL_TEXT, TextRules
 from searchcrawl.html.raw_page import needs_scripts
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import (

@@ -16,12 +16,12 @@ from typing import Final
 from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConversionFailed
-from searchcrawl.html.content_type import join_content_type
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.html.fields import FoundTexts
 from searchcrawl.html.file_name import build_title
-from searchcrawl.html.metas import list_robots_tags, read_robots_directives
-from searchcrawl.html.page_text import ALL_TEXT, MAX_CHARACTERS, TextRules, collapse_lines, collapse_value
-from searchcrawl.items import Headers, Link, Page
+from searchcrawl.html.metas import read_robots_directives
+from searchcrawl.html.page_text import MAX_CHARACTERS, collapse_lines, collapse_value
+from searchcrawl.items import Link, Page
 from searchcrawl.rules.attribute_values import convert_value
 from searchcrawl.worker_pool import MAX_MEMORY_BYTES
 
@@ -41,38 +41,6 @@ class RunsIn(Enum):
     THREAD = "thread"
     #: in a worker process, with a limit of time and of memory: for native libraries, and for what can take seconds
     PROCESS = "process"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversionContext:
-    """What a converter knows of a body besides its bytes; it is pickled for a worker process.
-
-    ``url`` is the identity that gave the body, ``row_url`` that of the row (empty: the same one), ``headers`` are those of the answer, ``mimetype`` is the type that was
-    found. ``default_charset`` is for texts
-    that do not name theirs, ``user_agent`` is the name that robots directives may address. ``attribute_origins`` are
-    the places in the page whose values become attributes (``html.fields``). ``text_rules`` say what of its text is indexed.
-    With ``routes`` links keep a fragment that is a route.
-    """
-
-    url: str
-    row_url: str = ""
-    headers: Headers = ()
-    mimetype: str = ""
-    default_charset: str = "windows-1252"
-    user_agent: str = ""
-    attribute_origins: frozenset[str] = frozenset()
-    text_rules: TextRules = ALL_TEXT
-    routes: bool = False
-
-    @property
-    def content_type(self) -> str:
-        """The value of the Content-Type header."""
-        return join_content_type(self.headers)
-
-    @property
-    def robots_tags(self) -> list[str]:
-        """The values of all X-Robots-Tag headers."""
-        return list_robots_tags(self.headers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,16 +10,11 @@ from typing import Any, Final, NamedTuple
 
 from searchcrawl.codes import Code
 from searchcrawl.convert.archive_reader import MAX_MEMBERS, MAX_RATIO, MAX_UNPACKED_BYTES
-from searchcrawl.convert.converter import (
-    MAX_FILE_MEMORY_BYTES,
-    ConversionContext,
-    Converter,
-    build_page,
-    run_in_process,
-)
+from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, Converter, build_page, run_in_process
 from searchcrawl.convert.detection import ENCRYPTED
 from searchcrawl.convert.mail_text import hide_html, simplify_mail
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.html.encoding import decode_text
 from searchcrawl.items import Page
 

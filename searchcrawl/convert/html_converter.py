@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from typing import Any, Final
+from typing import Final
 
-from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
+from searchcrawl.convert.converter import Converter, RunsIn
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import Page
 
 #: Bodies beyond this are parsed in a worker process.
@@ -23,26 +24,21 @@ def convert_html(body: bytes, context: ConversionContext) -> Page:
     # A run in which no page changed, or is due, does without the parser.
     from searchcrawl.html.page import parse_html  # noqa: PLC0415
 
-    return parse_html(body, text_rules=context.text_rules, **_build_arguments(context))
+    return parse_html(body, context)
 
 
 def convert_html_again(body: bytes, context: ConversionContext, text: str) -> Page | None:
     """The page of an HTML body with this text, without links; None where the whole body has to be parsed."""
     from searchcrawl.html.page import parse_head  # noqa: PLC0415  # as above
 
-    return parse_head(body, known_text=text, **_build_arguments(context))
+    return parse_head(body, context, text)
 
 
-def _build_arguments(context: ConversionContext) -> dict[str, Any]:
-    return {
-        "url": context.url,
-        "content_type": context.content_type,
-        "default_charset": context.default_charset,
-        "robots_headers": context.robots_tags,
-        "user_agent": context.user_agent,
-        "attribute_origins": context.attribute_origins,
-        "routes": context.routes,
-    }
+def read_html_text(body: bytes, content_type: str, *, default_charset: str = "utf-8") -> str:
+    """The text of HTML that is a part of a document of another format."""
+    headers = ((b"Content-Type", content_type.encode("latin-1", "replace")),)
+    context = ConversionContext(url="http://part.invalid/", headers=headers, default_charset=default_charset)
+    return convert_html(body, context).text
 
 
 def _choose_place(body: bytes) -> RunsIn:

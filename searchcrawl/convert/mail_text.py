@@ -20,6 +20,7 @@ from email.parser import BytesHeaderParser
 from itertools import islice
 from typing import Final, NamedTuple
 
+from searchcrawl.convert.html_converter import read_html_text
 from searchcrawl.html.encoding import decode_text
 
 _PLAIN: Final = "text/plain"
@@ -220,7 +221,7 @@ class _Mail:
             return None
         if is_html:
             content_type = f"{part.kind}; charset={charset}" if charset else part.kind
-            text = _read_html(content, content_type, self._default_charset)
+            text = read_html_text(content, content_type, default_charset=self._default_charset)
         else:
             text = _decode(content, charset, self._default_charset)
         return f"{text}\n{_decode(footer, '', self._default_charset)}" if footer else text
@@ -294,17 +295,3 @@ def _transfer_of(part: _Part) -> str:
     """The coding of a content; empty for none."""
     transfer = str(part.about.get("Content-Transfer-Encoding", "")).partition(";")[0].strip().lower()
     return "" if transfer in {"7bit", "8bit", "binary"} else transfer
-
-
-def _read_html(body: bytes, content_type: str, default_charset: str) -> str:
-    from searchcrawl.html.page import parse_html  # noqa: PLC0415  # most documents do without
-
-    page = parse_html(
-        body,
-        url="http://mail.invalid/",
-        content_type=content_type,
-        default_charset=default_charset,
-        robots_headers=(),
-        user_agent="",
-    )
-    return page.text

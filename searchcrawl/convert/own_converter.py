@@ -9,14 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.converter import (
-    MAX_FILE_MEMORY_BYTES,
-    ConversionContext,
-    Converter,
-    build_page,
-    run_in_process,
-)
+from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, Converter, build_page, run_in_process
 from searchcrawl.exceptions import ConfigurationError, ConversionFailed
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import Page
 from searchcrawl.own_code import ordinary_errors
 from searchcrawl.plugins import Converted, DocumentConverter

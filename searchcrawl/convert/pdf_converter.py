@@ -7,14 +7,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.converter import (
-    MAX_FILE_MEMORY_BYTES,
-    ConversionContext,
-    Converter,
-    build_page,
-    run_in_process,
-)
+from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, Converter, build_page, run_in_process
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.html.page_text import MAX_CHARACTERS
 from searchcrawl.items import Page
 

@@ -10,15 +10,9 @@ from typing import Any, Final
 import orjson
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.converter import (
-    MAX_FILE_MEMORY_BYTES,
-    ConversionContext,
-    Converter,
-    build_page,
-    run_in_process,
-    run_in_thread,
-)
+from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, Converter, build_page, run_in_process, run_in_thread
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.html.encoding import decode_text
 from searchcrawl.html.page_text import MAX_CHARACTERS
 from searchcrawl.items import Page

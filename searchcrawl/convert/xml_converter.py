@@ -8,14 +8,10 @@ from typing import Any, Final
 from xml.parsers import expat  # entities are not expanded, and nothing else is loaded
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.converter import (
-    MAX_FILE_MEMORY_BYTES,
-    ConversionContext,
-    Converter,
-    build_page,
-    run_in_process,
-)
+from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, Converter, build_page, run_in_process
+from searchcrawl.convert.html_converter import read_html_text
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.links import Resolver, extract_links
 from searchcrawl.html.page_text import remove_illegal
@@ -43,7 +39,7 @@ def convert_xml(body: bytes, context: ConversionContext) -> Page:
     No entity is expanded or loaded, but for those of HTML, which feeds use without declaring them.
     """
     text, charset = decode(body, content_type=context.content_type, default_charset="utf-8")
-    reader = _Reader(context.url)
+    reader = _Reader()
     _parse(text, reader)
     if reader.root in _LISTS:
         return build_page(context, text="", charset=charset)
@@ -65,12 +61,11 @@ def convert_xml(body: bytes, context: ConversionContext) -> Page:
 class _Reader:
     """Takes the events of a parser."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self) -> None:
         self.root = ""
         self.title = self.author = self.description = self.language = self.modified = ""
         self.texts: list[str] = []
         self.links: list[str] = []
-        self._url = url
         self._names: list[str] = []
         self._entries = 0
         #: the text since the last tag
@@ -128,9 +123,9 @@ class _Reader:
         if name == "link":
             self.links.append(text)
         elif name in _TITLES and not self._entries and not self.title:
-            self.title = _strip_markup(text, self._url)
+            self.title = _strip_markup(text)
         elif name in _TITLES or name in _MARKUP:
-            plain = _strip_markup(text, self._url)
+            plain = _strip_markup(text)
             self.texts.append(plain)
             if name in _MARKUP and not self._entries and not self.description:
                 self.description = plain
@@ -181,20 +176,10 @@ def _local(qualified: str) -> str:
     return qualified.rpartition(":")[2].lower()
 
 
-def _strip_markup(text: str, url: str) -> str:
+def _strip_markup(text: str) -> str:
     if "<" not in text:
         return html.unescape(text)
-    from searchcrawl.html.page import parse_html  # noqa: PLC0415  # most documents do without
-
-    page = parse_html(
-        text.encode("utf-8", "replace"),
-        url=url,
-        content_type="text/html; charset=utf-8",
-        default_charset="utf-8",
-        robots_headers=(),
-        user_agent="",
-    )
-    return page.text
+    return read_html_text(text.encode("utf-8", "replace"), "text/html; charset=utf-8")
 
 
 def _recognise(body: bytes) -> bool:

@@ -19,6 +19,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from searchcrawl import clock
 from searchcrawl.html import regions, tags
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.fields import (
     cut_head,
@@ -43,7 +44,7 @@ from searchcrawl.html.links import (
 )
 from searchcrawl.html.main_text import PageTexts, choose_text, unite_links
 from searchcrawl.html.metas import MAX_REFRESH_SECONDS, parse_refresh, read_robots_directives
-from searchcrawl.html.page_text import ALL_TEXT, BLOCK_MARK, TextRules, collapse, collapse_value
+from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_value
 from searchcrawl.html.pieces import join_pieces
 from searchcrawl.html.regions import (
     LINK_BEGIN,
@@ -74,54 +75,18 @@ _LINK_BEGIN, _LINK_END = regions.LINK_BEGIN.encode(), regions.LINK_END.encode()
 _LOCAL_BEGIN, _LOCAL_END = regions.LOCAL_BEGIN.encode(), regions.LOCAL_END.encode()
 
 
-def parse_html(
-    body: bytes,
-    *,
-    url: str,
-    content_type: str,
-    default_charset: str,
-    robots_headers: Sequence[str],
-    user_agent: str,
-    attribute_origins: frozenset[str] = frozenset(),
-    text_rules: TextRules = ALL_TEXT,
-    routes: bool = False,
-) -> Page:
-    """The page of ``body``, which was fetched from ``url`` (an identity); never raises.
-
-    ``content_type`` is the header's value, ``robots_headers`` the values of X-Robots-Tag,
-    ``user_agent`` the name that meta elements and these headers may address, ``attribute_origins`` the origins
-    of mapped attributes (``html.fields``). With ``routes`` links keep a fragment that is a route.
-    """
-    decoded, charset = decode(body, content_type=content_type, default_charset=default_charset)
-    text = expand_empty(decoded) if is_xhtml(content_type) else decoded
+def parse_html(body: bytes, context: ConversionContext) -> Page:
+    """The page of ``body``; never raises."""
+    decoded, charset = decode(body, content_type=context.content_type, default_charset=context.default_charset)
+    text = _expand_if_xhtml(decoded, context)
     # The parser can take the body itself where decoding has replaced no character and removed no BOM.
     exact = charset == "utf-8" and text is decoded and "\ufffd" not in text and not body.startswith(BOM_UTF8)
-    return parse_page(
-        text,
-        utf8=body if exact else None,
-        url=url,
-        charset=charset,
-        robots_headers=robots_headers,
-        user_agent=user_agent,
-        attribute_origins=attribute_origins,
-        text_rules=text_rules,
-        routes=routes,
-    )
+    return parse_page(text, context, utf8=body if exact else None, charset=charset)
 
 
-def parse_page(
-    text: str,
-    *,
-    url: str,
-    utf8: bytes | None = None,
-    charset: str = "utf-8",
-    robots_headers: Sequence[str] = (),
-    user_agent: str = "",
-    attribute_origins: frozenset[str] = frozenset(),
-    text_rules: TextRules = ALL_TEXT,
-    routes: bool = False,
-) -> Page:
+def parse_page(text: str, context: ConversionContext, *, utf8: bytes | None = None, charset: str = "utf-8") -> Page:
     """As ``parse_html``, for a body that was decoded from ``charset``; ``utf8`` is ``text`` in UTF-8, where there is one."""
+    url, text_rules, routes = context.url, context.text_rules, context.routes
     trees = parse_trees(text, utf8=utf8)
     chosen = [find_chosen(tree, text_rules) for tree in trees.trees]
     found = _read_trees(trees.trees, with_regions=text_rules.main, routes=routes)
@@ -129,7 +94,7 @@ def parse_page(
     marked = len(found.references)  # those in noscript elements have no marks
     references = found.references + _read_noscripts(found.noscripts, routes=routes)
     page_links = extract_links(references, resolver)
-    reader = _FieldsReader(url, charset, robots_headers, user_agent, attribute_origins, routes)
+    reader = _FieldsReader(context, charset)
     # A tree that has lost its nesting may have lost markup in values, too.
     of_head = reader.read_head(text) if trees.is_flat else None
     page, later = of_head or reader.read(trees.trees[0], found, resolver)
@@ -161,26 +126,14 @@ def parse_page(
     )
 
 
-def parse_head(
-    body: bytes,
-    *,
-    known_text: str,
-    url: str,
-    content_type: str,
-    default_charset: str,
-    robots_headers: Sequence[str],
-    user_agent: str,
-    attribute_origins: frozenset[str] = frozenset(),
-    routes: bool = False,
-) -> Page | None:
+def parse_head(body: bytes, context: ConversionContext, known_text: str) -> Page | None:
     """As ``parse_html`` for a body of which the text is known, in a third of the time; the page has no ``links``.
 
     None where what comes after the head may have more than text: the whole body has to be parsed.
     """
-    text, charset = decode(body, content_type=content_type, default_charset=default_charset)
-    if is_xhtml(content_type):
-        text = expand_empty(text)
-    reader = _FieldsReader(url, charset, robots_headers, user_agent, attribute_origins, routes)
+    text, charset = decode(body, content_type=context.content_type, default_charset=context.default_charset)
+    text = _expand_if_xhtml(text, context)
+    reader = _FieldsReader(context, charset)
     found = reader.read_head(text, languages=True)
     return None if found is None else copy_with(found[0], text=known_text)
 
@@ -293,21 +246,17 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
 
 
 class _FieldsReader(NamedTuple):
-    """Reads the fields of pages: all but text and links. The arguments are those of ``parse_page``."""
+    """Reads the fields of a page, which was decoded from ``charset``: all but text and links."""
 
-    url: str
+    context: ConversionContext
     charset: str
-    robots_headers: Sequence[str]
-    user_agent: str
-    attribute_origins: frozenset[str]
-    routes: bool
 
     def read_head(self, text: str, *, languages: bool = False) -> tuple[Page, str | None] | None:
         """As ``read``, from the head of a page alone; None where a field may come after it.
 
         ``languages``: so may those of elements.
         """
-        scripts = any(origin.startswith("jsonld:") for origin in self.attribute_origins)
+        scripts = any(origin.startswith("jsonld:") for origin in self.context.attribute_origins)
         head = cut_head(text, scripts=scripts, languages=languages)
         parser = None if head is None else LexborHTMLParser(head, scripting=True)
         if parser is None or not is_whole_head(parser):
@@ -315,17 +264,19 @@ class _FieldsReader(NamedTuple):
         found = _read_trees([parser])
         if found.title is None:
             return None
-        return self.read(parser, found, Resolver(find_base(found.bases, self.url), self.charset, routes=self.routes))
+        return self.read(
+            parser, found, Resolver(find_base(found.bases, self.context.url), self.charset, routes=self.context.routes)
+        )
 
     def read(self, parser: LexborHTMLParser, found: _Elements, resolver: Resolver) -> tuple[Page, str | None]:
         """The page without text and links, and the target of a refresh that comes too late to be a redirect."""
         attributes = [node.attributes for node in found.metas]
-        metas, refresh, later = _read_metas(attributes, resolver, self.url)
+        metas, refresh, later = _read_metas(attributes, resolver, self.context.url)
         robots = read_robots_directives(
-            metas=metas, headers=self.robots_headers, user_agent=self.user_agent, now=clock.now()
+            metas=metas, headers=self.context.robots_tags, user_agent=self.context.user_agent, now=clock.now()
         )
         fields = {name.strip().lower(): content for name, content in reversed(metas) if content.strip()}
-        origins = self.attribute_origins
+        origins = self.context.attribute_origins
         canonical, feeds = read_relations(found.relations, resolver)
         page = Page(
             title=collapse_value(found.title or ""),
@@ -412,9 +363,9 @@ _EMPTY: Final = re.compile(
 )
 
 
-def is_xhtml(content_type: str) -> bool:
-    """Whether a Content-Type says that a browser reads the body as XML."""
-    return content_type[:21].lower() == "application/xhtml+xml"
+def _expand_if_xhtml(text: str, context: ConversionContext) -> str:
+    """``text`` as ``expand_empty`` changes it where a browser reads the body as XML."""
+    return expand_empty(text) if context.content_type[:21].lower() == "application/xhtml+xml" else text
 
 
 def expand_empty(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 #: Separates blocks until the whitespace is collapsed; XML does not allow it, so it cannot be part of the text.
 BLOCK_MARK: Final = "\x01"
@@ -65,17 +65,3 @@ def _join(parts: list[str]) -> str:
 
 def _join_blanks(parts: list[str]) -> str:
     return "\n".join(map(" ".join, filter(None, map(str.split, parts))))
-
-
-class TextRules(NamedTuple):
-    """What of a page's text is indexed: ``main`` its main content alone.
-
-    ``keep`` and ``drop`` are CSS selectors: where ``keep`` finds something, that is the content; what ``drop`` finds is none.
-    """
-
-    main: bool = False
-    keep: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-
-
-ALL_TEXT: Final = TextRules()

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborCSSSelector, LexborHTMLParser, LexborNode
 
-from searchcrawl.html.page_text import BLOCK_MARK, TextRules
+from searchcrawl.html.context import TextRules
+from searchcrawl.html.page_text import BLOCK_MARK
 
 
 class Marks(NamedTuple):

@@ -16,6 +16,7 @@ from scrapy.crawler import Crawler
 from searchcrawl import urls
 from searchcrawl.codes import TEMPORARY_REDIRECTS, Code
 from searchcrawl.exceptions import LeaseLost, StoreError
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.page_text import collapse_lines
 from searchcrawl.html.raw_page import has_password_field
@@ -305,10 +306,9 @@ class PlaceholderPagePipeline:
     def _parse_html(self, body: bytes, url: str, content_type: str) -> Page:
         from searchcrawl.html.page import parse_html  # noqa: PLC0415  # a run without new pages does without
 
+        headers = ((b"Content-Type", content_type.encode("latin-1", "replace")),)
         charset = self._run.source.fetch.default_charset
-        return parse_html(
-            body, url=url, content_type=content_type, default_charset=charset, robots_headers=(), user_agent=""
-        )
+        return parse_html(body, ConversionContext(url=url, headers=headers, default_charset=charset))
 
 
 def _is_in_archive(document: Document) -> bool:

@@ -15,10 +15,10 @@ import pytest
 
 from searchcrawl.codes import Code
 from searchcrawl.convert.convert_pipeline import ConversionPool
-from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.document_converter import BY_ENDING
 from searchcrawl.convert.registry import Registry
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.context import ConversionContext
 from tests.office_files import make_ole, make_zip, open_document
 
 SECONDS: Final = 30

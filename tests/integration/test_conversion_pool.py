@@ -14,10 +14,10 @@ import pytest
 
 from searchcrawl.codes import Code
 from searchcrawl.convert.convert_pipeline import ConversionPool
-from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.pdf_converter import PDF as PDF_CONVERTER
 from searchcrawl.exceptions import ConversionFailed, NoConverter
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import Link, Page
 from searchcrawl.worker_pool import WorkerPool
 

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple, NoReturn
 import pytest
 
 from searchcrawl.convert.convert_pipeline import ConversionPool
-from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.registry import Registry
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import Headers, Page
 from tests.office_corpus import TEXTS, OfficeMissing, open_corpus
 

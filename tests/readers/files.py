@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Final
 
 from searchcrawl.convert.archive_reader import convert_archive, find_archive, read_names, try_unpack
-from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.detection import find_ole_type, find_zip_type
 from searchcrawl.convert.document_converter import DOCUMENTS, convert_document, read_ole_properties, read_rtf_properties
 from searchcrawl.convert.mail_text import hide_html, simplify_mail
 from searchcrawl.convert.text_converter import convert_csv, convert_json
 from searchcrawl.convert.xml_converter import convert_xml
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.rules.archives import is_called_archive, list_archives, split_path
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.html_converter import HTML, convert_html_again
 from searchcrawl.convert.pdf_converter import convert_pdf
 from searchcrawl.convert.registry import Registry
 from searchcrawl.convert.text_converter import TEXT, convert_text
 from searchcrawl.documents.digests import compute_body_digest, compute_fields_digest
 from searchcrawl.exceptions import ConversionFailed, DocumentError
+from searchcrawl.html.context import ConversionContext, TextRules
 from searchcrawl.html.encoding import decode, describe_reading
 from searchcrawl.html.page import expand_empty
-from searchcrawl.html.page_text import TextRules
 from searchcrawl.html.raw_page import find_raw_refresh, has_password_field, has_scripts, needs_scripts, read_shell
 from searchcrawl.http.unread_bodies import UnreadBodies
 from searchcrawl.login.form import FormSettings, LoginFailed, fill_form

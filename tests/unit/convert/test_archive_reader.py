@@ -18,8 +18,8 @@ import pytest
 from searchcrawl.codes import Code
 from searchcrawl.convert import archive_reader
 from searchcrawl.convert.archive_reader import Kept, convert_archive, find_archive, list_members, unpack
-from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.urls import resolve
 from tests.office_files import make_zip
 

@@ -17,8 +17,9 @@ from searchcrawl.codes import Code
 from searchcrawl.commit.document_rows import build_record
 from searchcrawl.convert import registry
 from searchcrawl.convert.convert_pipeline import ConversionPool, ConvertPipeline
-from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
+from searchcrawl.convert.converter import Converter, RunsIn
 from searchcrawl.exceptions import WorkersUnavailable
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, CachedAnswer, Document, Hop, Outcome, Page, Unread
 from searchcrawl.rules.lifecycle import digest_unread
 from searchcrawl.run import Shutdown

@@ -9,7 +9,6 @@ import xberg
 
 from searchcrawl.codes import Code
 from searchcrawl.convert import converter as build_page_module
-from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.detection import ENCRYPTED
 from searchcrawl.convert.document_converter import (
     Properties,
@@ -18,6 +17,7 @@ from searchcrawl.convert.document_converter import (
     read_rtf_properties,
 )
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import Page
 from tests.office_files import make_docx, make_message, make_ole, make_zip, open_document
 

@@ -7,9 +7,9 @@ import quopri
 
 import pytest
 
-from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.document_converter import convert_document
 from searchcrawl.convert.mail_text import simplify_mail
+from searchcrawl.html.context import ConversionContext
 from tests.office_files import make_message
 
 HTML = "<html><style>p { color: teal }</style><p>Grüße</p><script>alert(1)</script><!-- hidden --></html>"

@@ -4,9 +4,9 @@ import pytest
 
 from searchcrawl.codes import Code
 from searchcrawl.convert import pdf_converter
-from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.pdf_converter import convert_pdf
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import Page
 
 

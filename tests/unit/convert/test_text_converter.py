@@ -5,9 +5,10 @@ import tracemalloc
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.converter import ConversionContext, RunsIn
+from searchcrawl.convert.converter import RunsIn
 from searchcrawl.convert.text_converter import JSON, convert_csv, convert_json, convert_text
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import Page
 
 

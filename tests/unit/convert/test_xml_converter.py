@@ -5,9 +5,9 @@ import socket
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.xml_converter import convert_xml
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import Link, Page
 
 RSS = """<?xml version="1.0" encoding="utf-8"?>

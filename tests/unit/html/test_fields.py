@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.html_converter import convert_html, convert_html_again
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.html.page import parse_head, parse_page
 from searchcrawl.items import Page
 from tests.fuzz.strategies import real_pages
@@ -18,7 +18,7 @@ from tests.readers.pages import MARKUP
 
 
 def found(html: str, *wanted: str) -> dict[str, tuple[str, ...]]:
-    return dict(parse_page(html, url="http://a.test/", attribute_origins=frozenset(wanted)).found)
+    return dict(parse_page(html, ConversionContext(url="http://a.test/", attribute_origins=frozenset(wanted))).found)
 
 
 def script(content: Any, kind: str = "application/ld+json") -> str:
@@ -98,7 +98,7 @@ def test_json_ld_when_the_path_is_long_then_each_value_is_found_once(origin: str
 def test_page_when_nothing_is_wanted_then_nothing_is_found() -> None:
     html = '<meta name="a" content="b">' + script({"a": "b"})
 
-    assert parse_page(html, url="http://a.test/").found == ()
+    assert parse_page(html, ConversionContext(url="http://a.test/")).found == ()
 
 
 def test_page_when_its_text_is_hostile_then_values_are_legal_and_bounded() -> None:
@@ -201,11 +201,7 @@ def test_head_when_a_value_has_markup_then_field_has_it_however_many_tags_follow
 
 
 def test_head_when_text_is_known_then_it_is_not_read() -> None:
-    arguments: dict[str, Any] = {"url": "http://a.test/", "content_type": "text/html", "default_charset": "utf-8"}
-
-    page = parse_head(
-        HEAD.encode() + b"<body>x", known_text="known", robots_headers=(), user_agent="searchcrawl", **arguments
-    )
+    page = parse_head(HEAD.encode() + b"<body>x", ConversionContext(url="http://a.test/"), "known")
 
     assert page is not None
     assert page.text == "known"

@@ -11,6 +11,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from searchcrawl.html import flat_markup
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.html.flat_markup import MAX_REOPENED, count_reopened, flatten
 from searchcrawl.html.page import parse_page
 
@@ -37,7 +38,9 @@ def read_texts(*, suffix: str) -> list[str]:
 
 def assert_read_alike(text: str) -> None:
     # Without its elements it has no headings.
-    assert parse_page(flatten(text), url=URL) == replace(parse_page(text, url=URL), headings=(), naming=0)
+    assert parse_page(flatten(text), ConversionContext(url=URL)) == replace(
+        parse_page(text, ConversionContext(url=URL)), headings=(), naming=0
+    )
 
 
 def test_page_when_flattened_then_is_read_as_before() -> None:
@@ -84,7 +87,7 @@ def test_r13_flattened_when_what_may_nest_is_too_much_then_the_first_stay(name: 
 def test_r13_text_when_a_menu_is_too_long_then_stays_apart_from_it() -> None:
     text = flatten("<select>" + "<option>x</option>" * 2_000 + "</select>after")
 
-    assert parse_page(text, url=URL).text.split("\n") == ["x"] * 2_000 + ["after"]
+    assert parse_page(text, ConversionContext(url=URL)).text.split("\n") == ["x"] * 2_000 + ["after"]
 
 
 def leaves_open(raw: bytes) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from searchcrawl.html.context import ConversionContext, TextRules
 from searchcrawl.html.headings import MOST_CHARACTERS, MOST_HEADINGS
 from searchcrawl.html.page import parse_page
-from searchcrawl.html.page_text import TextRules
 from searchcrawl.html.regions import HEADING_MARK
 from searchcrawl.items import Page
 from tests.growth import assert_linear
@@ -16,7 +16,7 @@ STORY = "<p>" + "A kettle boils the water that it holds. " * 10
 
 
 def read(html: str, rules: TextRules = MAIN) -> Page:
-    return parse_page(html, url="http://example.com/page", text_rules=rules)
+    return parse_page(html, ConversionContext(url="http://example.com/page", text_rules=rules))
 
 
 def test_headings_when_a_page_has_some_then_those_that_name_it_come_first() -> None:

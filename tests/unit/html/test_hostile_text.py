@@ -11,6 +11,7 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.html.page import parse_html, parse_page
 from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_lines, collapse_segments, remove_illegal
 from searchcrawl.http.visit_end import join_lines
@@ -87,7 +88,7 @@ def page_with(text: str) -> str:
 
 def test_r12_page_when_of_any_characters_then_all_it_says_is_clean() -> None:
     for text in random_texts(1_500):
-        assert_clean(parse_page(page_with(text), url="http://a.test/"))
+        assert_clean(parse_page(page_with(text), ConversionContext(url="http://a.test/")))
 
 
 def test_r12_page_when_of_any_bytes_then_all_it_says_is_clean() -> None:
@@ -97,11 +98,11 @@ def test_r12_page_when_of_any_bytes_then_all_it_says_is_clean() -> None:
             body = page_with("\n").encode().replace(b"\n", chosen.randbytes(chosen.randrange(1, 60)))
             page = parse_html(
                 body,
-                url="http://a.test/",
-                content_type=f"text/html; charset={charset}",
-                default_charset="windows-1252",
-                robots_headers=(),
-                user_agent="searchcrawl",
+                ConversionContext(
+                    url="http://a.test/",
+                    headers=((b"Content-Type", f"text/html; charset={charset}".encode()),),
+                    user_agent="searchcrawl",
+                ),
             )
 
             assert_clean(page)
@@ -112,13 +113,13 @@ def test_r12_page_when_of_any_bytes_then_all_it_says_is_clean() -> None:
 )
 def test_r12_character_reference_when_of_what_is_none_then_is_clean(reference: int) -> None:
     for written in (f"&#{reference};", f"&#x{reference:x};"):
-        assert_clean(parse_page(page_with(written), url="http://a.test/"))
+        assert_clean(parse_page(page_with(written), ConversionContext(url="http://a.test/")))
 
 
 def test_r12_strings_when_naughty_then_pages_and_urls_take_them() -> None:
     strings = [case["string"] for case in cases("naughty_strings.json")]
     for text in strings:
-        assert_clean(parse_page(page_with(text), url="http://a.test/"))
+        assert_clean(parse_page(page_with(text), ConversionContext(url="http://a.test/")))
         try:
             url = urls.resolve(text, "http://a.test/")
         except InvalidUrl:

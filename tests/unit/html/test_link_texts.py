@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from searchcrawl.html.context import ALL_TEXT, ConversionContext, TextRules
 from searchcrawl.html.page import parse_page
-from searchcrawl.html.page_text import ALL_TEXT, TextRules
 from searchcrawl.items import Page
 
 SITE = "http://example.com/"
@@ -14,7 +14,7 @@ STORY = "<p>" + "A kettle boils the water that it holds. " * 10
 
 
 def read(html: str, rules: TextRules = MAIN) -> Page:
-    return parse_page(html, url=f"{SITE}page", text_rules=rules)
+    return parse_page(html, ConversionContext(url=f"{SITE}page", text_rules=rules))
 
 
 def texts_of(html: str, rules: TextRules = MAIN) -> dict[str, tuple[str, ...]]:

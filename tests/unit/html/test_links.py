@@ -7,6 +7,7 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.html.links import (
     LOCAL,
     MAX_LINKS,
@@ -222,7 +223,7 @@ def test_canonical_when_a_header_is_long_and_broken_then_reading_it_takes_no_tim
     ],
 )
 def test_links_when_a_document_is_embedded_then_it_is_one(html: str, found: list[tuple[str, tuple[str, ...]]]) -> None:
-    links = parse_page(html, url=PAGE).links
+    links = parse_page(html, ConversionContext(url=PAGE)).links
 
     assert [(link.url.removeprefix("http://example.com/dir/"), link.texts) for link in links] == found
 
@@ -240,7 +241,7 @@ def test_links_when_a_document_is_embedded_then_it_is_one(html: str, found: list
     ],
 )
 def test_links_when_the_page_is_in_another_encoding_then_queries_are_too(charset: str, href: str, found: str) -> None:
-    page = parse_page(f'<a href="{href}">x</a>', url=PAGE, charset=charset)
+    page = parse_page(f'<a href="{href}">x</a>', ConversionContext(url=PAGE), charset=charset)
 
     assert [link.url for link in page.links] == [f"http://example.com{found}"]
 
@@ -256,7 +257,7 @@ def test_links_when_routes_are_urls_then_those_of_the_page_itself_are_links_and_
         "<a href=more#part>again</a><noscript><a href='#/plain'>x</a></noscript><link rel=canonical href='#/users'>"
     )
 
-    page = parse_page(f"<html><head></head><body>{html}</body></html>", url=url, routes=True)
+    page = parse_page(f"<html><head></head><body>{html}</body></html>", ConversionContext(url=url, routes=True))
 
     found = {link.url: link.texts for link in page.links}
     app = "http://a.test/app?v=1"
@@ -270,6 +271,8 @@ def test_links_when_routes_are_urls_then_those_of_the_page_itself_are_links_and_
 
 
 def test_links_when_routes_are_places_then_they_are_none() -> None:
-    page = parse_page("<a href='#/users'>users</a><a href='more#/x'>more</a>", url="http://a.test/app")
+    page = parse_page(
+        "<a href='#/users'>users</a><a href='more#/x'>more</a>", ConversionContext(url="http://a.test/app")
+    )
 
     assert [link.url for link in page.links] == ["http://a.test/more"]

@@ -11,8 +11,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.html import regions
-from searchcrawl.html.page import parse_html
-from searchcrawl.html.page_text import TextRules
+from searchcrawl.html.context import ConversionContext, TextRules
+from searchcrawl.html.page import parse_page
 from searchcrawl.html.regions import find_region
 from searchcrawl.items import Fallback, FallbackReason, Page
 
@@ -26,15 +26,9 @@ BESIDE: Final = f"<p>{OTHER}<p>{OTHER}"
 
 
 def page_of(body: str, rules: TextRules = MAIN, **arguments: Any) -> Page:
-    return parse_html(
-        f"<!doctype html><title>t</title><body>{body}".encode(),
-        url="http://example.com/a",
-        content_type="text/html; charset=utf-8",
-        default_charset="utf-8",
-        robots_headers=(),
-        user_agent="searchcrawl",
-        text_rules=rules,
-        **arguments,
+    return parse_page(
+        f"<!doctype html><title>t</title><body>{body}",
+        ConversionContext(url="http://example.com/a", user_agent="searchcrawl", text_rules=rules, **arguments),
     )
 
 

@@ -4,22 +4,20 @@ from typing import Any
 
 import pytest
 
+from searchcrawl.html.context import ConversionContext, TextRules
 from searchcrawl.html.page import parse_html, parse_page
-from searchcrawl.html.page_text import TextRules, collapse_lines
+from searchcrawl.html.page_text import collapse_lines
 from searchcrawl.items import Link, Page
 
 PAGE = "http://example.com/dir/page.html"
 
 
-def page_of(html: str | bytes, **arguments: Any) -> Page:
-    defaults: dict[str, Any] = {
-        "url": PAGE,
-        "content_type": "text/html; charset=utf-8",
-        "default_charset": "windows-1252",
-        "robots_headers": (),
-        "user_agent": "searchcrawl",
-    }
-    return parse_html(html.encode() if isinstance(html, str) else html, **(defaults | arguments))
+def page_of(
+    html: str | bytes, *headers: tuple[bytes, bytes], content_type: str = "text/html; charset=utf-8", **arguments: Any
+) -> Page:
+    headers = ((b"Content-Type", content_type.encode()), *headers)
+    context = ConversionContext(url=PAGE, headers=headers, user_agent="searchcrawl", **arguments)
+    return parse_html(html.encode() if isinstance(html, str) else html, context)
 
 
 def test_page_when_parsed_then_has_all_fields() -> None:
@@ -269,7 +267,10 @@ def test_noscript_when_it_has_links_then_they_count_but_its_refresh_does_not() -
 
 
 def test_robots_when_in_meta_and_header_then_both_count() -> None:
-    page = page_of("<meta name=SearchCrawl content=noindex>", robots_headers=["otherbot: none", "nofollow"])
+    page = page_of(
+        "<meta name=SearchCrawl content=noindex>",
+        *((b"X-Robots-Tag", value) for value in (b"otherbot: none", b"nofollow")),
+    )
 
     assert (page.noindex, page.nofollow) == (True, True)
 
@@ -311,7 +312,7 @@ def test_page_when_japanese_then_is_read(codec: str, declared: bool) -> None:
     ids=["div", "formatting", "table", "svg", "template"],
 )
 def test_page_when_nested_deeply_then_link_at_the_end_is_found(html: str) -> None:
-    page = parse_page(f"<a href=first>x</a>{html}<a href=last>y</a>", url=PAGE)
+    page = parse_page(f"<a href=first>x</a>{html}<a href=last>y</a>", ConversionContext(url=PAGE))
 
     assert page.links[0] == Link("http://example.com/dir/first", texts=("x",))
     assert len(page.links) == (1 if "template" in html else 2)

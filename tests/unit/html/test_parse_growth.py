@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
+from searchcrawl.html.context import ConversionContext, TextRules
 from searchcrawl.html.page import parse_page
-from searchcrawl.html.page_text import TextRules
 from searchcrawl.html.tree import parse_tree, parse_trees
 from tests.growth import assert_linear
 
@@ -120,7 +120,7 @@ _RULES: Final = TextRules(main=True, keep=("[data-kept]",), drop=(".dropped", "d
 
 
 def parse(text: str) -> object:
-    return parse_page(text, url="http://a.test/", text_rules=_RULES)
+    return parse_page(text, ConversionContext(url="http://a.test/", text_rules=_RULES))
 
 
 @pytest.mark.few(15)

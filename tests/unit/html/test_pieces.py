@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
+from searchcrawl.html.context import ALL_TEXT, ConversionContext, TextRules
 from searchcrawl.html.page import parse_page
-from searchcrawl.html.page_text import ALL_TEXT, TextRules
 from searchcrawl.html.pieces import parse_pieces
 from searchcrawl.html.tree import parse_trees
 from searchcrawl.items import Page
@@ -27,7 +27,7 @@ def read_whole(text: str, rules: TextRules, monkeypatch: pytest.MonkeyPatch) -> 
     with monkeypatch.context() as patch:
         patch.setattr("searchcrawl.html.tree.MOST_NESTED_TAGS", 10**9)
         patch.setattr("searchcrawl.html.tree._is_harmless", harmless)
-        return parse_page(text, url=URL, text_rules=rules)
+        return parse_page(text, ConversionContext(url=URL, text_rules=rules))
 
 
 def strip(page: Page) -> Page:
@@ -77,7 +77,7 @@ def test_page_when_parsed_in_pieces_then_has_text_links_and_fields_of_the_whole(
 
     assert len(trees) > 3
     assert not is_flat
-    page, whole = parse_page(text, url=URL, text_rules=rules), read_whole(text, rules, monkeypatch)
+    page, whole = parse_page(text, ConversionContext(url=URL, text_rules=rules)), read_whole(text, rules, monkeypatch)
     # A line may end where a piece ends.
     assert page.text.split() == whole.text.split()
     assert page.whole.split() == whole.whole.split()
@@ -93,7 +93,7 @@ def test_piece_when_it_is_inside_elements_then_they_are_opened_again_without_whe
     assert len(around) > 3
     assert around[1] == [("main", {"class": 'a"b', "id": "m"}), ("a", {}), ("article", {"role": "note"})]
     assert around[1:] == [around[1]] * (len(around) - 1)
-    assert [link.url for link in parse_page(text, url=URL).links] == [f"{URL}once"]
+    assert [link.url for link in parse_page(text, ConversionContext(url=URL)).links] == [f"{URL}once"]
 
 
 def test_pieces_when_a_value_around_them_is_long_then_no_more_than_is_looked_at_stays() -> None:
@@ -163,4 +163,6 @@ def test_page_when_a_piece_would_end_where_no_tag_is_then_ends_later(build: Call
     assert sum(len(tree.css("div.around > p")) for tree in trees) == len(
         LexborHTMLParser(text, scripting=True).css("div.around > p")
     )
-    assert [line for line in parse_page(text, url=URL).text.split("\n") if line != "x"] == ["y"] * 2_000
+    assert [line for line in parse_page(text, ConversionContext(url=URL)).text.split("\n") if line != "x"] == [
+        "y"
+    ] * 2_000

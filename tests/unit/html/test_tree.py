@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.html.page import parse_page
 from searchcrawl.html.tree import MAX_ATTRIBUTES, MAX_NAMES, cap_attributes, end_long_tags, may_hide_end, parse_tree
 
@@ -55,7 +56,10 @@ def test_parse_when_2000_fonts_are_unclosed_then_all_links_are_found() -> None:
 def test_page_when_it_has_many_tags_then_its_text_is_that_of_a_page_with_few(
     start: str, repeated: str, end: str, lines: list[str] | None
 ) -> None:
-    few, many = (parse_page(start + repeated * n + end, url="http://a.test/").text.split("\n") for n in (5, 5_000))
+    few, many = (
+        parse_page(start + repeated * n + end, ConversionContext(url="http://a.test/")).text.split("\n")
+        for n in (5, 5_000)
+    )
 
     assert few == (["x"] if lines is None else lines * 5)
     assert many == (["x"] if lines is None else lines * 5_000)
