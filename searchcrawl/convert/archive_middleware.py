@@ -17,7 +17,7 @@ from scrapy.http import Response
 from scrapy.http.headers import Headers as ScrapyHeaders
 
 from searchcrawl import urls
-from searchcrawl.codes import ROBOTS_UNAVAILABLE, TEMPORARY_REDIRECTS, Code
+from searchcrawl.codes import TEMPORARY_REDIRECTS, Code
 from searchcrawl.convert.archive_reader import ARCHIVE, find_archive
 from searchcrawl.convert.archive_shelf import ArchiveShelf, Fetched, Unpacked
 from searchcrawl.convert.detection import detect
@@ -205,7 +205,6 @@ def _build_failed(archive: str, request: Request, claim: Claim, error: SideReque
     """The end of a visit whose archive cannot be had: that of the archive itself."""
     if isinstance(error, BrokenCoding):
         return build_visit_end(request, claim, Code.READ_ERROR, error=f"{error}")
-    refused = error if isinstance(error, ArchiveRefused) else None
     ended = build_visit_end(
         request,
         claim,
@@ -215,9 +214,9 @@ def _build_failed(archive: str, request: Request, claim: Claim, error: SideReque
         transient=error.transient,
         retry_after_seconds=error.retry_after_seconds,
     )
-    if refused is not None and refused.moved_to is not None:
-        target = f"{refused.moved_to}{request.url[len(archive) :]}"
-        links = () if refused.rule else (Link(target),)
+    if isinstance(error, ArchiveMoved):
+        target = f"{error.target}{request.url[len(archive) :]}"
+        links = () if error.rule else (Link(target),)
         hops = (Hop(archive, 301),)
         return VisitEnded(replace(ended.outcome, links=links, redirects=hops, error=write_target(target)))
     if error.code == Code.OUTSIDE_BOUNDARY:
@@ -255,21 +254,12 @@ def _answer(request: Request, status: int, headers: Headers, body: bytes = b"") 
     return Response(request.url, status=status, headers=sent, body=body, flags=[_OF_ARCHIVE], request=request)
 
 
-class ArchiveRefused(SideRequestFailed):
-    """Robots.txt forbids an archive, or a redirect leads elsewhere: the ``rule``, and where it moved to for good."""
+class ArchiveMoved(SideRequestFailed):
+    """An archive has moved to another URL for good."""
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        code: int,
-        rule: str | None = None,
-        transient: bool = False,
-        retry_after_seconds: float | None = None,
-        moved_to: str | None = None,
-    ) -> None:
-        super().__init__(message, code=code, rule=rule, transient=transient, retry_after_seconds=retry_after_seconds)
-        self.moved_to = moved_to
+    def __init__(self, message: str, *, code: int, rule: str | None, target: str) -> None:
+        super().__init__(message, code=code, rule=rule)
+        self.target = target
 
 
 class ArchiveFetching:
@@ -327,23 +317,9 @@ class ArchiveFetching:
         raise SideRequestFailed(f"more than {self._max_redirects} redirects", code=Code.REDIRECT_LOOP)
 
     async def _check(self, url: str) -> None:
-        """Raises ArchiveRefused for a URL that robots.txt forbids."""
-        if self._robots is None:
-            return
-        origin = urls.origin_of(url)
-        copy = self._robots.find(origin) or await self._robots.fetch(origin)
-        if copy.file is None:
-            rule = ROBOTS_UNAVAILABLE if copy.code == Code.ROBOTS else None
-            raise ArchiveRefused(
-                copy.error,
-                code=copy.code,
-                rule=rule,
-                transient=copy.transient,
-                retry_after_seconds=copy.pause_seconds,
-            )
-        decision = copy.file.decide(url)
-        if not decision.allowed:
-            raise ArchiveRefused(f"robots.txt: {decision.rule}", code=Code.ROBOTS, rule=decision.rule)
+        """Raises SideRequestFailed for a URL that robots.txt forbids."""
+        if self._robots is not None:
+            await self._robots.check(url)
 
 
 def list_headers(headers: Mapping[Any, Any]) -> Headers:
@@ -358,5 +334,7 @@ def _take(answer: SideAnswer, verdict: Redirect) -> SideAnswer:
     code = Code.NO_LOCATION if verdict.code is None else verdict.code
     decision = verdict.decision
     rule = None if decision.allowed else f"{decision.key}: {decision.rule}"
-    moved_to = verdict.url if verdict.kind is RedirectKind.MOVE else None
-    raise ArchiveRefused(verdict.error or "its archive has moved", code=code, rule=rule, moved_to=moved_to)
+    error = verdict.error or "its archive has moved"
+    if verdict.kind is RedirectKind.MOVE and verdict.url is not None:
+        raise ArchiveMoved(error, code=code, rule=rule, target=verdict.url)
+    raise SideRequestFailed(error, code=code, rule=rule)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from searchcrawl import clock, urls
-from searchcrawl.codes import ROOT_CAUSES, Code
+from searchcrawl.codes import ROBOTS_UNAVAILABLE, ROOT_CAUSES, Code
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import ENDLESS, Limits, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
@@ -54,6 +54,11 @@ class RobotsCopy:
     def pause_seconds(self) -> float | None:
         """The seconds until the next try; None: no more in this run."""
         return max(self.expires - clock.monotonic(), 0.0) if self.transient else None
+
+    @property
+    def rule(self) -> str | None:
+        """What the rows of visits keep that end because it could not be fetched; None where they have a code of their own."""
+        return ROBOTS_UNAVAILABLE if self.code == Code.ROBOTS else None
 
     @property
     def memory_bytes(self) -> int:
@@ -174,9 +179,19 @@ class RobotsFiles:
         copy = self.find(origin) or await self.fetch(origin)
         if copy.file is None:
             raise SideRequestFailed(
-                copy.error, code=copy.code, transient=copy.transient, retry_after_seconds=copy.pause_seconds
+                copy.error,
+                code=copy.code,
+                rule=copy.rule,
+                transient=copy.transient,
+                retry_after_seconds=copy.pause_seconds,
             )
         return copy.file
+
+    async def check(self, url: str) -> None:
+        """Raises SideRequestFailed for a URL that the rules in force at its origin forbid."""
+        decision = (await self.get_rules(urls.origin_of(url))).decide(url)
+        if not decision.allowed:
+            raise SideRequestFailed(f"robots.txt: {decision.rule}", code=Code.ROBOTS, rule=decision.rule)
 
     async def _fetch(self, origin: str, *, inside: bool) -> RobotsCopy:
         url = f"{origin}/robots.txt"

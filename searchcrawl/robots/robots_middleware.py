@@ -12,7 +12,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 
 from searchcrawl import urls
-from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code
+from searchcrawl.codes import Code
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.turn_middleware import TURN_ENDS
 from searchcrawl.http.visit_end import PUBLIC_ONLY, VisitEnded, build_visit_end, find_claim, find_redirects
@@ -96,7 +96,7 @@ def _check(request: Request, claim: Claim, copy: RobotsCopy) -> None:
             request,
             claim,
             copy.code,
-            rule=ROBOTS_UNAVAILABLE if copy.code == Code.ROBOTS else None,
+            rule=copy.rule,
             error=copy.error,
             transient=copy.transient,
             retry_after_seconds=copy.pause_seconds,

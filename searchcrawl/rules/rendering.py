@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple, Protocol
 
@@ -402,18 +402,9 @@ def _digest(text: str) -> str:
 
 def dump(record: Record) -> str:
     """A record as rows keep it, of some 4 KB at most."""
-    values = {
-        "text": record.text,
-        "plain": record.plain,
-        "parts": {end.value: _join(digests) for end, digests in record.parts.items()},
-        "missing": _join(record.missing),
-        "accepted": _join(record.accepted),
-        "refused": record.refused,
-        "end": record.end,
-        "runs": record.runs,
-        "run": record.run,
-    }
-    return orjson.dumps({name: value for name, value in values.items() if value or value == 0}).decode()
+    values = {each.name: getattr(record, each.name) for each in fields(record)}
+    kept = {name: value for name, value in values.items() if value or value == 0}
+    return orjson.dumps(kept, default=_join, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
 def parse(text: str | None) -> Record | None:

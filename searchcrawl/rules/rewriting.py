@@ -10,7 +10,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import re2
 
@@ -193,14 +193,15 @@ class Discarded(Exception):
         super().__init__(decision.rule)
 
 
-class Rewriter(Protocol):
+class Rewriter:
     """One ``[[rewrite]]``."""
 
     #: whether the result depends on nothing but the URL, so that it can be remembered
-    by_url_alone: bool
+    by_url_alone = True
 
     def rewrite(self, url: str, referrer: str | None) -> Rewritten:
         """Rewrites a URL; raises Discarded."""
+        raise NotImplementedError
 
     def open(self, source: str) -> None:
         """Is called when a run begins; raises ConfigurationError."""
@@ -209,10 +210,8 @@ class Rewriter(Protocol):
         """Is called when the run has ended."""
 
 
-class PatternRewriter:
+class PatternRewriter(Rewriter):
     """``match`` and ``replace``: each match of the expression, anywhere in the URL, is replaced."""
-
-    by_url_alone = True
 
     def __init__(self, match: str, replace: str, *, file: str = "", key: str = "rewrite", routes: bool = False) -> None:
         self._search = re2.compile(match, re2_options())
@@ -237,14 +236,8 @@ class PatternRewriter:
         except InvalidUrl as error:
             raise Discarded(self._decision, code=Code.MALFORMED_URL, error=f"rewritten to {error}") from error
 
-    def open(self, source: str) -> None:
-        """Does nothing: an expression has no state."""
 
-    def close(self) -> None:
-        """Does nothing."""
-
-
-class PluginRewriter:
+class PluginRewriter(Rewriter):
     """Calls a class of the user: a plugin. ``name`` is its ``module:Class`` as in the source file."""
 
     by_url_alone = False

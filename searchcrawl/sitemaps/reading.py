@@ -19,7 +19,6 @@ from searchcrawl.http.side_requests import CrawlEnds, SideRequestFailed, SideReq
 from searchcrawl.items import SitemapEnd, SitemapPart
 from searchcrawl.politeness import backoff
 from searchcrawl.robots.files import RobotsFiles
-from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.run import Run
 from searchcrawl.sitemaps.fetching import Parsed, PartSender, Validators, build_last_part, fetch_sitemap, parse
 from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
@@ -356,7 +355,8 @@ class SitemapReading:
         origins = frozenset({origin})
         own = WantedSitemap(url=f"{origin}/sitemap.xml", is_guess=True, origins=origins, named_by=origin)
         try:
-            rules = await self._get_rules(origin)
+            self._side.check_open()
+            rules = await self._robots.get_rules(origin)
         except SideRequestFailed as error:
             if self._retry(origin, lambda: self._find_sitemaps(origin, attempt + 1), error, attempt + 1):
                 return
@@ -448,14 +448,8 @@ class SitemapReading:
         origin = urls.origin_of(url)
         if not self._obeys or (wanted.in_robots_txt and origin == urls.origin_of(wanted.url)):
             return
-        rules = await self._get_rules(origin)
-        decision = rules.decide(url)
-        if not decision.allowed:
-            raise SideRequestFailed(f"robots.txt: {decision.rule}", code=Code.ROBOTS)
-
-    async def _get_rules(self, origin: str) -> RobotsFile:
         self._side.check_open()
-        return await self._robots.get_rules(origin)
+        await self._robots.check(url)
 
     async def _send_end(self, wanted: WantedSitemap, end: SitemapEnd) -> None:
         """Writes the end of a sitemap of which nothing was read."""
