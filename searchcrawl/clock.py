@@ -59,6 +59,17 @@ def iso(milliseconds: int | None) -> str | None:
     return from_ms(milliseconds).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def parse_moment(text: str) -> datetime | None:
+    """A date in ISO 8601, or of HTTP or a mail, in UTC where it names no zone; None for a text that is no date."""
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            moment = read(text)
+        except (ValueError, TypeError, IndexError, OverflowError):
+            continue
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    return None
+
+
 def from_http_date(text: str | None) -> datetime | None:
     """A Last-Modified value (RFC 9110 §5.6.7), from 1970 to now; None for what is no date."""
     if not text:

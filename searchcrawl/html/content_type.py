@@ -9,7 +9,13 @@ from typing import Final, NamedTuple
 from searchcrawl.items import Headers
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_QUOTED: Final = re.compile(r'"((?>[^"\\]|\\.)*+)(\\?)("|\Z)', re.DOTALL)
+#: What stands between commas outside quoted strings (Fetch, "get, decode, and split").
+_PART: Final = re.compile(r'((?>[^",]++|"(?>[^"\\]|\\.)*+(?:"|\\?\Z))*+)(?:,|\Z)', re.DOTALL)
+#: A name and its value, quoted (a backslash may be the last character of all) or not.
+_PARAMETER: Final = re.compile(
+    r'[\t\n\r ]*+([^;=]*+)(?:=(?:"((?>[^"\\]|\\.)*+)(\\?)(?:"|\Z)[^;]*+|([^;]*+)))?+(?:;|\Z)', re.DOTALL
+)
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _SPACE: Final = "\t\n\r "
 #: The longest header that is read; no type needs more.
@@ -36,7 +42,7 @@ def parse_content_type(value: str) -> ContentType:
     broken value gives an empty essence.
     """
     result = ContentType()
-    for part in _split(value[:_MAX_CHARACTERS]):
+    for part in _PART.findall(value[:_MAX_CHARACTERS]):
         parsed = _parse_one(part)
         if not parsed.essence or parsed.essence == "*/*":
             continue
@@ -44,25 +50,6 @@ def parse_content_type(value: str) -> ContentType:
             parsed = result
         result = parsed
     return result
-
-
-def _split(value: str) -> list[str]:
-    """Cuts at commas outside quoted strings (Fetch, "get, decode, and split")."""
-    if "," not in value:
-        return [value]
-    parts: list[str] = []
-    start = position = 0
-    while position < len(value):
-        if value[position] == '"':
-            match = _QUOTED.match(value, position)
-            position = match.end() if match else len(value)
-            continue
-        if value[position] == ",":
-            parts.append(value[start:position])
-            start = position + 1
-        position += 1
-    parts.append(value[start:])
-    return parts
 
 
 def _parse_one(value: str) -> ContentType:
@@ -76,33 +63,10 @@ def _parse_one(value: str) -> ContentType:
 
 def _find_charset(parameters: str) -> str | None:
     """The first valid ``charset`` among the parameters."""
-    position = 0
-    while position < len(parameters):
-        while position < len(parameters) and parameters[position] in _SPACE:
-            position += 1
-        end = position
-        while end < len(parameters) and parameters[end] not in ";=":
-            end += 1
-        name = parameters[position:end].lower()
-        if end >= len(parameters) or parameters[end] == ";":
-            position = end + 1
-            continue
-        value, position = _read_value(parameters, end + 1)
-        if name == "charset" and value is not None and _VALUE.fullmatch(value):
-            return value
+    for match in _PARAMETER.finditer(parameters):
+        name, quoted, cut, plain = match.groups()
+        if name.lower() == "charset":
+            value = (plain or "").rstrip(_SPACE) or None if quoted is None else _ESCAPED.sub(r"\1", quoted) + cut
+            if value is not None and _VALUE.fullmatch(value):
+                return value
     return None
-
-
-def _read_value(parameters: str, position: int) -> tuple[str | None, int]:
-    """The value that starts at ``position`` (None without one), and where the next parameter starts."""
-    if position < len(parameters) and parameters[position] == '"':
-        match = _QUOTED.match(parameters, position)
-        if match is None:
-            return None, len(parameters)
-        after = parameters.find(";", match.end())
-        text = re.sub(r"\\(.)", r"\1", match[1], flags=re.DOTALL) + match[2]
-        return text, len(parameters) if after < 0 else after + 1
-    after = parameters.find(";", position)
-    end = len(parameters) if after < 0 else after
-    text = parameters[position:end].rstrip(_SPACE)
-    return text or None, end + 1

@@ -17,6 +17,10 @@ from searchcrawl.items import Headers
 from searchcrawl.urls import parse
 
 _SPACE: Final = " \t"
+#: A name and its value; a quoted string without an end takes all that follows, and says nothing.
+_PARAMETER: Final = re.compile(
+    r'([^;=]*+)(?:=[ \t]*+(?:"((?>[^"\\]|\\.)*+)(?:(")[^;]*+|\\?\Z)|([^;]*+)))?+(?:;|\Z)', re.DOTALL
+)
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _EXTENDED: Final = re.compile(r"([^']+)'[^']*'((?:[^%]|%[0-9A-Fa-f]{2})*)")
 #: Those that RFC 8187 knows; for the name of a file all others of the web do.
@@ -66,35 +70,12 @@ def parse_disposition(value: str) -> Disposition:
 
 def _read_parameters(text: str) -> Iterator[tuple[str, str, bool]]:
     """Of each parameter its name, its value, and whether the value was quoted."""
-    position = 0
-    while position < len(text):
-        equals, end = text.find("=", position), text.find(";", position)
-        end = len(text) if end < 0 else end
-        if not position <= equals < end:
-            position = end + 1
-            continue
-        name = text[position:equals].strip(_SPACE).lower()
-        start = equals + 1
-        while start < len(text) and text[start] in _SPACE:
-            start += 1
-        if start < len(text) and text[start] == '"':
-            value, position = _read_quoted(text, start + 1)
-            if value is not None:
-                yield name, value, True
-        else:
-            yield name, text[start:end].strip(_SPACE), False
-            position = end + 1
-
-
-def _read_quoted(text: str, start: int) -> tuple[str | None, int]:
-    """The quoted string that begins at ``start`` (None where it has no end), and where the next parameter begins."""
-    end = start
-    while end < len(text) and text[end] != '"':
-        end += 2 if text[end] == "\\" else 1
-    if end >= len(text):
-        return None, end
-    following = text.find(";", end)
-    return _ESCAPED.sub(r"\1", text[start:end]), len(text) if following < 0 else following + 1
+    for match in _PARAMETER.finditer(text):
+        name, quoted, closed, plain = match.groups()
+        if closed:
+            yield name.strip(_SPACE).lower(), _ESCAPED.sub(r"\1", quoted), True
+        elif plain is not None:
+            yield name.strip(_SPACE).lower(), plain.strip(_SPACE), False
 
 
 def _decode_extended(text: str) -> str | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -124,21 +123,10 @@ def _collect_directives(content: str, *, agents: frozenset[str] | None, moments:
 def _read_date(parts: list[str]) -> tuple[datetime | None, int]:
     """A date, and how many of ``parts`` (text split at commas) it takes: as few as possible, and more if it has commas."""
     for length in range(1, len(parts) + 1):
-        moment = _parse_date(",".join(parts[:length]).strip())
+        moment = clock.parse_moment(",".join(parts[:length]).strip())
         if moment is not None:
             return moment, length
     return None, 1
-
-
-def _parse_date(text: str) -> datetime | None:
-    """A date of RFC 822, RFC 850 or ISO 8601, in UTC if it names no zone; None if the text is no date."""
-    for read in (datetime.fromisoformat, parsedate_to_datetime):
-        try:
-            moment = read(text)
-        except (ValueError, TypeError, IndexError, OverflowError):
-            continue
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-    return None
 
 
 class Refresh(NamedTuple):

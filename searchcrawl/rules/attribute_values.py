@@ -7,9 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
+from searchcrawl import clock
 from searchcrawl.index_fields import FIRST_MOMENT, LAST_MOMENT
 
 #: The most values of an attribute in one document.
@@ -109,15 +109,8 @@ def _parse_date(text: str) -> datetime | None:
     """Reads ISO 8601, also a year or a month alone or with slashes, or a date of HTTP or mail; UTC where it has no zone."""
     if (short := _YEAR_MONTH.fullmatch(text)) is not None:
         text = f"{short[1]}-{short[2] or '01'}-01"
-    try:
-        found = datetime.fromisoformat(_SLASHED.sub(r"\1-\2-\3", text, count=1))
-    except ValueError:
-        try:
-            found = parsedate_to_datetime(text)
-        except (ValueError, TypeError, IndexError, OverflowError):
-            return None
-    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
-    return found if FIRST_MOMENT < found < LAST_MOMENT else None
+    found = clock.parse_moment(_SLASHED.sub(r"\1-\2-\3", text, count=1))
+    return found if found is not None and FIRST_MOMENT < found < LAST_MOMENT else None
 
 
 def _format_date(moment: datetime) -> str:
