@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from searchcrawl.documents.fields_pipeline import complete_page
-
 from benchmarks.decisions.measure import Figures, Measuring, Stored, find_common_words
 from benchmarks.decisions.roots import list_pages
 from benchmarks.decisions.sites import Manual

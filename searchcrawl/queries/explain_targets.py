@@ -11,8 +11,9 @@ from searchcrawl import urls
 from searchcrawl.cache.segment import StoredPage
 from searchcrawl.codes import REDIRECTS, Code, describe_code
 from searchcrawl.commit.resolution import MAX_HOPS
-from searchcrawl.convert.converter import ConversionContext, RunsIn
+from searchcrawl.convert.converter import RunsIn
 from searchcrawl.convert.html_converter import HTML
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.html.links import find_header_canonical
 from searchcrawl.queries.explain_context import Context, leads_outside, read_page
 from searchcrawl.queries.explain_reasons import Step, build_reason

@@ -14,8 +14,6 @@ from searchcrawl.convert.convert_pipeline import build_text_rules
 from searchcrawl.convert.html_converter import convert_html
 from searchcrawl.delivery.documents import build_indexed_document
 from searchcrawl.delivery.freezing import choose_languages, load_of_hosts, tell_title
-from searchcrawl.delivery.telling_titles import tell_title
-from searchcrawl.delivery.usual_languages import choose_languages
 from searchcrawl.html.context import ConversionContext
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.index_fields import LANGUAGE_PREFIXES
