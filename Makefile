@@ -36,7 +36,7 @@ on_each_pair = for pair in $(PAIRS); do \
 	export SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+}; \
 	$(PYTEST) tests/acceptance; $(BIN)/python -m pytest -m "soak and pairs" tests/acceptance; done
 
-.PHONY: help demo site test extended check fuzz bench turns decisions scale results solr soak docs venv lock lowest clean
+.PHONY: help demo site test extended check style readers commands-of-docs fuzz bench turns decisions scale results solr soak docs venv lock lowest clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 8
@@ -59,12 +59,21 @@ docs: $(STAMP)  ## the documentation, in docs/_build; warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/trees docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-check: $(STAMP) docs  ## ruff, mypy --strict, import layers, layout, readers; that docs and code agree, and the commands in docs run
+check: $(STAMP)  ## ruff, mypy --strict, import layers, layout, readers; that docs and code agree, and the commands in docs run
+	$(MAKE) --no-print-directory --jobs=3 --output-sync commands-of-docs readers style docs
+
+style: $(STAMP)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not soak" $(CHECKS) tests/test_docs_commands.py
+
+readers: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not soak" $(CHECKS)
+
+# Each page is worked through by itself.
+commands-of-docs: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2 --dist load -m "not soak" tests/test_docs_commands.py
 
 bench: $(STAMP)  ## searchcrawl and other crawlers on about 3,850 pages; ARGS="--rounds 1 --only abe" does less
 	scripts/bootstrap bench java
