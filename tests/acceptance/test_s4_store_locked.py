@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from searchcrawl.selftest.final_state import differences, inconsistencies
 from tests import backends, kill_site
-from tests.crawl_forks import Forks, Running, started
-from tests.final_state import last_counts, read_state, settled
+from tests.acceptance.support_outages import BACK, PATIENT, WAITING, as_undisturbed, in_its_middle, log, output, quiet
+from tests.crawl_forks import Forks, started
+from tests.final_state import settled
 from tests.kill_rounds import Kind, initial
 from tests.site.client import SiteProcess
 from tests.store_outages import locked
@@ -25,12 +24,7 @@ pytestmark = [
     pytest.mark.skipif(not backends.is_file(os.environ), reason="the lock is that of a file"),
 ]
 
-PATIENT: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=90")
-#: However busy the machine is, the crawl is not over before its store is locked.
-SLOW: Final = ("--set", "fetch.delay_seconds=0.05")
 HURRIED: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=1")
-WAITING: Final = "fetching pauses, waiting up to"
-BACK: Final = "the store answers again"
 _TABLES: Final = ("urls", "documents", "outlinks", "segments", "batches", "runs")
 
 
@@ -49,45 +43,6 @@ def project(kind: Kind, request: pytest.FixtureRequest) -> Path:
     kind.site.clear_log()
     kind.prepare(kind.folder / name, name)
     return kind.folder / name
-
-
-def log(folder: Path) -> str:
-    path = folder / "var" / "log" / "demo.log"
-    return path.read_text("utf-8") if path.exists() else ""
-
-
-def output(folder: Path) -> str:
-    return (folder / "output.txt").read_text("utf-8")
-
-
-def in_its_middle(forks: Forks, folder: Path, *options: str) -> Running:
-    running = forks.start(folder, "crawl", "demo", *SLOW, *options)
-    running.until(lambda: len(settled(folder)) >= 20)
-    return running
-
-
-def quiet(running: Running, kind: Kind) -> int:
-    """How many requests the site has got once none came for two seconds."""
-    seen, since = -1, time.monotonic()
-
-    def rests() -> bool:
-        nonlocal seen, since
-        now = len(kind.site.log())
-        if now != seen:
-            seen, since = now, time.monotonic()
-        return time.monotonic() - since > 2
-
-    running.until(rests)
-    return seen
-
-
-def as_undisturbed(kind: Kind, folder: Path) -> list[str]:
-    state = read_state(folder, "demo")
-    counts = last_counts(folder)
-    wrong = [
-        f"{name}: {counts[name]}" for name in ("fetched", "new", "duplicates") if counts[name] != kind.counts[name]
-    ]
-    return differences(kind.expected, state) + inconsistencies(state) + wrong
 
 
 def test_s4_store_when_locked_for_a_while_then_fetching_pauses_and_nothing_is_lost(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from searchcrawl.selftest.final_state import differences, inconsistencies
 from tests import kill_site
-from tests.crawl_forks import Forks, Running, started
-from tests.final_state import last_counts, read_state, settled
+from tests.acceptance.support_outages import BACK, PATIENT, WAITING, as_undisturbed, in_its_middle, log, output, quiet
+from tests.crawl_forks import Forks, started
 from tests.kill_rounds import Kind, initial
 from tests.postgres_server import PASSWORD, USER, RunningPostgres, start_postgres
 from tests.site.client import SiteProcess
@@ -21,12 +19,7 @@ from tests.stored_rows import execute
 
 pytestmark = pytest.mark.extended
 
-PATIENT: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=90")
-#: However busy the machine is, the crawl is not over before its store is gone.
-SLOW: Final = ("--set", "fetch.delay_seconds=0.05")
 HURRIED: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=3")
-WAITING: Final = "fetching pauses, waiting up to"
-BACK: Final = "the store answers again"
 #: Connections of crawls alone.
 _OTHERS: Final = "pid <> pg_backend_pid() AND application_name = 'searchcrawl'"
 
@@ -61,44 +54,6 @@ def project(
     kill_site.call_agent(folder, folder.name)
     yield folder
     postgres.drop_database(database)
-
-
-def log(folder: Path) -> str:
-    path = folder / "var" / "log" / "demo.log"
-    return path.read_text("utf-8") if path.exists() else ""
-
-
-def output(folder: Path) -> str:
-    return (folder / "output.txt").read_text("utf-8")
-
-
-def in_its_middle(forks: Forks, folder: Path, *options: str) -> Running:
-    running = forks.start(folder, "crawl", "demo", *SLOW, *options)
-    running.until(lambda: len(settled(folder)) >= 20)
-    return running
-
-
-def quiet(running: Running, kind: Kind) -> int:
-    """How many requests the site has got once none came for two seconds."""
-    seen, since = -1, time.monotonic()
-
-    def rests() -> bool:
-        nonlocal seen, since
-        now = len(kind.site.log())
-        if now != seen:
-            seen, since = now, time.monotonic()
-        return time.monotonic() - since > 2
-
-    running.until(rests)
-    return seen
-
-
-def as_undisturbed(kind: Kind, folder: Path) -> list[str]:
-    state = read_state(folder, "demo")
-    counts = last_counts(folder)
-    names = ("fetched", "fetch_failures", "new", "non_indexable", "duplicates")
-    wrong = [f"{name}: {counts[name]}" for name in names if counts[name] != kind.counts[name]]
-    return differences(kind.expected, state) + inconsistencies(state) + wrong
 
 
 def assert_undisturbed(kind: Kind, folder: Path) -> None:
