@@ -13,8 +13,7 @@ from searchcrawl.comparison.look import FINDINGS
 from searchcrawl.exceptions import ConfigurationError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit, exit_of_failure
 from searchcrawl.queries.gone_sources import describe_refused_source
-from searchcrawl.queries.job_status import describe_overdue, describe_unstarted
-from searchcrawl.queries.status import INDEX_DIFFERS, describe_status
+from searchcrawl.queries.status import INDEX_DIFFERS, describe_overdue, describe_status, describe_unstarted
 from searchcrawl.run import Run
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_source

@@ -1,4 +1,7 @@
-"""The state of sources and of their document caches, as ``status``, ``cache count`` and the end of ``crawl`` show it (J1, J2)."""
+"""The state of sources and of their document caches, as ``status``, ``cache count`` and the end of ``crawl`` show it (J1, J2).
+
+Beside its runs that is whether a source waits, was suspended, and when it runs next (H3). Each warning is a code and a text.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +33,18 @@ from searchcrawl.counters import (
     has_mostly_failed_logins,
 )
 from searchcrawl.exit_codes import Exit
-from searchcrawl.queries.job_status import describe_job, warn_of_job
 from searchcrawl.queries.receivers import describe_receivers, warn_of_receivers
 from searchcrawl.rules.lifecycle import MOST_STOPS
 from searchcrawl.rules.rendering import NO_TEXT, RUNS
+from searchcrawl.scheduling.planner import Plan, find_next, find_overdue, find_unstarted, list_plans
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, describe_keys, find_forcing_keys
 from searchcrawl.sources.project import Project
 from searchcrawl.store import batch_table, sitemap_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.runs import lease, run_table
+from searchcrawl.store.runs import job_table, lease, run_table
+from searchcrawl.store.runs.job_table import Job, JobState
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import link_table, pattern_table, recrawl_table, url_queries
@@ -53,6 +57,11 @@ from searchcrawl.wording import counted
 _MOST_PATTERNS: Final = 500
 #: URLs that are named in one warning.
 _MOST_SHOWN: Final = 3
+#: States of a source whose last run left something to do, and of one that nothing happens to.
+_LEFT: Final = frozenset({"waiting_for_resume", "stopped"})
+_IDLE: Final = frozenset({"scheduled", "finished"})
+#: The codes and texts of warnings.
+_Warnings = Iterator[tuple[str, str]]
 #: The code of the warning about what the last run saw of the index when it ended.
 INDEX_DIFFERS: Final = "index_differs"
 #: The state of a source whose last run finished, by the exit code of the run; ``failed`` for others.
@@ -81,13 +90,11 @@ def describe_status(
     def read(transaction: Transaction) -> dict[str, Any]:
         found = _read_status(transaction, source=source, versions=versions, preserve=preserve)
         source_id = run_table.find_source(transaction, source.name)
-        found["receivers"] = [] if project is None else describe_receivers(transaction, project, source)
-        warnings = [
-            *warn_of_job(transaction, project, source.name, source_id, found["state"]),
-            *warn_of_receivers(found["receivers"], source.name),
-        ]
-        found["warnings"] += [_build_warning(*each) for each in warnings]
-        return found | describe_job(transaction, project, source.name, source_id, found["state"])
+        receivers = [] if project is None else describe_receivers(transaction, project, source)
+        of_job, warned = _read_job(transaction, project, source.name, source_id, found["state"])
+        warnings = [*found["warnings"], *warned, *warn_of_receivers(receivers, source.name)]
+        shown = [{"code": code, "message": message} for code, message in warnings]
+        return found | {"warnings": shown, "receivers": receivers} | of_job
 
     status = database.read(read)
     found = None if index is None else index.find(database, source.name)
@@ -100,24 +107,34 @@ def describe_status(
 def _read_status(
     transaction: Transaction, *, source: Source, versions: Mapping[str, int], preserve: bool
 ) -> dict[str, Any]:
+    """What follows from its runs, with the codes and texts of the warnings."""
     source_id = run_table.find_source(transaction, source.name)
     run = None if source_id is None else run_table.find_last(transaction, source_id)
     if source_id is None or run is None:
-        return _describe_new_source(source)
+        return {
+            "source": source.name,
+            "state": "scheduled",
+            "run": None,
+            "counts": dict.fromkeys(COUNTS, 0),
+            "documents": 0,
+            "waiting": 0,
+            "quarantined": 0,
+            "force_recrawl": None,
+            "refused_links": [],
+            "warnings": [*_warn_of_source(source)],
+        }
     totals = document_table.count_totals(transaction, source_id)
     executing = lease.is_held(transaction, source_id)
-    refused = url_queries.count_refused_documents(transaction, source_id)
-    lost = url_queries.count_indexed_without_record(transaction, source_id) if preserve else 0
-    named = source.start.sitemaps if isinstance(source.start.sitemaps, tuple) else ()
-    unread = sitemap_table.find_failures(transaction, source_id, [urls.resolve(url) for url in named])
-    warned = url_queries.count_warned_urls(transaction, source_id)
-    aside = url_queries.find_set_aside(transaction, source_id, limit=_MOST_SHOWN) if Code.SET_ASIDE in warned else []
-    lacking = url_queries.find_lacking(transaction, source_id, apart=NO_TEXT)
-    resending = batch_table.find_resend_version(transaction, source_id) is not None
     return {
         "source": source.name,
         "state": _find_state(run, executing=executing),
-        "run": _describe_run(run),
+        "run": {
+            "id": run.id,
+            "kind": run.kind.value,
+            "started": clock.iso(run.started_ms),
+            "ended": clock.iso(run.ended_ms),
+            "end_reason": run.end_reason,
+        },
         "counts": {name: run.counts.get(name, 0) for name in COUNTS},
         **totals,
         "force_recrawl": _find_recrawl_reason(transaction, source_id, source, versions),
@@ -127,43 +144,17 @@ def _read_status(
         ],
         "warnings": [
             *_warn_of_source(source, run),
-            *(_build_warning(*each) for each in warn_of_rendering(source, run.counts, lacking)),
+            *warn_of_rendering(source, run.counts, url_queries.find_lacking(transaction, source_id, apart=NO_TEXT)),
             *_warn_of_counters(run),
             *_warn_of_end_look(source.name, run),
             *_warn_of_no_delivery(source, run, totals["waiting"], executing=executing),
-            *_warn_of_run(source, run, totals["waiting"], resending=resending, executing=executing),
-            *_warn_of_documents(source.name, totals["quarantined"], find_over(transaction, source_id), refused, lost),
-            *_warn_of_urls(source.name, warned, run.counts),
-            *_warn_of_set_aside(source.name, warned.get(Code.SET_ASIDE, 0), aside),
+            *_warn_of_run(transaction, source_id, source, run, totals["waiting"], executing=executing),
+            *_warn_of_documents(transaction, source_id, source.name, totals["quarantined"], preserve=preserve),
+            *_warn_of_urls(transaction, source_id, source.name, run.counts),
             *_warn_of_patterns(source, pattern_table.load(transaction, source_id)),
             *_warn_of_trapped_documents(source.name, list_trapped(transaction, source_id)),
-            *(_build_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
+            *_warn_of_sitemaps(transaction, source_id, source),
         ],
-    }
-
-
-def _describe_run(run: RunRow) -> dict[str, Any]:
-    return {
-        "id": run.id,
-        "kind": run.kind.value,
-        "started": clock.iso(run.started_ms),
-        "ended": clock.iso(run.ended_ms),
-        "end_reason": run.end_reason,
-    }
-
-
-def _describe_new_source(source: Source) -> dict[str, Any]:
-    return {
-        "source": source.name,
-        "state": "scheduled",
-        "run": None,
-        "counts": dict.fromkeys(COUNTS, 0),
-        "documents": 0,
-        "waiting": 0,
-        "quarantined": 0,
-        "force_recrawl": None,
-        "refused_links": [],
-        "warnings": [*_warn_of_source(source)],
     }
 
 
@@ -187,171 +178,134 @@ def _find_recrawl_reason(
     return "; ".join(filter(None, (edited, recrawl_table.find_reason(transaction, source_id)))) or None
 
 
-def _warn_of_source(source: Source, run: RunRow | None = None) -> Iterator[dict[str, str]]:
+def _warn_of_source(source: Source, run: RunRow | None = None) -> _Warnings:
     """Says what a source file leaves out, and what its last run lacked for it."""
     if not source.robots.obey:
-        yield _build_warning("robots", "robots.txt is not obeyed for this source (robots.obey = false)")
+        yield "robots", "robots.txt is not obeyed for this source (robots.obey = false)"
     shells = 0 if run is None else run.counts.get(SHELLS, 0)
     if shells and not source.render.in_use:
-        yield _build_warning(
-            "needs_javascript",
-            f"{counted(shells, 'page', 'pages')} that the last run read {'has' if shells == 1 else 'have'} next to no text without "
-            f'JavaScript: [render] mode = "auto" in {source.file} has a browser render such pages',
-        )
+        has = f"{counted(shells, 'page', 'pages')} that the last run read {'has' if shells == 1 else 'have'}"
+        remedy = f'[render] mode = "auto" in {source.file} has a browser render such pages'
+        yield "needs_javascript", f"{has} next to no text without JavaScript: {remedy}"
 
 
-def _warn_of_no_delivery(source: Source, run: RunRow, waiting: int, *, executing: bool) -> Iterator[dict[str, str]]:
+def _warn_of_no_delivery(source: Source, run: RunRow, waiting: int, *, executing: bool) -> _Warnings:
     """Says what a run that delivers would send and remove (D11, H6)."""
     if executing or source.no_delivery_key is None:
         return
-    removals = run.counts.get(UNSENT_REMOVALS, 0)
+    removals, documents = run.counts.get(UNSENT_REMOVALS, 0), counted(waiting, "document", "documents")
     past = ", which is past the limits on deleting: they would wait in quarantine" if PAST_LIMITS in run.counts else ""
-    yield _build_warning(
-        "no_delivery",
-        f"nothing is delivered, because of {source.no_delivery_key} in {source.file}: a run without it would send "
-        f"{counted(waiting, 'document', 'documents')} and remove {removals}{past}",
-    )
+    because = f"nothing is delivered, because of {source.no_delivery_key} in {source.file}"
+    yield "no_delivery", f"{because}: a run without it would send {documents} and remove {removals}{past}"
 
 
 def _warn_of_run(
-    source: Source, run: RunRow, waiting: int, *, resending: bool, executing: bool
-) -> Iterator[dict[str, str]]:
-    name = source.name
+    transaction: Transaction, source_id: int, source: Source, run: RunRow, waiting: int, *, executing: bool
+) -> _Warnings:
+    name, waits = source.name, counted(waiting, "document or deletion waits", "documents or deletions wait")
     if executing:
         return
     if run.ended_ms is None:
-        yield _build_warning("interrupted", f"run {run.id} was cut off: searchcrawl crawl {name} continues it")
+        yield "interrupted", f"run {run.id} was cut off: searchcrawl crawl {name} continues it"
     if run.exit_code == Exit.NO_START and (NO_START in run.counts or not has_mostly_failed_logins(run.counts)):
-        yield _build_warning("no_start", f"no start URL could be fetched: searchcrawl urls {name} says why")
+        yield "no_start", f"no start URL could be fetched: searchcrawl urls {name} says why"
     if waiting and source.no_delivery_key is None:
-        waits = counted(waiting, "document or deletion waits", "documents or deletions wait")
-        yield _build_warning(
-            "waiting", f"{waits} for the index, to be sent by the next run, or: searchcrawl flush {name}"
-        )
-    if resending:
-        yield _build_warning(
-            "resend", f"a resend was cut off: the next run, or searchcrawl flush {name}, sends what is left of it"
-        )
+        yield "waiting", f"{waits} for the index, to be sent by the next run, or: searchcrawl flush {name}"
+    if batch_table.find_resend_version(transaction, source_id) is not None:
+        rest = f"the next run, or searchcrawl flush {name}, sends what is left of it"
+        yield "resend", f"a resend was cut off: {rest}"
 
 
-def _warn_of_counters(run: RunRow) -> Iterator[dict[str, str]]:
+def _warn_of_counters(run: RunRow) -> _Warnings:
     """Says where the counters of URLs cannot be right: it is an error of the program."""
     missed = run.counts.get(DISCOVERED, 0) - sum(run.counts.get(name, 0) for name in UrlClass)
     if wrong := abs(missed) or run.counts.get(MISCOUNTED, 0):
-        yield _build_warning(
-            "counters",
-            f"the counters of run {run.id} do not add up, by {counted(wrong, 'URL', 'URLs')}: the URL table is right",
-        )
+        by = counted(wrong, "URL", "URLs")
+        yield "counters", f"the counters of run {run.id} do not add up, by {by}: the URL table is right"
 
 
-def _warn_of_end_look(name: str, run: RunRow) -> Iterator[dict[str, str]]:
+def _warn_of_end_look(name: str, run: RunRow) -> _Warnings:
     """Says what the look at the index found when the run ended, as long as nobody mended it."""
     if differing := run.counts.get(DIFFERING, 0):
-        yield _build_warning(
-            INDEX_DIFFERS,
-            f"when run {run.id} ended {differing} of {counted(run.counts.get(LOOKED_AT, 0), 'document', 'documents')} that "
-            f"the run looked at differed in the index: searchcrawl verify {name} --repair",
-        )
+        looked_at = f"{counted(run.counts.get(LOOKED_AT, 0), 'document', 'documents')} that the run looked at"
+        found = f"when run {run.id} ended {differing} of {looked_at} differed in the index"
+        yield INDEX_DIFFERS, f"{found}: searchcrawl verify {name} --repair"
 
 
 def _warn_of_documents(
-    name: str, quarantined: int, has_over: bool, refused: int, lost: int
-) -> Iterator[dict[str, str]]:
+    transaction: Transaction, source_id: int, name: str, quarantined: int, *, preserve: bool
+) -> _Warnings:
     if quarantined:
-        yield _build_warning(
-            "quarantine",
-            f"{counted(quarantined, 'deletion waits', 'deletions wait')} for approval: searchcrawl quarantine list {name}",
-        )
-    if has_over:
-        yield _build_warning(
-            "shared_copies",
-            f"documents of other sources that stood for copies in this one have changed or gone: searchcrawl crawl {name}",
-        )
-    if refused:
-        yield _build_warning(
-            "refused",
-            f"the index refuses {counted(refused, 'document', 'documents')}: searchcrawl urls {name} --state failed",
-        )
-    if lost:
-        yield _build_warning(
-            "cache",
-            f"{counted(lost, 'document of the index is', 'documents of the index are')} no longer in the cache, and fetched by a "
-            "resend",
-        )
+        wait = counted(quarantined, "deletion waits", "deletions wait")
+        yield "quarantine", f"{wait} for approval: searchcrawl quarantine list {name}"
+    if find_over(transaction, source_id):
+        gone = "documents of other sources that stood for copies in this one have changed or gone"
+        yield "shared_copies", f"{gone}: searchcrawl crawl {name}"
+    if refused := url_queries.count_refused_documents(transaction, source_id):
+        documents = counted(refused, "document", "documents")
+        yield "refused", f"the index refuses {documents}: searchcrawl urls {name} --state failed"
+    if preserve and (lost := url_queries.count_indexed_without_record(transaction, source_id)):
+        documents = counted(lost, "document of the index is", "documents of the index are")
+        yield "cache", f"{documents} no longer in the cache, and fetched by a resend"
 
 
-def _warn_of_urls(name: str, warned: Mapping[int, int], counts: Mapping[str, int]) -> Iterator[dict[str, str]]:
+def _warn_of_urls(transaction: Transaction, source_id: int, name: str, counts: Mapping[str, int]) -> _Warnings:
+    warned = url_queries.count_warned_urls(transaction, source_id)
     logins = warned.get(Code.LOGIN_FAILED, 0)
     if counts.get(LOGIN_FAILURES) and has_mostly_failed_logins(counts):
-        yield _build_warning(
-            "login",
-            f"most pages of the last run failed the login, {counts[LOGIN_FAILURES]} of "
-            f"{counts['fetched'] + counts['fetch_failures']}: searchcrawl urls {name} --code 959",
-        )
+        share = f"{counts[LOGIN_FAILURES]} of {counts['fetched'] + counts['fetch_failures']}"
+        most = f"most pages of the last run failed the login, {share}"
+        yield "login", f"{most}: searchcrawl urls {name} --code 959"
     elif logins:
-        yield _build_warning(
-            "login",
-            f"{counted(logins, 'page', 'pages')} could not be read, the login failed: searchcrawl urls {name} --code 959",
-        )
+        pages = f"{counted(logins, 'page', 'pages')} could not be read, the login failed"
+        yield "login", f"{pages}: searchcrawl urls {name} --code 959"
     if held_back := counts.get(HELD_BACK):
-        yield _build_warning(
-            "busy",
-            f"{counted(held_back, 'page of the last run was', 'pages of the last run were')} not asked for, as a host asked for "
-            f"a pause or is overloaded: searchcrawl urls {name} --state failed",
-        )
+        pages = counted(held_back, "page of the last run was", "pages of the last run were")
+        why = "as a host asked for a pause or is overloaded"
+        yield "busy", f"{pages} not asked for, {why}: searchcrawl urls {name} --state failed"
     if placeholders := warned.get(Code.SENTINEL):
-        yield _build_warning(
-            "sentinel",
-            f"{counted(placeholders, 'page is', 'pages are')} not taken: what a host answers to any path, a login form, an error "
-            "page, or a text that many known pages of it have now; what was known before stays: "
-            f"searchcrawl urls {name} --code 965",
-        )
+        pages = counted(placeholders, "page is", "pages are")
+        kinds = "what a host answers to any path, a login form, an error page, or a text that many known pages of it have now"
+        known = "what was known before stays"
+        yield "sentinel", f"{pages} not taken: {kinds}; {known}: searchcrawl urls {name} --code 965"
+    if count := warned.get(Code.SET_ASIDE):
+        first = url_queries.find_set_aside(transaction, source_id, limit=_MOST_SHOWN)
+        named = f"{counted(count, 'page', 'pages')} ({', '.join(first)}{', …' if count > len(first) else ''})"
+        why = f"set aside, because they stopped the crawler {MOST_STOPS} times"
+        again = "tried again once the source file is edited"
+        yield "set_aside", f"{why}: {named}, {again}: searchcrawl urls {name} --code 966"
 
 
-def _warn_of_set_aside(name: str, count: int, first: Sequence[str]) -> Iterator[dict[str, str]]:
-    if count:
-        yield _build_warning(
-            "set_aside",
-            f"set aside, because they stopped the crawler {MOST_STOPS} times: {counted(count, 'page', 'pages')} ({', '.join(first)}"
-            f"{', …' if count > len(first) else ''}), tried again once the source file is edited: "
-            f"searchcrawl urls {name} --code 966",
-        )
-
-
-def _warn_of_patterns(source: Source, patterns: Sequence[StoredPattern]) -> Iterator[dict[str, str]]:
+def _warn_of_patterns(source: Source, patterns: Sequence[StoredPattern]) -> _Warnings:
     """Names each pattern of URLs that is ended, or goes on by itself, and what to do about it (F5, L12)."""
     ended = [row for row in patterns if row.cut is not None]
     for row in ended[:_MOST_PATTERNS]:
-        key = f"{row.cut} = {row.cut_limit}"
         why = "it has as many URLs as allowed" if not row.pages else row.describe()
-        yield _build_warning(
-            "trap", f"URL looping: {row.text} is ended ({key}): {why}; others of it are refused with 961"
-        )
+        end = f"{row.text} is ended ({row.cut} = {row.cut_limit})"
+        yield "trap", f"URL looping: {end}: {why}; others of it are refused with 961"
     if len(ended) > _MOST_PATTERNS:
         more = counted(len(ended) - _MOST_PATTERNS, "more pattern is", "more patterns are")
-        yield _build_warning("trap", f"URL looping: {more} ended")
+        yield "trap", f"URL looping: {more} ended"
     going_on = [row for row in patterns if row.cut is None and row.goes_on]
     for row in going_on[:_MOST_PATTERNS]:
-        yield _build_warning(
-            "endless",
-            f"URL looping: {row.text} goes on by itself, with text of its own: {row.describe()}; its URLs are visited last, "
-            f"and scope.max_urls or fetch.max_minutes in {source.file} ends such a crawl, scope.exclude_urls leaves them out",
-        )
+        goes_on = f"{row.text} goes on by itself, with text of its own: {row.describe()}"
+        ends = f"scope.max_urls or fetch.max_minutes in {source.file} ends such a crawl, scope.exclude_urls leaves them out"
+        yield "endless", f"URL looping: {goes_on}; its URLs are visited last, and {ends}"
 
 
-def _warn_of_trapped_documents(name: str, trapped: Iterable[TrappedDocument]) -> Iterator[dict[str, str]]:
+def _warn_of_trapped_documents(name: str, trapped: Iterable[TrappedDocument]) -> _Warnings:
     """Says which documents of ended patterns the index has, and the command that takes them out."""
     found = Counter(document.pattern for document in trapped)
     for text, number in found.most_common(_MOST_PATTERNS):
-        yield _build_warning(
-            "trap_documents",
-            f"the index has {counted(number, 'document', 'documents')} of {text} without text of their own, from before it was "
-            f"ended: searchcrawl forget --traps {name} takes them out",
-        )
+        documents = f"the index has {counted(number, 'document', 'documents')} of {text} without text of their own"
+        remedy = f"searchcrawl forget --traps {name} takes them out"
+        yield "trap_documents", f"{documents}, from before it was ended: {remedy}"
 
 
-def _build_warning(code: str, message: str) -> dict[str, str]:
-    return {"code": code, "message": message}
+def _warn_of_sitemaps(transaction: Transaction, source_id: int, source: Source) -> _Warnings:
+    named = source.start.sitemaps if isinstance(source.start.sitemaps, tuple) else ()
+    for url, error in sitemap_table.find_failures(transaction, source_id, [urls.resolve(url) for url in named]):
+        yield "sitemap", f"{url} could not be read: {error}"
 
 
 def count_cache(project: Project, database: Database, name: str) -> dict[str, Any]:
@@ -369,47 +323,27 @@ def count_cache(project: Project, database: Database, name: str) -> dict[str, An
     return {"source": name, "records": records, "segments": len(sizes), "bytes": sum(sizes)}
 
 
-def warn_of_rendering(
-    source: Source, counts: Mapping[str, int], lacking: Sequence[Lacking]
-) -> Iterator[tuple[str, str]]:
-    """The codes and texts of the warnings; ``counts`` are those of the last run, ``lacking`` is of ``find_lacking``."""
+def warn_of_rendering(source: Source, counts: Mapping[str, int], lacking: Sequence[Lacking]) -> _Warnings:
+    """``counts`` are those of the last run, ``lacking`` is of ``find_lacking``."""
     if lacking and lacking[0].lacks is None:
-        yield "incomplete", _describe_incomplete(*lacking[:2])
+        total, most = lacking[:2]
+        pages = counted(total.pages, "rendered page is incomplete", "rendered pages are incomplete")
+        some = "for example, " if most.pages == 1 else f"for {most.pages} of them, "
+        which = most.lacks if most.pages == total.pages else f"{some}{most.lacks}"
+        stays = f"a known text stays until its page is whole again, or has ended the same way in {RUNS} runs"
+        yield "incomplete", f"{pages}: {which}; {stays}: searchcrawl explain {shlex.quote(most.url)}"
     if lacking and lacking[-1].lacks == NO_TEXT:
-        yield "rendered_empty", _describe_empty(source, lacking[-1])
-    yield from _warn_of_refused(source, counts)
-
-
-def _describe_empty(source: Source, empty: Lacking) -> str:
-    url = shlex.quote(empty.url)
-    pages = counted(empty.pages, "page was rendered, and still has", "pages were rendered, and still have")
-    return (
-        f"{pages} next to no text, such as {empty.url}: searchcrawl test {url} --source {source.name} --render shows what it lacks; "
-        f"render.wait_for or render.allow_hosts in {source.file} may help"
-    )
-
-
-def _describe_incomplete(total: Lacking, most: Lacking) -> str:
-    pages = counted(total.pages, "rendered page is incomplete", "rendered pages are incomplete")
-    if most.pages == total.pages:
-        which = most.lacks
-    else:
-        which = f"for example, {most.lacks}" if most.pages == 1 else f"for {most.pages} of them, {most.lacks}"
-    return (
-        f"{pages}: {which}; a known text stays until its page is whole again, or has ended the same way in {RUNS} runs: "
-        f"searchcrawl explain {shlex.quote(most.url)}"
-    )
-
-
-def _warn_of_refused(source: Source, counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Names each rule because of which most rendered pages of the last run lack something."""
+        empty = lacking[-1]
+        pages = counted(empty.pages, "page was rendered, and still has", "pages were rendered, and still have")
+        test = f"searchcrawl test {shlex.quote(empty.url)} --source {source.name} --render shows what it lacks"
+        keys = f"render.wait_for or render.allow_hosts in {source.file} may help"
+        yield "rendered_empty", f"{pages} next to no text, such as {empty.url}: {test}; {keys}"
+    # Each rule because of which most rendered pages of the last run lack something.
     rendered = counts.get(RENDERED, 0)
-    for name, pages in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
-        if name.startswith(REFUSED_PARTS) and 2 * pages > rendered:
-            rule = name.removeprefix(REFUSED_PARTS)
-            asked = (
-                f"{pages} of {counted(rendered, 'rendered page', 'rendered pages')} asked for what is refused by {rule}"
-            )
+    for name, number in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
+        if name.startswith(REFUSED_PARTS) and 2 * number > rendered:
+            rule, of_all = name.removeprefix(REFUSED_PARTS), counted(rendered, "rendered page", "rendered pages")
+            asked = f"{number} of {of_all} asked for what is refused by {rule}"
             yield "refused_parts", f"{asked}{_propose(rule, source)}"
 
 
@@ -422,3 +356,66 @@ def _propose(rule: str, source: Source) -> str:
     if rule.endswith(" is outside the boundary"):
         return f"; render.allow_hosts in {source.file} allows a host"
     return f"; {rule.partition(':')[0]} in {source.file} decides it" if rule.startswith(("scope.", "render.")) else ""
+
+
+def _read_job(
+    transaction: Transaction, project: Project | None, name: str, source_id: int | None, state: str
+) -> tuple[dict[str, Any], _Warnings]:
+    """What follows from the schedule and the job of a source: keys and warnings; ``state`` is that of its runs."""
+    job = job_table.load(transaction, [] if source_id is None else [source_id]).get(source_id or 0)
+    suspended = source_id in job_table.find_suspended(transaction)
+    schedules = {key: each for key, each in (project.schedules if project else {}).items() if name in each.sources}
+    plan = list_plans(schedules).get(name, Plan(name=name))
+    next_ms = None if suspended else find_next(job, plan, clock.now_ms())
+    disabled = any(not each.enabled for each in schedules.values())
+    keys = {
+        "state": _find_job_state(state, job, suspended=suspended, disabled=disabled),
+        "next_run": clock.iso(next_ms),
+        "log": str(project.logs_dir / f"{name}.log") if project is not None else None,
+        "error": job.error if job is not None else None,
+    }
+    return keys, _warn_of_job(job, plan, may_start=state != "executing" and not suspended)
+
+
+def _warn_of_job(job: Job | None, plan: Plan, *, may_start: bool) -> _Warnings:
+    if may_start and (reason := find_unstarted(job)):
+        yield "not_started", describe_unstarted(reason)
+    if job is None:
+        return
+    if may_start and (since_ms := find_overdue(job, plan, clock.now_ms())) is not None:
+        yield "overdue", describe_overdue(since_ms)
+    if job.overruns:
+        moments = counted(job.overruns, "moment was", "moments were")
+        yield "overrun", f"its run takes longer than its schedule has time for: {moments} passed over"
+    if job.skipped:
+        runs = counted(job.skipped, "run was", "runs were")
+        yield "missed", f'nothing could start it in time: {runs} passed over (misfire = "skip")'
+
+
+def describe_unstarted(reason: str) -> str:
+    """That a crawl could not be started."""
+    return f"its last start failed: {reason}"
+
+
+def describe_overdue(since_ms: int) -> str:
+    """That a run should have begun long ago."""
+    return (
+        f"it is due since {clock.iso(since_ms)} and has not begun: is searchcrawl run up, or tick called each minute, and is "
+        "max_parallel high enough?"
+    )
+
+
+def _find_job_state(state: str, job: Job | None, *, suspended: bool, disabled: bool) -> str:
+    if state == "executing":
+        return state
+    if suspended:
+        return "suspended"
+    # What has ended before its run began waits for the next tick, which starts it again.
+    if job is not None and (job.state is JobState.WAITING or job.is_lost):
+        return "waiting_for_resume" if state in _LEFT else "waiting_for_start"
+    if job is not None and job.state is JobState.LAUNCHING:
+        return "launching"
+    if disabled and state in _IDLE:
+        return "disabled"
+    # Its last start ended before it was a run.
+    return "failed" if job is not None and job.error and state in _IDLE else state

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.queries.job_status import _find_state
+from searchcrawl.queries.status import _find_job_state
 from searchcrawl.store.runs import holder
 from searchcrawl.store.runs.job_table import Job, JobState
 
 
 def find_state(**values: Any) -> str:
-    return _find_state("completed", Job(state=JobState.LAUNCHING, **values), suspended=False, disabled=False)
+    return _find_job_state("completed", Job(state=JobState.LAUNCHING, **values), suspended=False, disabled=False)
 
 
 @pytest.fixture
