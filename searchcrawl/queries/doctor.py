@@ -10,11 +10,13 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from searchcrawl import clock
@@ -32,7 +34,6 @@ from searchcrawl.http.address_guard import AddressGuard, build_guard
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import LockedIndex, Receiver, SearchIndex
-from searchcrawl.queries.checks import Check, find_doubtful, find_ok, find_skipped, find_wrong
 from searchcrawl.render.rendered_page import BrowserUnavailable
 from searchcrawl.render.renderer import build_browser
 from searchcrawl.render.wall import PageWall
@@ -40,6 +41,7 @@ from searchcrawl.scheduling.launching import AnswerLost, ScrapydRefused, name_of
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.sources.project import FILE, Project
+from searchcrawl.sources.secrets import redact
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.opening import use_store
 from searchcrawl.store.runs import job_table, lease, run_table
@@ -52,6 +54,47 @@ _BROWSER_SECONDS: Final = 60.0
 _NO_JOB: Final = "searchcrawl-doctor"
 #: Of a folder so many entries are looked at.
 _MOST_ENTRIES: Final = 10_000
+#: Of the start URLs of a source so many hosts are looked at.
+_MOST_HOSTS: Final = 50
+_TLS_SECONDS: Final = 10.0
+_LOOKUP_SECONDS: Final = 30.0
+#: A certificate that ends sooner is a warning.
+_SOON: Final = timedelta(days=14)
+_RENEW: Final = "have it renewed"
+
+
+class Health(StrEnum):
+    """How something is that a run needs."""
+
+    #: a run finds it
+    OK = "ok"
+    #: a run begins, and somebody should see to it
+    WARNING = "warning"
+    #: a run fails, or a part of it
+    WRONG = "wrong"
+    #: it was not looked at
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at; ``remedy`` is what to do about it, None where nothing is to be done."""
+
+    what: str
+    state: Health
+    message: object
+    remedy: str | None = None
+    source: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``--json`` has it, without secrets."""
+        return {
+            "what": self.what,
+            "source": self.source,
+            "state": self.state.value,
+            "message": redact(str(self.message)),
+            "remedy": None if self.remedy is None else redact(self.remedy),
+        }
 
 
 def examine(project: Project, sources: Mapping[str, Source], *, min_free_bytes: int) -> Iterator[Check]:
@@ -71,16 +114,16 @@ def _examine_folders(project: Project, min_free_bytes: int) -> Iterator[Check]:
     faults = {path: fault for path in project.stored_paths if (fault := _find_fault(project, path)) is not None}
     for path, fault in faults.items():
         remedy = "have it belong to the user of the crawls, who must be able to write it"
-        yield find_wrong("folders", f"{path}: {fault}", remedy)
+        yield Check("folders", Health.WRONG, f"{path}: {fault}", remedy)
     if not faults:
-        yield find_ok("folders", f"those of {project.root} can be written")
+        yield Check("folders", Health.OK, f"those of {project.root} can be written")
     store = project.store_file
     try:
         refuse_low(list_folders(project, store.parent if store else None), min_free_bytes=min_free_bytes)
     except (DiskFull, OSError) as error:
-        yield find_wrong("space", error, "make room on that disk, or have the folder on another one")
+        yield Check("space", Health.WRONG, error, "make room on that disk, or have the folder on another one")
     else:
-        yield find_ok("space", f"more than {min_free_bytes >> 20} MB are left on each disk")
+        yield Check("space", Health.OK, f"more than {min_free_bytes >> 20} MB are left on each disk")
 
 
 def _find_fault(project: Project, path: Path) -> str | None:
@@ -103,7 +146,7 @@ def _find_fault(project: Project, path: Path) -> str | None:
 
 def _examine_store(project: Project, sources: Mapping[str, Source]) -> Iterator[Check]:
     if not project.has_store:
-        yield find_ok("store", "there is none yet: the first crawl makes it")
+        yield Check("store", Health.OK, "there is none yet: the first crawl makes it")
         yield from _examine_index(project, sources, None)
         return
     with ExitStack() as stack:
@@ -112,13 +155,13 @@ def _examine_store(project: Project, sources: Mapping[str, Source]) -> Iterator[
             database = stack.enter_context(use_store(project, patience_seconds=_STORE_SECONDS))
             # As a run does, which has to wait for whoever has it locked.
             database.write(lambda opened: None)
-            yield find_ok("store", f"{database.name} can be read and written")
+            yield Check("store", Health.OK, f"{database.name} can be read and written")
             yield from _examine_sources(database, sources)
         except StoreLocked as error:
-            yield find_wrong("store", error, "end the process that holds it, or wait for it")
+            yield Check("store", Health.WRONG, error, "end the process that holds it, or wait for it")
             database = None
         except (StoreError, ConfigurationError) as error:
-            yield find_wrong("store", error, f"see to the database that store.url of {FILE} names")
+            yield Check("store", Health.WRONG, error, f"see to the database that store.url of {FILE} names")
             database = None
         yield from _examine_index(project, sources, database)
 
@@ -135,17 +178,19 @@ def _examine_sources(database: Database, sources: Mapping[str, Source]) -> Itera
             if source_id is None:
                 continue
             if source_id in holders:
-                found.append(find_ok("locks", f"is held by {holders[source_id][1]}", source=name))
+                found.append(Check("locks", Health.OK, f"is held by {holders[source_id][1]}", source=name))
             if source_id in suspended:
-                found.append(find_doubtful("locks", "is suspended", f"searchcrawl resume {name}", source=name))
+                found.append(Check("locks", Health.WARNING, "is suspended", f"searchcrawl resume {name}", source=name))
             run = run_table.find_last(opened, source_id)
             if run is not None and run.is_later_than(now_ms):
                 late.append(name)
         if late:
             message = f"it is {clock.iso(now_ms)}, and runs of {', '.join(late)} were later"
-            found.append(find_doubtful("clock", message, "set the clock of this machine, if it is wrong (timedatectl)"))
+            found.append(
+                Check("clock", Health.WARNING, message, "set the clock of this machine, if it is wrong (timedatectl)")
+            )
         else:
-            found.append(find_ok("clock", f"it is {clock.iso(now_ms)}, later than all runs"))
+            found.append(Check("clock", Health.OK, f"it is {clock.iso(now_ms)}, later than all runs"))
         return found
 
     yield from database.read(read)
@@ -159,18 +204,18 @@ def _examine_index(project: Project, sources: Mapping[str, Source], database: Da
                 index.ping()
             if isinstance(index, LockedIndex):
                 index.wait_for_writer()
-            yield find_ok("index", f"{at} answers, and has our fields")
+            yield Check("index", Health.OK, f"{at} answers, and has our fields")
             if database is not None:
                 yield from _compare(index, database, sources)
     except StoreError as error:
-        yield find_wrong("store", error, f"see to the database that store.url of {FILE} names")
+        yield Check("store", Health.WRONG, error, f"see to the database that store.url of {FILE} names")
     except (DeliveryError, DiskFull) as error:
         remedy = (
             f"start Solr, see to index.url of {FILE}, or make the core anew (searchcrawl solr configset DIR)"
             if project.index.type == "solr"
             else f"move {project.index_dir} away, and searchcrawl resend each source"
         )
-        yield find_wrong("index", error, remedy)
+        yield Check("index", Health.WRONG, error, remedy)
 
 
 def _examine_receivers(project: Project) -> Iterator[Check]:
@@ -186,11 +231,14 @@ def _examine_receivers(project: Project) -> Iterator[Check]:
                     index.ping()
         except (DeliveryError, DiskFull) as error:
             message = str(error).replace(f"{FILE}: index.", f"{FILE}: receivers.{name}.", 1)
-            yield find_doubtful(
-                "receivers", message, f"see to receivers.{name} of {FILE}, or searchcrawl receivers pause {name}"
+            yield Check(
+                "receivers",
+                Health.WARNING,
+                message,
+                f"see to receivers.{name} of {FILE}, or searchcrawl receivers pause {name}",
             )
         else:
-            yield find_ok("receivers", f"{name}: {at} answers, and has our fields")
+            yield Check("receivers", Health.OK, f"{name}: {at} answers, and has our fields")
 
 
 def _compare(index: Receiver, database: Database, sources: Mapping[str, Source]) -> Iterator[Check]:
@@ -200,7 +248,7 @@ def _compare(index: Receiver, database: Database, sources: Mapping[str, Source])
         finding = look.find(database, name)
         if finding is not None:
             # The command that mends it stands at its end.
-            yield find_wrong("index", finding.message, finding.message.rpartition(": ")[2], source=name)
+            yield Check("index", Health.WRONG, finding.message, finding.message.rpartition(": ")[2], source=name)
 
 
 class _NoWall:
@@ -214,7 +262,7 @@ def _examine_browser(project: Project, sources: Mapping[str, Source]) -> Iterato
     """Starts the browser once, where a source needs it."""
     needing = [each for each in sources.values() if each.render.in_use or each.login.type == "browser"]
     if not needing:
-        yield find_ok("browser", "no source needs one")
+        yield Check("browser", Health.OK, "no source needs one")
         return
 
     async def start() -> None:
@@ -230,9 +278,9 @@ def _examine_browser(project: Project, sources: Mapping[str, Source]) -> Iterato
     except (BrowserUnavailable, TimeoutError) as error:
         names = ", ".join(each.name for each in needing)
         remedy = "install it, or do without: docs/how-to/javascript.md"
-        yield find_wrong("browser", f"{str(error) or 'it does not start in time'} (for {names})", remedy)
+        yield Check("browser", Health.WRONG, f"{str(error) or 'it does not start in time'} (for {names})", remedy)
     else:
-        yield find_ok("browser", f"it starts, for {counted(len(needing), 'source', 'sources')}")
+        yield Check("browser", Health.OK, f"it starts, for {counted(len(needing), 'source', 'sources')}")
 
 
 def _examine_scrapyds(project: Project) -> Iterator[Check]:
@@ -246,9 +294,9 @@ def _examine_scrapyds(project: Project) -> Iterator[Check]:
             try:
                 client.find_state(_NO_JOB)
             except (ScrapydRefused, AnswerLost) as error:
-                yield find_wrong("scrapyd", error, f"start it, or take it out of the schedules of {FILE}")
+                yield Check("scrapyd", Health.WRONG, error, f"start it, or take it out of the schedules of {FILE}")
             else:
-                yield find_ok("scrapyd", f"{name} answers")
+                yield Check("scrapyd", Health.OK, f"{name} answers")
 
 
 def _examine_notify(project: Project) -> Iterator[Check]:
@@ -256,9 +304,9 @@ def _examine_notify(project: Project) -> Iterator[Check]:
     if command is not None:
         program = shlex.split(command)[0]
         if shutil.which(program) is None:
-            yield find_wrong("notify", f"{program} is no program", f"see to notify.command of {FILE}")
+            yield Check("notify", Health.WRONG, f"{program} is no program", f"see to notify.command of {FILE}")
         else:
-            yield find_ok("notify", f"{program} can be run")
+            yield Check("notify", Health.OK, f"{program} can be run")
 
 
 def describe_errors(
@@ -270,17 +318,17 @@ def describe_errors(
     """What ``sources check`` found, as checks."""
     for error in errors:
         what = "converters" if error.key.startswith("converters") else "files"
-        yield find_wrong(what, error, _find_remedy(error))
+        yield Check(what, Health.WRONG, error, _find_remedy(error))
     for doubt in doubts:
         what = "contact" if doubt.key == "contact" else "files"
-        yield find_doubtful(what, doubt, f"see to {doubt.file}")
+        yield Check(what, Health.WARNING, doubt, f"see to {doubt.file}")
     if not errors:
-        yield find_ok("files", f"{counted(count, 'source', 'sources')}, no errors")
+        yield Check("files", Health.OK, f"{counted(count, 'source', 'sources')}, no errors")
         if project is not None:
             own = counted(len(project.converters), "converter of your own", "converters of your own")
-            yield find_ok("converters", f"{own}, no errors")
+            yield Check("converters", Health.OK, f"{own}, no errors")
     if project is not None and not any(each.key == "contact" for each in doubts):
-        yield find_ok("contact", project.contact)
+        yield Check("contact", Health.OK, project.contact)
 
 
 def _find_remedy(error: ConfigurationError) -> str:
@@ -291,22 +339,13 @@ def _find_remedy(error: ConfigurationError) -> str:
 
 def skip_rest(error: SearchcrawlError) -> Check:
     """Nothing else can be looked at."""
-    return find_skipped("all else", f"not before {error} is mended")
-
-
-#: Of the start URLs of a source so many hosts are looked at.
-_MOST_HOSTS: Final = 50
-_TLS_SECONDS: Final = 10.0
-_LOOKUP_SECONDS: Final = 30.0
-#: A certificate that ends sooner is a warning.
-_SOON: Final = timedelta(days=14)
-_RENEW: Final = "have it renewed"
+    return Check("all else", Health.SKIPPED, f"not before {error} is mended")
 
 
 def examine_names(project: Project, source: Source) -> Iterator[Check]:
     """Whether the hosts of the start URLs have addresses that may be reached."""
     if source.fetch.proxy:
-        yield find_skipped("names", "the proxy looks them up (fetch.proxy)", source=source.name)
+        yield Check("names", Health.SKIPPED, "the proxy looks them up (fetch.proxy)", source=source.name)
         return
     hosts, more = _list_hosts(project, source)
     guard = build_guard(source.fetch)
@@ -316,17 +355,17 @@ def examine_names(project: Project, source: Source) -> Iterator[Check]:
         refused = [] if isinstance(addresses, OSError) else [a for a in addresses if not guard.decide(a).allowed]
         if isinstance(addresses, OSError):
             remedy = "see to the name, to this machine's name server, or name the address in fetch.resolve"
-            yield find_wrong("names", f"{host} is not found: {addresses}", remedy, source=source.name)
+            yield Check("names", Health.WRONG, f"{host} is not found: {addresses}", remedy, source=source.name)
         elif len(refused) == len(addresses):
             remedy = f"if it is yours, put its network into fetch.private_networks of {source.file}"
-            yield find_wrong("names", f"{host}: {guard.explain(refused[0])}", remedy, source=source.name)
+            yield Check("names", Health.WRONG, f"{host}: {guard.explain(refused[0])}", remedy, source=source.name)
         else:
             continue
         wrong += 1
     if not wrong:
         beside = f", {more} more were not looked at" if more else ""
         text = f"{counted(len(found), 'host of start URLs is', 'hosts of start URLs are')} found{beside}"
-        yield find_ok("names", text, source=source.name)
+        yield Check("names", Health.OK, text, source=source.name)
 
 
 def _list_hosts(project: Project, source: Source, *, scheme: str = "") -> tuple[list[str], int]:
@@ -397,10 +436,12 @@ def _examine_server(project: Project, source: Source, guard: AddressGuard, serve
             certificate = encrypted.getpeercert() or {}
     except ssl.SSLCertVerificationError as error:
         remedy = f"have its owner renew it, or name its authority in fetch.ca_file of {source.file}"
-        yield find_wrong("certificates", f"{server}: {error.verify_message}", remedy, source=source.name)
+        yield Check("certificates", Health.WRONG, f"{server}: {error.verify_message}", remedy, source=source.name)
     except OSError as error:
         message = f"{server} cannot be reached: {error.strerror or error}"
-        yield find_doubtful("certificates", message, "see whether the server is up, and a firewall", source=source.name)
+        yield Check(
+            "certificates", Health.WARNING, message, "see whether the server is up, and a firewall", source=source.name
+        )
     else:
         end = datetime.fromtimestamp(ssl.cert_time_to_seconds(str(certificate["notAfter"])), UTC)
         yield _judge_end(server, end, "have its owner renew it", source.name)
@@ -426,7 +467,7 @@ def _read_ends(path: Path) -> list[datetime]:
 def _judge_end(what: str, end: datetime, remedy: str, name: str) -> Check:
     left, day = end - clock.now(), end.date().isoformat()
     if left <= timedelta(0):
-        return find_wrong("certificates", f"{what}: its certificate ended on {day}", remedy, source=name)
+        return Check("certificates", Health.WRONG, f"{what}: its certificate ended on {day}", remedy, source=name)
     if left < _SOON:
-        return find_doubtful("certificates", f"{what}: its certificate ends on {day}", remedy, source=name)
-    return find_ok("certificates", f"{what}: its certificate holds until {day}", source=name)
+        return Check("certificates", Health.WARNING, f"{what}: its certificate ends on {day}", remedy, source=name)
+    return Check("certificates", Health.OK, f"{what}: its certificate holds until {day}", source=name)

@@ -6,9 +6,12 @@ that can be read, are known by what their crawls registered in the store (A7).
 
 from __future__ import annotations
 
+import difflib
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Final
 
 from searchcrawl.comparison.look import Finding, IndexLook
@@ -20,11 +23,35 @@ from searchcrawl.exceptions import (
     UnknownSource,
     UnsupportedByIndex,
 )
+from searchcrawl.index.characters import CJK_RUN
+from searchcrawl.index.forms import MAX_WORD_BYTES, is_in_no_index
 from searchcrawl.index.opening import use_index
-from searchcrawl.index.query import find_other_prefixes
-from searchcrawl.index.receiver import HIT_END, HIT_START, Hit, Receiver, SearchAnswer, SearchIndex, SearchQuery
+from searchcrawl.index.query import (
+    PREFIXES,
+    AllOf,
+    AnyOf,
+    Clause,
+    Everything,
+    Nothing,
+    Query,
+    Range,
+    Term,
+    find_other_prefixes,
+    is_alias,
+    parse,
+    to_words,
+)
+from searchcrawl.index.receiver import (
+    HIT_END,
+    HIT_START,
+    Hit,
+    Receiver,
+    SearchAnswer,
+    SearchIndex,
+    SearchQuery,
+    SpellingIndex,
+)
 from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
-from searchcrawl.queries.search_notes import EMPTY_INDEX, Explanation, explain_nothing
 from searchcrawl.rules.near_copies import NearGroups
 from searchcrawl.sources.attribute_table import NamedAttributes, choose_shown_names, map_index_fields
 from searchcrawl.sources.checking import guess
@@ -34,6 +61,36 @@ from searchcrawl.sources.project import Project
 from searchcrawl.store.documents.comparison_table import WINDOWS
 from searchcrawl.store.opening import use_store
 from searchcrawl.store.runs import run_table
+
+#: Among so many hits near copies are brought together; each hit after them is one.
+_MOST_HITS: Final = 1_000
+#: So many more hits than are to be shown are asked for at first, and this share of them.
+_SPARE: Final = 5
+_SPARE_SHARE: Final = 4
+MOST_ROWS: Final = 1000
+MOST_OFFSET: Final = 1_000_000
+#: The most sources that are looked at.
+_MOST_SOURCES: Final = 20
+_LEAST_WINDOWS: Final = 2
+_UNMARKED: Final = str.maketrans(dict.fromkeys((HIT_START, HIT_END)))
+_BY_SCORE: Final = frozenset({"score", "-score"})
+#: Attributes that every document may have, and that no other part of a hit shows.
+_FIXED: Final = tuple(
+    field.name for field in FIELDS if field.is_fixed and field.name not in {"title", "description", "last_modified"}
+)
+#: The note on an index without documents; that it was lost says more.
+_EMPTY_INDEX: Final = "the index has no documents"
+#: So many words are looked for alone.
+_MOST_WORDS: Final = 10
+_MOST_CHARS: Final = 300
+_LEAST_SPELLED_CHARS: Final = 4
+#: The least similarity of a word to the one that is suggested for it, as difflib counts it.
+_LEAST_SIMILARITY: Final = 0.7
+
+logger = logging.getLogger(__name__)
+
+#: Whether near copies among the hits of a source are brought together.
+Collapses = Callable[[str], bool]
 
 
 def read_registered(project: Project, *, without: Collection[str]) -> dict[str, Registered]:
@@ -52,16 +109,6 @@ def require_source(project: Project, name: str) -> str:
     if name not in list_source_names(project) and name not in read_registered(project, without=()):
         raise UnknownSource(f"unknown source: {name}")
     return name
-
-
-#: Among so many hits near copies are brought together; each hit after them is one.
-_MOST_HITS: Final = 1_000
-#: So many more hits than are to be shown are asked for at first, and this share of them.
-_SPARE: Final = 5
-_SPARE_SHARE: Final = 4
-
-#: Whether near copies among the hits of a source are brought together.
-Collapses = Callable[[str], bool]
 
 
 @dataclass(slots=True)
@@ -100,22 +147,19 @@ class _Groups:
                 self.near.setdefault(self.hits[first].id, []).append(hit)
 
 
-class SourceOptions:
+def read_collapses(project: Project) -> Collapses:
     """What the source files of a project say of near copies; each is read when one of its documents needs it."""
 
-    def __init__(self, project: Project) -> None:
-        self._project = project
-        self._known: dict[str, bool] = {}
+    @cache
+    def collapses(source: str) -> bool:
+        try:
+            return load_source(project, source).copies.near != "off"
+        except (ConfigurationError, UnknownSource) as error:
+            # So are those of a source whose file cannot be read.
+            logger.debug("near copies of %s are brought together: %s", source, error)
+            return True
 
-    def collapses(self, source: str) -> bool:
-        """Whether near copies of a source are brought together; so are those of a source whose file cannot be read."""
-        if source not in self._known:
-            try:
-                self._known[source] = load_source(self._project, source).copies.near != "off"
-            except (ConfigurationError, UnknownSource) as error:
-                logger.debug("near copies of %s are brought together: %s", source, error)
-                self._known[source] = True
-        return self._known[source]
+    return collapses
 
 
 def search_grouped(index: SearchIndex, query: SearchQuery, collapses: Collapses) -> SearchAnswer:
@@ -161,21 +205,6 @@ def _list_near(hit: Hit, near: list[Hit]) -> Hit:
     return replace(hit, fields={**hit.fields, "duplicates": list(dict.fromkeys(filter(None, listed)))})
 
 
-logger = logging.getLogger(__name__)
-
-MOST_ROWS: Final = 1000
-MOST_OFFSET: Final = 1_000_000
-#: The most sources that are looked at.
-_MOST_SOURCES: Final = 20
-_LEAST_WINDOWS: Final = 2
-_UNMARKED: Final = str.maketrans(dict.fromkeys((HIT_START, HIT_END)))
-_BY_SCORE: Final = frozenset({"score", "-score"})
-#: Attributes that every document may have, and that no other part of a hit shows.
-_FIXED: Final = tuple(
-    field.name for field in FIELDS if field.is_fixed and field.name not in {"title", "description", "last_modified"}
-)
-
-
 def check_page(rows: int, offset: int) -> None:
     """Raises ValueError for a number of hits, or a number of hits before them, that no index is asked for."""
     for name, number in (("rows", rows), ("offset", offset)):
@@ -197,10 +226,12 @@ def ask(project: Project, query: SearchQuery, *, language: str = "") -> dict[str
     fields = read_known_fields(project, query)
     shown = read_shown_names(project, query, language)
     with use_index(project) as index:
-        found = search(index, query, fields=fields, shown=shown, collapses=SourceOptions(project).collapses)
+        found = search(index, query, fields=fields, shown=shown, collapses=read_collapses(project))
         of_groups = check_groups(project, query.groups)
         of_index = explain_index(project, index, query.source)
-    return {**found, "notes": join_notes(found["notes"], of_groups, of_index)}
+    # That an index was lost explains that it is empty.
+    of_query = [note for note in found["notes"] if note != _EMPTY_INDEX or not of_index]
+    return {**found, "notes": [*of_query, *of_groups, *of_index]}
 
 
 def search(
@@ -227,24 +258,23 @@ def search(
     asked = query if fields is None else _translate_names(query, fields)
     answer = receiver.search(asked) if collapses is None else search_grouped(receiver, asked, collapses)
     facets = {name: dict(answer.facets.get(field, {})) for name, field in zip(query.facets, asked.facets, strict=True)}
-    explanation = Explanation([])
+    texts = {name: (shown or {}).get(name.lower(), {}) for name in facets}
+    facet_names = {
+        name: {value: texts[name][value] for value in counts if value in texts[name]} for name, counts in facets.items()
+    }
+    notes, suggestion = list[str](), None
     if answer.total == 0:
         names = {field: name for (name, _), (field, _) in zip(query.filters, asked.filters, strict=True)}
-        explanation = explain_nothing(receiver, asked, names)
+        notes, suggestion = _explain_nothing(receiver, asked, names)
     return {
         "total": answer.total,
         "hits": [_shape_hit(hit) for hit in answer.hits],
         "facets": facets,
-        "facet_names": {
-            name: _choose_shown(counts, (shown or {}).get(name.lower(), {})) for name, counts in facets.items()
-        },
-        "suggestion": explanation.suggestion,
-        "notes": explanation.notes,
+        "facet_names": facet_names,
+        "suggestion": suggestion,
+        # A note on a very long query is cut.
+        "notes": [f"{note[:_MOST_CHARS]}…" if len(note) > _MOST_CHARS else note for note in notes],
     }
-
-
-def _choose_shown(counts: Mapping[str, int], names: Mapping[str, str]) -> dict[str, str]:
-    return {value: names[value] for value in counts if value in names}
 
 
 def explain_index(project: Project, receiver: Receiver, source: str | None) -> list[str]:
@@ -264,23 +294,13 @@ def explain_index(project: Project, receiver: Receiver, source: str | None) -> l
     return [finding.message for finding in found if finding is not None]
 
 
-def join_notes(of_query: Sequence[str], of_groups: Sequence[str], of_index: Sequence[str]) -> list[str]:
-    """All notes on an answer; that an index was lost explains that it is empty."""
-    return [*(note for note in of_query if note != EMPTY_INDEX or not of_index), *of_groups, *of_index]
-
-
-def _list_names(query: SearchQuery) -> list[str]:
-    """The names that the filters, the order and the facets of a query have."""
-    sort = [] if query.sort is None or query.sort in _BY_SCORE else [query.sort.removeprefix("-")]
-    return [*(name for name, _ in query.filters), *sort, *query.facets]
-
-
 def read_known_fields(project: Project, query: SearchQuery) -> dict[str, str]:
     """The index fields of the attributes that a query names; those of all sources where the query needs them.
 
     Raises UnknownAttribute, or the error of a source file because of which an attribute cannot be known.
     """
-    names = _list_names(query)
+    sort = [] if query.sort is None or query.sort in _BY_SCORE else [query.sort.removeprefix("-")]
+    names = [*(name for name, _ in query.filters), *sort, *query.facets]
     known = map_index_fields(())
     if all(name.lower() in known for name in names) and not find_other_prefixes(query.words):
         return known
@@ -376,3 +396,130 @@ def _read_attributes(fields: Mapping[str, Any]) -> dict[str, Any]:
         if known is not None:
             found[known[0]] = value
     return found
+
+
+def _explain_nothing(index: SearchIndex, query: SearchQuery, names: Mapping[str, str]) -> tuple[list[str], str | None]:
+    """Why a query in the names of the index found nothing, and a query that finds something; it asks the index a few times.
+
+    ``names`` are those of the fields of filters, as they were typed.
+    """
+    asked = parse(query.words, query.attributes)
+    notes = list(_read_faults(asked, query))
+    if isinstance(asked, Nothing) or (notes and not _has_words(asked)):
+        return notes or ["there is no word to look for"], None
+
+    plain = replace(query, rows=0, start=0, facets=(), sort=None)
+    everywhere = replace(plain, source=None, groups=(), filters=())
+
+    def count(words: str) -> int:
+        return index.search(replace(plain, words=words)).total
+
+    limits = list(_show_limits(query, names))
+    if count("*") == 0:
+        reason = f"there is no document with {' and '.join(limits)}" if limits else _EMPTY_INDEX
+        return [*notes, reason], None
+    missing = [each for each in _required(asked) if count(to_words(each)) == 0]
+    missing = [each for each in missing if not _is_faulty(each)]
+    for each in missing:
+        elsewhere = limits and index.search(replace(everywhere, words=to_words(each))).total
+        where = f", with {' and '.join(limits)}" if elsewhere else ""
+        notes.append(f"no document has {to_words(each)}{where}")
+    if not missing and not notes:
+        notes.append("no document has all of this, although each part alone is found")
+    return notes, _suggest(index, asked, missing, count)
+
+
+def _read_faults(asked: Query, query: SearchQuery) -> Iterator[str]:
+    """What is wrong with a query itself."""
+    leaves = list(dict.fromkeys(_read_leaves(asked)))
+    words = [each for each in leaves if isinstance(each, Term)]
+    long = [each for each in words if _has_long_word(each.text)]
+    if long:
+        yield f"no index has words of more than {MAX_WORD_BYTES} bytes"
+    if words and all(map(_is_stop_word, leaves)) and not long:
+        yield f"only stop words, which are in no index: {', '.join(dict.fromkeys(each.text for each in words))}"
+    for each in leaves:
+        if isinstance(each, Range) and each.fault:
+            yield f"{each.name or each.field}: {each.fault}"
+    known = {*PREFIXES, *query.attributes}
+    for prefix in sorted(find_other_prefixes(query.words) - query.attributes.keys()):
+        typed = [
+            each.text.lower().removeprefix(f"{prefix}:") for each in words if each.text.lower().startswith(f"{prefix}:")
+        ]
+        # What is before :// is no field, but the beginning of a URL.
+        if not is_alias(prefix) and any(not each.startswith("//") for each in typed):
+            yield f"unknown field: {prefix}{guess(prefix, sorted(known))}; it was looked for as text"
+
+
+def _has_long_word(text: str) -> bool:
+    return any(len(word.encode()) > MAX_WORD_BYTES for word in re.findall(r"[^\W_]+", CJK_RUN.sub(" ", text)))
+
+
+def _read_leaves(asked: Query) -> Iterator[Query]:
+    """The words and ranges of a query that are not excluded, in their order, also those on both sides of an OR."""
+    match asked:
+        case AnyOf(clauses=clauses) | AllOf(required=clauses):
+            for each in clauses:
+                yield from _read_leaves(each)
+        case _:
+            yield asked
+
+
+def _has_words(asked: Query) -> bool:
+    """Whether there is anything in a query that a document may have."""
+    return any(not _is_stop_word(each) and not _is_faulty(each) for each in _read_leaves(asked))
+
+
+def _is_stop_word(clause: Query) -> bool:
+    """Whether it is a word that is in no index; a beginning may be that of other words, the name of a source is one."""
+    return isinstance(clause, Term) and not clause.prefix and clause.field != "source" and is_in_no_index(clause.text)
+
+
+def _is_faulty(clause: Query) -> bool:
+    return isinstance(clause, Range) and bool(clause.fault)
+
+
+def _required(asked: Query) -> list[Clause]:
+    """The parts of a query that a document must all have; at most _MOST_WORDS."""
+    parts: Sequence[Clause] = (
+        asked.required if isinstance(asked, AllOf) else () if isinstance(asked, Nothing) else (asked,)
+    )
+    found: list[Clause] = [each for each in parts if not isinstance(each, Everything)]
+    return [each for each in found if not _is_stop_word(each)][:_MOST_WORDS]
+
+
+def _show_limits(query: SearchQuery, names: Mapping[str, str]) -> Iterator[str]:
+    """What a query is limited to besides its words."""
+    if query.source is not None:
+        yield f"source {query.source}"
+    if query.groups:
+        yield f"group {' or '.join(query.groups)}"
+    yield from (f"{names.get(field, field)} {value}" for field, value in query.filters)
+
+
+def _suggest(index: SearchIndex, asked: Query, missing: list[Clause], count: Callable[[str], int]) -> str | None:
+    """The query with the words that no document has spelled as in the index, or without them; None if it finds nothing."""
+    if not missing:
+        return None
+    required = _required(asked)
+    spelled = [_spell(index, each) if each in missing else each for each in required]
+    excluded = asked.excluded if isinstance(asked, AllOf) else ()
+    for parts in (spelled, [each for each in required if each not in missing]):
+        kept = tuple(each for each in parts if each is not None and not _is_faulty(each))
+        words = to_words(AllOf(required=kept, excluded=excluded))
+        if kept and count(words):
+            return words
+    return None
+
+
+def _spell(index: SearchIndex, clause: Clause) -> Term | None:
+    """The word as it is spelled in the index, a URL as one of a document; None if there is none like it."""
+    if isinstance(clause, Term) and clause.field is None and "://" in clause.text:
+        return replace(clause, field="url")
+    if not isinstance(clause, Term) or clause.phrase or clause.prefix or not isinstance(index, SpellingIndex):
+        return None
+    if len(clause.text) < _LEAST_SPELLED_CHARS or not clause.text.isalnum():
+        return None
+    word = clause.text.lower()
+    found = difflib.get_close_matches(word, index.find_spellings(word), n=1, cutoff=_LEAST_SIMILARITY)
+    return replace(clause, text=found[0]) if found else None

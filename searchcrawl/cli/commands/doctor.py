@@ -11,8 +11,7 @@ from searchcrawl.cli.commands.sources import check_files
 from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.exit_codes import Exit
-from searchcrawl.queries.checks import Check, Health
-from searchcrawl.queries.doctor import describe_errors, examine, skip_rest
+from searchcrawl.queries.doctor import Check, Health, describe_errors, examine, skip_rest
 from searchcrawl.sources.loading import find_project, load_sources, read_project
 from searchcrawl.sources.stored_modes import apply_umask
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from searchcrawl.index.receiver import Hit, SearchAnswer, SearchQuery
-from searchcrawl.queries.search import SourceOptions, search, search_grouped
+from searchcrawl.queries.search import read_collapses, search, search_grouped
 from searchcrawl.rules.near_copies import sign
 from searchcrawl.sources.loading import load_project
 from tests.unit.queries.test_search import Oracle
@@ -133,6 +133,6 @@ def test_options_when_a_source_file_says_so_or_cannot_be_read_then_near_copies_a
         (tmp_path / f"sources/{name}.toml").write_text(
             f'[start]\nurls = ["http://a.example/"]\n[scope]\ninclude_hosts = ["a.example"]\n{table}'
         )
-    options = SourceOptions(load_project(tmp_path))
+    collapses = read_collapses(load_project(tmp_path))
 
-    assert [options.collapses(name) for name in ("plain", "apart", "broken", "gone")] == [True, False, True, True]
+    assert [collapses(name) for name in ("plain", "apart", "broken", "gone")] == [True, False, True, True]
