@@ -76,7 +76,7 @@ _Ordered = Sequence[tuple[_Component, int]]
 logger = logging.getLogger(__name__)
 
 #: The handler of spiders in Python: Scrapy's own, and a browser for requests that ask for it.
-_PAGES: Final = "searchcrawl.render.own_spiders.playwright_handler.PlaywrightSpiderHandler"
+_PAGES: Final = "searchcrawl.render.playwright_handler.PlaywrightSpiderHandler"
 #: Those of such spiders: a link must not lead to a file of this machine.
 _WITHOUT_FILES: Final[Mapping[str, str | None]] = {"file": None, **dict.fromkeys(WEB.ports, _PAGES)}
 #: The same with SEARCHCRAWL_GUARD: the address guard is in our handler.
@@ -84,7 +84,7 @@ _GUARDED: Final[Mapping[str, str | None]] = {**_WITHOUT_FILES, **dict.fromkeys((
 _WITH_GUARD: Final = ("searchcrawl.http.python_spider_handler.PythonSpiderHandler", _PAGES)
 #: What its documentation has a project name; with the guard ours does it.
 _SCRAPY_PLAYWRIGHT: Final = "scrapy_playwright.handler.ScrapyPlaywrightDownloadHandler"
-_BROWSER_PROVIDER: Final = "searchcrawl.render.own_spiders.browser_handler.ChromiumProvider"
+_BROWSER_PROVIDER: Final = "searchcrawl.render.browser_handler.ChromiumProvider"
 #: What listens on a port and runs what it is sent; on where a project says so.
 _LISTENING: Final = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 
@@ -95,7 +95,7 @@ _OPENING: Final = "searchcrawl.spiders.own_spider.OpeningMiddleware"
 _RENDER: Final = "searchcrawl.render.render_middleware.RenderMiddleware"
 _FRAMES: Final = "searchcrawl.render.frame_middleware.FrameMiddleware"
 _SITEMAPS: Final = "searchcrawl.sitemaps.sitemap_extension.SitemapExtension"
-_BROWSER: Final = "searchcrawl.render.browser_pipeline.BrowserPipeline"
+_BROWSER: Final = "searchcrawl.render.render_middleware.BrowserPipeline"
 
 _MEMBERS: Final = "searchcrawl.members.dispatch_scheduler.MembersPipeline"
 _HAND_OVER: Final = "searchcrawl.members.member_scheduler.HandOverPipeline"

@@ -16,9 +16,10 @@ from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from searchcrawl.render import renderer
-from searchcrawl.render.options import RenderOptions
+from searchcrawl.render.crawl_wall import Wall
 from searchcrawl.render.rendered_page import BrowserUnavailable, Part, RenderedPage, RenderFailed
-from searchcrawl.render.wall import Answer, Wall
+from searchcrawl.render.wall import Answer
+from searchcrawl.sources.fetch_tables import Render
 
 _FOLDER: Final = "FAKE_BROWSER_FOLDER"
 
@@ -26,7 +27,7 @@ _FOLDER: Final = "FAKE_BROWSER_FOLDER"
 class FakeBrowser:
     """Renders what ``pages.json`` says; a page that is not in it has no text."""
 
-    def __init__(self, options: RenderOptions, wall: Wall, **settings: Any) -> None:
+    def __init__(self, options: Render, wall: Wall, **settings: Any) -> None:
         self._wall = wall
         self._open = False
 

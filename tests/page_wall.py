@@ -19,9 +19,9 @@ from searchcrawl.render.browser import Browser
 from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.budget import PageBudget
 from searchcrawl.render.login_steps import BrowserCookie
-from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import RenderedPage
 from searchcrawl.render.wall import Answer, FetchFailed, Refused
+from searchcrawl.sources.fetch_tables import Render
 
 SITE: Final = "http://site.test"
 #: Scripts may be loaded from here.
@@ -108,14 +108,12 @@ class PageOfWall:
 class RunningBrowser:
     """A browser on an event loop of its own, for tests that are not asynchronous."""
 
-    def __init__(
-        self, options: RenderOptions | None = None, *, max_bytes: int = 4_000_000, seconds: float = 3.0
-    ) -> None:
+    def __init__(self, options: Render | None = None, *, max_bytes: int = 4_000_000, seconds: float = 3.0) -> None:
         self.wall = PageWall()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self.browser = Browser(
-            options or RenderOptions(quiet_ms=150, max_seconds=2.0, pages=4),
+            options or Render(quiet_ms=150, max_seconds=2.0, pages=4),
             self.wall,
             user_agent="searchcrawl-test",
             timeout_seconds=seconds,

@@ -35,10 +35,9 @@ from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import FormSettings, LoginFailed
 from searchcrawl.login.http_login_middleware import BasicLogin, DigestLogin
 from searchcrawl.login.session import LoginSession, Plan
-from searchcrawl.render.crawl_wall import CrawlWall
-from searchcrawl.render.login_steps import LoginEnd, LoginStep, LoginSteps
+from searchcrawl.render.crawl_wall import OF_PAGE, CrawlWall
+from searchcrawl.render.login_steps import LoginEnd, LoginSteps
 from searchcrawl.render.login_wall import BROWSER_LOGIN, LoginWall
-from searchcrawl.render.page_rules import OF_PAGE
 from searchcrawl.render.renderer import Renderer
 from searchcrawl.run import Run, list_start_urls
 from searchcrawl.sources.fetch_tables import Login
@@ -407,8 +406,7 @@ def _build_plan(login: Login, start: str | None) -> Plan:
     """Builds the plan of a ``[login]`` of type form, cookies or browser."""
     form = steps = None
     if login.type == "browser":
-        taken = tuple(LoginStep(step.action, step.selector, step.value or "") for step in login.steps)
-        steps = LoginSteps(urls.resolve(login.url or ""), taken, check=login.check, start=start)
+        steps = LoginSteps(urls.resolve(login.url or ""), login.steps, check=login.check, start=start)
     if login.type == "form":
         form = FormSettings(
             password=login.password or "",

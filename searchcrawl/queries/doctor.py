@@ -34,9 +34,9 @@ from searchcrawl.http.address_guard import AddressGuard, build_guard
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import LockedIndex, Receiver, SearchIndex
+from searchcrawl.render.crawl_wall import PageRules
 from searchcrawl.render.rendered_page import BrowserUnavailable
 from searchcrawl.render.renderer import build_browser
-from searchcrawl.render.wall import PageWall
 from searchcrawl.scheduling.launching import AnswerLost, ScrapydRefused, name_of
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import read_start_urls
@@ -254,7 +254,7 @@ def _compare(index: Receiver, database: Database, sources: Mapping[str, Source])
 class _NoWall:
     """The rules of a browser that opens no page."""
 
-    def admit(self, url: str) -> PageWall:
+    def admit(self, url: str) -> PageRules:
         raise ValueError(f"{url} is not opened")
 
 

@@ -7,26 +7,116 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import zipfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from playwright.async_api import Browser as Chromium
 from playwright.async_api import BrowserContext, Error, Page, Playwright, StorageState, async_playwright
 
 from searchcrawl.codes import Code
+from searchcrawl.render import page_scripts
+from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.budget import PageBudget, SharedBudget
-from searchcrawl.render.chromium import ChromiumFiles, RefusingProxy, explain_failure, list_flags
-from searchcrawl.render.instance import CLOSE_SECONDS, Instance, PlaceOfPage, end_instance, kill_browser
-from searchcrawl.render.login_steps import BrowserCookie, LoginEnd, LoginSteps
+from searchcrawl.render.chromium import ChromiumFiles, RefusingProxy, explain_failure, kill_browser, list_flags
+from searchcrawl.render.crawl_wall import PageRules, Wall
+from searchcrawl.render.login_steps import BrowserCookie, LoginEnd, LoginSteps, describe_cookie, list_cookies
 from searchcrawl.render.login_visit import LoginVisit
 from searchcrawl.render.login_wall import LoginWall
-from searchcrawl.render.options import RenderOptions
+from searchcrawl.render.open_page import OpenPage
+from searchcrawl.render.page_port import Authority, PagePort
 from searchcrawl.render.page_visit import PageVisit
-from searchcrawl.render.proxy.authority import Authority
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
-from searchcrawl.render.wall import Answer, PageWall, Wall
+from searchcrawl.render.wall import Answer
+from searchcrawl.sources.fetch_tables import Render
+
+CLOSE_SECONDS: Final = 3.0
+
+
+@dataclass(eq=False, slots=True)
+class Instance:
+    """One process of the browser."""
+
+    files: ChromiumFiles
+    browser: Chromium
+    rendered: int = 0
+    under_way: int = 0
+    is_retired: bool = False
+
+
+class PlaceOfPage:
+    """A page with a context and a port of the proxy of its own, so each request that comes there is of it alone.
+
+    ``visit`` answers them; before it is set, and after ``close``, there is no answer.
+    """
+
+    def __init__(self, instance: Instance, authority: Authority) -> None:
+        self.visit: OpenPage | None = None
+        self._browser = instance.browser
+        users = {os.geteuid(), instance.files.user_id}
+        self._port = PagePort(authority, self._answer, users=users, note_refused=self._note_refused)
+        self._context: BrowserContext | None = None
+
+    @property
+    def context(self) -> BrowserContext:
+        """The context, once ``open`` has returned."""
+        if self._context is None:
+            raise RuntimeError("the page is not open")
+        return self._context
+
+    async def open(self, user_agent: str, cookies: Sequence[BrowserCookie], state: StorageState | None) -> Page:
+        """An empty page that has ``cookies``, and what a login left besides; raises Playwright's Error and OSError."""
+        port = await self._port.open()
+        self._context = context = await self._browser.new_context(
+            accept_downloads=False,
+            service_workers="block",
+            user_agent=user_agent,
+            bypass_csp=False,
+            storage_state=state,
+            proxy={"server": f"http://127.0.0.1:{port}", "bypass": "<-loopback>"},
+        )
+        context.on("page", lambda page: asyncio.ensure_future(_close_stranger(page)))
+        if cookies:
+            given: list[Any] = [describe_cookie(cookie) for cookie in cookies]
+            await context.add_cookies(given)
+        await context.add_init_script(page_scripts.HIDE)
+        return await context.new_page()
+
+    async def close(self) -> None:
+        """Ends the page and its connections; raises Playwright's Error where the browser does not."""
+        self.visit = None
+        try:
+            if self._context is not None:
+                await self._context.close()
+        finally:
+            await self._port.close()
+
+    async def _answer(self, request: BrowserRequest) -> Answer | None:
+        return None if self.visit is None else await self.visit.answer(request)
+
+    def _note_refused(self, reason: str) -> None:
+        if self.visit is not None:
+            self.visit.note_refused(reason)
+
+
+async def _close_stranger(page: Page) -> None:
+    """Closes a page that a page has opened."""
+    with suppress(Error):
+        if await page.opener() is not None:
+            await page.close()
+
+
+async def end_instance(instance: Instance) -> None:
+    """Ends the process of a browser, and all that it started."""
+    with suppress(Error, TimeoutError):
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await instance.browser.close()
+    await asyncio.to_thread(kill_browser, instance.files)
+
 
 #: What a browser may have rendered, or hold of memory, before it is renewed.
 _MAX_PAGES: Final = 500
@@ -54,12 +144,13 @@ class Browser:
 
     def __init__(
         self,
-        options: RenderOptions,
+        options: Render,
         wall: Wall,
         *,
         user_agent: str,
         timeout_seconds: float,
         max_bytes: int,
+        hash_routes: bool = False,
         executable: str | None = None,
     ) -> None:
         self._options = options
@@ -67,6 +158,7 @@ class Browser:
         self._user_agent = user_agent
         self._seconds = _PATIENCE * timeout_seconds + options.max_seconds * (1 + len(options.actions))
         self._max_bytes = max_bytes
+        self._hash_routes = hash_routes
         self._executable = executable
         self._places = asyncio.Semaphore(options.pages)
         self._starting = asyncio.Lock()
@@ -124,7 +216,7 @@ class Browser:
                 raise _Lost(error) from error
 
     async def _visit(
-        self, instance: Instance, wall: PageWall, answer: Answer | None, trace: Path | None
+        self, instance: Instance, wall: PageRules, answer: Answer | None, trace: Path | None
     ) -> RenderedPage:
         cookies = wall.list_cookies()
         # Who has no cookies here has nothing of a login.
@@ -137,6 +229,7 @@ class Browser:
                 budget=budget,
                 max_bytes=self._max_bytes,
                 seconds=self._seconds,
+                hash_routes=self._hash_routes,
                 answer=answer,
             )
             if trace is None:
@@ -288,11 +381,11 @@ class Browser:
                     await driver.stop()
 
 
-async def _keep_cookies(place: PlaceOfPage, wall: PageWall) -> None:
+async def _keep_cookies(place: PlaceOfPage, wall: PageRules) -> None:
     """Gives the crawl the cookies that a page has at last; a browser that does not say them any more has none to give."""
     with suppress(Error, TimeoutError):
         async with asyncio.timeout(CLOSE_SECONDS):
-            wall.keep_cookies(await place.list_cookies())
+            wall.keep_cookies(await list_cookies(place.context))
 
 
 async def _read_state(context: BrowserContext, wall: LoginWall) -> StorageState:

@@ -11,6 +11,7 @@ import os
 import pwd
 import shlex
 import shutil
+import signal
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -146,6 +147,15 @@ class ChromiumFiles:
         )
         self.script.write_text(text, encoding="utf-8")
         self.script.chmod(0o700)
+
+
+def kill_browser(files: ChromiumFiles) -> None:
+    """Ends what is left of a browser, and deletes its files."""
+    pid = files.find_pid()
+    if pid is not None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+    files.remove()
 
 
 def find_program() -> str:

@@ -1,19 +1,16 @@
-"""What a browser does to log in, and what it has afterwards (C10)."""
+"""What a browser does to log in, and what it has afterwards: cookies in the words of Playwright and of the crawl (C10, L13)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
+from searchcrawl.sources.fetch_tables import Step
 
-@dataclass(frozen=True, slots=True)
-class LoginStep:
-    """One step: ``action`` is ``fill`` (with ``value``), ``click`` or ``wait``; ``selector`` is a CSS selector."""
-
-    action: str
-    selector: str
-    value: str = field(default="", repr=False)
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +21,7 @@ class LoginSteps:
     """
 
     url: str
-    steps: Sequence[LoginStep]
+    steps: Sequence[Step]
     check: str | None = None
     start: str | None = None
 
@@ -76,3 +73,37 @@ class StepFailed(Exception):
     def __init__(self, message: str, status: int, more: str) -> None:
         super().__init__(f"{message} (the page answered {status}{more})")
         self.status = status
+
+
+async def list_cookies(context: BrowserContext, *, https: bool = False) -> list[BrowserCookie]:
+    """The cookies that a context has; with ``https`` each goes over https only. Raises Playwright's Error."""
+    return [
+        BrowserCookie(
+            name=cookie["name"],
+            value=cookie["value"],
+            domain=cookie["domain"],
+            path=cookie["path"],
+            expires=None if cookie["expires"] < 0 else cookie["expires"],
+            https=cookie["secure"] or https,
+            http_only=cookie["httpOnly"],
+            same_site=cookie["sameSite"],
+        )
+        for cookie in await context.cookies()
+    ]
+
+
+def describe_cookie(cookie: BrowserCookie) -> dict[str, Any]:
+    """A cookie as Playwright sets it."""
+    described: dict[str, Any] = {
+        "name": cookie.name,
+        "value": cookie.value,
+        "domain": cookie.domain,
+        "path": cookie.path,
+        "secure": cookie.https,
+        "httpOnly": cookie.http_only,
+    }
+    if cookie.expires is not None:
+        described["expires"] = cookie.expires
+    if cookie.same_site:
+        described["sameSite"] = cookie.same_site
+    return described

@@ -11,15 +11,14 @@ from playwright.async_api import Error, Locator, Page
 from searchcrawl import urls
 from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.render import page_scripts
-from searchcrawl.render.browser_cookies import list_cookies
 from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.budget import PageBudget
-from searchcrawl.render.login_steps import LoginEnd, LoginStep, LoginSteps, StepFailed
+from searchcrawl.render.login_steps import LoginEnd, LoginSteps, StepFailed, list_cookies
 from searchcrawl.render.login_wall import LoginWall
 from searchcrawl.render.open_page import STAY, OpenPage, Patience, first_line
-from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import RenderFailed
 from searchcrawl.render.wall import Answer, FetchFailed, Refused, resolve
+from searchcrawl.sources.fetch_tables import Render, Step
 
 _LOOK_SECONDS: Final = 0.05
 #: Redirects and moves of one login.
@@ -40,7 +39,7 @@ class LoginVisit(OpenPage):
         login: LoginSteps,
         *,
         wall: LoginWall,
-        options: RenderOptions,
+        options: Render,
         budget: PageBudget,
         seconds: float,
     ) -> None:
@@ -87,7 +86,7 @@ class LoginVisit(OpenPage):
         if self._failure is not None:
             raise self._failure
 
-    async def _take(self, step: LoginStep, name: str) -> None:
+    async def _take(self, step: Step, name: str) -> None:
         element = self._page.locator(f"css={step.selector}").first
         await self._wait_for(element, name)
         milliseconds = self._options.max_seconds * 1000
@@ -96,7 +95,7 @@ class LoginVisit(OpenPage):
                 self._check_origin(name)
                 self._wall.note_typing()
                 await self._note_password(element)
-                await element.fill(step.value, timeout=milliseconds)
+                await element.fill(step.value or "", timeout=milliseconds)
             elif step.action == "click":
                 await element.click(timeout=milliseconds)
         except Error as error:

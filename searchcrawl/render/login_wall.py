@@ -9,10 +9,8 @@ from searchcrawl import urls
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.budget import PageBudget
-from searchcrawl.render.crawl_wall import CrawlWall
-from searchcrawl.render.page_rules import NO_URL
+from searchcrawl.render.crawl_wall import NO_URL, CrawlWall, choose_headers, send
 from searchcrawl.render.resource_cache import Key, ResourceCache, build_key
-from searchcrawl.render.sending import choose_headers, send
 from searchcrawl.render.wall import Answer, resolve
 
 #: The kind of these requests: their cookies are those of the browser.

@@ -14,10 +14,10 @@ from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.render import page_scripts
 from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.budget import MAX_IN_FLIGHT, BudgetSpent, PageBudget
-from searchcrawl.render.options import RenderOptions
 from searchcrawl.render.rendered_page import Part, RenderFailed
 from searchcrawl.render.resource_cache import SHARED_TYPES
 from searchcrawl.render.wall import Answer, FetchFailed, Refused, resolve
+from searchcrawl.sources.fetch_tables import Render
 
 #: The kinds without which a page has no text; all others are refused. ``unknown`` is a script or data.
 _NEEDED: Final = frozenset({"document", "frame", "script", "stylesheet", "data", "unknown"})
@@ -61,7 +61,7 @@ class Patience:
 class OpenPage(ABC):
     """One page of the browser, whose requests are answered one by one; used once, on the event loop."""
 
-    def __init__(self, page: Page, *, options: RenderOptions, budget: PageBudget) -> None:
+    def __init__(self, page: Page, *, options: Render, budget: PageBudget) -> None:
         self._page = page
         self._options = options
         self._budget = budget

@@ -13,10 +13,11 @@ from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.render import page_scripts
 from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.budget import PageBudget
+from searchcrawl.render.crawl_wall import PageRules
 from searchcrawl.render.open_page import STAY, OpenPage, Patience, first_line
-from searchcrawl.render.options import Action, RenderOptions
 from searchcrawl.render.rendered_page import RenderedPage, RenderFailed
-from searchcrawl.render.wall import Answer, FetchFailed, PageWall, Refused, resolve
+from searchcrawl.render.wall import Answer, FetchFailed, Refused, resolve
+from searchcrawl.sources.fetch_tables import Action, Render
 
 _MAX_ROUTES: Final = 1000
 _MAX_RELOADS: Final = 2
@@ -34,18 +35,20 @@ class PageVisit(OpenPage):
 
     A page that goes elsewhere is not followed: its redirect is what was seen, and the crawl decides about it as about
     any other. ``answer`` is the one of ``wall.url``, where it is known already; ``seconds`` is how long all of it may take,
-    with the turns that its requests wait for.
+    with the turns that its requests wait for. With ``hash_routes`` a fragment that is a route is part of the URLs that the
+    page gives to the history.
     """
 
     def __init__(
         self,
         page: Page,
         *,
-        wall: PageWall,
-        options: RenderOptions,
+        wall: PageRules,
+        options: Render,
         budget: PageBudget,
         max_bytes: int,
         seconds: float,
+        hash_routes: bool = False,
         answer: Answer | None = None,
     ) -> None:
         super().__init__(page, options=options, budget=budget)
@@ -53,6 +56,7 @@ class PageVisit(OpenPage):
         self._wall = wall
         self._max_bytes = max_bytes or (1 << 31)
         self._seconds = seconds
+        self._hash_routes = hash_routes
         self._answer = answer
         self._target: tuple[str, int] | None = None
         self._moves = False
@@ -87,7 +91,7 @@ class PageVisit(OpenPage):
         return self._build(text, clock.monotonic() - started)
 
     def _note_route(self, url: str) -> None:
-        route = resolve(url, routes=self._options.hash_routes)
+        route = resolve(url, routes=self._hash_routes)
         if route is None or route == self._url:
             return
         if urls.origin_of(route) == urls.origin_of(self._url):
@@ -196,7 +200,7 @@ class PageVisit(OpenPage):
     async def _act(self, action: Action) -> bool:
         """Carries out an action, and waits until the page is done with it; False where the page gave up."""
         if action.kind == "scroll":
-            return await self._scroll(action.count)
+            return await self._scroll(action.scroll or 0)
         element = self._page.locator(f"css={action.selector}").first
         milliseconds = self._options.max_seconds * 1000
         try:

@@ -17,7 +17,7 @@ from scrapy.http import Headers, HtmlResponse, Response
 
 from searchcrawl import urls
 from searchcrawl.codes import Code, facts_of, is_retried
-from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.exceptions import InvalidUrl, SearchcrawlError
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.raw_page import has_scripts, read_shell
 from searchcrawl.http.side_requests import LOST_LOGIN
@@ -30,8 +30,7 @@ from searchcrawl.render.rendered_page import (
     RenderedPage,
     RenderFailed,
 )
-from searchcrawl.render.renderer import Renderer
-from searchcrawl.render.verdicts import Plan
+from searchcrawl.render.renderer import Plan, Renderer
 from searchcrawl.render.wall import Answer
 from searchcrawl.rules import rendering
 from searchcrawl.rules.redirects import write_target
@@ -345,3 +344,35 @@ def _build_end(request: Request, claim: Claim, error: RenderFailed) -> VisitEnde
         return end
     # The page was asked for, and led outside: its own URL is not refused.
     return VisitEnded(replace(end.outcome, redirects=(*find_redirects(request), Hop(request.url, _MOVED))))
+
+
+logger = logging.getLogger(__name__)
+
+
+class BrowserPipeline:
+    """A pipeline, because pipelines are opened before anything is requested; items pass as they are."""
+
+    def __init__(self, run: Run, renderer: Renderer) -> None:
+        self._run = run
+        self._renderer = renderer
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> BrowserPipeline:
+        stages = stages_of(crawler)
+        renderer = stages.find(Renderer)
+        if renderer is None:
+            raise NotConfigured
+        return cls(stages.get(Run), renderer)
+
+    async def open_spider(self) -> None:
+        try:
+            await self._renderer.open()
+        except SearchcrawlError as error:
+            logger.warning("no page can be rendered: %s", error)
+            self._run.shutdown.fail(error)
+
+    async def close_spider(self) -> None:
+        await self._renderer.close()
+
+    def process_item(self, item: object) -> object:
+        return item

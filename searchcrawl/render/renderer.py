@@ -1,28 +1,109 @@
-"""The browser of one crawl: started before the first request, asked for pages, closed after the last one."""
+"""The browser of one crawl: started before the first request, asked for pages, closed after the last one.
+
+Which pages it renders their plain answers say, and what it brought for their like before (C10, C11).
+"""
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from collections import Counter
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Final, Protocol
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from searchcrawl.counters import REFUSED_PARTS, RENDERED, RENDERED_BYTES, RENDERED_MS
-from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.render.crawl_wall import CrawlWall
+from searchcrawl.exceptions import ConfigurationError, LeaseLost, StoreError
+from searchcrawl.render.crawl_wall import CrawlWall, Wall
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps
 from searchcrawl.render.login_wall import LoginWall
-from searchcrawl.render.options import Action, RenderOptions
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderTrial
-from searchcrawl.render.verdicts import Verdicts
-from searchcrawl.render.wall import Answer, Wall
+from searchcrawl.render.wall import Answer
+from searchcrawl.rules import rendering
+from searchcrawl.rules.rendering import Judgement, Need, Shell
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fetch_tables import Action as ActionTable
-from searchcrawl.sources.fetch_tables import Render
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
+from searchcrawl.store.urls import pattern_table
+from searchcrawl.store.urls.pattern_table import Gains
+from searchcrawl.wording import counted
+
+if TYPE_CHECKING:
+    from searchcrawl.render.browser import Browser
+
+
+class Plan(NamedTuple):
+    """That a page is rendered, and why; ``is_known``: it is known to need it, else that is to be seen.
+
+    ``need`` is what its plain answer says.
+    """
+
+    need: Need
+    reason: str
+    is_known: bool
+
+
+class Verdicts:
+    """What is known of the pages of a source, from run to run. For the event loop."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._gains: dict[int, Gains] = {}
+
+    async def load(self) -> None:
+        """Reads what runs have seen since a key of ``[render]`` was edited last; raises StoreError, LeaseLost."""
+        source_id = self._run.source_id
+        if any(key.startswith("render.") for key in self._run.forced):
+            await asyncio.to_thread(self._run.write, partial(pattern_table.forget_gains, source_id=source_id))
+        self._gains = await asyncio.to_thread(self._run.read, partial(pattern_table.load_gains, source_id=source_id))
+
+    def decide(self, url: str, shell: Shell, *, rendered: str | None = None) -> Plan | None:
+        """Whether the page of ``url`` is rendered; None: it is not.
+
+        ``rendered`` is why it was when its known text was made: it is again, whatever pages like it became.
+        """
+        judgement = rendering.judge(shell)
+        if judgement.need is Need.CERTAIN:
+            return Plan(judgement.need, judgement.reason, True)
+        known = self._gains.get(rendering.build_key(url, judgement.need), Gains())
+        if rendering.is_worth_it(*known):
+            return Plan(judgement.need, _describe(judgement, known), True)
+        if rendered is not None:
+            return Plan(judgement.need, rendered, False)
+        if self.is_sampled(url):
+            return Plan(judgement.need, f"one of the pages that are looked at again: {judgement.reason}", False)
+        if judgement.need is Need.DOUBTFUL and not known.rendered:
+            return Plan(judgement.need, judgement.reason, False)
+        return None
+
+    def is_sampled(self, url: str) -> bool:
+        """Whether a page is looked at again in this run; a dry run has no number, and looks at one page alone."""
+        return self._run.id > 0 and rendering.is_sampled(url, self._run.id)
+
+    def may_render(self, url: str) -> bool:
+        """Whether pages like that of ``url`` are rendered, unless its plain answer says that it needs nothing."""
+        return any(
+            rendering.is_worth_it(*self._gains.get(rendering.build_key(url, need), Gains()))
+            for need in (Need.NONE, Need.DOUBTFUL)
+        )
+
+    async def note(self, url: str, need: Need, *, gain: bool) -> None:
+        """Keeps what rendering brought for a page that was not known to need it."""
+        key = rendering.build_key(url, need)
+        before = self._gains.get(key, Gains())
+        self._gains[key] = now = Gains(*rendering.count(before.rendered, before.gained, gain=gain))
+        write = partial(pattern_table.store_gains, source_id=self._run.source_id, gains={key: now})
+        try:
+            await asyncio.to_thread(self._run.write, write)
+        except (StoreError, LeaseLost) as error:
+            self._run.shutdown.fail(error)
+
+
+def _describe(judgement: Judgement, known: Gains) -> str:
+    of = f"{known.gained} of {counted(known.rendered, 'page', 'pages')}"
+    return f"{of} like it had more text when they were rendered ({judgement.reason})"
+
 
 #: By its name: what drives a browser is loaded by a crawl that needs it, and by no other.
 _BROWSER: Final = "searchcrawl.render.browser.Browser"
@@ -30,22 +111,6 @@ _BROWSER: Final = "searchcrawl.render.browser.Browser"
 _RULES_OF_PAGE: Final = 10
 _MOST_RULES: Final = 50
 _MOST_CHARACTERS: Final = 200
-
-
-class PageBrowser(Protocol):
-    """What renders pages; ``render`` raises RenderFailed, ``start`` BrowserUnavailable."""
-
-    async def start(self) -> None:
-        """Begins; nothing was rendered before."""
-
-    async def render(self, url: str, *, answer: Answer | None = None, trace: Path | None = None) -> RenderedPage:
-        """The page of ``url``."""
-
-    async def log_in(self, login: LoginSteps, wall: LoginWall) -> LoginEnd:
-        """Carries out a login; what is rendered later has its session. It raises StepFailed as well."""
-
-    async def close(self) -> None:
-        """Ends the browser, and all that it started."""
 
 
 class Renderer:
@@ -56,13 +121,11 @@ class Renderer:
         run: Run,
         wall: CrawlWall,
         *,
-        open_browser: Callable[[Run, CrawlWall], PageBrowser] | None = None,
         trial: RenderTrial | None = None,
     ) -> None:
         self._run = run
         self._wall = wall
-        self._open_browser = open_browser or open_default_browser
-        self._browser: PageBrowser | None = None
+        self._browser: Browser | None = None
         self._renders = run.source.render.in_use
         self.trial = trial
         self.verdicts = Verdicts(run)
@@ -79,7 +142,7 @@ class Renderer:
             return
         await self.verdicts.load()
         try:
-            browser = self._open_browser(self._run, self._wall)
+            browser = build_browser(self._run.project, self._run.source, self._wall)
             await browser.start()
         except BrowserUnavailable as error:
             raise self._build_error(error) from error
@@ -93,7 +156,7 @@ class Renderer:
         browser = self._browser
         try:
             if browser is None:
-                browser = self._open_browser(self._run, self._wall)
+                browser = build_browser(self._run.project, self._run.source, self._wall)
             return await browser.log_in(login, wall)
         except BrowserUnavailable as error:
             self._run.shutdown.fail(self._build_error(error))
@@ -141,12 +204,7 @@ class Renderer:
                 self._run.count(**{name: 1})
 
 
-def open_default_browser(run: Run, wall: CrawlWall) -> PageBrowser:
-    """The browser of this machine, not yet started; raises BrowserUnavailable where its driver is not installed."""
-    return build_browser(run.project, run.source, wall)
-
-
-def build_browser(project: Project, source: Source, wall: Wall) -> PageBrowser:
+def build_browser(project: Project, source: Source, wall: Wall) -> Browser:
     """A browser as a run of a source has it, not yet started; raises BrowserUnavailable where its driver is not installed."""
     try:
         module, _, name = _BROWSER.rpartition(".")
@@ -155,35 +213,12 @@ def build_browser(project: Project, source: Source, wall: Wall) -> PageBrowser:
         raise BrowserUnavailable(
             f"the driver of the browser is not installed: pip install 'searchcrawl[playwright]' ({error})"
         ) from error
-    browser: PageBrowser = kind(
-        build_options(source.render, hash_routes=source.scope.hash_routes),
+    browser: Browser = kind(
+        source.render,
         wall,
+        hash_routes=source.scope.hash_routes,
         user_agent=project.user_agent_header,
         timeout_seconds=float(source.fetch.timeout_seconds),
         max_bytes=source.fetch.max_bytes,
     )
     return browser
-
-
-def build_options(table: Render, *, hash_routes: bool = False) -> RenderOptions:
-    """The options of a ``[render]``; ``hash_routes`` is the key of ``[scope]``."""
-    return RenderOptions(
-        wait_for=table.wait_for,
-        quiet_ms=table.quiet_ms,
-        max_seconds=table.max_seconds,
-        pages=table.pages,
-        block=table.block,
-        scroll=table.scroll,
-        actions=tuple(map(_build_action, table.actions)),
-        post=table.post,
-        max_page_bytes=table.max_page_bytes,
-        hash_routes=hash_routes,
-    )
-
-
-def _build_action(action: ActionTable) -> Action:
-    if action.click is not None:
-        return Action(action.match, "click", action.click)
-    if action.wait is not None:
-        return Action(action.match, "wait", action.wait)
-    return Action(action.match, "scroll", count=action.scroll or 0)

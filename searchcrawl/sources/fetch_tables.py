@@ -412,6 +412,16 @@ class Action(Table):
         _require_one_of(self, _PAGE_ACTIONS)
         return self
 
+    @property
+    def kind(self) -> str:
+        """``click``, ``wait`` or ``scroll``."""
+        return next(name for name in _PAGE_ACTIONS if getattr(self, name) is not None)
+
+    @property
+    def selector(self) -> str:
+        """The CSS selector of its element; empty for scrolling."""
+        return self.click or self.wait or ""
+
 
 class Render(Table):
     """Which pages are rendered by a browser, and when they are done; without this table none is, and none is started."""
@@ -464,6 +474,10 @@ class Render(Table):
     def max_page_bytes(self) -> int:
         """``max_page_mb`` in bytes, at least one."""
         return max(1, round(self.max_page_mb * (1 << 20)))
+
+    def list_actions(self, url: str) -> list[Action]:
+        """What is done in the page of ``url``, an identity, in this order."""
+        return [each for each in self.actions if each.match is None or build_url_test(each.match)(url)]
 
     @property
     def in_use(self) -> bool:

@@ -19,16 +19,14 @@ from scrapy.http import Headers, Response
 from searchcrawl.http.side_requests import ANONYMOUS, SideRequests
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.render.browser import Browser
-from searchcrawl.render.chromium import ChromiumFiles
-from searchcrawl.render.crawl_wall import CrawlWall
+from searchcrawl.render.chromium import ChromiumFiles, kill_browser
+from searchcrawl.render.crawl_wall import CrawlWall, PageRules
 from searchcrawl.render.credentials import Credentials
-from searchcrawl.render.instance import kill_browser
 from searchcrawl.render.login_steps import BrowserCookie
-from searchcrawl.render.options import RenderOptions
-from searchcrawl.render.page_rules import PageRules
 from searchcrawl.render.rendered_page import RenderFailed
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.redirects import TargetRules
+from searchcrawl.sources.fetch_tables import Render
 from tests.browser_laws.case import LOCKED_ORIGINS, UNLOCK, Case, Cookie, Verdict, read_verdict
 from tests.browser_laws.sites import BASIC, PASSWORD, USER, Sites
 
@@ -155,7 +153,7 @@ class CrawlBrowser:
         self.sites = sites
         self._wall = _WallOfCases(sites)
         self._browser = Browser(
-            RenderOptions(wait_for="#verdict", max_seconds=_SECONDS, pages=_AT_ONCE),
+            Render(wait_for="#verdict", max_seconds=_SECONDS, pages=_AT_ONCE),
             self._wall,
             user_agent="Mozilla/5.0 (compatible; searchcrawl-test)",
             timeout_seconds=_SECONDS,

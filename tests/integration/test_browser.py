@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from searchcrawl.render.chromium import ChromiumFiles
-from searchcrawl.render.options import Action, RenderOptions
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer
+from searchcrawl.sources.fetch_tables import Action, Render
 from tests.live_browsers import list_network_services
 from tests.page_wall import NO_ANSWER, SCRIPTS, SITE, UNKNOWN_ROBOTS, RunningBrowser, need_browser
 from tests.site.client import ROOT
@@ -99,7 +99,7 @@ def test_page_is_not_taken_for_quiet_before_its_browser_has_handed_it_the_answer
 
 def test_page_is_not_taken_for_quiet_before_its_script_has_run() -> None:
     need_browser()
-    with RunningBrowser(RenderOptions(quiet_ms=50, max_seconds=8)) as running:
+    with RunningBrowser(Render(quiet_ms=50, max_seconds=8)) as running:
         running.wall.pages[f"{SITE}/late.js"] = (0.6, "app.textContent = 'at last'")
         page = running.render("/late", _script("") + "<script src=/late.js></script>")
 
@@ -108,7 +108,7 @@ def test_page_is_not_taken_for_quiet_before_its_script_has_run() -> None:
 
 def test_page_that_never_says_that_it_is_complete_is_done_when_it_has_been_quiet_for_longer() -> None:
     need_browser()
-    with RunningBrowser(RenderOptions(quiet_ms=50, max_seconds=20)) as running:
+    with RunningBrowser(Render(quiet_ms=50, max_seconds=20)) as running:
         page = running.render(
             "/open", _script("setTimeout(() => { document.open(); document.write('<p>never closed'); })")
         )
@@ -119,7 +119,7 @@ def test_page_that_never_says_that_it_is_complete_is_done_when_it_has_been_quiet
 
 def test_page_is_given_time_to_make_something_of_an_answer_that_it_waited_for() -> None:
     need_browser()
-    with RunningBrowser(RenderOptions(quiet_ms=600, max_seconds=8)) as running:
+    with RunningBrowser(Render(quiet_ms=600, max_seconds=8)) as running:
         running.wall.pages[f"{SITE}/slow.js"] = (0.9, "setTimeout(() => app.textContent = 'a moment later', 150)")
         page = running.render("/moment", _script("") + "<script async src=/slow.js></script>")
 
@@ -187,7 +187,7 @@ def test_list_that_grows_when_it_is_scrolled_is_read_to_the_asked_length() -> No
         "`<p style='height:200px'>item ${n++}</p>`); }; add();"
         "addEventListener('scroll', () => { if (n < 80) add(); })"
     )
-    with RunningBrowser(RenderOptions(quiet_ms=150, max_seconds=5, scroll=2)) as running:
+    with RunningBrowser(Render(quiet_ms=150, max_seconds=5, scroll=2)) as running:
         page = running.render("/list", _script(code))
 
     assert "item 59" in page.html
@@ -196,7 +196,7 @@ def test_list_that_grows_when_it_is_scrolled_is_read_to_the_asked_length() -> No
 
 def test_selector_that_is_waited_for_ends_the_wait() -> None:
     need_browser()
-    with RunningBrowser(RenderOptions(wait_for="#done", max_seconds=8)) as running:
+    with RunningBrowser(Render(wait_for="#done", max_seconds=8)) as running:
         page = running.render("/done", _script("setTimeout(() => app.innerHTML = '<i id=done>here</i>', 1500)"))
 
     assert "here" in page.html
@@ -210,11 +210,11 @@ def test_actions_are_done_one_after_the_other_on_the_pages_that_they_match() -> 
         ".then(d => { app.insertAdjacentHTML('beforeend', `<p id=got>${d.text}</p>`) })"
     )
     actions = (
-        Action(None, "click", "#more"),
-        Action(None, "wait", "#got"),
-        Action("*/other", "click", "#nowhere"),
+        Action(click="#more"),
+        Action(wait="#got"),
+        Action(match="*/other", click="#nowhere"),
     )
-    with RunningBrowser(RenderOptions(quiet_ms=150, max_seconds=2, actions=actions)) as running:
+    with RunningBrowser(Render(quiet_ms=150, max_seconds=2, actions=actions)) as running:
         running.wall.pages[f"{SITE}/more.json"] = (0.3, '{"text": "after the click"}')
         page = running.render("/clicked", _script(code))
         other = running.render("/other", _script(code))
@@ -238,7 +238,7 @@ def test_page_that_is_not_waited_for_any_longer_says_what_it_waited_for(
     options: dict[str, Any], code: str, gave_up: str | None
 ) -> None:
     need_browser()
-    with RunningBrowser(RenderOptions(quiet_ms=150, max_seconds=1, **options), seconds=10) as running:
+    with RunningBrowser(Render(quiet_ms=150, max_seconds=1, **options), seconds=10) as running:
         running.wall.pages[f"{SITE}/never.json"] = (60.0, "{}")
         page = running.render("/given-up", _script(code))
 
@@ -273,7 +273,7 @@ def test_parts_of_a_page_are_told_with_how_they_ended(running: RunningBrowser) -
 
 def test_page_that_loads_more_than_its_budget_fails_and_the_others_do_not() -> None:
     need_browser()
-    with RunningBrowser(RenderOptions(quiet_ms=150, max_seconds=2, max_page_bytes=1_000_000, pages=2)) as running:
+    with RunningBrowser(Render(quiet_ms=150, max_seconds=2, max_page_mb=1_000_000 / (1 << 20), pages=2)) as running:
         for number in range(60):
             running.wall.pages[f"{SITE}/big{number}.js"] = "x = 1;" + " " * 300_000
         scripts = "".join(f"<script async src=/big{number}.js></script>" for number in range(60))

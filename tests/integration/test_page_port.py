@@ -13,8 +13,7 @@ from typing import Any, Final
 import pytest
 
 from searchcrawl.render.browser_request import BrowserRequest
-from searchcrawl.render.proxy.authority import Authority
-from searchcrawl.render.proxy.page_port import PagePort
+from searchcrawl.render.page_port import Authority, PagePort
 from searchcrawl.render.wall import Answer
 
 _SECONDS: Final = 5.0

@@ -17,7 +17,7 @@ from searchcrawl.run import Run
 from searchcrawl.sources.source_settings import FIXED, find_obstacle
 from tests.filled_store import FilledStore
 
-PAGES = "searchcrawl.render.own_spiders.playwright_handler.PlaywrightSpiderHandler"
+PAGES = "searchcrawl.render.playwright_handler.PlaywrightSpiderHandler"
 THREE_LINES = ("ADDONS", "COMMANDS_MODULE", "SPIDER_LOADER_CLASS")
 THEIRS = {
     "TELNETCONSOLE_ENABLED": True,

@@ -15,8 +15,7 @@ from searchcrawl.http.visit_end import PUBLIC_ONLY
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.render.browser_request import BrowserRequest
 from searchcrawl.render.budget import PageBudget, SharedBudget
-from searchcrawl.render.crawl_wall import CrawlWall
-from searchcrawl.render.page_rules import PageRules
+from searchcrawl.render.crawl_wall import CrawlWall, PageRules
 from searchcrawl.render.wall import Answer, FetchFailed, Refused
 from searchcrawl.robots.files import RobotsCopy
 from searchcrawl.robots.parser import RobotsFile

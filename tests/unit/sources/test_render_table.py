@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.render.renderer import build_options
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys, find_effect
 from searchcrawl.sources.loading import load_project, load_source
@@ -95,10 +94,10 @@ def test_c11_render_when_only_more_pages_are_rendered_at_once_then_nothing_is_fe
 def test_c10_actions_when_pages_are_opened_then_each_gets_those_that_name_it_in_order(tmp_path: Path) -> None:
     actions = [{"click": "#all"}, {"match": "http://a.example/List/*", "scroll": 2}, {"match": "re:x$", "wait": "#end"}]
 
-    options = build_options(loaded(tmp_path, actions=actions).render)
+    options = loaded(tmp_path, actions=actions).render
 
     def listed(url: str) -> list[tuple[str, str, int]]:
-        return [(action.kind, action.selector, action.count) for action in options.list_actions(url)]
+        return [(action.kind, action.selector, action.scroll or 0) for action in options.list_actions(url)]
 
     assert listed("http://a.example/list/1") == [("click", "#all", 0), ("scroll", "", 2)]
     assert listed("http://b.example/x") == [("click", "#all", 0), ("wait", "#end", 0)]
@@ -116,6 +115,6 @@ def test_c10_actions_when_their_order_is_edited_then_the_pages_are_fetched_again
 
 
 def test_c10_budget_when_it_is_tiny_then_it_is_a_byte(tmp_path: Path) -> None:
-    sizes = [build_options(loaded(tmp_path, max_page_mb=mb).render).max_page_bytes for mb in (1e-9, 0.5, 64)]
+    sizes = [loaded(tmp_path, max_page_mb=mb).render.max_page_bytes for mb in (1e-9, 0.5, 64)]
 
     assert sizes == [1, 1 << 19, 64 << 20]

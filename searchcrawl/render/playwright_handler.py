@@ -20,7 +20,7 @@ from searchcrawl.render.rendered_page import BrowserUnavailable
 logger = logging.getLogger(__name__)
 
 #: By name: a spider that asks for no page in a browser has nothing of them loaded.
-_BROWSER: Final = "searchcrawl.render.own_spiders.browser_handler"
+_BROWSER: Final = "searchcrawl.render.browser_handler"
 _GUARDED: Final = "searchcrawl.http.python_spider_handler.PythonSpiderHandler"
 
 
