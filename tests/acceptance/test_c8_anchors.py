@@ -11,7 +11,6 @@ import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.test_c8_site_blocks import state
-from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
 
 HOST: Final = "anchors.acme.test"
@@ -150,21 +149,6 @@ def test_c8_anchors_when_an_orphan_is_removed_then_what_it_said_goes_in_the_same
         assert project.crawl().counts["deleted"] == 1
         assert named(project) == {"2": ["due"]}
         assert project.crawl().counts["indexed"] == 0
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("failpoint", ["anchors.frozen", "batch.sealed", "index.acked", "batch.marked"])
-def test_c8_anchors_when_a_process_dies_while_they_are_frozen_then_the_next_one_ends_it(
-    site: SiteProcess, expected: dict[str, dict[str, Any]], tmp_path: Path, failpoint: str
-) -> None:
-    project = project_of(tmp_path, site)
-    project.crawl("-a", "limit=6")
-    killed = COMMANDS.run(project.folder, "crawl", project.name, SEARCHCRAWL_FAILPOINT=failpoint)
-    ended = project.crawl()
-
-    assert (killed.returncode, ended.exit_code) == (-9, 0)
-    assert state(project) == expected
-    assert project.command("verify", project.name).returncode == 0
 
 
 def test_c8_anchors_when_a_page_is_forgotten_then_what_it_said_is_gone_at_once(tmp_path: Path) -> None:

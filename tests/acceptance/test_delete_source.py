@@ -6,7 +6,6 @@ import json
 import signal
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -161,30 +160,6 @@ def test_delete_when_a_document_of_a_killed_crawl_comes_late_then_it_stays_out(p
         index.commit()
 
     assert (killed.returncode, done["documents"], is_gone(project)) == (-signal.SIGKILL, DOCUMENTS, True)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("step", STEPS)
-def test_delete_when_killed_at_any_step_then_the_same_call_completes_it(project: CrawlProject, step: str) -> None:
-    put_aside(project)
-
-    killed = COMMANDS.run(project.folder, "delete", "demo", "--yes", SEARCHCRAWL_FAILPOINT=step)
-    delete(project)
-
-    assert killed.returncode == -signal.SIGKILL
-    assert is_gone(project)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("first", "second"), [*pairwise(STEPS), *((step, step) for step in STEPS)])
-def test_delete_when_killed_again_during_recovery_then_a_third_call_completes_it(
-    project: CrawlProject, first: str, second: str
-) -> None:
-    for step in (first, second):
-        COMMANDS.run(project.folder, "delete", "demo", "--yes", SEARCHCRAWL_FAILPOINT=step)
-    delete(project)
-
-    assert is_gone(project)
 
 
 @pytest.mark.few(1)

@@ -38,14 +38,3 @@ def test_e1_crawl_when_the_limit_is_1_mb_and_pages_have_3_5_mb_then_the_cache_is
     # Eleven pages fill it, and the small start page lies in it besides.
     assert sorted(sent.values()) == [4, 11, 11, 12]
     assert sorted(Counter(project.versions().values()).values()) == sorted(sent.values())
-
-
-def test_e1_crawl_when_the_queue_is_empty_then_the_rest_is_flushed(site: SiteProcess, tmp_path: Path) -> None:
-    pages(site, "small.acme.test", one=page("one"), two=page("two"))
-    project = new_project(tmp_path, site, **source(site, "small.acme.test"), project={"cache": {"threshold_mb": 1}})
-
-    ended = project.crawl()
-
-    assert ended.exit_code == 0
-    assert sorted(deliveries(project).values()) == [3]
-    assert len(project.indexed()) == 3

@@ -82,9 +82,3 @@ def test_e2_resend_when_nothing_was_preserved_then_says_how_many_have_to_be_fetc
     assert json.loads(again.stdout) == done
     assert again.returncode == 1
     assert again.stderr == ""
-
-
-def test_e2_crawl_when_the_cache_is_preserved_then_records_stay(project: CrawlProject) -> None:
-    project.crawl()
-
-    assert records(project) == COUNT

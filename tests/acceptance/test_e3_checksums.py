@@ -44,14 +44,3 @@ def test_e3_rerun_when_the_cache_was_deleted_then_0_updates(site: SiteProcess, t
 
     assert (ended.exit_code, ended.counts["indexed"], ended.counts["changed"]) == (0, 0, 0)
     assert project.versions() == versions
-
-
-def test_e3_rerun_when_one_page_changed_then_1_update(site: SiteProcess, tmp_path: Path) -> None:
-    project = crawled(site, tmp_path, project={"cache": {"preserve": False}})
-    versions = project.versions()
-    site.set_page(HOST, "/alpha.html", page("page alpha", text="other words"))
-
-    ended = project.crawl()
-
-    assert (ended.exit_code, ended.counts["indexed"], ended.counts["changed"]) == (0, 1, 1)
-    assert [url for url, version in project.versions().items() if version != versions[url]] == [f"{HOST}/alpha.html"]

@@ -176,23 +176,6 @@ def test_flush_when_the_index_is_back_then_what_waits_goes_in_without_a_run(
     assert verified(project)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("at", ["batch.post.mid:1", "commit.sent:1"])
-def test_flush_when_killed_then_the_next_one_completes_it(project: CrawlProject, at: str) -> None:
-    # Killed before anything was sent: all waits.
-    killed(project, "crawl", "demo", at="batch.post.begin:1")
-
-    killed(project, "flush", "demo", at=at)
-    answer(project, "flush", "demo")
-    waiting = answer(project, "status", "demo")["waiting"]
-    ended = project.crawl()
-
-    assert waiting == 0
-    assert ended.exit_code == 0
-    assert len(project.indexed()) == COUNT
-    assert verified(project)
-
-
 def test_flush_when_a_source_file_is_broken_then_the_others_are_flushed(project: CrawlProject) -> None:
     (project.folder / "sources" / "broken.toml").write_text('type = "web"\nnonsense = 1\n', "utf-8")
 

@@ -8,7 +8,6 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,11 +26,6 @@ from tests.solr_server import free_port
 
 HOST: Final = "people.acme.test"
 NAMES: Final = ("alpha", "beta", "gamma", "delta", *(f"page{number}" for number in range(12)))
-#: Each durable step of the command, in its order.
-STEPS: Final = (
-    *("forget.listed", "forget.emptied", "delete.sent", "delete.marked", "commit.sent"),
-    *("segment.copied", "segment.moved", "cache.freed", "forget.done"),
-)
 
 
 @pytest.fixture
@@ -272,24 +266,6 @@ def test_forget_when_redirects_starts_and_sitemaps_lead_there_then_it_is_not_ask
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("step", STEPS)
-def test_forget_when_killed_at_any_step_then_the_same_call_completes_it(project: CrawlProject, step: str) -> None:
-    run(project)
-    url = url_of(project, "alpha")
-
-    killed = COMMANDS.run(project.folder, "forget", url, SEARCHCRAWL_FAILPOINT=step)
-    forget(project, url)
-    later = run(project)
-
-    assert killed.returncode == -signal.SIGKILL
-    assert left(project) == set(NAMES) - {"alpha"}
-    assert project.rows()[f"{HOST}/alpha.html"]["document_state"] is None
-    assert "text of alpha" not in cached(project)
-    assert "text of beta" in cached(project)
-    assert (later.ended.exit_code, later.bodies, is_verified(project)) == (0, 0, True)
-
-
-@pytest.mark.few(1)
 @pytest.mark.parametrize("step", ["forget.listed", "forget.emptied", "delete.sent", "segment.moved"])
 def test_forget_when_killed_then_the_next_run_removes_the_document_too(project: CrawlProject, step: str) -> None:
     run(project)
@@ -301,23 +277,6 @@ def test_forget_when_killed_then_the_next_run_removes_the_document_too(project: 
     assert left(project) == set(NAMES) - {"alpha"}
     assert f"{HOST}/alpha.html" not in later.requested
     assert is_verified(project)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("first", "second"), [*pairwise(STEPS), *((step, step) for step in STEPS[1:])])
-def test_forget_when_killed_again_during_recovery_then_a_third_call_completes_it(
-    project: CrawlProject, first: str, second: str
-) -> None:
-    run(project)
-    url = url_of(project, "alpha")
-
-    for step in (first, second):
-        COMMANDS.run(project.folder, "forget", url, SEARCHCRAWL_FAILPOINT=step)
-    forget(project, url)
-
-    assert left(project) == set(NAMES) - {"alpha"}
-    assert "text of alpha" not in cached(project)
-    assert (run(project).ended.exit_code, is_verified(project)) == (0, True)
 
 
 @pytest.mark.parametrize("completed_by", ["forget", "flush", "crawl"])

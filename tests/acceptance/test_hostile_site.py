@@ -105,14 +105,3 @@ def test_site_when_hostile_pages_are_among_500_good_ones_then_all_of_these_are_i
         assert bad >= 200
 
         check(crawl(site, server, tmp_path, 500, pages), 500, bad)
-
-
-def test_site_when_some_hostile_pages_are_among_good_ones_then_all_of_these_are_indexed_in_one_run(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    families = [*FAMILIES.items()]
-    pages = {f"page{at}": grow(build, SIZES[at % 2]) for at, (_, build) in enumerate(families[::4])}
-    with HostileServer() as server:
-        server.answers = dict([*wrong_answers().items()][::10])
-
-        check(crawl(site, server, tmp_path, 100, pages), 100, len(pages) + len(server.answers))

@@ -63,20 +63,6 @@ def forget(project: CrawlProject, name: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_receiver_when_put_back_from_before_a_removal_then_the_page_leaves_it(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = build(tmp_path, site, ONE)
-    project.crawl()
-    put_back = keep(project)
-    site.delete_page(HOST, "/b.html")
-    project.crawl()
-    put_back()
-    project.crawl()
-
-    assert_same(project, names=("second",))
-
-
 def test_receiver_when_put_back_from_before_a_page_was_forgotten_then_that_leaves_it(
     site: SiteProcess, tmp_path: Path
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -100,19 +99,6 @@ def test_repair_when_the_index_was_changed_then_it_says_what_it_mended_and_the_i
     assert all(each["why"].endswith("; repaired") for kind in ("missing", "stale", "extra") for each in found[kind])
     assert (told.returncode, told.stdout.splitlines()) == (0, ["missing 0, extra 0, stale 0, foreign 0"])
     assert requested == []
-    assert is_whole(project)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("step", STEPS)
-def test_repair_when_killed_at_any_step_then_the_same_call_completes_it(project: CrawlProject, step: str) -> None:
-    spoil(project)
-
-    killed = COMMANDS.run(project.folder, "verify", "demo", "--repair", SEARCHCRAWL_FAILPOINT=step)
-    ended, found = mend(project)
-
-    assert killed.returncode == -signal.SIGKILL
-    assert (ended, found["ok"]) == (0, True)
     assert is_whole(project)
 
 

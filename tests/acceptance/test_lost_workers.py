@@ -60,17 +60,6 @@ def make_project(folder: Path, site: SiteProcess, *, spares: str = "False", seco
 
 
 @pytest.mark.few(1)
-def test_pages_when_workers_are_killed_while_they_start_then_all_are_indexed(site: SiteProcess, tmp_path: Path) -> None:
-    project = make_project(tmp_path, site, spares="len(seen) > 3")
-
-    ended = project.crawl(*OPTIONS)
-
-    assert (tmp_path / "killed").read_text("utf-8") == "3"
-    assert (ended.exit_code, project.indexed()) == (0, [START, *URLS])
-    assert "Traceback" not in project.log()
-
-
-@pytest.mark.few(1)
 def test_pages_when_workers_are_killed_at_random_then_only_those_that_they_had_taken_are_blamed(
     site: SiteProcess, tmp_path: Path
 ) -> None:

@@ -143,7 +143,7 @@ def test_page_when_parsing_it_ends_each_process_of_a_run_then_the_others_are_the
     assert project.indexed() == others("bad")
 
 
-@pytest.mark.few(1)
+@pytest.mark.soak
 def test_pages_when_the_process_is_killed_at_random_twenty_times_then_nothing_is_set_aside(
     site: SiteProcess, tmp_path: Path
 ) -> None:

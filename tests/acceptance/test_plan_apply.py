@@ -12,6 +12,7 @@ from tests.acceptance import support_plans
 from tests.acceptance.support_plans import HOST, NAMES, apply, edit, plan, status
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
+from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
 
 pytestmark = pytest.mark.extended
@@ -345,3 +346,19 @@ def test_apply_when_a_recrawl_was_asked_for_and_its_run_failed_then_it_is_still_
     apply(project, plan(project))
 
     assert "asked for" in status(project)["force_recrawl"]
+
+
+def test_apply_when_it_was_killed_and_a_crawl_follows_then_that_ends_what_was_begun(
+    project: CrawlProject, site: SiteProcess
+) -> None:
+    edit(project, attributes={"meta:dc.creator": "writer"})
+    made = plan(project)
+    COMMANDS.run(project.folder, "apply", made["plan"], SEARCHCRAWL_FAILPOINT="links.committed:1")
+
+    ended = project.crawl()
+    late = project.command("apply", made["plan"])
+
+    assert ended.exit_code == 0
+    assert {hit.fields.get("writer_s") for hit in project.hits("number")} == {f"author {n}" for n in range(3)}
+    assert status(project)["force_recrawl"] is None
+    assert late.returncode == 2

@@ -143,30 +143,6 @@ def test_explain_when_a_removal_was_rejected_then_it_says_so_and_how_to_let_it_g
     assert f"searchcrawl quarantine restore demo --run {number}" in step["detail"]
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("action", ["approve", "restore"])
-@pytest.mark.parametrize("point", ["delete.selected", "delete.sent", "delete.marked", "commit.sent"])
-def test_decided_when_killed_in_the_middle_then_the_next_call_or_run_completes_it(
-    project: CrawlProject, action: str, point: str
-) -> None:
-    run(project)
-    delete(project, *NAMES[:3])
-    listed(project)
-    if action == "restore":
-        decide(project, "reject")
-
-    killed = COMMANDS.run(project.folder, "quarantine", action, "demo", SEARCHCRAWL_FAILPOINT=point)
-    if point == "delete.sent":
-        decide(project, action)
-    else:
-        assert run(project).ended.exit_code == 0
-
-    assert killed.returncode == -signal.SIGKILL
-    assert left(project) == set(NAMES[3:])
-    assert (listed(project), listed(project, "--rejected")) == ([], [])
-    assert is_verified(project)
-
-
 @pytest.mark.matrix
 def test_approve_when_killed_before_the_index_committed_then_the_next_call_commits(project: CrawlProject) -> None:
     run(project)

@@ -242,22 +242,6 @@ def test_undelete_when_the_index_is_away_then_exit_6_and_the_next_run_sends_them
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("point", ["batch.sealed", "batch.post.begin", "index.acked", "batch.marked", "commit.sent"])
-def test_undelete_when_killed_in_the_middle_then_the_next_call_completes_it(project: CrawlProject, point: str) -> None:
-    run(project)
-    gone(project)
-    run(project)
-    number = last_run(project)
-
-    killed = COMMANDS.run(project.folder, "undelete", number, SEARCHCRAWL_FAILPOINT=point)
-    undelete(project, number)
-
-    assert killed.returncode == -signal.SIGKILL
-    assert left(project) == set(NAMES)
-    assert is_verified(project)
-
-
-@pytest.mark.few(1)
 @pytest.mark.parametrize("point", ["delete.selected", "delete.sent", "delete.marked"])
 @pytest.mark.parametrize("cached", [True, False])
 def test_undelete_when_the_run_was_killed_while_it_removed_then_they_come_back_too(
