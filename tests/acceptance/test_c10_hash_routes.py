@@ -182,18 +182,6 @@ def test_c10_route_when_it_is_submitted_or_asked_for_anew_then_it_alone_is_meant
     assert [path(url) for url in here.project.found("fresh")] == ["app#/fresh"]
 
 
-def test_c10_route_when_it_is_forgotten_then_the_other_routes_stay(tmp_path: Path, site: SiteProcess) -> None:
-    here = crawled(tmp_path, site)
-
-    ended = here.run("forget", site.url(HOST, "/app#/lamps/1"), "--yes")
-    here.crawl()
-
-    assert ended.returncode == 0, ended.stderr
-    indexed = {path(url) for url in here.project.indexed()}
-    assert "app#/lamps/1" not in indexed
-    assert {"app", "app#/lamps"} <= indexed
-
-
 def test_c10_routes_when_a_rule_of_texts_is_edited_then_plan_and_apply_know_them(
     tmp_path: Path, site: SiteProcess
 ) -> None:

@@ -234,22 +234,6 @@ def test_c10_always_when_pages_have_text_then_they_are_rendered_all_the_same_and
     assert "www.acme.test/notes.txt" in here.project.found("notes")
 
 
-def test_c10_doubtful_pages_when_rendering_brings_nothing_then_the_next_ones_like_them_are_not_rendered(
-    tmp_path: Path, site: SiteProcess
-) -> None:
-    short = "<html><body><p>number {}</p><script src=/menu.js></script></body></html>"
-    links = [f"/item/{number}" for number in range(40)]
-    site.set_pages(HOST, {"/begin.html": plain("begin", *links), **{link: short.format(link) for link in links}})
-    # One after the other: of those that are under way together each is looked at.
-    here = rendering(tmp_path, site, fetch={"concurrency": 1})
-    here.pages(**{link[1:]: short.format(link) for link in links})
-
-    first, asked = here.crawl(), here.asked()
-
-    assert first["new"] == 41
-    assert 1 <= len(asked) <= 1 + 5
-
-
 def test_c10_doubtful_pages_when_rendering_brings_their_text_then_all_like_them_are_rendered(
     tmp_path: Path, site: SiteProcess
 ) -> None:

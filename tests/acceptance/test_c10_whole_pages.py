@@ -151,42 +151,6 @@ def test_c10_new_documents_when_nothing_but_their_frames_is_there_then_what_may_
     assert counts["incomplete"] == len(LESS) - 3
 
 
-def test_c10_page_when_it_is_back_in_between_or_ends_another_way_then_the_runs_are_counted_anew(
-    tmp_path: Path, site: SiteProcess
-) -> None:
-    here = rendering(tmp_path, site, fetch={"retries": 0})
-    pages = [LESS["data-404"], LESS["data-404"], WHOLE, LESS["data-404"], LESS["script-404"], LESS["data-404"]]
-    visit(here, WHOLE)
-
-    codes = [visit(here, page)["code"] for page in pages]
-
-    assert codes == [958, 958, 200, 958, 958, 958]
-    assert "(1 run; after 3 it is taken as it is)" in explained(here, site)
-    assert visit(here, LESS["data-404"])["code"] == 958
-    assert "(2 runs in a row; after 3 it is taken as it is)" in explained(here, site)
-
-
-def test_c10_page_when_it_is_tried_again_within_a_run_then_that_is_one_run(tmp_path: Path, site: SiteProcess) -> None:
-    here = rendering(tmp_path, site, fetch={"retries": 2})
-    visit(here, WHOLE)
-
-    assert visit(here, LESS["data-404"])["code"] == 958
-    assert len(here.asked()) == 3
-    assert "(1 run; after 3 it is taken as it is)" in explained(here, site)
-
-
-def test_c10_incomplete_page_when_it_has_at_least_as_much_text_then_it_is_taken(
-    tmp_path: Path, site: SiteProcess
-) -> None:
-    here = rendering(tmp_path, site, fetch={"retries": 0})
-    visit(here, WHOLE)
-
-    row = visit(here, {**LESS["data-404"], "html": app("other"), "gave_up": LATE})
-
-    assert (row["code"], row["changed"], row["incomplete"]) == (200, 1, 1)
-    assert len(here.project.found("other")) == 1
-
-
 @pytest.mark.parametrize("target", ["/maintenance", "http://elsewhere.test/"])
 def test_c10_known_document_when_a_script_leaves_because_data_failed_then_it_stays_until_three_runs_ended_so(
     tmp_path: Path, site: SiteProcess, target: str
@@ -202,32 +166,6 @@ def test_c10_known_document_when_a_script_leaves_because_data_failed_then_it_sta
     assert "/api/1 failed with 404, and it went elsewhere" in rows[0]["error"]
     assert len(here.project.found("ridge")) == 1
     assert visit(here, left)["code"] != 958
-
-
-def test_c10_page_when_what_always_failed_fails_and_it_is_shorter_then_it_is_taken(
-    tmp_path: Path, site: SiteProcess
-) -> None:
-    here = rendering(tmp_path, site, fetch={"retries": 0})
-    fails = [["/stats?t=1", "data", 404, ""]]
-    visit(here, {**WHOLE, "parts": [*WHOLE["parts"], *fails]})
-    shorter = app("shorter").replace(text_of("shorter"), text_of("shorter", 10))
-
-    row = visit(here, {**WHOLE, "html": shorter, "parts": [*WHOLE["parts"], ["/stats?t=2", "data", 404, ""]]})
-
-    assert (row["code"], row["changed"]) == (200, 1)
-
-
-def test_c10_page_when_an_author_makes_it_shorter_or_a_rule_refuses_parts_then_it_is_whole(
-    tmp_path: Path, site: SiteProcess
-) -> None:
-    here = rendering(tmp_path, site, fetch={"retries": 0})
-    visit(here, WHOLE)
-    shorter = app("shorter").replace(text_of("shorter"), text_of("shorter", 4))
-
-    row = visit(here, {**WHOLE, "html": shorter, "parts": [JS], "refused": {"method POST": 2}})
-
-    assert (row["code"], row["changed"], row["incomplete"]) == (200, 1, 0)
-    assert "; complete; refused to it: 2 × method POST" in explained(here, site)
 
 
 def test_c10_incomplete_documents_when_too_many_runs_failed_or_they_say_noindex_then_none_is_removed(

@@ -13,7 +13,6 @@ import pytest
 from tests import backends
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
-from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess, configure
 from tests.solr_server import free_port
 
@@ -58,12 +57,6 @@ def answer(project: CrawlProject, *words: str) -> dict[str, Any]:
     ended = project.command(*words, "--json")
     assert (ended.returncode, ended.stderr) == (0, "")
     return dict(json.loads(ended.stdout))
-
-
-def killed(project: CrawlProject, *words: str, at: str) -> None:
-    """A command that kills itself at a failpoint."""
-    ended = COMMANDS.run(project.folder, *words, SEARCHCRAWL_FAILPOINT=at)
-    assert ended.returncode == -9, ended.stderr
 
 
 def use_solr(project: CrawlProject, url: str) -> None:
@@ -118,31 +111,6 @@ def emptied(core: str) -> None:
         f"{core}/update?commit=true", data=b'{"delete":{"query":"*:*"}}', headers={"Content-Type": "application/json"}
     )
     urllib.request.urlopen(request, timeout=30).close()
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("at", "again"),
-    [
-        ("batch.sealed:2", "flush"),
-        ("batch.post.mid:2", "crawl"),
-        ("index.acked:2", "resend"),
-        ("batch.marked:1", "flush"),
-        ("commit.sent:1", "crawl"),
-    ],
-)
-def test_e7_resend_when_killed_then_the_next_command_completes_it(crawled: CrawlProject, at: str, again: str) -> None:
-    before = crawled.indexed()
-    backends.current.lose_index(crawled.folder)
-
-    killed(crawled, "resend", "demo", at=at)
-    warned = [warning["code"] for warning in answer(crawled, "status", "demo")["warnings"]]
-    answer(crawled, again, "demo")
-
-    assert "resend" in warned
-    assert crawled.indexed() == before
-    assert verified(crawled)
-    assert answer(crawled, "status", "demo")["warnings"] == []
 
 
 def test_e7_crawl_after_a_resend_when_nothing_changed_then_sends_nothing(crawled: CrawlProject) -> None:

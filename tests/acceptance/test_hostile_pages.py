@@ -78,30 +78,6 @@ def test_r9_refresh_when_pages_lead_to_each_other_then_the_loop_ends_with_963(
 # R10
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_r10_host_when_it_asks_for_an_hour_then_is_left_alone_and_loses_nothing(
-    site: SiteProcess, tmp_path: Path, status: int
-) -> None:
-    host = f"busy{status}.acme.test"
-    pages(site, host, **{f"p{number}": page(f"page {number}") for number in range(30)})
-    project = new_project(tmp_path, site, **source(site, host, retries=3, host_concurrency=2))
-    project.crawl()
-    before = project.indexed()
-    site.set_behaviour(host, status=status, headers={"Retry-After": "3600"})
-    site.clear_log()
-
-    project.crawl()
-
-    asked = site.log(host=host, robots=False)
-    rows = project.rows().values()
-    assert 1 <= len(asked) <= 6
-    assert {row["code"] for row in rows} == {status}
-    assert {row["fetch_state"] for row in rows} == {2}
-    assert sum("blocked for this run as it asked" in row["error"] for row in rows) >= 25
-    assert project.indexed() == before
-    site.clear_behaviours()
-
-
 # R11
 
 CHARSETS: Final = {

@@ -291,22 +291,6 @@ def test_resend_to_a_receiver_when_it_is_unknown_then_exit_2(site: SiteProcess, 
     assert "third (it has second, lines" in unknown.stderr
 
 
-def test_copy_when_its_survivor_comes_then_receivers_have_one_of_both(site: SiteProcess, tmp_path: Path) -> None:
-    project = build(tmp_path, site)
-    site.set_page(HOST, "/", page("start", "/long/way/to/copy.html"))
-    site.set_page(HOST, "/long/way/to/copy.html", page("the same", text="the same text on both"))
-    project.crawl()
-    (tmp_path / AWAY).touch()
-    site.set_page(HOST, "/copy.html", page("the same", text="the same text on both"))
-    site.set_page(HOST, "/", page("start", "/long/way/to/copy.html", "/copy.html"))
-    project.crawl()
-    (tmp_path / AWAY).unlink()
-    project.crawl()
-
-    assert set(in_lines(project)) == {f"{HOST}/", f"{HOST}/copy.html"}
-    assert_same(project)
-
-
 def test_removals_when_past_the_limits_then_receivers_keep_the_documents_until_they_are_approved(
     site: SiteProcess, tmp_path: Path
 ) -> None:

@@ -16,7 +16,6 @@ from searchcrawl.sources.loading import load_project
 from tests import backends
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, run, source
-from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess, configure, source_toml
 from tests.solr_server import free_port
 from tests.tampering import tamper
@@ -111,24 +110,6 @@ def test_index_when_it_has_nothing_any_more_then_run_status_and_search_say_what_
     assert "searchcrawl resend demo" in project.log()
 
 
-@LOSSES
-def test_resend_when_the_index_has_nothing_then_all_is_found_and_nobody_warns(
-    project: CrawlProject, happens: Callable[[CrawlProject], None]
-) -> None:
-    run(project)
-    happens(project)
-    run(project)
-    project.site.clear_log()
-
-    done = resend(project)
-
-    assert done == (sent(len(ALL)), 0)
-    assert project.site.log() == []
-    assert missing(project) == []
-    assert warned(project) == {}
-    assert project.command("verify", "demo").returncode == 0
-
-
 def test_index_when_an_earlier_release_made_it_then_each_command_says_what_mends_it_and_nothing_is_lost(
     project: CrawlProject,
 ) -> None:
@@ -181,23 +162,6 @@ def test_resend_when_records_were_given_up_then_the_next_run_fetches_their_pages
     assert (after.ended.exit_code, missing(project)) == (0, [])
     assert after.ended.status["documents"] == len(ALL)
     assert third[0]["documents"] + third[0]["to_fetch"] == len(ALL)
-
-
-def test_resend_when_records_were_given_up_and_pages_went_too_then_the_table_says_what_is_there(
-    project: CrawlProject,
-) -> None:
-    configure(project.folder, cache={"preserve": False})
-    run(project)
-    lose(project)
-    project.site.delete_page(HOST, "/page03.html")
-    project.site.set_page(HOST, "/page04.html", page(word("page04", 2)))
-
-    resend(project)
-    after = run(project)
-
-    assert (after.ended.exit_code, after.ended.status["documents"]) == (0, len(ALL) - 1)
-    assert missing(project, page03=0, page04=2) == []
-    assert project.command("verify", "demo").returncode == 0
 
 
 @pytest.mark.matrix
@@ -266,42 +230,6 @@ def test_index_when_one_source_of_two_was_lost_then_that_one_is_named_and_filled
     assert codes == [["index_emptied"], []]
     assert missing(project) == []
     assert len(other.indexed()) == 2
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("at", ["batch.sealed:1", "index.acked:2", "batch.marked:1"])
-def test_resend_when_killed_then_the_next_run_completes_it(project: CrawlProject, at: str) -> None:
-    configure(project.folder, cache={"threshold_mb": 0.0005})
-    run(project)
-    # Some of the records are lost.
-    (project.folder / "var" / "cache" / "demo" / "00000001.warc.gz").unlink()
-    lose(project)
-
-    ended = COMMANDS.run(project.folder, "resend", "demo", SEARCHCRAWL_FAILPOINT=at)
-    after = run(project)
-
-    assert ended.returncode == -9
-    assert after.ended.exit_code == 0
-    assert missing(project) == []
-    assert project.command("verify", "demo").returncode == 0
-    assert warned(project) == {}
-
-
-def test_resend_when_removals_wait_then_their_documents_go_in_and_still_wait(project: CrawlProject) -> None:
-    run(project)
-    gone = NAMES[:11]
-    for name in gone:
-        project.site.delete_page(HOST, f"/{name}.html")
-    held = run(project)
-    lose(project)
-
-    done = resend(project)
-    waiting = project.command("quarantine", "list", "demo", "--json").stdout.splitlines()
-
-    assert held.ended.exit_code == 9
-    assert done == (sent(len(ALL)), 0)
-    assert len(waiting) == len(gone)
-    assert missing(project) == []
 
 
 def test_run_when_documents_were_altered_behind_its_back_then_its_end_and_status_say_so_until_they_are_mended(

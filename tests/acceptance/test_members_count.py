@@ -122,26 +122,6 @@ def test_crawl_when_a_plugin_fails_in_all_processes_then_its_errors_count_togeth
     assert "mine.Pipeline failed at 6 documents in a row" in project.log()
 
 
-def test_crawl_when_values_of_attributes_cannot_be_read_then_those_of_all_processes_are_counted(
-    tmp_path: Path, site: SiteProcess
-) -> None:
-    priced = {f"priced{number}": page("a price", head='<meta name="price" content="none">') for number in range(12)}
-    pages(site, "prices.acme.test", **priced)
-    project = new_project(
-        tmp_path,
-        site,
-        start={"urls": [site.url("prices.acme.test", f"/{name}.html") for name in priced], "sitemaps": "off"},
-        scope={"include_hosts": ["=prices.acme.test"]},
-        fetch={"processes": 4, "delay_seconds": 0},
-        attributes={"meta:price": "price", "types": {"price": "number"}},
-    )
-
-    ended = project.crawl()
-
-    assert ended.exit_code == 0
-    assert "attribute price: 12 values are left out, which could not be read" in project.log()
-
-
 def test_crawl_when_pages_have_no_text_without_scripts_then_those_of_all_processes_are_counted(
     tmp_path: Path, site: SiteProcess
 ) -> None:

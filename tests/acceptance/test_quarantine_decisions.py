@@ -11,11 +11,10 @@ from typing import Final
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_quarantine import HOST, PATHS, decide, is_verified, listed, settings
+from tests.acceptance.support_quarantine import HOST, decide, is_verified, listed, settings
 from tests.acceptance.support_stories import page, pages, run
-from tests.crawl_forks import COMMANDS, Forks, started
-from tests.site.client import SiteProcess, configure
-from tests.solr_server import free_port
+from tests.crawl_forks import COMMANDS
+from tests.site.client import SiteProcess
 
 pytestmark = pytest.mark.extended
 
@@ -155,38 +154,6 @@ def test_approve_when_killed_before_the_index_committed_then_the_next_call_commi
     assert (killed.returncode, again["documents"]) == (-signal.SIGKILL, 0)
     assert left(project) == set(NAMES[2:])
     assert is_verified(project)
-
-
-@pytest.mark.parametrize("action", ["approve", "restore"])
-def test_decided_when_the_index_is_away_then_exit_6_and_nothing_is_lost(project: CrawlProject, action: str) -> None:
-    run(project)
-    delete(project, "alpha", "beta")
-    shown = listed(project)
-    if action == "restore":
-        decide(project, "reject")
-    configure(project.folder, index={"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"})
-
-    away = [project.command("quarantine", action, "demo") for _ in range(2)]
-
-    assert [each.returncode for each in away] == [6, 6]
-    configure(project.folder)
-    assert listed(project, *(["--rejected"] if action == "restore" else [])) == shown
-    assert decide(project, action)["removed"] == 2
-    assert is_verified(project)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("action", ["approve", "reject", "restore"])
-def test_decided_when_the_source_is_crawled_then_exit_5(project: CrawlProject, action: str) -> None:
-    run(project)
-    delete(project, "alpha")
-    project.site.set_behaviour(HOST, PATHS[1], delay_seconds=20)
-    project.site.clear_log()
-    with Forks(1) as forks, started(forks.start(project.folder, "crawl", "demo")) as running:
-        running.until(lambda: any(entry["path"] == PATHS[1] for entry in project.site.log()))
-        refused = project.command("quarantine", action, "demo")
-
-    assert refused.returncode == 5
 
 
 @pytest.mark.parametrize(

@@ -182,22 +182,6 @@ def test_rejected_when_the_page_came_back_and_went_again_then_its_removal_waits_
     assert len(listed(project)) == 2
 
 
-@pytest.mark.parametrize("happen", [gone, noindex])
-def test_held_back_when_the_page_is_back_then_the_index_has_its_present_text(
-    project: CrawlProject, happen: Change
-) -> None:
-    run(project)
-    happen(project)
-    run(project)
-
-    write(project, "newer text of")
-    after = run(project)
-
-    assert (after.ended.exit_code, listed(project)) == (0, [])
-    assert len(project.found('"newer text of alpha"')) == 1
-    assert is_verified(project)
-
-
 def kill_before_delivery(project: CrawlProject, seconds: int = 0) -> None:
     """A run that fetches the pages and is killed before it sends them, with a clock that is so many seconds ahead.
 
@@ -286,21 +270,4 @@ def test_rejected_when_other_pages_are_indexed_in_their_place_then_the_documents
     assert (len(kept), verified) == (1, True)
     assert len(project.found('"other text of alpha"')) == 1
     assert listed(project, "--rejected") == []
-    assert is_verified(project)
-
-
-def test_rejected_when_a_page_with_another_canonical_one_changes_each_day_then_its_document_stays(
-    project: CrawlProject,
-) -> None:
-    head = f'<link rel="canonical" href="{project.site.url(HOST, "/gamma.html")}">'
-    run(project)
-    codes = []
-    for day in range(4):
-        write(project, f"day {day} of", head=head)
-        codes.append(run(project).ended.exit_code)
-        if day == 0:
-            decide(project, "reject")
-
-    assert codes == [9, 0, 0, 0]
-    assert len(project.found('"day 3 of alpha"')) == 1
     assert is_verified(project)

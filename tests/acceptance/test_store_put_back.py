@@ -227,24 +227,6 @@ def test_store_when_lost_or_put_back_and_no_page_has_a_text_of_its_own_then_the_
     assert verified(project) == GOOD
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("at", ["lease.taken", "links.mid:1", "links.mid:2", "row.updated", "batch.post.mid"])
-def test_store_when_put_back_and_the_run_is_killed_then_the_next_one_completes_it(
-    project: CrawlProject, site: Site, at: str
-) -> None:
-    run(project)
-    saved = copy(project)
-    live_a_week(project, site)
-    backends.current.put_back("store", saved, project.folder)
-
-    killed = COMMANDS.run(project.folder, "crawl", "demo", SEARCHCRAWL_FAILPOINT=at)
-    run(project)
-
-    assert killed.returncode == -9
-    assert wrong(project, site) == []
-    assert verified(project) == GOOD
-
-
 def test_store_when_put_back_while_the_index_is_away_then_nothing_is_sent_before_both_are_compared(
     project: CrawlProject, site: Site
 ) -> None:

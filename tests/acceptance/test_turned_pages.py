@@ -194,24 +194,6 @@ def test_pages_when_runs_end_by_a_limit_then_those_of_all_of_them_count_together
     assert_healed(live)
 
 
-def test_pages_when_runs_end_by_a_limit_and_records_are_gone_then_no_more_than_the_free_ones_wait(
-    live: LivePages,
-) -> None:
-    configure(live.project.folder, cache={"preserve": False})
-    live.change(range(5))
-    live.crawl()
-    turn(live, nonce, start=False)
-
-    for _ in range(6):
-        live.crawl("-a", "limit=5")
-
-    assert 0 < len(live.wrong()) <= FREE
-    assert live.differences() == ""
-    live.fill()
-    live.crawl()
-    assert_healed(live)
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("failpoint", ["row.updated:2", "links.committed:1", "links.committed:2", "batch.sealed"])
 def test_pages_when_the_run_is_killed_meanwhile_then_each_keeps_its_document(live: LivePages, failpoint: str) -> None:
@@ -225,22 +207,6 @@ def test_pages_when_the_run_is_killed_meanwhile_then_each_keeps_its_document(liv
     assert_kept(live)
     assert codes(live) == [965] * PAGES
     assert adds_up(ended)
-    assert_healed(live)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("failpoint", ["batch.sealed:2", "batch.marked:1", "commit.sent:1"])
-def test_pages_when_the_run_is_killed_while_it_sends_then_each_keeps_its_document(
-    live: LivePages, failpoint: str
-) -> None:
-    configure(live.project.folder, cache=TINY)
-    turn(live, nonce)
-
-    killed = live.crawl(SEARCHCRAWL_FAILPOINT=failpoint)
-    live.crawl()
-
-    assert killed.exit_code == -9
-    assert_kept(live)
     assert_healed(live)
 
 

@@ -14,7 +14,6 @@ import pytest
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_quarantine import HOST, decide, is_verified, listed
 from tests.acceptance.support_stories import page, pages, run, source
-from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess, configure
 from tests.solr_server import free_port
 
@@ -140,29 +139,6 @@ def test_undelete_when_removals_were_approved_then_the_run_that_held_them_back_i
     assert (nothing["documents"], done["documents"]) == (0, 2)
     assert left(project) == set(NAMES)
     assert run(project).ended.exit_code == 0
-
-
-def test_undelete_when_an_approval_was_killed_and_a_later_run_sent_it_then_it_is_that_of_the_run_that_held_it_back(
-    project: CrawlProject,
-) -> None:
-    strict = {**source(project.site, HOST), "lifecycle": {"max_delete_documents": 0}}
-    run(project)
-    project.edit(**strict)
-    gone(project)
-    assert run(project).ended.exit_code == 9
-    number = last_run(project)
-    listed(project)
-    killed = COMMANDS.run(
-        project.folder, "quarantine", "approve", "demo", SEARCHCRAWL_FAILPOINT="delete.selected"
-    ).returncode
-    run(project)
-    after_removal = left(project)
-
-    done = undelete(project, number)
-
-    assert (killed, after_removal) == (-signal.SIGKILL, set(NAMES) - set(GONE))
-    assert done["documents"] == 2
-    assert left(project) == set(NAMES)
 
 
 def test_undelete_when_another_run_removed_more_then_only_its_own_removals_are_taken_back(
