@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from searchcrawl.comparison.differences import Treatment
-from searchcrawl.queries.verify import KINDS
-from searchcrawl.queries.verify import verify as open_verified
+from searchcrawl.comparison.differences import KINDS, Treatment
+from searchcrawl.comparison.differences import verify as open_verified
 from searchcrawl.store.engine.database import Database
 
 

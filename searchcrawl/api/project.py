@@ -34,6 +34,7 @@ from searchcrawl.api.values import (
 )
 from searchcrawl.cache.opening import open_cache
 from searchcrawl.codes import is_code
+from searchcrawl.comparison.differences import KINDS, list_crawled_sources, verify
 from searchcrawl.comparison.look import look_at_index
 from searchcrawl.delivery.documents import read_indexed
 from searchcrawl.delivery.export import show
@@ -46,11 +47,9 @@ from searchcrawl.operations.dry_run import DryRun, build_dry_run
 from searchcrawl.operations.visiting import recrawl, submit
 from searchcrawl.queries import search
 from searchcrawl.queries.explain import explain_by_all
-from searchcrawl.queries.gone_sources import describe_gone_source, list_gone_sources
 from searchcrawl.queries.runs import is_known, list_runs
-from searchcrawl.queries.status import describe_status
+from searchcrawl.queries.status import describe_gone_source, describe_status, list_gone_sources
 from searchcrawl.queries.urls import UrlFilter, list_urls
-from searchcrawl.queries.verify import KINDS, list_crawled_sources, verify
 from searchcrawl.settings import SEARCHCRAWL_INDEX_PATIENCE_SECONDS
 from searchcrawl.sources import project as configuration
 from searchcrawl.sources.fingerprint import VERSIONS

@@ -12,8 +12,13 @@ from searchcrawl.cli.output import print_error
 from searchcrawl.comparison.look import FINDINGS
 from searchcrawl.exceptions import ConfigurationError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit, exit_of_failure
-from searchcrawl.queries.gone_sources import describe_refused_source
-from searchcrawl.queries.status import INDEX_DIFFERS, describe_overdue, describe_status, describe_unstarted
+from searchcrawl.queries.status import (
+    INDEX_DIFFERS,
+    describe_overdue,
+    describe_refused_source,
+    describe_status,
+    describe_unstarted,
+)
 from searchcrawl.run import Run
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_source

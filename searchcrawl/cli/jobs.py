@@ -11,7 +11,7 @@ from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import error_lines, print_error
 from searchcrawl.exceptions import SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit, exit_of
-from searchcrawl.queries.gone_sources import list_gone_sources
+from searchcrawl.queries.status import list_gone_sources
 from searchcrawl.sources.loading import list_source_names
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact

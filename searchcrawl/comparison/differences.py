@@ -1,4 +1,4 @@
-"""What differs between table and index, source by source, in constant memory however much it is (L4).
+"""``verify``: what differs between table and index, source by source, in constant memory however much it is (L4).
 
 Both are read one after the other, and a crawl goes on meanwhile: what it delivers between both looks like a difference. So
 documents that seem to differ are looked at once more.
@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 import string
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from searchcrawl import urls
 from searchcrawl.comparison.sorted_merge import SortedRow, pair_by_id
-from searchcrawl.index.receiver import IndexEntry, SearchIndex
+from searchcrawl.exceptions import UnsupportedByIndex
+from searchcrawl.index.receiver import IndexEntry, Receiver, SearchIndex
 from searchcrawl.store.documents import comparison_table
 from searchcrawl.store.documents.comparison_table import Receipted
 from searchcrawl.store.engine.database import Database, Transaction
@@ -23,6 +26,8 @@ from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.urls import url_table
 from searchcrawl.temporary_files import PartFile
 
+#: The lists of differences, in their order.
+KINDS: Final = ("missing", "extra", "stale", "foreign")
 #: Documents that are looked at together.
 GROUP: Final = 500
 _OF_NAMES: Final = frozenset(string.ascii_lowercase + string.digits + "_-")
@@ -336,3 +341,60 @@ def _differ(row: SortedRow, entry: IndexEntry) -> bool:
 
 def _source_of(entry: IndexEntry) -> str:
     return entry.id.rpartition(":")[0]
+
+
+@dataclass(slots=True)
+class Verified:
+    """What differs, by kind, on the disk; ``repaired`` of them were mended."""
+
+    found: Mapping[str, Spool[Difference]]
+    repaired: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether no difference stands any more."""
+        return self.repaired == sum(len(spool) for spool in self.found.values())
+
+    def count_by_source(self) -> Counter[str]:
+        """How many differences stand, by the source that their ids begin with."""
+        every = (each for spool in self.found.values() for each in spool)
+        return Counter(each.suspect.id.partition(":")[0] for each in every if not each.mended)
+
+    def describe(self, kind: str) -> Iterator[dict[str, str]]:
+        """The list of a kind, as ``verify --json`` prints it."""
+        return (each.describe() for each in self.found[kind])
+
+
+@contextmanager
+def verify(
+    database: Database,
+    receiver: Receiver,
+    sources: Collection[str],
+    *,
+    only: str | None,
+    treat: Treatment | None = None,
+) -> Iterator[Verified]:
+    """What differs, for all sources of a project, or for the one named by ``only``; kept on the disk meanwhile.
+
+    ``sources`` are the names of all source files: documents of other sources are foreign. Each difference is looked at
+    once more before it is named: a crawl may go on meanwhile. ``treat`` may mend those of a source.
+    Raises UnsupportedByIndex, DeliveryError, StoreError, OSError.
+    """
+    if not isinstance(receiver, SearchIndex):
+        raise UnsupportedByIndex(f"{type(receiver).__name__} cannot list its documents")
+    with ExitStack() as stack:
+        verified = Verified({kind: stack.enter_context(spool_differences()) for kind in KINDS})
+        for each in find_differences(database, receiver, sources, only=only, treat=treat):
+            verified.found[each.kind].add(each)
+            verified.repaired += each.mended
+        yield verified
+
+
+def list_crawled_sources(database: Database, sources: Collection[str]) -> list[str]:
+    """Those of ``sources`` that a process is crawling now: what it has under way is no difference."""
+
+    def find_held(transaction: Transaction) -> list[str]:
+        names = run_table.find_source_names(transaction)
+        return sorted(name for id_, name in names.items() if name in sources and lease.is_held(transaction, id_))
+
+    return database.read(find_held)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,32 +17,15 @@ from searchcrawl.durable import write_whole
 
 _Status = Mapping[str, Any]
 
-#: Name and meaning of each figure that a source has one of, and where ``status`` has it; None is left out.
-_FIGURES: Final[Sequence[tuple[str, str, Callable[[_Status], float | None]]]] = (
-    ("documents", "Documents in the index, by the URL table.", lambda status: status["documents"]),
-    ("waiting", "Documents and deletions that wait for the index.", lambda status: status["waiting"]),
-    ("quarantined", "Deletions that wait for approval.", lambda status: status["quarantined"]),
-    ("run_id", "The number of the last run.", lambda status: (status["run"] or {}).get("id")),
-    (
-        "run_started_timestamp_seconds",
-        "When the last run began.",
-        lambda status: _parse((status["run"] or {}).get("started")),
-    ),
-    (
-        "run_ended_timestamp_seconds",
-        "When the last run ended; missing while it goes on.",
-        lambda status: _parse((status["run"] or {}).get("ended")),
-    ),
-    (
-        "next_run_timestamp_seconds",
-        "When its schedule has the source run next.",
-        lambda status: _parse(status.get("next_run")),
-    ),
-    (
-        "force_recrawl",
-        "Whether the next run visits pages without validators.",
-        lambda status: float(status["force_recrawl"] is not None),
-    ),
+#: Name and meaning of each figure that a source has one of, and where ``status`` has it.
+_FIGURES: Final = (
+    ("documents", "Documents in the index, by the URL table.", "documents"),
+    ("waiting", "Documents and deletions that wait for the index.", "waiting"),
+    ("quarantined", "Deletions that wait for approval.", "quarantined"),
+    ("run_id", "The number of the last run.", "run.id"),
+    ("run_started_timestamp_seconds", "When the last run began.", "run.started"),
+    ("run_ended_timestamp_seconds", "When the last run ended; missing while it goes on.", "run.ended"),
+    ("next_run_timestamp_seconds", "When its schedule has the source run next.", "next_run"),
 )
 
 
@@ -49,16 +34,26 @@ class _Statuses(Collector):
         self._statuses = list(statuses)
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        for name, meaning, find in _FIGURES:
-            family = GaugeMetricFamily(f"searchcrawl_{name}", meaning, labels=["source"])
-            for status in self._statuses:
-                value = find(status)
-                if value is not None:
-                    family.add_metric([status["source"]], value)
-            yield family
+        for name, meaning, place in _FIGURES:
+            yield self._build(name, meaning, partial(_find, place=place))
+        meaning = "Whether the next run visits pages without validators."
+        yield self._build("force_recrawl", meaning, lambda status: float(status["force_recrawl"] is not None))
         yield self._list("run_urls", "The counters of the last run.", "counter", lambda status: status["counts"])
         yield self._list("state", "1 for the state of the source.", "state", lambda status: {status["state"]: 1})
-        yield self._list("warnings", "Warnings of status, by their code.", "code", _count_warnings)
+        yield self._list(
+            "warnings",
+            "Warnings of status, by their code.",
+            "code",
+            lambda status: Counter(each["code"] for each in status["warnings"]),
+        )
+
+    def _build(self, name: str, meaning: str, find: Callable[[_Status], float | None]) -> GaugeMetricFamily:
+        family = GaugeMetricFamily(f"searchcrawl_{name}", meaning, labels=["source"])
+        for status in self._statuses:
+            value = find(status)
+            if value is not None:
+                family.add_metric([status["source"]], value)
+        return family
 
     def _list(
         self, name: str, meaning: str, label: str, find: Callable[[_Status], Mapping[str, float]]
@@ -82,12 +77,8 @@ def write_metrics(path: Path, status: _Status) -> None:
     write_whole(path, render_metrics([status]).encode())
 
 
-def _parse(moment: str | None) -> float | None:
-    return None if moment is None else datetime.fromisoformat(moment).timestamp()
-
-
-def _count_warnings(status: _Status) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for warning in status["warnings"]:
-        found[warning["code"]] = found.get(warning["code"], 0) + 1
-    return found
+def _find(status: _Status, place: str) -> float | None:
+    """A number, or a moment in seconds; None is left out."""
+    table, _, key = place.rpartition(".")
+    value = ((status[table] or {}) if table else status).get(key)
+    return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else value

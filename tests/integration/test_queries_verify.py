@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import update
 
 from searchcrawl import urls
+from searchcrawl.comparison.differences import list_crawled_sources
 from searchcrawl.exceptions import IndexUnavailable, UnsupportedByIndex
 from searchcrawl.index.receiver import Batch, IndexEntry, Receipt
 from searchcrawl.items import Removal
-from searchcrawl.queries.verify import list_crawled_sources
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import BatchState, DocumentState

@@ -13,7 +13,7 @@ from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.queries.explain import Explanation, explain_by_all
 from searchcrawl.queries.explain_steps import add_live_answer
-from searchcrawl.queries.gone_sources import list_gone_sources
+from searchcrawl.queries.status import list_gone_sources
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database

@@ -13,8 +13,8 @@ from searchcrawl.cli.output import error_lines, print_line, print_note, print_ob
 from searchcrawl.cli.settings_module import find_name_clashes
 from searchcrawl.exceptions import ConfigurationError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit
-from searchcrawl.queries.gone_sources import GoneSource, list_gone_sources
 from searchcrawl.queries.source_findings import find_doubts, find_in_source, find_source_doubts
+from searchcrawl.queries.status import GoneSource, list_gone_sources
 from searchcrawl.sources.effective import list_effective_values
 from searchcrawl.sources.loading import find_project, load_source, load_sources, read_project
 from searchcrawl.sources.project import Project

@@ -16,13 +16,13 @@ from searchcrawl.cli.output import is_on_terminal, print_line, print_object, pri
 from searchcrawl.comparison.look import FINDINGS, look_at_index
 from searchcrawl.durable import write_whole
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.queries.gone_sources import (
+from searchcrawl.queries.status import (
     describe_gone_source,
     describe_refused_source,
+    describe_status,
     find_refused_sources,
     list_gone_sources,
 )
-from searchcrawl.queries.status import describe_status
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_sources

@@ -9,14 +9,14 @@ from functools import partial
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_error, print_line, print_lists, print_note
+from searchcrawl.comparison.differences import KINDS, Verified, list_crawled_sources, verify
 from searchcrawl.exceptions import UnknownSource
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.operations.repairing import Repair
-from searchcrawl.queries.gone_sources import list_gone_sources
-from searchcrawl.queries.verify import KINDS, Verified, list_crawled_sources, verify
+from searchcrawl.queries.status import list_gone_sources
 from searchcrawl.sources.loading import list_source_names, require_source_file
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database

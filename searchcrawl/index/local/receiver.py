@@ -103,7 +103,7 @@ class LocalReceiver:
     def scan(self, source: str | None) -> Iterator[IndexEntry]:
         """Every document of a source (None: of all) by rising id, as of one moment; at most 10,000 in memory."""
         with self._reading() as searcher:
-            for document_id, fields in self._read_documents(searcher, source) if searcher is not None else ():
+            for document_id, fields in list_documents(searcher, self._queries, source) if searcher is not None else ():
                 yield IndexEntry(
                     id=document_id,
                     crawl_version=fields["crawl_version"],
@@ -155,7 +155,7 @@ class LocalReceiver:
             if self._open_existing() is None:
                 return 0
             with self._open_writer() as (writer, searcher):
-                for document_id, fields in self._read_documents(searcher, None):
+                for document_id, fields in list_documents(searcher, self._queries, None):
                     made = schema.build_document(
                         document_id, fields, source=fields["source"], crawl_version=fields["crawl_version"]
                     )
@@ -293,12 +293,6 @@ class LocalReceiver:
         versions = searcher.fast_field_values("crawl_version", [address for _, address in found])
         return {key: int(version or 0) for (key, _), version in zip(found, versions, strict=True)}
 
-    def _read_documents(self, searcher: tantivy.Searcher, source: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Id and stored fields of every document, by rising id; some thousands of them at a time in memory."""
-        if source is None:
-            return list_all_documents(searcher, self._queries)
-        return list_documents(searcher, self._queries, source)
-
     def _explain_write_error(self, error: OSError | ValueError) -> SearchcrawlError:
         """The error of ours for one of the library while it writes."""
         number = _find_number(error)
@@ -398,18 +392,13 @@ _HASH_DIGITS: Final = 32
 _NAME: Final = re.compile(r"[a-z0-9_-]{1,100}")
 
 
-def list_documents(searcher: tantivy.Searcher, queries: QueryBuilder, source: str) -> Iterator[Listed]:
-    """Id and stored fields of the documents of a source, without tombstones."""
+def list_documents(searcher: tantivy.Searcher, queries: QueryBuilder, source: str | None) -> Iterator[Listed]:
+    """Id and stored fields of the documents of a source (None: of all) by rising id, without tombstones.
+
+    Some thousands of them at a time are in memory.
+    """
     wanted = queries.documents(source)
-    others = tantivy.Query.boolean_query([(Occur.Must, wanted), (Occur.MustNot, queries.with_hashes(source, ""))])
-    hashed = _list_hashed(searcher, queries, wanted, source, "", count_documents(searcher, wanted))
-    yield from heapq.merge(hashed, _list_in_pages(searcher, others), key=lambda listed: listed[0])
-
-
-def list_all_documents(searcher: tantivy.Searcher, queries: QueryBuilder) -> Iterator[Listed]:
-    """Id and stored fields of the documents of all sources, without tombstones."""
-    everything = queries.documents(None)
-    counts = {name: count for name, count in count_by_source(searcher, everything).items() if _NAME.fullmatch(name)}
+    counts = {name: count for name, count in count_by_source(searcher, wanted).items() if _NAME.fullmatch(name)}
     # The ids of a source begin with its name and a colon, which no name has.
     names = sorted(counts, key=lambda name: f"{name}:")
     hashed = (
@@ -419,7 +408,7 @@ def list_all_documents(searcher: tantivy.Searcher, queries: QueryBuilder) -> Ite
     )
     # Of each source, because a document of another one may have an id like these.
     of_sources = [_both(queries.documents(name), queries.with_hashes(name, "")) for name in names]
-    others = tantivy.Query.boolean_query([(Occur.Must, everything), *((Occur.MustNot, each) for each in of_sources)])
+    others = tantivy.Query.boolean_query([(Occur.Must, wanted), *((Occur.MustNot, each) for each in of_sources)])
     yield from heapq.merge(hashed, _list_in_pages(searcher, others), key=lambda listed: listed[0])
 
 

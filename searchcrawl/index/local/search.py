@@ -194,7 +194,6 @@ def _read_hits(
     pattern = build_hit_pattern(
         positive_terms(parse(query.words, query.attributes)),
         is_stop_word=lambda word: not queries.tokens(word),
-        cjk=CJK_RUN,
         find_beginnings=lambda word: find_beginnings(word, languages),
     )
     hits = []
@@ -287,12 +286,11 @@ def build_hit_pattern(
     terms: Iterable[Term],
     *,
     is_stop_word: Callable[[str], bool],
-    cjk: re.Pattern[str],
     find_beginnings: Callable[[str], Iterable[str]] = lambda _: (),
 ) -> re.Pattern[str] | None:
     """A pattern that finds the terms in a text: phrases as a whole, then words. None without words.
 
-    What begins or ends with a character of ``cjk`` matches there also within a longer word. ``find_beginnings`` gives
+    What begins or ends with a character of CJK matches there also within a longer word. ``find_beginnings`` gives
     the beginnings of a word's forms; accents make no difference.
     """
     phrases: list[_Piece] = []
@@ -301,15 +299,15 @@ def build_hit_pattern(
     for term in terms:
         found = _WORD.findall(term.text)
         if len(found) > 1:
-            first, *others = (_whole(word, cjk) for word in found)
+            first, *others = map(_whole, found)
             phrases.append(
                 _Piece(first.first, "".join([first.rest, *(rf"[\W_]+{first}{rest}" for first, rest in others)]))
             )
         if term.prefix and found:
             forms.append(_begin(found.pop(), r"[^\W_]*"))
-        words += [_whole(word, cjk) for word in found if not is_stop_word(word)]
+        words += [_whole(word) for word in found if not is_stop_word(word)]
         if not term.phrase and not term.prefix:
-            forms += [_form(beginning, cjk) for beginning in find_beginnings(term.text)]
+            forms += [_form(beginning) for beginning in find_beginnings(term.text)]
     if not words and not forms:
         return None
     pieces = dict.fromkeys([*phrases, *sorted(words, key=lambda piece: len(piece.rest), reverse=True), *forms])
@@ -326,12 +324,12 @@ def cut_snippet(text: str, pattern: re.Pattern[str] | None) -> str:
     return cut_around(text, _find_spans(text[:_MAX_SEARCHED_CHARS], pattern) if pattern else [])
 
 
-def _whole(word: str, cjk: re.Pattern[str]) -> _Piece:
-    return _begin(word, "" if cjk.match(word[-1]) else _ENDS, is_inside=bool(cjk.match(word[0])))
+def _whole(word: str) -> _Piece:
+    return _begin(word, "" if CJK_RUN.match(word[-1]) else _ENDS, is_inside=bool(CJK_RUN.match(word[0])))
 
 
-def _form(beginning: str, cjk: re.Pattern[str]) -> _Piece:
-    if cjk.match(beginning):
+def _form(beginning: str) -> _Piece:
+    if CJK_RUN.match(beginning):
         return _begin(beginning, "", is_inside=True)
     return _begin(beginning, rf"[^\W_]{{0,{most_added(beginning)}}}{_ENDS}")
 

@@ -9,13 +9,9 @@ from searchcrawl.index.local.search import build_hit_pattern, cut_snippet
 from searchcrawl.index.query import parse, positive_terms
 from searchcrawl.index.receiver import HIT_END, HIT_START
 
-CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff]+")
-
 
 def pattern(words: str) -> re.Pattern[str] | None:
-    return build_hit_pattern(
-        positive_terms(parse(words)), is_stop_word=lambda word: word.lower() in {"on", "the"}, cjk=CJK
-    )
+    return build_hit_pattern(positive_terms(parse(words)), is_stop_word=lambda word: word.lower() in {"on", "the"})
 
 
 def shown(text: str, words: str) -> str:
