@@ -33,6 +33,8 @@ from searchcrawl.store.documents.duplicate_key_table import NearRow
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.wording import counted
 
+logger = logging.getLogger(__name__)
+
 
 class SignedDocument(NamedTuple):
     """A document that may be a copy, with the digest of its content and the signature of its text, empty without one."""
@@ -61,8 +63,6 @@ def find_groups(documents: Iterable[SignedDocument]) -> dict[bytes, bytes]:
             found[digest] = ordered[first]
     return found
 
-
-logger = logging.getLogger(__name__)
 
 #: So many documents a transaction.
 _PART: Final = 500

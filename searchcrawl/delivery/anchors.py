@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from searchcrawl.delivery.freezing import TitleCounts
@@ -201,9 +200,7 @@ class LinkCounts:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
 
     def add_document(self, url_id: int, title: str) -> None:

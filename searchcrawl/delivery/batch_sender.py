@@ -37,15 +37,13 @@ _REMOVALS_A_PART: Final = 1000
 class BatchSender:
     """Sends sealed batches of one run; each method may be repeated without harm (D8).
 
-    ``on_sent`` is called with the number of documents of each part that was sent. Without
-    ``counts_into_run`` the run's counters stay as they are.
+    ``on_sent`` is called with the number of documents of each part that was sent.
     """
 
     run: Run
     receiver: Receiver
     cache: DocumentCache
     retry: IndexRetry
-    counts_into_run: bool = True
     on_sent: Callable[[int], None] | None = None
     space: CacheSpace = field(init=False)
     _checked: Event = field(default_factory=Event)
@@ -175,7 +173,8 @@ class BatchSender:
         return receipts
 
     def _write(self, note: Callable[[Transaction], Mapping[str, int]], *, counted: bool) -> None:
-        if counted and self.counts_into_run:
+        # A run that was cut off is continued later: what a command between crawls sends counts in it.
+        if counted and self.run.row.ended_ms is None:
             self.run.write_counted(note)
         else:
             self.run.write(note)
@@ -198,7 +197,6 @@ def open_sender(
     receiver: Receiver,
     *,
     retry_seconds: float,
-    counts_into_run: bool = True,
     on_sent: Callable[[int], None] | None = None,
     tells_receivers: bool = True,
 ) -> Iterator[BatchSender]:
@@ -212,7 +210,7 @@ def open_sender(
     receiver.begin(run.source.name, run.id)
     outcome = "failed"
     try:
-        sender = BatchSender(run, receiver, cache, retry, counts_into_run, on_sent)
+        sender = BatchSender(run, receiver, cache, retry, on_sent)
         sender.hurry()
         yield sender
         outcome = "finished"

@@ -13,7 +13,6 @@ from enum import Enum
 from functools import partial
 from typing import Final, NamedTuple
 
-from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.near_copies import settle_near_copies
 from searchcrawl.commit.orphans import settle_orphans
 from searchcrawl.commit.retention import purge_old
@@ -41,6 +40,8 @@ from searchcrawl.store.documents import document_table
 from searchcrawl.store.states import EndReason, Leaving
 from searchcrawl.wording import counted
 
+logger = logging.getLogger(__name__)
+
 
 class Where(Enum):
     """At the end of which runs a step is taken."""
@@ -56,8 +57,6 @@ class Closing:
     """The end of one run; ``reason`` is why its crawl ended, ``hand_over`` gives other sources the copies that they have."""
 
     sender: BatchSender
-    receiver: Receiver
-    cache: DocumentCache
     reason: str
     hand_over: Callable[[], None]
 
@@ -113,7 +112,7 @@ def _settle_near_copies(closing: Closing) -> None:
 
 
 def _freeze_anchors(closing: Closing) -> bool:
-    return freeze_anchors(closing.run, partial(freeze, closing.run, closing.cache, COMMON_TITLES))
+    return freeze_anchors(closing.run, partial(freeze, closing.run, closing.sender.cache, COMMON_TITLES))
 
 
 def _mark_orphans(closing: Closing) -> bool:
@@ -140,13 +139,15 @@ def _send_shared_copies(closing: Closing) -> None:
 
 
 def _purge(closing: Closing) -> None:
-    purge_old(closing.run, [number for number, _ in closing.cache.list_segments()])
+    purge_old(closing.run, [number for number, _ in closing.sender.cache.list_segments()])
 
 
 #: Before the last batch is sealed. Near copies that were not sent yet need not be, and what is on most pages makes none.
 BEFORE_LAST_BATCH: Final = (
-    Step("blocks of hosts", Where.COMPLETED, lambda closing: freeze(closing.run, closing.cache, COMMON_BLOCKS)),
-    Step("usual languages", Where.COMPLETED, lambda closing: freeze(closing.run, closing.cache, COMMON_LANGUAGES)),
+    Step("blocks of hosts", Where.COMPLETED, lambda closing: freeze(closing.run, closing.sender.cache, COMMON_BLOCKS)),
+    Step(
+        "usual languages", Where.COMPLETED, lambda closing: freeze(closing.run, closing.sender.cache, COMMON_LANGUAGES)
+    ),
     Step("near copies", Where.ALL_SEEN, _settle_near_copies),
     Step("shared copies", Where.ALWAYS, lambda closing: settle_shared_copies(closing.run, gives_way=closing.saw_all)),
     Step("texts of links", Where.COMPLETED, _freeze_anchors),
@@ -167,7 +168,10 @@ AFTER_LAST_BATCH: Final = (
     Step("left behind in receivers", Where.COMPLETED, lambda closing: let_go_of_left(closing.run)),
     Step("retention", Where.COMPLETED, _purge, asks_index=True),
     Step(
-        "look at the index", Where.ALWAYS, lambda closing: look_at_end(closing.run, closing.receiver), asks_index=True
+        "look at the index",
+        Where.ALWAYS,
+        lambda closing: look_at_end(closing.run, closing.sender.receiver),
+        asks_index=True,
     ),
 )
 
@@ -179,9 +183,6 @@ WITHOUT_DELIVERY: Final = (
     Step("report", Where.ALWAYS, lambda closing: report(closing.run, completed=closing.is_completed)),
     Step("retention", Where.COMPLETED, _purge),
 )
-
-
-logger = logging.getLogger(__name__)
 
 
 def report(run: Run, *, completed: bool) -> None:

@@ -10,6 +10,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
@@ -30,6 +31,8 @@ from searchcrawl.stages import stages_of
 from searchcrawl.store import batch_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.states import EndReason
+
+logger = logging.getLogger(__name__)
 
 
 class DeliveryThread:
@@ -52,12 +55,10 @@ class DeliveryThread:
     ) -> None:
         self._run = run
         self._receiver = receiver
-        self._cache = cache
-        self._hand_over = hand_over
         self._retry = IndexRetry(retry_seconds)
         self._sender = BatchSender(run, receiver, cache, self._retry)
         #: told by ``finish``
-        self._closing = self._build_closing(EndReason.STOPPED)
+        self._closing = Closing(sender=self._sender, reason=EndReason.STOPPED, hand_over=hand_over)
         self._queue: queue.SimpleQueue[SealedBatch | None] = queue.SimpleQueue()
         self._has_last_batch = False
         self._counting = threading.Lock()
@@ -136,7 +137,7 @@ class DeliveryThread:
         """
         self._retry.limit_to_end()
         self._sender.hurry()
-        self._closing = self._build_closing(reason)
+        self._closing = replace(self._closing, reason=reason)
         if self._run.shutdown.failure is None and self._run.delivers:
             self._seal_last_batch()
         self._queue.put(None)
@@ -228,18 +229,6 @@ class DeliveryThread:
         batch = self._queue.get()
         self._has_last_batch = batch is None
         return batch
-
-    def _build_closing(self, reason: str) -> Closing:
-        return Closing(
-            sender=self._sender,
-            receiver=self._receiver,
-            cache=self._cache,
-            reason=reason,
-            hand_over=self._hand_over,
-        )
-
-
-logger = logging.getLogger(__name__)
 
 
 class DeliveryExtension:

@@ -28,6 +28,8 @@ from searchcrawl.run import Shutdown
 from searchcrawl.sources.source_settings import PluginLimits
 from searchcrawl.store.states import EndReason
 
+logger = logging.getLogger(__name__)
+
 #: Sends a signal of Scrapy, with these values.
 Tell = Callable[..., Awaitable[object]]
 
@@ -142,8 +144,6 @@ class ServiceStep:
 def _describe(value: object) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
-
-logger = logging.getLogger(__name__)
 
 #: So many errors of a plug-in are logged in a run; all are counted.
 _MOST_LOGGED: Final = 20

@@ -90,6 +90,6 @@ def _hand_over_to(project: Project, name: str, database: Database, retry_seconds
 def _deliver(run: Run, retry_seconds: float) -> None:
     with (
         use_index(run.project) as receiver,
-        open_sender(run, receiver, retry_seconds=retry_seconds, counts_into_run=run.row.ended_ms is None) as sender,
+        open_sender(run, receiver, retry_seconds=retry_seconds) as sender,
     ):
         delivery_queue.flush(sender)

@@ -171,9 +171,7 @@ def _carry_out(
     if isinstance(receiver, SearchIndex):
         receiver.ping()
     documents = removed = 0
-    # A run that was cut off is continued later: what it sealed counts in it.
-    counts_into_run = run.row.ended_ms is None
-    with open_sender(run, receiver, retry_seconds=retry_seconds, counts_into_run=counts_into_run) as sender:
+    with open_sender(run, receiver, retry_seconds=retry_seconds) as sender:
         # Some of it may stand in the place of what goes.
         delivery_queue.deliver_left(sender)
         for found, gone in removals.carry_out(sender, find):

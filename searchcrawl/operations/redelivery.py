@@ -143,15 +143,8 @@ def send_waiting(
 ) -> Sent:
     """Sends everything that waits, and the rest of a resend; ``tells_receivers`` is as in ``open_sender``. Raises DeliveryError."""
     on_sent = None if on_progress is None else _add_up(on_progress, run.read(_count_waiting, source_id=run.source_id))
-    # A run that was cut off is continued later: the documents sent now count in it.
-    counts_into_run = run.row.ended_ms is None
     with open_sender(
-        run,
-        receiver,
-        retry_seconds=retry_seconds,
-        counts_into_run=counts_into_run,
-        on_sent=on_sent,
-        tells_receivers=tells_receivers,
+        run, receiver, retry_seconds=retry_seconds, on_sent=on_sent, tells_receivers=tells_receivers
     ) as sender:
         return delivery_queue.flush(sender).plus(delivery_queue.continue_resend(sender))
 

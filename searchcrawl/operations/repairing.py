@@ -103,9 +103,7 @@ class Repair:
     def _mend_under_lease(
         self, run: Run, differences: Spool[Difference], done: Spool[Difference], *, foreign: bool
     ) -> None:
-        # A run that was cut off is continued later: what is sent now counts in it.
-        counts_into_run = run.row.ended_ms is None
-        with open_sender(run, self.index, retry_seconds=self.retry_seconds, counts_into_run=counts_into_run) as sender:
+        with open_sender(run, self.index, retry_seconds=self.retry_seconds) as sender:
             # An index of another schema would take documents and forget their versions.
             sender.retry.attempt(self.index.ping)
             mending = Mending(run, self.index, sender, foreign=foreign, beyond_limits=self.beyond_limits)

@@ -35,6 +35,8 @@ from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import DocumentState
 from searchcrawl.wording import counted
 
+logger = logging.getLogger(__name__)
+
 _REMOVALS_A_PART: Final = 1000
 
 
@@ -315,8 +317,6 @@ class Stream:
         ]
         batch_table.fetch_again(transaction, lost)
 
-
-logger = logging.getLogger(__name__)
 
 _PART: Final = 1000
 
