@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 from isal import isal_zlib
@@ -23,11 +23,7 @@ from searchcrawl import failpoints
 from searchcrawl.cache.storage import Storage
 from searchcrawl.exceptions import CacheError, DamagedRecord
 
-if TYPE_CHECKING:
-    # It reads and writes segments.
-    from searchcrawl.cache.document_cache import DocumentCache
-
-_GZIP = 16 + isal_zlib.MAX_WBITS
+GZIP = 16 + isal_zlib.MAX_WBITS
 _VERSION = b"WARC/1.1"
 _END = b"\r\n\r\n"
 _BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
@@ -56,7 +52,7 @@ def encode(headers: Mapping[str, str], block: bytes) -> bytes:
     lines += [f"WARC-Block-Digest: {_compute_digest(block)}".encode("ascii"), b"Content-Length: %d" % len(block)]
     # It takes a quarter of the time of zlib at this level, and the result is no larger. One call, because each call
     # releases the interpreter lock.
-    return isal_zlib.compress(b"".join((_BREAK.join(lines), _END, block, _END)), 1, _GZIP)
+    return isal_zlib.compress(b"".join((_BREAK.join(lines), _END, block, _END)), 1, GZIP)
 
 
 def decode(member: bytes, *, record_type: str) -> Record:
@@ -80,7 +76,7 @@ def decode(member: bytes, *, record_type: str) -> Record:
 
 
 def _inflate(member: bytes) -> bytes:
-    inflater = isal_zlib.decompressobj(_GZIP)
+    inflater = isal_zlib.decompressobj(GZIP)
     try:
         data = inflater.decompress(member)
     except isal_zlib.error as error:  # type: ignore[misc]  # its stub calls the class an instance
@@ -108,7 +104,7 @@ BASE_URL = "X-Crawler-Base-URI"
 #: Headers that do not describe the stored body.
 _TRANSFER = frozenset({b"content-encoding", b"transfer-encoding", b"content-length"})
 _BREAK = b"\r\n"
-_HEAD_END = b"\r\n\r\n"
+HEAD_END = b"\r\n\r\n"
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _NO_BREAKS = bytes.maketrans(b"\r\n", b"  ")
 
@@ -183,7 +179,7 @@ def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
 def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
     """Parses the page of a response record; raises DamagedRecord if the record is not complete."""
     found = decode(member, record_type="response")
-    head, _, body = found.block.partition(_HEAD_END)
+    head, _, body = found.block.partition(HEAD_END)
     try:
         status_line, _, *lines = head.split(_BREAK)
         return StoredPage(
@@ -222,7 +218,7 @@ def _build_http_block(page: StoredPage) -> bytes:
         lower = name.lower()
         prefix = b"X-Crawler-" if lower in _TRANSFER or lower.startswith(_RENAMED) else b""
         lines.append((prefix + name + b": " + value).translate(_NO_BREAKS))
-    return _BREAK.join(lines) + _HEAD_END + page.body
+    return _BREAK.join(lines) + HEAD_END + page.body
 
 
 def _restore_header(line: bytes) -> tuple[bytes, bytes]:
@@ -312,60 +308,3 @@ class SegmentWriter:
             yield
         except OSError as error:
             raise CacheError(f"{self._name}: {error.strerror or error}") from error
-
-
-_CHUNK_BYTES: Final = 1 << 20
-#: The headers of a record are shorter, but for the URL.
-_HEAD_BYTES: Final = 1 << 17
-#: Where the URLs of a record are: that of its page, and the one to which redirects led.
-_NAMES: Final = (b"warc-target-uri: ", BASE_URL.lower().encode() + b": ")
-
-
-def find_gaps(size: int, places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The parts of a segment of ``size`` bytes, as (begin, end), that are in none of ``places`` (offset, length)."""
-    position = 0
-    for offset, length in sorted(places):
-        if offset > position:
-            yield position, offset
-        position = max(position, offset + length)
-    if position < size:
-        yield position, size
-
-
-def has_record_of(cache: DocumentCache, number: int, begin: int, end: int, is_meant: Callable[[str], bool]) -> bool:
-    """Whether a part of a segment has a record of a URL that is meant, or bytes that cannot be read as records.
-
-    Raises CacheError where the file cannot be opened.
-    """
-    try:
-        chunks = (
-            cache.read_bytes(number, start, min(_CHUNK_BYTES, end - start)) for start in range(begin, end, _CHUNK_BYTES)
-        )
-        return any(not found or any(map(is_meant, found)) for found in _read_urls(chunks))
-    except DamagedRecord:
-        return True
-
-
-def _read_urls(chunks: Iterator[bytes]) -> Iterator[list[str]]:
-    """The URLs of each record; none for what is no whole record."""
-    rest = b""
-    while rest or (rest := next(chunks, b"")):
-        inflater, head = isal_zlib.decompressobj(_GZIP), bytearray()
-        while not inflater.eof:
-            if not rest and not (rest := next(chunks, b"")):
-                yield []
-                return
-            try:
-                data = inflater.decompress(rest)
-            except isal_zlib.error:  # type: ignore[misc]  # its stub calls the class an instance
-                yield []
-                return
-            head += data[: max(0, _HEAD_BYTES - len(head))]
-            rest = inflater.unused_data
-        yield _find_urls(bytes(head))
-
-
-def _find_urls(head: bytes) -> list[str]:
-    lines = head.partition(_HEAD_END)[0].split(b"\r\n")
-    named = [(line, name) for line in lines for name in _NAMES if line[: len(name)].lower() == name]
-    return [line[len(name) :].decode("utf-8", "replace") for line, name in named]

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeVar
 
@@ -70,8 +69,6 @@ _PART: Final = 500
 T = TypeVar("T")
 #: What is indexed of the text of a document, by its URL and type.
 CutText = Callable[[object, str, str], object]
-#: The indexed text of a document that has a record; None where it cannot be read.
-ReadText = Callable[[NearRow], str | None]
 
 
 def settle_near_copies(run: Run, cut: CutText) -> None:
@@ -88,7 +85,7 @@ def settle_near_copies(run: Run, cut: CutText) -> None:
 def _take_out(run: Run, cut: CutText) -> int:
     """Returns how many documents are near copies now, or of others, or no longer."""
     with use_cache(run.project, run.source.name) as cache:
-        standing = find_groups(_sign_all(run, partial(_read_text, cache, cut)))
+        standing = find_groups(_sign_all(run, cache, cut))
     changed = 0
     for rows in _load_pages(run):
         # None: its own content stands for it.
@@ -123,6 +120,7 @@ def _write(run: Run, digests: Mapping[int, bytes | None]) -> None:
 
 
 def _read_text(cache: DocumentCache, cut: CutText, row: NearRow) -> str | None:
+    """The indexed text of a document; None where it has no record, or one that cannot be read."""
     if row.place is None:
         return None
     try:
@@ -133,25 +131,17 @@ def _read_text(cache: DocumentCache, cut: CutText, row: NearRow) -> str | None:
     return str(cut(content, row.document.url, row.mimetype) or "")
 
 
-def _sign_all(run: Run, read_text: ReadText) -> Iterator[SignedDocument]:
+def _sign_all(run: Run, cache: DocumentCache, cut: CutText) -> Iterator[SignedDocument]:
     """All documents that may be copies; those that have changed get a signature."""
     for rows in _load_pages(run):
-        made = _sign(rows, read_text)
+        unsigned = (row for row in rows if row.signature is None)
+        made = {row.url_id: sign(text) for row in unsigned if (text := _read_text(cache, cut, row)) is not None}
         for part in _split(made):
             run.write(duplicate_key_table.set_signatures, signatures=part)
             reach("near.signed")
         for row in rows:
-            document = row.document
             signature = made.get(row.url_id, row.signature or "")
-            yield SignedDocument(build_order_of(document), row.own_digest, signature)
-
-
-def _sign(rows: list[NearRow], read_text: ReadText) -> dict[int, str]:
-    made: dict[int, str] = {}
-    for row in rows:
-        if row.signature is None and (text := read_text(row)) is not None:
-            made[row.url_id] = sign(text)
-    return made
+            yield SignedDocument(build_order_of(row.document), row.own_digest, signature)
 
 
 def _load_pages(run: Run) -> Iterator[list[NearRow]]:

@@ -105,44 +105,40 @@ def _put_off(step: Step, document: Document, error: plugins.NotYet) -> Outcome:
     return Outcome(claim=document.claim, code=document.claim.code, error=reason, not_before_ms=until)
 
 
-class PipelineStep:
-    """An item pipeline of a user; ``process_item`` is its method, which takes the document alone."""
+class _DocumentStep:
+    """What takes a document of ``plugins``, and returns it; None in its place drops it where ``none_drops``."""
 
     for_refused = False
+    none_drops = False
 
-    def __init__(self, name: str, process_item: Callable[[plugins.Document], Any]) -> None:
-        self.name = f"pipeline {name}"
-        self.rule = f"settings.ITEM_PIPELINES: {name}"
-        self._process_item = process_item
-
-    async def apply(self, document: Document, page: Page) -> Document:
-        found = await ensure_awaitable(self._process_item(show(document, page)), _warn=self.name)
-        if not isinstance(found, plugins.Document):
-            raise TypeError(f"returned {_describe(found)}, not the document")
-        return take_over(document, page, found)
-
-
-class ServiceStep:
-    """The ``document_service`` of a source."""
-
-    for_refused = False
-
-    def __init__(self, name: str, service: plugins.DocumentService) -> None:
-        self.name = f"document_service {name}"
-        self.rule = f"document_service: {name}"
-        self._service = service
+    def __init__(self, name: str, rule: str, process: Callable[[plugins.Document], Any]) -> None:
+        self.name = name
+        self.rule = rule
+        self._process = process
 
     async def apply(self, document: Document, page: Page) -> Document:
-        found: object = await ensure_awaitable(self._service.process(show(document, page)), _warn=self.name)
-        if found is None:
+        found = await ensure_awaitable(self._process(show(document, page)), _warn=self.name)
+        if found is None and self.none_drops:
             raise DropItem("")
         if not isinstance(found, plugins.Document):
-            raise TypeError(f"returned {_describe(found)}, not the document")
+            raise TypeError(f"returned {'None' if found is None else f'a {type(found).__name__}'}, not the document")
         return take_over(document, page, found)
 
 
-def _describe(value: object) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
+class PipelineStep(_DocumentStep):
+    """An item pipeline of a user; ``process_item`` is its method, which takes the document alone."""
+
+    def __init__(self, name: str, process_item: Callable[[plugins.Document], Any]) -> None:
+        super().__init__(f"pipeline {name}", f"settings.ITEM_PIPELINES: {name}", process_item)
+
+
+class ServiceStep(_DocumentStep):
+    """The ``document_service`` of a source."""
+
+    none_drops = True
+
+    def __init__(self, name: str, service: plugins.DocumentService) -> None:
+        super().__init__(f"document_service {name}", f"document_service: {name}", service.process)
 
 
 #: So many errors of a plug-in are logged in a run; all are counted.

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.admission.trap_watch import TrapWatch
@@ -34,25 +34,31 @@ logger = logging.getLogger(__name__)
 IDLE_SECONDS: Final = 1.0
 
 
-class ClaimingThread(ABC):
-    """Claims rows in a thread of its own, and counts those that are not settled yet.
+class Told(NamedTuple):
+    """What a claiming thread calls.
 
     ``filled`` is called when there are claims to hand out. ``exhausted`` is called once, when nothing is left: all
     claimed rows were committed, and a look that began after that found no row. ``failed`` is called with the error of
-    the store. All three are called in this thread. The reactor calls ``start`` and ``runs_low``; any thread may call
-    ``hold`` and ``note_committed``.
+    the store.
     """
 
-    def __init__(
-        self,
-        *,
-        filled: Callable[[], None],
-        exhausted: Callable[[], None],
-        failed: Callable[[Exception], None],
-    ) -> None:
-        self._filled = filled
-        self._exhausted = exhausted
-        self._failed = failed
+    filled: Callable[[], None]
+    exhausted: Callable[[], None]
+    failed: Callable[[Exception], None]
+
+
+class ClaimingThread(ABC):
+    """Claims rows in a thread of its own, and counts those that are not settled yet.
+
+    ``may_claim`` says in this thread whether the cache has room. The reactor calls ``start`` and ``runs_low``; any thread may
+    call ``hold`` and ``note_committed``.
+    """
+
+    def __init__(self, run: Run, window: Window, told: Told, *, may_claim: Callable[[], bool]) -> None:
+        self._run = run
+        self._window = window
+        self._told = told
+        self._may_claim = may_claim
         self._outstanding = 0
         self._counting = threading.Lock()
         self._wake = threading.Event()
@@ -108,14 +114,14 @@ class ClaimingThread(ABC):
                 pause = self._step()
             except SearchcrawlError as error:
                 logger.warning("claiming stops: %s", error)
-                self._failed(error)
+                self._told.failed(error)
                 return
             except Exception as error:  # the edge of the thread: whatever it is ends the run
                 logger.exception("claiming stops")
-                self._failed(error)
+                self._told.failed(error)
                 return
             if pause is None:
-                self._exhausted()
+                self._told.exhausted()
                 return
             self._wake.wait(pause)
 
@@ -159,29 +165,23 @@ class _Scan:
 class Claiming(ClaimingThread):
     """Claims rows host by host; ``traps`` refuses some of them.
 
-    ``may_claim`` says whether the cache has room, ``may_revisit`` whether rows that are due again may be claimed,
-    ``has_sent`` whether nothing is being sent to the index and nothing waits for it, which is asked before a suspect is
-    visited. All three are called in this thread; for the other functions see ``ClaimingThread``.
+    ``may_revisit`` says whether rows that are due again may be claimed, ``has_sent`` whether nothing is being sent to the
+    index and nothing waits for it, which is asked before a suspect is visited. Both are called in this thread.
     """
 
     def __init__(
         self,
         run: Run,
         window: Window,
-        traps: TrapWatch,
+        told: Told,
         *,
-        filled: Callable[[], None],
-        exhausted: Callable[[], None],
-        failed: Callable[[Exception], None],
+        traps: TrapWatch,
         may_claim: Callable[[], bool],
         may_revisit: Callable[[], bool],
         has_sent: Callable[[], bool],
     ) -> None:
-        super().__init__(filled=filled, exhausted=exhausted, failed=failed)
-        self._run = run
-        self._window = window
+        super().__init__(run, window, told, may_claim=may_claim)
         self._traps = traps
-        self._may_claim = may_claim
         self._may_revisit = may_revisit
         self._has_sent = has_sent
         #: whether a suspect is visited, and nothing else
@@ -230,7 +230,7 @@ class Claiming(ClaimingThread):
     def _step(self) -> float | None:
         """Updates the host table, and scans when it is time; returns the same as ``_round``."""
         if self._reservations.update():
-            self._filled()
+            self._told.filled()
         rest = self._next_scan - clock.monotonic()
         if rest > 0 and not self._scan_wanted.is_set():
             return rest
@@ -252,7 +252,7 @@ class Claiming(ClaimingThread):
         if claimed:
             scan.claimed += claimed
             self._found_nothing = False
-            self._filled()
+            self._told.filled()
         if scan.cursor is not None or not self._due.done:
             return 0.0
         self._scan = None
@@ -289,7 +289,7 @@ class Claiming(ClaimingThread):
         self._load_names(hosts)
         if self._claim(last, hosts):
             self._found_nothing = False
-            self._filled()
+            self._told.filled()
             return IDLE_SECONDS
         if self._refused:
             return 0.0
@@ -379,7 +379,7 @@ class Claiming(ClaimingThread):
                 self._outstanding += 1
                 self._alone = True
             self._window.fill(self._names[found.host_id], [found])
-            self._filled()
+            self._told.filled()
         return IDLE_SECONDS
 
     def _load_names(self, hosts: list[int]) -> None:

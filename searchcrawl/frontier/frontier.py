@@ -13,7 +13,7 @@ from searchcrawl.codes import BUSY, is_refusal
 from searchcrawl.commit.group_commit import WriterQueue
 from searchcrawl.counters import HELD_BACK
 from searchcrawl.exceptions import LeaseLost, SearchcrawlError, StoreError
-from searchcrawl.frontier.claiming import ClaimingThread
+from searchcrawl.frontier.claiming import ClaimingThread, Told
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.politeness.backoff import explain_block
@@ -43,7 +43,7 @@ class Frontier:
         window: Window,
         writer: WriterQueue,
         *,
-        build_claims: Callable[..., ClaimingThread],
+        build_claims: Callable[[Run, Window, Told], ClaimingThread],
         find_end_reason: Callable[[Run], EndReason] = lambda run: EndReason.FINISHED,
     ) -> None:
         self._run = run
@@ -60,9 +60,7 @@ class Frontier:
         #: whether nothing is left to claim
         self.exhausted = False
         self._find_end_reason = find_end_reason
-        self._claiming = build_claims(
-            run, window, filled=self._handle_filled, exhausted=self._finish, failed=run.shutdown.fail
-        )
+        self._claiming = build_claims(run, window, Told(self._handle_filled, self._finish, run.shutdown.fail))
 
     def in_flight(self) -> int:
         """How many claims were handed out and have not ended."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.codes import REDIRECT_STATUSES, REDIRECTS, WITH_DOCUMENT, Code, CodeClass
-from searchcrawl.frontier.claiming import IDLE_SECONDS, ClaimingThread
+from searchcrawl.frontier.claiming import IDLE_SECONDS, ClaimingThread, Told
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim
 from searchcrawl.run import Run
@@ -41,25 +41,20 @@ _EVER_MS: Final = (1 << 63) - 1
 class ReplayClaiming(ClaimingThread):
     """Claims rows by rising id; ``expect`` is told where their answers are, ``is_given_up`` knows unreadable ones.
 
-    ``may_claim`` says whether the cache has room; for the other functions see ``ClaimingThread``.
+    See ``ClaimingThread`` for the rest.
     """
 
     def __init__(
         self,
         run: Run,
         window: Window,
+        told: Told,
         *,
-        filled: Callable[[], None],
-        exhausted: Callable[[], None],
-        failed: Callable[[Exception], None],
         may_claim: Callable[[], bool],
         expect: Callable[[Sequence[StoredAnswer]], None],
         given_up: Collection[int],
     ) -> None:
-        super().__init__(filled=filled, exhausted=exhausted, failed=failed)
-        self._run = run
-        self._window = window
-        self._may_claim = may_claim
+        super().__init__(run, window, told, may_claim=may_claim)
         self._expect = expect
         self._given_up = given_up
         self._effect = find_effect(run.forced)
@@ -128,7 +123,7 @@ class ReplayClaiming(ClaimingThread):
         self._count(len(claims))
         self._expect(found)
         self._window.fill(CACHE, claims)
-        self._filled()
+        self._told.filled()
 
 
 def find_end_reason(run: Run) -> EndReason:

@@ -23,9 +23,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 import orjson
 
 from searchcrawl import clock, urls
-from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.document_cache import DocumentCache, find_gaps, has_record_of
 from searchcrawl.cache.opening import open_cache, use_cache
-from searchcrawl.cache.segment import Place, find_gaps, has_record_of
+from searchcrawl.cache.segment import Place
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.comparison.bring_together import prepare_resend
 from searchcrawl.comparison.look import has_documents, require_known

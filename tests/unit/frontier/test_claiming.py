@@ -12,7 +12,7 @@ from sqlalchemy import select, update
 
 from searchcrawl import urls
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.frontier.claiming import Claiming
+from searchcrawl.frontier.claiming import Claiming, Told
 from searchcrawl.frontier.window import Window
 from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK
 from searchcrawl.politeness.host_registry import HostRegistry
@@ -48,10 +48,8 @@ class Watched:
         self.claiming = Claiming(
             filled.run,
             self.window,
-            self.traps,
-            filled=self._filled,
-            exhausted=self.exhausted.set,
-            failed=lambda error: pytest.fail(str(error)),
+            Told(self._filled, self.exhausted.set, lambda error: pytest.fail(str(error))),
+            traps=self.traps,
             may_claim=self._may_claim,
             may_revisit=lambda: True,
             has_sent=self._has_sent,
