@@ -169,6 +169,7 @@ def test_session_when_it_is_lost_then_a_rendered_page_renews_it(source: Source) 
     assert source.site.state.logins == 2
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("change", "said"),
     [

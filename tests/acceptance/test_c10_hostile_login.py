@@ -64,6 +64,7 @@ def find_error(folder: Path) -> tuple[int, str]:
     return next((row["code"], row["error"] or "") for row in rows if short(row["url"]).endswith(f"{APP}/"))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "script",
     [

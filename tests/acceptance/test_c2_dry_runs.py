@@ -50,6 +50,7 @@ def ask(project: CrawlProject, url: str) -> int:
     return code
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("way", ["delay", "window", "without-robots"])
 def test_dry_runs_when_begun_at_once_then_take_turns(site: SiteProcess, forks: Forks, tmp_path: Path, way: str) -> None:
     host = f"{way}.acme.test"
@@ -124,6 +125,7 @@ def test_dry_run_when_its_host_asks_for_a_pause_then_all_processes_keep_it(site:
     assert len(site.log(host=host)) == asked == 6
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("command", [("test", "--source", "demo"), ("explain", "--live")], ids=["test", "explain"])
 def test_dry_run_when_a_signal_comes_while_it_waits_then_it_ends_at_once(

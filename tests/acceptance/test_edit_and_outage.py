@@ -12,6 +12,8 @@ from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, run, source
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 HOST: Final = "edited.acme.test"
 NAMES: Final = ("one", "two", "three")
 ONE: Final = f"{HOST}/one.html"

@@ -26,6 +26,8 @@ from tests.acceptance.support_stories import page
 from tests.site.client import SiteProcess
 from tests.solr_server import free_port
 
+pytestmark = pytest.mark.extended
+
 ALL: Final = {f"{HOST}/", *(f"{HOST}/{name}.html" for name in NAMES)}
 
 

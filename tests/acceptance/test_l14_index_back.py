@@ -19,6 +19,8 @@ from tests.acceptance.test_l14_index_away import ALL, at, bring_back, in_both, l
 from tests.scripted_solr import ScriptedSolr, good, tolerant
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 SAME: Final = page("the same", text="the same text on all of these pages")
 LINES: Final = {"lines": BOTH["lines"]}
 FULL: Final = {"threshold_mb": 0.001, "max_gb": 0.000001}

@@ -33,6 +33,8 @@ from tests.acceptance.test_f4_shared_copies import add_source, at, set_pages
 from tests.site.client import SiteProcess, configure
 from tests.solr_server import RunningSolr, free_port
 
+pytestmark = pytest.mark.extended
+
 ONE: dict[str, dict[str, str]] = {"second": SECOND}
 
 

@@ -14,6 +14,8 @@ from tests.acceptance.support_stories import page, run, source
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
 
+pytestmark = pytest.mark.extended
+
 TEXT = "one text of two pages"
 
 

@@ -17,6 +17,8 @@ from tests.acceptance.support_stories import page, pages, run, source
 from tests.site.client import SiteProcess, configure
 from tests.solr_server import free_port
 
+pytestmark = pytest.mark.extended
+
 NAMES: Final = ("alpha", "beta", "gamma", "delta")
 GONE: Final = ("alpha", "beta")
 NOINDEX: Final = '<meta name="robots" content="noindex">'
