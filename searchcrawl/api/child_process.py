@@ -38,15 +38,12 @@ class Ended(NamedTuple):
 
 def run_command(root: Path, command: str, *arguments: str) -> Ended:
     """Runs a command of the project in ``root``; raises the error of one without an answer, ValueError for a wrong use."""
-    paths = filter(None, [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")])
-    kept = {name: value for name, value in os.environ.items() if name != _SETTINGS_VARIABLE}
     with TemporaryDirectory(prefix="searchcrawl-") as folder:
         error_file = Path(folder) / "error"
-        ours = {PROJECT_VARIABLE: str(root), "PYTHONPATH": os.pathsep.join(paths), Variable.ERROR_FILE: str(error_file)}
         ended = subprocess.run(  # noqa: S603  # our own command
             [sys.executable, "-m", "searchcrawl", command, "--json", *arguments],
             cwd=root,
-            env={**kept, **ours},
+            env=build_environment(root) | {Variable.ERROR_FILE: str(error_file)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
@@ -62,6 +59,13 @@ def run_command(root: Path, command: str, *arguments: str) -> Ended:
             raise ConfigurationError("", "", text)
         raise _FAILURES.get(ended.returncode, exceptions.StoreError)(text)
     return Ended(ended.returncode, [orjson.loads(line) for line in ended.stdout.splitlines()], messages)
+
+
+def build_environment(root: Path) -> dict[str, str]:
+    """What a command of the project in ``root`` gets: this package, and no settings of another project."""
+    paths = filter(None, [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")])
+    kept = {name: value for name, value in os.environ.items() if name != _SETTINGS_VARIABLE}
+    return kept | {PROJECT_VARIABLE: str(root), "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def write_error(path: Path, error: Exception) -> None:

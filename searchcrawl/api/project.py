@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,9 +49,10 @@ from searchcrawl.operations.visiting import recrawl, submit
 from searchcrawl.queries import search
 from searchcrawl.queries.explain import explain_by_all
 from searchcrawl.queries.runs import is_known, list_runs
-from searchcrawl.queries.status import describe_gone_source, describe_status, list_gone_sources
+from searchcrawl.queries.status import describe_gone_source, describe_status, find_known_name, list_gone_sources
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.settings import SEARCHCRAWL_INDEX_PATIENCE_SECONDS
+from searchcrawl.sources import config
 from searchcrawl.sources import project as configuration
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import (
@@ -278,8 +280,7 @@ class Project:
     ) -> Iterator[Url]:
         """The URL table of a source, in constant memory; raises ValueError for a ``state`` or ``code`` that there is not."""
         check_code(code)
-        project = self._load()
-        source = load_source(project, check_text("name", name))
+        _, source = self._load_source(name)
         wanted = UrlFilter(state=None if state is None else UrlState(state), code=code, rule=rule, host=host)
         return self._read(lambda database: (build(Url, row) for row in list_urls(database, source, wanted)))
 
@@ -298,8 +299,7 @@ class Project:
         Left out, with a warning in the log ``searchcrawl``, are those of which the cache does not have what the index has. Raises
         ConfigurationError where ``cache.preserve`` is false.
         """
-        project = self._load()
-        source = load_source(project, check_text("name", name))
+        project, source = self._load_source(name)
         if not project.cache.preserve:
             raise ConfigurationError(
                 configuration.FILE, "cache.preserve", "must be true: documents are read from the cache"
@@ -308,34 +308,32 @@ class Project:
 
     def submit(self, url: str, *, source: str) -> Submitted:
         """Puts one URL into the queue of a source, also while it is crawled; its rules decide as for a link."""
-        project = self._load()
-        found = load_source(project, check_text("source", source))
+        project, found = self._load_source(source, argument="source")
         with use_store(project) as database:
             done = submit(project, found, database, check_text("url", url))
         return Submitted(url=done.url, result=str(done.result), rule=done.rule or None)
 
     def recrawl(self, name: str, *, url: str | None = None, failed: bool = False) -> Done:
         """Has the next run visit all known URLs without validators, or one, or those that failed; requests nothing itself."""
-        project = self._load()
-        source = load_source(project, check_text("name", name))
+        project, source = self._load_source(name)
         asked = None if url is None else urls.resolve_typed(check_text("url", url), routes=source.scope.hash_routes)
         with use_store(project) as database:
             return build(Done, recrawl(project, source, database, url=asked, failed=failed))
 
     def stop(self, name: str, *, wait_seconds: float = 60) -> str:
         """Ends the crawl of a source cleanly, wherever it runs: ``stopped``, ``stopping`` or ``idle``."""
-        with use_store(self._load()) as database:
-            return stopping.stop(database, self._find_known(database, name), wait_seconds=wait_seconds)
+        with self._open_known(name) as database:
+            return stopping.stop(database, name, wait_seconds=wait_seconds)
 
     def suspend(self, name: str, *, wait_seconds: float = 60) -> str:
         """The same, and the source is crawled no more until ``resume``."""
-        with use_store(self._load()) as database:
-            return stopping.suspend(database, self._find_known(database, name), wait_seconds=wait_seconds)
+        with self._open_known(name) as database:
+            return stopping.suspend(database, name, wait_seconds=wait_seconds)
 
     def resume(self, name: str) -> bool:
         """Lets a suspended source be crawled again, and runs nothing; whether it was suspended."""
-        with use_store(self._load()) as database:
-            return stopping.resume(database, self._find_known(database, name))
+        with self._open_known(name) as database:
+            return stopping.resume(database, name)
 
     def flush(self, name: str) -> Done:
         """Pushes what the cache holds of a source to the index."""
@@ -353,15 +351,13 @@ class Project:
 
     def approve(self, name: str, *, run: int | None = None) -> Done:
         """Carries held removals out: those of ``run``, or those that were listed last."""
-        project = self._load()
-        source = load_source(project, check_text("name", name))
+        project, source = self._load_source(name)
         with use_store(project) as database, use_index(project) as index:
             return build(Done, quarantine.approve(project, source, database, index, only=run))
 
     def reject(self, name: str, *, run: int | None = None) -> Done:
         """Keeps the documents of held removals."""
-        project = self._load()
-        source = load_source(project, check_text("name", name))
+        project, source = self._load_source(name)
         with use_store(project) as database:
             return build(Done, quarantine.reject(project, source, database, only=run))
 
@@ -385,25 +381,28 @@ class Project:
         return build(Done, self._run("delete", "--yes", "--", check_text("name", name))[1])
 
     def _send(self, name: str, order: Callable[..., Mapping[str, Any]]) -> Done:
-        project = self._load()
-        source = load_source(project, check_text("name", name))
+        project, source = self._load_source(name)
         with use_store(project) as database, use_index(project) as index:
             return build(
                 Done, order(project, source, database, index, retry_seconds=SEARCHCRAWL_INDEX_PATIENCE_SECONDS)
             )
 
-    def _find_known(self, database: Database, name: str) -> str:
-        """``name``, where there is such a file, or the store knows it; raises UnknownSource."""
+    @contextmanager
+    def _open_known(self, name: str) -> Iterator[Database]:
+        """The store, if it or a file has such a source; raises UnknownSource."""
         project = self._load()
-        gone = list_gone_sources(project, database)
-        if check_text("name", name) not in {*list_source_names(project), *(each.name for each in gone)}:
-            raise UnknownSource(f"unknown source: {name}")
-        return name
+        with use_store(project) as database:
+            find_known_name(project, database, check_text("name", name))
+            yield database
 
     def _read(self, rows: Callable[[Database], Iterator[T]]) -> Iterator[T]:
         """The rows of a store that stays open for as long as they are read."""
         with use_store(self._load()) as database:
             yield from rows(database)
+
+    def _load_source(self, name: str, *, argument: str = "name") -> tuple[configuration.Project, config.Source]:
+        project = self._load()
+        return project, load_source(project, check_text(argument, name))
 
     def _load(self) -> configuration.Project:
         return load_project(self.root)

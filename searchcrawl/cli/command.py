@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -69,6 +70,14 @@ def utf8_text(text: str) -> str:
     return text
 
 
+def require_free(folder: Path, *, option: str = "") -> None:
+    """Raises UsageError, which begins with ``option``, for a folder that nothing new can be written to."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{option}is a file: {folder}")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(f"{option}not empty: {folder}")
+
+
 class Command:
     """The base of our commands; each module of ``cli/commands/`` has one subclass, with the name of the module.
 
@@ -91,6 +100,8 @@ class Command:
     arguments: ClassVar[tuple[int, int | None]] = (0, 0)
     shown_arguments: ClassVar[str] = ""
     example: ClassVar[str] = ""
+    #: What looks like an option, and is refused where it is none.
+    option_form: ClassVar[re.Pattern[str]] = re.compile(r"-.", re.DOTALL)
     #: What the help of the command says, where that is more than one line.
     description: ClassVar[str] = ""
 
@@ -161,7 +172,7 @@ class Command:
     def find_arguments(self, args: Sequence[str]) -> list[str]:
         """The arguments without ``--``; raises UsageError for an unknown option."""
         end = args.index("--") if "--" in args else len(args)
-        unknown = [arg for arg in args[:end] if arg.startswith("-") and arg != "-"]
+        unknown = [arg for arg in args[:end] if self.option_form.match(arg)]
         if unknown:
             raise UsageError(f"unrecognized option: {unknown[0].partition('=')[0]}")
         return [*args[:end], *args[end + 1 :]]

@@ -9,13 +9,10 @@ from typing import Final
 from searchcrawl import clock
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import error_lines, print_error
-from searchcrawl.exceptions import SearchcrawlError, StoreError, UnknownSource
+from searchcrawl.exceptions import SearchcrawlError, StoreError
 from searchcrawl.exit_codes import Exit, exit_of
-from searchcrawl.queries.status import list_gone_sources
-from searchcrawl.sources.loading import list_source_names
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
-from searchcrawl.store.engine.database import Database
 from searchcrawl.store.opening import use_store
 from searchcrawl.store.runs import job_table, run_table
 from searchcrawl.terminal import to_one_line
@@ -62,10 +59,3 @@ def _note(project: Project, name: str, token: str, code: Exit, text: str) -> Non
     except StoreError as error:
         # Who started it sees that its process ended.
         print_error(error)
-
-
-def find_known_name(project: Project, database: Database, name: str) -> str:
-    """``name``, if there is a file of such a source, good or broken, or the store knows it; raises UnknownSource."""
-    if name in list_source_names(project) or name in {each.name for each in list_gone_sources(project, database)}:
-        return name
-    raise UnknownSource(f"unknown source: {name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
@@ -18,7 +18,14 @@ def leaving_at_signals() -> Iterator[None]:
 
     Not by an exception: one that is raised amid a callback would become the end of the visit.
     """
-    before = {number: signal.signal(number, _leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    with handling({signal.SIGINT: _leave, signal.SIGTERM: _leave}):
+        yield
+
+
+@contextmanager
+def handling(handlers: Mapping[signal.Signals, Callable[[int, FrameType | None], object]]) -> Iterator[None]:
+    """Has functions called at signals, and undoes that at the end."""
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:

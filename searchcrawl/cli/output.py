@@ -244,6 +244,11 @@ def _print_cells(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
             print_line(f"{column}: {cell}" if column else cell)
 
 
+def to_minute(moment: str) -> str:
+    """An ISO 8601 moment in UTC without its seconds."""
+    return f"{moment[:10]} {moment[11:16]}Z"
+
+
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
     """Shows progress on standard error: how many of how many are done; yields None without a terminal."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from threading import Thread
 from typing import Any, Final
 
@@ -31,7 +31,8 @@ from searchcrawl.exit_codes import Exit
 from searchcrawl.frontier.scheduler import build_request
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.items import Headers as Pairs
-from searchcrawl.operations.dry_run import DryRun, build_dry_run
+from searchcrawl.operations import dry_run
+from searchcrawl.operations.dry_run import DryRun
 from searchcrawl.queries.page import describe_page
 from searchcrawl.sources.loading import find_project, load_project, load_source
 from searchcrawl.sources.stored_modes import apply_umask
@@ -60,11 +61,8 @@ def open_dry_run(name: str) -> Iterator[DryRun]:
     try:
         project = load_project(find_project())
         apply_umask(project)
-        with use_store(project) as database:
-            run = build_dry_run(project, load_source(project, name), database)
-            run.rewriting.open(name)
-            with closing(run.rewriting):
-                yield run
+        with use_store(project) as database, dry_run.open_dry_run(project, load_source(project, name), database) as run:
+            yield run
     except SearchcrawlError as error:
         raise UsageError("; ".join(error_lines(error)), print_help=False) from error
 

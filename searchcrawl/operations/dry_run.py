@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from typing import Concatenate, ParamSpec, TypeVar
 
 from searchcrawl import clock
@@ -61,6 +61,15 @@ def build_dry_run(project: Project, source: Source, database: Database) -> DryRu
         row=RunRow(id=0, kind=RunKind.MAINTENANCE, started_ms=now_ms, horizon_ms=now_ms),
         fingerprint="",
     )
+
+
+@contextmanager
+def open_dry_run(project: Project, source: Source, database: Database) -> Iterator[DryRun]:
+    """The same, with the rewriters of the source open."""
+    run = build_dry_run(project, source, database)
+    run.rewriting.open(source.name)
+    with closing(run.rewriting):
+        yield run
 
 
 def render_all(source: Source) -> Source:

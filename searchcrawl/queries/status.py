@@ -33,7 +33,7 @@ from searchcrawl.counters import (
     UNSENT_REMOVALS,
     has_mostly_failed_logins,
 )
-from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.exceptions import ConfigurationError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.receivers import describe_receivers, warn_of_receivers
 from searchcrawl.rules.lifecycle import MOST_STOPS
@@ -457,6 +457,13 @@ def list_gone_sources(project: Project, database: Database) -> list[GoneSource]:
         )
 
     return database.read(find)
+
+
+def find_known_name(project: Project, database: Database, name: str) -> str:
+    """``name``, if there is a file of such a source, good or broken, or the store knows it; raises UnknownSource."""
+    if name in list_source_names(project) or name in {each.name for each in list_gone_sources(project, database)}:
+        return name
+    raise UnknownSource(f"unknown source: {name}")
 
 
 def describe_gone_source(project: Project, gone: GoneSource, database: Database) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import replace
 
 from searchcrawl.cli.command import Command as BaseCommand
@@ -55,15 +54,14 @@ class Command(BaseCommand):
         # These load Scrapy.
         from scrapy.crawler import AsyncCrawlerProcess  # noqa: PLC0415
 
-        from searchcrawl.operations.dry_run import build_dry_run  # noqa: PLC0415  # the same
+        from searchcrawl.operations.dry_run import open_dry_run  # noqa: PLC0415  # the same
         from searchcrawl.operations.source_lease import watch_stalls  # noqa: PLC0415  # the same
         from searchcrawl.spiders.page_spider import visit_page  # noqa: PLC0415  # the same
 
         context = found.context
-        run = build_dry_run(project, context.source, database)
-        run.rewriting.open(context.source.name)
         stall_seconds = self.load_settings().getfloat("SEARCHCRAWL_STALL_SECONDS")
-        with closing(run.rewriting), leaving_at_signals(), watch_stalls(seconds=stall_seconds):
+        opened = open_dry_run(project, context.source, database)
+        with opened as run, leaving_at_signals(), watch_stalls(seconds=stall_seconds):
             seen = visit_page(AsyncCrawlerProcess(self.load_settings()), run, context.url, depth=context.depth or 0)
         return replace(found, steps=add_live_answer(found.steps, context, seen))
 

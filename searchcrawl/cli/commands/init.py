@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import require_free
 from searchcrawl.cli.output import print_answer
 from searchcrawl.sources.project import PLACEHOLDER_CONTACT
 
@@ -108,16 +108,18 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         root = Path(args[0])
-        if root.exists() and not root.is_dir():
-            raise UsageError(f"is a file: {root}")
-        if root.is_dir() and any(root.iterdir()):
-            raise UsageError(f"not empty: {root}")
-        for name, content in _FILES.items():
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
+        require_free(root)
+        write_files(root, _FILES)
         lines = (
             f"Made a project in {root}: {', '.join(_FILES)}",
             "Next: put your contact into searchcrawl.toml, and your site into sources/example.toml.",
         )
         print_answer({"project": str(root.resolve()), "files": list(_FILES)}, lines, as_json=opts.json)
+
+
+def write_files(root: Path, files: Mapping[str, str]) -> None:
+    """Writes the files of a new project, by their paths in its folder."""
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")

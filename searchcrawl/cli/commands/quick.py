@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import json
-import os
 import re
 import shlex
 import shutil
@@ -21,8 +20,11 @@ from typing import Any, Final
 import orjson
 
 from searchcrawl import urls
+from searchcrawl.api.child_process import build_environment
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError, whole_number
+from searchcrawl.cli.command import UsageError, require_free, whole_number
+from searchcrawl.cli.commands.init import write_files
+from searchcrawl.cli.leaving import handling
 from searchcrawl.cli.output import print_line, print_note, print_object
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.exit_codes import Exit
@@ -36,7 +38,6 @@ _SOURCE: Final = "site"
 _PAGES: Final = 100
 #: The delay between requests to a site of others; none on networks of the user.
 _DELAY_SECONDS: Final = 1.0
-_SETTINGS_VARIABLE: Final = "SCRAPY_SETTINGS_MODULE"
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -77,7 +78,7 @@ class Command(BaseCommand):
         except InvalidUrl as error:
             raise UsageError(str(error)) from None
         if opts.keep is not None:
-            _require_free(Path(opts.keep))
+            require_free(Path(opts.keep), option="--keep: ")
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         root = Path(tempfile.mkdtemp(prefix="searchcrawl-quick-")) if opts.keep is None else Path(opts.keep).resolve()
@@ -101,14 +102,6 @@ class Command(BaseCommand):
             _show(status, root if kept else None, found=found)
             _name_option(opts.url, opts.networks)
         return exit_code
-
-
-def _require_free(folder: Path) -> None:
-    """Raises UsageError for a folder that a new project cannot be made in."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"--keep: is a file: {folder}")
-    if folder.is_dir() and any(folder.iterdir()):
-        raise UsageError(f"--keep: not empty: {folder}")
 
 
 def _show(status: Mapping[str, Any], root: Path | None, *, found: bool) -> None:
@@ -160,10 +153,7 @@ def _write_project(root: Path, url: Url, networks: Sequence[_Network]) -> None:
             f"private_networks = [{', '.join(_toml(str(network)) for network in networks)}]\n"
         ),
     }
-    for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
+    write_files(root, files)
 
 
 def _hosts_of_site(host: str) -> list[str]:
@@ -194,17 +184,9 @@ def _toml(text: str) -> str:
 
 def _run(command: Sequence[str], root: Path) -> tuple[int, bytes]:
     """Runs the crawl in the project to its end; returns its exit code and its output."""
-    package = str(Path(urls.__file__).resolve().parents[1])
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {name: value for name, value in os.environ.items() if name != _SETTINGS_VARIABLE}
-    environment |= {PROJECT_VARIABLE: str(root), "PYTHONPATH": os.pathsep.join(paths)}
+    environment = build_environment(root)
     process = subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.PIPE)  # noqa: S603 (our own command)
     # The crawl gets a Ctrl-C of the terminal itself.
-    handlers = {signal.SIGTERM: lambda *_: process.terminate(), signal.SIGINT: lambda *_: None}
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
+    with handling({signal.SIGTERM: lambda *_: process.terminate(), signal.SIGINT: lambda *_: None}):
         output, _ = process.communicate()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     return process.returncode, output

@@ -8,14 +8,12 @@ from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_line, print_objects, print_table, print_warnings
+from searchcrawl.cli.output import print_line, print_objects, print_table
 from searchcrawl.exceptions import UnknownReceiver
 from searchcrawl.exit_codes import Exit
 from searchcrawl.operations.stopping import pause
 from searchcrawl.queries.receivers import describe_receivers
-from searchcrawl.sources.config import Source
-from searchcrawl.sources.loading import load_source, load_sources
-from searchcrawl.sources.project import FILE, Project
+from searchcrawl.sources.project import FILE
 from searchcrawl.store.opening import use_store
 
 _ACTIONS: Final = ("list", "pause", "resume")
@@ -44,7 +42,7 @@ class Command(BaseCommand):
         if name is not None and name not in project.receivers:
             known = ", ".join(project.receivers) or "none"
             raise UnknownReceiver(f"no such receiver: {name} (there are {known}: [receivers.NAME] in {FILE})")
-        sources = self._load(project, opts.source)
+        sources = self.load_sources(project, opts.source)
         with use_store(project) as database:
             if action == "list":
                 found = [
@@ -60,17 +58,10 @@ class Command(BaseCommand):
                 _tell(name, changed, paused=paused, as_json=opts.json)
         return Exit.DONE
 
-    def _load(self, project: Project, name: str | None) -> Sequence[Source]:
-        if name is not None:
-            return [load_source(project, name)]
-        sources, errors = load_sources(project)
-        print_warnings(errors)
-        return list(sources.values())
-
 
 def _show(found: Sequence[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
-        print_objects(iter(found))
+        print_objects(found)
         return
     if not found:
         print_line(f"no receivers: [receivers.NAME] in {FILE} adds one")
@@ -84,7 +75,7 @@ def _show(found: Sequence[dict[str, Any]], *, as_json: bool) -> None:
 
 def _tell(name: str, changed: Sequence[str], *, paused: bool, as_json: bool) -> None:
     if as_json:
-        print_objects(iter([{"receiver": name, "source": source, "paused": paused} for source in changed]))
+        print_objects({"receiver": name, "source": source, "paused": paused} for source in changed)
         return
     word = "is paused" if paused else "goes on with the next run, or: searchcrawl flush NAME"
     print_line(f"{name}: {word} ({', '.join(changed)})" if changed else f"{name}: nothing to do, it is so already")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.output import print_line, print_objects, print_table
+from searchcrawl.cli.output import print_line, print_objects, print_table, to_minute
 from searchcrawl.queries.runs import is_known, list_runs
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.opening import use_store
@@ -42,7 +42,7 @@ def _show(runs: Iterable[Mapping[str, Any]]) -> None:
         (
             run["id"],
             run["source"],
-            _shorten(run["started"]),
+            to_minute(run["started"]),
             _describe_end(run),
             *(run["counts"][name] for name in _SHOWN),
         )
@@ -58,8 +58,3 @@ def _describe_end(run: Mapping[str, Any]) -> str:
     if not run["end_reason"]:
         return "not yet"
     return run["end_reason"] if run["exit_code"] is None else f"{run['end_reason']} ({run['exit_code']})"
-
-
-def _shorten(moment: str) -> str:
-    """An ISO 8601 moment in UTC without its seconds."""
-    return f"{moment[:10]} {moment[11:16]}Z"

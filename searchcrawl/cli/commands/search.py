@@ -27,6 +27,8 @@ class Command(BaseCommand):
     requires_project = True
     arguments = (1, None)
     shown_arguments = "WORDS"
+    # ``-word`` is a word of the query.
+    option_form = re.compile(r"--\w")
     example = "searchcrawl search '\"a phrase\" word -without' --filter mimetype:application/pdf --sort=-last_modified"
     description = (
         'Search the index. All words are required; "a phrase", -word, OR, field:word, word*, field:from..to;'
@@ -68,14 +70,6 @@ class Command(BaseCommand):
         parser.add_argument(
             "--facet", action="append", default=[], metavar="NAME", help="count an attribute's values (may be repeated)"
         )
-
-    def find_arguments(self, args: Sequence[str]) -> list[str]:
-        """The words of the query: ``-word`` is one of them, what begins with two minus signs is an unknown option."""
-        end = args.index("--") if "--" in args else len(args)
-        unknown = [arg for arg in args[:end] if re.match(r"--\w", arg)]
-        if unknown:
-            raise UsageError(f"unrecognized option: {unknown[0].partition('=')[0]}")
-        return [*args[:end], *args[end + 1 :]]
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         if opts.loglevel is not None and opts.loglevel.upper() not in logging.getLevelNamesMapping():

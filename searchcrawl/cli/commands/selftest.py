@@ -9,14 +9,14 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError, whole_number
+from searchcrawl.cli.leaving import handling
 from searchcrawl.cli.output import print_line, print_object, print_table, progress_bar
 from searchcrawl.exit_codes import Exit
 
@@ -61,7 +61,7 @@ class Command(BaseCommand):
         seed = random.randrange(_SEEDS) if opts.seed is None else opts.seed  # noqa: S311  # no secret
         folder, begun, keep = Path(tempfile.mkdtemp(prefix="searchcrawl-selftest-")), time.monotonic(), False
         try:
-            with _terminable(), BuiltInSite() as site, progress_bar("killing crawls") as show:
+            with handling({signal.SIGTERM: _leave}), BuiltInSite() as site, progress_bar("killing crawls") as show:
                 rounds = KillRounds(folder=folder, site=site, seed=seed)
                 if show is not None:
                     rounds.tell = lambda kills: show(kills, opts.kills)
@@ -78,18 +78,9 @@ class Command(BaseCommand):
         return Exit.DONE if found["ok"] else Exit.DIFFERENT
 
 
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Has SIGTERM end the command like Ctrl-C: what it started is ended, and its folder removed."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        sys.exit(Exit.ENDED_EARLY)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    """Ends the command like Ctrl-C: what it started is ended, and its folder removed."""
+    sys.exit(Exit.ENDED_EARLY)
 
 
 def _show(found: Mapping[str, Any], wanted: int) -> None:

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import UsageError, require_free
 from searchcrawl.cli.output import print_answer
 from searchcrawl.index.opening import find_configset
 
@@ -21,10 +21,7 @@ class Command(BaseCommand):
         action, folder = args[0], Path(args[1])
         if action != "configset":
             raise UsageError(f"unrecognized argument: {action}")
-        if folder.exists() and not folder.is_dir():
-            raise UsageError(f"is a file: {folder}")
-        if folder.is_dir() and any(folder.iterdir()):
-            raise UsageError(f"not empty: {folder}")
+        require_free(folder)
         found = find_configset()
         shutil.copytree(found, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
         files = sorted(path.relative_to(found).as_posix() for path in found.rglob("*") if path.is_file())

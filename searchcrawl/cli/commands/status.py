@@ -12,7 +12,15 @@ import orjson
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import is_on_terminal, print_line, print_object, print_table, print_text, print_warnings
+from searchcrawl.cli.output import (
+    is_on_terminal,
+    print_line,
+    print_object,
+    print_table,
+    print_text,
+    print_warnings,
+    to_minute,
+)
 from searchcrawl.comparison.look import FINDINGS, look_at_index
 from searchcrawl.durable import write_whole
 from searchcrawl.exceptions import ConfigurationError
@@ -144,7 +152,7 @@ def _show_all(found: list[dict[str, Any]]) -> None:
         [
             status["source"],
             status["state"],
-            None if status["run"] is None else _minute(status["run"]["ended"] or status["run"]["started"]),
+            None if status["run"] is None else to_minute(status["run"]["ended"] or status["run"]["started"]),
             status["counts"]["to_fetch"],
             count_documents(status, doubt="?"),
             status["waiting"],
@@ -154,18 +162,13 @@ def _show_all(found: list[dict[str, Any]]) -> None:
     if any(status["next_run"] for status in found):
         columns.insert(3, "next run")
         for row, status in zip(rows, found, strict=True):
-            row.insert(3, _minute(status["next_run"]) if status["next_run"] else None)
+            row.insert(3, to_minute(status["next_run"]) if status["next_run"] else None)
     print_table(columns, rows)
     for status in found:
         if status["force_recrawl"]:
             print_line(f"{status['source']}: the next run visits pages without validators: {status['force_recrawl']}")
         _show_error(status)
         _show_warnings(status)
-
-
-def _minute(moment: str) -> str:
-    """An ISO 8601 moment in UTC without its seconds."""
-    return f"{moment[:10]} {moment[11:16]}Z"
 
 
 def _show_warnings(status: Mapping[str, Any]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import print_answer
 from searchcrawl.cli.scrapy_commands import require_asyncio
 from searchcrawl.codes import describe_code
-from searchcrawl.operations.dry_run import build_dry_run, render_all
+from searchcrawl.operations.dry_run import open_dry_run, render_all
 from searchcrawl.operations.source_lease import watch_stalls
 from searchcrawl.queries.page import describe_page
 from searchcrawl.render.rendered_page import RenderTrial
@@ -66,17 +65,14 @@ class Command(BaseCommand):
             source = render_all(source)
         url = urls.resolve_typed(args[0], routes=source.scope.hash_routes)
         process = require_asyncio(self.crawler_process)
-        with use_store(project) as database:
-            run = build_dry_run(project, source, database)
+        with use_store(project) as database, open_dry_run(project, source, database) as run:
             if opts.render:
                 run.trial = RenderTrial(trace=opts.trace)
-            run.rewriting.open(source.name)
-            with closing(run.rewriting):
-                url = run.rewriting.normalise(url).url
-                stall_seconds = self.load_settings().getfloat("SEARCHCRAWL_STALL_SECONDS")
-                with leaving_at_signals(), watch_stalls(seconds=stall_seconds):
-                    seen = visit_page(process, run, url)
-                view = describe_page(url, seen, run)
+            url = run.rewriting.normalise(url).url
+            stall_seconds = self.load_settings().getfloat("SEARCHCRAWL_STALL_SECONDS")
+            with leaving_at_signals(), watch_stalls(seconds=stall_seconds):
+                seen = visit_page(process, run, url)
+            view = describe_page(url, seen, run)
         print_answer(view, _lines(view), as_json=opts.json)
 
 
