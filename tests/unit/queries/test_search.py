@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from searchcrawl.exceptions import InvalidFile, UnknownAttribute, UnsupportedByIndex
-from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
+from searchcrawl.index.local.receiver import LocalReceiver
+from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, Hit, Receipt, SearchAnswer, SearchQuery
 from searchcrawl.queries.search import read_known_fields, remove_marks, search
 from searchcrawl.sources.loading import load_project
 
@@ -27,8 +27,8 @@ class Deaf:
         pass
 
 
-class Oracle(Deaf):
-    """A search index with one answer; ``asked`` is the last query."""
+class Oracle(LocalReceiver):
+    """A search index with one answer, and without a folder; ``asked`` is the last query."""
 
     def __init__(self, **fields: Any) -> None:
         self.fields = fields
@@ -39,30 +39,6 @@ class Oracle(Deaf):
         snippet = f"a {HIT_START}word{HIT_END} here"
         hit = Hit(id="demo:0", score=1.5, snippet=snippet, fields=self.fields)
         return SearchAnswer(total=7, hits=[hit], facets={"host": {"a.example": 7}})
-
-    def commit(self) -> None:
-        pass
-
-    def scan(self, source: str | None) -> Iterator[IndexEntry]:
-        yield from ()
-
-    def find_versions(self, ids: Collection[str]) -> dict[str, int]:
-        return {}
-
-    def find_last_versions(self, ids: Collection[str]) -> dict[str, int]:
-        return {}
-
-    def find_highest_version(self, source: str) -> int:
-        return 0
-
-    def purge(self) -> int:
-        return 0
-
-    def ping(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 def test_search_when_a_document_is_found_then_its_hit_has_the_promised_shape() -> None:

@@ -63,15 +63,7 @@ def document(state: DocumentState, *, code: int = 200, **values: Any) -> ListedU
         (document(DocumentState.PRESENT, code=503, indexed_version=1), "failed"),
         (document(DocumentState.CACHED, code=503), "failed"),
         (document(DocumentState.NONE, code=503), "failed"),
-    ],
-)
-def test_derive_url_state_when_both_axes_are_known_then_one_word(listed: ListedUrl, state: str) -> None:
-    assert derive_url_state(listed, (404, 410)) == UrlState(state)
-
-
-@pytest.mark.parametrize(
-    ("listed", "state"),
-    [
+        # A document that leaves is gone once its removal is decided.
         (document(DocumentState.REMOVING, code=404, indexed_version=1), "gone"),
         (document(DocumentState.NONE, code=404), "gone"),
         (document(DocumentState.NONE, code=955, rule="scope.exclude_urls: */a", last_fetched_ms=5), "gone"),
@@ -83,9 +75,7 @@ def test_derive_url_state_when_both_axes_are_known_then_one_word(listed: ListedU
         (document(DocumentState.QUARANTINED, code=951, rule="Disallow: /", indexed_version=1), "rejected"),
     ],
 )
-def test_derive_url_state_when_a_document_leaves_then_gone_once_its_removal_is_decided(
-    listed: ListedUrl, state: str
-) -> None:
+def test_derive_url_state_when_both_axes_are_known_then_one_word(listed: ListedUrl, state: str) -> None:
     assert derive_url_state(listed, (404, 410)) == UrlState(state)
 
 
