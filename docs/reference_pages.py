@@ -183,7 +183,7 @@ def key_pages(tables: Iterable[KeyTable]) -> str:
 
 def later_keys() -> str:
     """The keys that are known and refused."""
-    return ", ".join(f"`{key}`" for key in sorted(config.LATER_KEYS))
+    return ", ".join(f"`{key}`" for key in sorted(config.Tables.later))
 
 
 def own_commands() -> list[Command]:

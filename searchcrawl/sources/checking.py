@@ -7,11 +7,10 @@ import json
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -22,7 +21,7 @@ from searchcrawl.sources.secrets import HIDDEN, is_reference, resolve_reference
 from searchcrawl.sources.values import Table
 from searchcrawl.terminal import to_one_line
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M", bound=Table)
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 #: What names of keys are made of.
@@ -89,22 +88,14 @@ def _syntax_error(text: str, content: bytes) -> tuple[str, str]:
 
 
 def read_known_keys(
-    model: type[BaseModel],
-    raw: Mapping[str, Any],
-    *,
-    file: str,
-    root: Path,
-    later: Collection[str],
-    hidden: Collection[str] = (),
+    model: type[Table], raw: Mapping[str, Any], *, file: str, root: Path
 ) -> tuple[dict[str, Any], list[ConfigurationError]]:
     """The keys of a file that ``model`` has, with references to secrets resolved, and an error for each other key.
 
-    ``later`` are dotted keys of later releases (``*`` for any name); ``hidden`` fields of the model
-    are no keys of the file. References to files start at ``root``.
+    References to files start at ``root``.
     """
     errors: list[ConfigurationError] = []
-    keys = _KeyCheck(file=to_one_line(file), root=root, later=later, errors=errors)
-    return keys.known(model, raw, _TOP, hidden=hidden), errors
+    return _KeyCheck(to_one_line(file), root, errors).known(model, raw), errors
 
 
 def validate(
@@ -159,95 +150,67 @@ def join_errors(errors: list[ConfigurationError], more: list[ConfigurationError]
     return [*errors, *(error for error in more if error.key not in said)]
 
 
-class _Place(NamedTuple):
-    """A place in a file: ``key`` as its user writes it; ``pattern`` as LATER_KEYS has it, with ``*`` for names."""
-
-    key: str
-    pattern: str
-
-    def at(self, name: str, *, any_name: bool = False) -> _Place:
-        """The entry ``name`` of the table here."""
-        return _Place(join_key((self.key, name)), f"{self.pattern}.{'*' if any_name else name}".lstrip("."))
-
-    def item(self, number: int) -> _Place:
-        return _Place(f"{self.key}[{number}]", self.pattern)
-
-
-_TOP: Final = _Place("", "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _KeyCheck:
+class _KeyCheck(NamedTuple):
     """Finds the keys of a file that its model has, collects errors for all others, and resolves references."""
 
     file: str
     root: Path
-    later: Collection[str]
     errors: list[ConfigurationError]
 
     def known(
-        self,
-        model: type[BaseModel],
-        raw: Mapping[str, Any],
-        above: _Place,
-        *,
-        hidden: Collection[str] = (),
-        privacy: Privacy = Privacy.PUBLIC,
+        self, model: type[Table], raw: Mapping[str, Any], above: str = "", privacy: Privacy = Privacy.PUBLIC
     ) -> dict[str, Any]:
-        """The keys of ``raw`` that the model has, also in inner tables; ``hidden`` fields of the model are not keys.
-
-        ``privacy`` is that of the table.
-        """
-        fields = {key: field for key, field in _keys(model).items() if key not in hidden}
+        """The keys of ``raw`` that the model has, also in inner tables; ``privacy`` is that of the table at ``above``."""
+        fields = _keys(model)
         found: dict[str, Any] = {}
         for name, value in raw.items():
-            place = above.at(name)
-            if place.pattern in self.later:
-                self.errors.append(NotAvailableYet(self.file, place.key, "not available yet"))
+            place = join_key((above, name))
+            if name in model.later:
+                self.errors.append(NotAvailableYet(self.file, place, "not available yet"))
             elif name in fields:
-                field = fields[name]
-                found[name] = self._inner(field.annotation, value, place, privacy_of(model, _field_name(model, name)))
-            elif issubclass(model, Table) and model.takes_key(name, raw):
+                of_field = privacy_of(model, _field_name(model, name))
+                found[name] = self._inner(fields[name].annotation, value, place, of_field)
+            elif model.takes_key(name, raw):
                 # A key of the user's choosing, beside those of the table.
                 found[name] = self._without_references(value, place, privacy_of(model, name))
             else:
                 shown = _show_unknown(name, value, fields, privacy)
                 message = f"unknown key{guess(name, fields)}"
-                self.errors.append(ConfigurationError(self.file, above.at(shown).key, message))
+                self.errors.append(ConfigurationError(self.file, join_key((above, shown)), message))
         return found
 
-    def _inner(self, annotation: Any, value: Any, place: _Place, privacy: Privacy) -> Any:
+    def _inner(self, annotation: Any, value: Any, place: str, privacy: Privacy) -> Any:
         """The value of a field. Its type decides whether a table is a reference or has entries of its own."""
         model = _table_of(annotation)
         if isinstance(value, dict) and _is_mapping(annotation):
-            return {
-                name: self._entry(model, inner, place.at(name, any_name=True), privacy) for name, inner in value.items()
-            }
+            return {name: self._entry(model, inner, join_key((place, name)), privacy) for name, inner in value.items()}
         if model is not None and isinstance(value, list | tuple):
-            return [self._entry(model, item, place.item(number), privacy) for number, item in enumerate(value)]
+            return [self._entry(model, item, f"{place}[{number}]", privacy) for number, item in enumerate(value)]
         return self._entry(model, value, place, privacy)
 
-    def _entry(self, model: type[BaseModel] | None, value: Any, place: _Place, privacy: Privacy) -> Any:
+    def _entry(self, model: type[Table] | None, value: Any, place: str, privacy: Privacy) -> Any:
         if model is not None and isinstance(value, dict):
-            return self.known(model, value, place, privacy=privacy)
+            return self.known(model, value, place, privacy)
         return self._without_references(value, place, privacy)
 
-    def _without_references(self, value: Any, place: _Place, privacy: Privacy) -> Any:
+    def _without_references(self, value: Any, place: str, privacy: Privacy) -> Any:
         if is_reference(value):
             public = privacy is Privacy.PUBLIC
             try:
-                return resolve_reference(value, root=self.root, file=self.file, key=place.key, public=public)
+                return resolve_reference(value, root=self.root, file=self.file, key=place, public=public)
             except ConfigurationError as error:
                 self.errors.append(error)
                 return None
         if isinstance(value, dict):
-            return {name: self._without_references(inner, place.at(name), privacy) for name, inner in value.items()}
+            return {
+                name: self._without_references(inner, join_key((place, name)), privacy) for name, inner in value.items()
+            }
         if isinstance(value, list | tuple):
             return [self._without_references(item, place, privacy) for item in value]
         return value
 
 
-def _keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
+def _keys(model: type[Table]) -> dict[str, FieldInfo]:
     """The fields of a model by their names in the file (``from`` can be no name in Python)."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
@@ -260,7 +223,7 @@ def _show_unknown(name: str, value: Any, known: Collection[str], privacy: Privac
     return show_name(name, value, Privacy.BY_NAME)
 
 
-def _field_name(model: type[BaseModel], key: str) -> str:
+def _field_name(model: type[Table], key: str) -> str:
     """The name in the model of a key of the file."""
     return next(name for name, field in model.model_fields.items() if (field.alias or name) == key)
 
@@ -270,10 +233,10 @@ def _is_mapping(annotation: Any) -> bool:
     return any(get_origin(candidate) is Mapping for candidate in (annotation, *get_args(annotation)))
 
 
-def _table_of(annotation: Any) -> type[BaseModel] | None:
+def _table_of(annotation: Any) -> type[Table] | None:
     """The model of a field that is a table, or a list or a mapping of tables."""
     for candidate in (annotation, *get_args(annotation)):
-        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+        if isinstance(candidate, type) and issubclass(candidate, Table):
             return candidate
     return None
 
@@ -303,7 +266,7 @@ def join_key(at: Iterable[str | int]) -> str:
     return text
 
 
-def _error_of(details: ErrorDetails, file: str, model: type[BaseModel]) -> ConfigurationError:
+def _error_of(details: ErrorDetails, file: str, model: type[Table]) -> ConfigurationError:
     at, value = details["loc"], details["input"]
     context = details.get("ctx", {})
     # For the name of an entry, or an item of a list, the value in the message shows which one it is.
@@ -329,12 +292,12 @@ def _error_of(details: ErrorDetails, file: str, model: type[BaseModel]) -> Confi
     return ConfigurationError(file, key, message + ("" if silent else got))
 
 
-def _walk(model: type[BaseModel], at: Iterable[str | int]) -> Iterator[tuple[str | int, Privacy | None, bool]]:
+def _walk(model: type[Table], at: Iterable[str | int]) -> Iterator[tuple[str | int, Privacy | None, bool]]:
     """Each part of a place, with the privacy of the key that it is; None for names of entries and numbers of items.
 
     The third value says whether it is a key of tables.
     """
-    current: type[BaseModel] | None = model
+    current: type[Table] | None = model
     named = False
     for part in at:
         name = None
@@ -350,21 +313,21 @@ def _walk(model: type[BaseModel], at: Iterable[str | int]) -> Iterator[tuple[str
         current, named = below, _is_mapping(annotation)
 
 
-def _list_entry_keys(model: type[BaseModel], name: str | int) -> frozenset[str]:
+def _list_entry_keys(model: type[Table], name: str | int) -> frozenset[str]:
     """The keys of the tables in a top-level table whose names a user chooses; none where it is no such table."""
     field = _keys(model).get(str(name))
     below = _table_of(field.annotation) if field is not None and _is_mapping(field.annotation) else None
     return frozenset(_keys(below)) if below is not None else frozenset()
 
 
-def _find_privacy(model: type[BaseModel], at: Iterable[str | int]) -> Privacy:
+def _find_privacy(model: type[Table], at: Iterable[str | int]) -> Privacy:
     found = Privacy.PUBLIC
     for part, privacy, _ in _walk(model, at):
         found = privacy_below(found, str(part)) if privacy is None else privacy
     return found
 
 
-def _show_names(model: type[BaseModel], at: Iterable[str | int], value: Any) -> Iterator[str | int]:
+def _show_names(model: type[Table], at: Iterable[str | int], value: Any) -> Iterator[str | int]:
     """The parts of a place; stars for the name of an entry that may be a credential. Names of tables are none."""
     above, entries = Privacy.PUBLIC, frozenset[str]()
     for part, privacy, of_table in _walk(model, at):

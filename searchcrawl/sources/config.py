@@ -58,8 +58,8 @@ from searchcrawl.sources.values import (
     WebUrls,
     check_no_repeats,
     key,
+    one_of,
     refuse,
-    refuse_until_later,
 )
 
 
@@ -157,28 +157,16 @@ def build_rewriters(rewrites: tuple[Rewrite, ...], *, file: str, root: Path, rou
     return found
 
 
-def _check_scope(text: str) -> str:
-    if text not in {"source", "collection", "off"}:
-        refuse('must be "source", "collection" or "off"')
-    return text
-
-
-def _check_near(text: str) -> str:
-    if text not in {"group", "remove", "off"}:
-        refuse('must be "group", "remove" or "off"')
-    return text
-
-
 class Copies(Table):
     """Which documents are copies of each other, and what becomes of near copies (F2, F6)."""
 
-    scope: Annotated[str, Privacy.PUBLIC, Check(_check_scope, '`"source"`, `"collection"` or `"off"`')] = key(
+    scope: Annotated[str, Privacy.PUBLIC, one_of(("source", "collection", "off"))] = key(
         "source",
         "Documents of the source with the same text, title and other indexed fields are copies: one is indexed, and lists "
         "the URLs of the others. With `collection` these are looked for in all sources that say so too and deliver to the index. "
         "With `off` each is indexed; canonical links count all the same.",
     )
-    near: Annotated[str, Privacy.PUBLIC, Check(_check_near, '`"group"`, `"remove"` or `"off"`')] = key(
+    near: Annotated[str, Privacy.PUBLIC, one_of(("group", "remove", "off"))] = key(
         "group",
         "What becomes of near copies, whose texts differ in a few words: with `group` a search shows the best hit of "
         "them and lists the URLs of the others with it, with `off` each is a hit. With `remove` they are copies: after a completed run "
@@ -201,16 +189,6 @@ class Change(Table):
 
 
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
-#: The kinds of sources, as files name them.
-_NAMES: Final = " or ".join(f'"{name}"' for name in KINDS)
-
-
-def _check_type(text: str) -> str:
-    if text in LATER:
-        refuse_until_later()
-    if text not in KINDS:
-        refuse(f"must be {_NAMES}")
-    return text
 
 
 class Start(Table):
@@ -432,6 +410,8 @@ STANDARD: Final = "standard"
 class Tables(Table):
     """The tables of a source file; also what ``[defaults]`` and each of ``[parameters.NAME]`` may hold."""
 
+    later = frozenset({"collection", "cache", "tests", *LATER})
+
     start: Start = Field(default_factory=Start, description="Where the crawl starts.")
     scope: Scope = Field(default_factory=Scope, description="What may be requested.")
     fetch: Fetch = Field(default_factory=Fetch, description="How it is requested.")
@@ -471,7 +451,7 @@ class Tables(Table):
 class SourceFile(Tables):
     """All keys of a source file."""
 
-    type: Annotated[str, Privacy.PUBLIC, Check(_check_type, f"`{_NAMES}`")] = key(WEB.name, "The kind of source.")
+    type: Annotated[str, Privacy.PUBLIC, one_of(KINDS, LATER)] = key(WEB.name, "The kind of source.")
     title: Annotated[str, Privacy.PUBLIC] = key("", "A name of the source for people.")
     groups: GroupNames = key((), "Groups of sources that it belongs to; `search --group` is limited to one.")
     parameters: Annotated[str, Privacy.PUBLIC] = key(
@@ -561,7 +541,3 @@ class Source(SourceFile):
         of_table = ".".join(_INDEX.sub("", key).split(".")[:2])
         origin = self.origins.get(of_table) or self.origins.get(of_table.partition(".")[0]) or Origin(self.file)
         return origin.file, f"{origin.table}.{key}" if origin.table else key
-
-
-#: Keys that a later release brings, with all that is below them.
-LATER_KEYS: Final = frozenset({"collection", "cache", "tests", *LATER})

@@ -18,7 +18,7 @@ from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.config import Origin, Source, SourceFile
 from searchcrawl.sources.privacy import Privacy, Reference, mask, privacy_of, show_name
 from searchcrawl.sources.project import FILE, Project
-from searchcrawl.sources.secrets import Secret, hide
+from searchcrawl.sources.secrets import hide
 from searchcrawl.sources.values import Table
 from searchcrawl.terminal import to_one_line
 
@@ -136,22 +136,6 @@ def merge_layers(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, Ori
                 values[name] |= taken
                 origins |= {f"{name}.{key}": origin for key in taken}
     return values, origins
-
-
-def find_references(values: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """The references of all secrets in tables, by place: ``fetch.headers.X-Key``, ``start.urls[0]``."""
-    return dict(_walk_references(values, ""))
-
-
-def _walk_references(value: Any, place: str) -> Iterator[tuple[str, dict[str, str]]]:
-    if isinstance(value, Secret):
-        yield place, value.reference
-    elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _walk_references(inner, f"{place}.{name}".lstrip("."))
-    elif isinstance(value, list | tuple):
-        for number, inner in enumerate(value):
-            yield from _walk_references(inner, f"{place}[{number}]")
 
 
 def show_references(value: Any, place: str, references: Mapping[str, Mapping[str, str]]) -> Any:

@@ -44,6 +44,7 @@ from searchcrawl.sources.values import (
     key,
     refuse,
     require_form,
+    require_parsed,
 )
 
 _LEAST_LOOKUPS: Final = 0.1
@@ -63,14 +64,9 @@ _check_days: Final = require_form(
 )
 
 
-def _check_zone(text: str) -> str:
-    try:
-        ZoneInfo(text)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        refuse('not a time zone of IANA, as "Europe/Berlin"')
-    return text
-
-
+_check_zone: Final = require_parsed(
+    ZoneInfo, (ZoneInfoNotFoundError, ValueError, OSError), 'not a time zone of IANA, as "Europe/Berlin"'
+)
 Zone = Annotated[PublicText, Check(_check_zone, "time zone of IANA")]
 
 
@@ -389,18 +385,10 @@ def _check_kinds(kinds: tuple[str, ...]) -> tuple[str, ...]:
     return check_no_repeats(kinds) if kinds else kinds
 
 
-def _check_url_rule(text: str) -> str:
-    try:
-        build_url_test(text)
-    except ConfigurationError as error:
-        refuse(error.message.partition(" (got ")[0])
-    return text
-
-
 class Action(Table):
     """One ``[[render.actions]]``: a step that is done in each page that its rule names (C10)."""
 
-    match: Annotated[PublicText, Check(_check_url_rule, "URL rule")] | None = key(
+    match: Annotated[PublicText, Check(require_parsed(build_url_test, ConfigurationError), "URL rule")] | None = key(
         None, "A URL rule: the pages in which it is done; without it all that are rendered."
     )
     click: CssSelector | None = key(None, "A CSS selector: its first element that is seen is clicked.")

@@ -20,7 +20,7 @@ from searchcrawl.rules.forgotten import Forgotten
 from searchcrawl.rules.index_filter import IndexFilter
 from searchcrawl.rules.rewriting import DisplayMap, Identity, Rewriting
 from searchcrawl.rules.url_rules import HostBlock
-from searchcrawl.sources import config, project
+from searchcrawl.sources import project
 from searchcrawl.sources.attribute_table import find_clashes
 from searchcrawl.sources.checking import (
     guess,
@@ -36,7 +36,6 @@ from searchcrawl.sources.checking import (
 from searchcrawl.sources.config import STANDARD, Origin, Source, SourceFile, build_rewriters
 from searchcrawl.sources.effective import (
     OPTION,
-    find_references,
     hide_plain_secrets,
     list_layers,
     merge_layers,
@@ -61,8 +60,6 @@ T = TypeVar("T")
 
 PROJECT_VARIABLE: Final = "SEARCHCRAWL_PROJECT"
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
-#: Fields of the models that are no keys of a file.
-_HIDDEN: Final = frozenset({"root", "written", "name", "file", "origins", "references", "forgotten", "own_converters"})
 #: The keys of ``[scope]`` that are no argument of ``Boundary``.
 _NOT_ABOUT_SINGLE_URLS: Final = frozenset(
     {"host", "follow_links", "max_urls", "strip_parameters", "max_urls_per_pattern", "trap_after"}
@@ -109,9 +106,7 @@ def read_project(root: Path) -> tuple[Project | None, Sequence[ConfigurationErro
     """
     _require_utf8(root)
     raw = read_toml(root / project.FILE, project.FILE)
-    tables, errors = read_known_keys(
-        Project, raw, file=project.FILE, root=root, later=project.LATER_KEYS, hidden=_HIDDEN
-    )
+    tables, errors = read_known_keys(ProjectFile, raw, file=project.FILE, root=root)
     extra = {"root": root, "written": tables, "forgotten": read_list(root)}
     for table, settings in _list_shared_settings(tables):
         errors = join_errors(errors, list_refused_settings(settings, file=project.FILE, above=table))
@@ -168,7 +163,14 @@ def _load_source(project: Project, name: str, overrides: Mapping[str, Any]) -> S
     chosen, unknown = _choose_set(project, {**own, **given}, OPTION if "parameters" in given else file)
     layers = list_layers(project, own, file=file, parameters=chosen, overrides=given)
     values, origins = merge_layers(layers)
-    extra = {"name": name, "file": file, "origins": origins, "references": find_references(values)}
+    secrets = dict(find_secrets(values))
+    references = {place: secret.reference for place, secret in secrets.items()}
+    extra = {
+        "name": name,
+        "file": file,
+        "origins": origins,
+        "references": references,
+    }
     extra |= {"forgotten": project.forgotten, "own_converters": dict(project.converters)}
     loaded, more = validate(Source, values, file=file, extra=extra)
     errors = join_errors([*errors, *wrong, *unknown], more)
@@ -177,9 +179,8 @@ def _load_source(project: Project, name: str, overrides: Mapping[str, Any]) -> S
     # What a kind of source that comes later needs, nobody can say.
     is_later = any(error.key == "type" and isinstance(error, NotAvailableYet) for error in errors)
     if rest is not None and not is_later:
-        secrets = list(find_secrets(values))
         errors += [
-            ConfigurationError(error.file, error.key, replace_secrets(error.message, secrets))
+            ConfigurationError(error.file, error.key, replace_secrets(error.message, secrets.values()))
             for error in _find_errors(project, rest)
             if not is_about(error.key, broken)
         ]
@@ -192,7 +193,7 @@ def _read_tables(
     project: Project, raw: Mapping[str, Any], file: str
 ) -> tuple[dict[str, Any], list[ConfigurationError]]:
     """The known tables of a source file or of ``--set``, with every error that a table shows by itself."""
-    tables, errors = read_known_keys(Source, raw, file=file, root=project.root, later=config.LATER_KEYS, hidden=_HIDDEN)
+    tables, errors = read_known_keys(SourceFile, raw, file=file, root=project.root)
     return tables, join_errors(errors, list_refused_settings(tables.get("settings"), file=file))
 
 

@@ -12,7 +12,6 @@ from urllib.parse import parse_qsl, quote, urlsplit
 from pydantic import AfterValidator, Field, model_validator
 
 from searchcrawl import __version__
-from searchcrawl.sources.config import LATER_KEYS as LATER_SOURCE_KEYS
 from searchcrawl.sources.config import Tables
 from searchcrawl.sources.fetch_tables import Window, Zone
 from searchcrawl.sources.files import SOURCES_DIR
@@ -36,8 +35,8 @@ from searchcrawl.sources.values import (
     WebUrl,
     check_no_repeats,
     key,
+    one_of,
     refuse,
-    refuse_until_later,
     require_form,
 )
 
@@ -227,15 +226,6 @@ def _check_postgresql_url(text: str) -> str:
 #: Where segments may be, by name; what opens them is in ``cache.opening``.
 CACHE_LOCATIONS: Final = ["files"]
 
-
-def _check_cache_location(text: str) -> str:
-    if text == "database":
-        refuse_until_later()
-    if text not in CACHE_LOCATIONS:
-        refuse("must be " + " or ".join(f'"{name}"' for name in CACHE_LOCATIONS))
-    return text
-
-
 MimeType = Annotated[
     str, Privacy.PUBLIC, AfterValidator(require_form(_MIME_TYPE, 'must be a MIME type, as "image/vnd.djvu"'))
 ]
@@ -262,7 +252,7 @@ class Cache(Table):
         250.0, "When decoded bodies that are not yet in the index reach this size, they are sent."
     )
     preserve: bool = key(True, "Keep documents in the cache after the index has them.")
-    location: Annotated[str, Privacy.PUBLIC, Check(_check_cache_location, '`"files"`')] = key(
+    location: Annotated[str, Privacy.PUBLIC, one_of(CACHE_LOCATIONS, {"database"})] = key(
         "files", "Where documents are kept."
     )
     max_gb: PositiveAmount = key(
@@ -380,24 +370,20 @@ class Project(ProjectFile):
     @property
     def database_url(self) -> str:
         """``store.url``, that of a file with its absolute path."""
-        file = self._database_file
+        file = self.store_file
         # The folder of the project may have characters that mean something else in a URL.
         return self.store.url if file is None else f"{_SQLITE}{quote(str(file), safe=_OF_PATHS)}"
 
     @property
     def has_store(self) -> bool:
         """Whether the file of the database is there; a server's may be."""
-        return self._database_file is None or self._database_file.is_file()
-
-    @property
-    def _database_file(self) -> Path | None:
-        path = self.store.url.removeprefix(_SQLITE)
-        return None if path == self.store.url else self.path(path)
+        return self.store_file is None or self.store_file.is_file()
 
     @property
     def store_file(self) -> Path | None:
         """The file of the store; None where it is on a server."""
-        return self._database_file
+        path = self.store.url.removeprefix(_SQLITE)
+        return None if path == self.store.url else self.path(path)
 
     @property
     def cache_dir(self) -> Path:
@@ -439,7 +425,7 @@ class Project(ProjectFile):
     @property
     def stored_paths(self) -> tuple[Path, ...]:
         """All files and folders on this machine that crawls write, whether they are there or not."""
-        database = self._database_file
+        database = self.store_file
         files = [] if database is None else [Path(f"{database}{suffix}") for suffix in ("", "-wal", "-shm")]
         indexes = (self.of_receiver(name).index_dir for name, each in self.receivers.items() if each.type == "local")
         folders = (self.cache_dir, self.index_dir, *indexes, self.logs_dir, self.plans_dir)
@@ -449,9 +435,3 @@ class Project(ProjectFile):
     def user_agent_header(self) -> str:
         """What is sent as User-Agent: product, version, and whom to ask about the crawl."""
         return f"{self.user_agent}/{__version__} (+{self.contact})"
-
-
-#: Keys that a later release brings, with all that is below them.
-LATER_KEYS: Final = frozenset({
-    *(f"{table}.{key}" for table in ("defaults", "parameters.*") for key in LATER_SOURCE_KEYS),
-})  # fmt: skip

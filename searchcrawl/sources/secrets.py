@@ -86,13 +86,16 @@ def resolve_reference(reference: Mapping[str, Any], *, root: Path, file: str, ke
     return Secret.of(value, kind=kind, source=source)
 
 
-def find_secrets(value: Any) -> Iterator[Secret]:
-    """All secrets in a value of a file."""
+def find_secrets(value: Any, place: str = "") -> Iterator[tuple[str, Secret]]:
+    """All secrets in tables, with the place of each: ``fetch.headers.X-Key``, ``start.urls[0]``."""
     if isinstance(value, Secret):
-        yield value
-    elif isinstance(value, Mapping | list | tuple):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from find_secrets(item)
+        yield place, value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from find_secrets(inner, f"{place}.{name}".lstrip("."))
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            yield from find_secrets(inner, f"{place}[{number}]")
 
 
 def replace_secrets(text: str, secrets: Iterable[Secret]) -> str:

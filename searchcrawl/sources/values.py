@@ -9,8 +9,9 @@ from __future__ import annotations
 import codecs
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Final, NoReturn
 from urllib.parse import urlsplit
 
@@ -44,6 +45,8 @@ class Table(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
     #: the privacy of keys of the user's choosing
     own_privacy: ClassVar[Privacy] = Privacy.PUBLIC
+    #: keys that a later release brings, with all that is below them
+    later: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def takes_key(cls, name: str, table: Mapping[str, Any]) -> bool:
@@ -92,12 +95,42 @@ def require_form(form: re.Pattern[str], message: str) -> Callable[[str], str]:
     return check
 
 
-def _check_url(text: str) -> str:
-    try:
-        urls.resolve(text)
-    except InvalidUrl:
-        refuse("not an http or https URL")
-    return text
+def one_of(names: Collection[str], later: Collection[str] = ()) -> Check:
+    """The check that a text is one of ``names``; ``later`` are those that a later release brings."""
+
+    def check(text: str) -> str:
+        if text in later:
+            refuse_until_later()
+        if text not in names:
+            refuse(f"must be {_join_names(names)}")
+        return text
+
+    return Check(check, _join_names(names, quote="`"))
+
+
+def _join_names(names: Iterable[str], quote: str = "") -> str:
+    *most, last = (f'{quote}"{name}"{quote}' for name in names)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def require_parsed(
+    parse: Callable[[str], object], errors: type[Exception] | tuple[type[Exception], ...], message: str = ""
+) -> Callable[[str], str]:
+    """The check that a text can be parsed; ``message`` is that of the error, or else what is said is what ``parse`` raises."""
+
+    def check(text: str) -> str:
+        try:
+            parse(text)
+        except errors as error:
+            refuse(message or str(getattr(error, "message", error)).partition(" (got ")[0])
+        return text
+
+    return check
+
+
+_check_url: Final = require_parsed(urls.resolve, InvalidUrl, "not an http or https URL")
+_check_host_rule: Final = require_parsed(partial(parse_host_rule, file="", key=""), ConfigurationError)
+_check_network: Final = require_parsed(ipaddress.ip_network, ValueError, 'not a network in CIDR form, as "10.0.0.0/8"')
 
 
 def _check_origin(text: str) -> str:
@@ -149,25 +182,9 @@ def _check_path(text: str) -> str:
     return text
 
 
-def _check_host_rule(text: str) -> str:
-    try:
-        parse_host_rule(text, file="", key="")
-    except ConfigurationError as error:
-        refuse(error.message.partition(" (got ")[0])
-    return text
-
-
 def _check_path_prefix(text: str) -> str:
     if not text.startswith("/"):
         refuse("must start with /")
-    return text
-
-
-def _check_network(text: str) -> str:
-    try:
-        ipaddress.ip_network(text)
-    except ValueError:
-        refuse('not a network in CIDR form, as "10.0.0.0/8"')
     return text
 
 

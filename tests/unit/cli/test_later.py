@@ -8,10 +8,10 @@ from typing import Final
 import pytest
 
 from searchcrawl.cli import commands, dispatch
-from searchcrawl.sources import config, project
 from searchcrawl.sources.checking import read_known_keys
-from searchcrawl.sources.config import Source
-from searchcrawl.sources.project import Project
+from searchcrawl.sources.config import SourceFile
+from searchcrawl.sources.project import ProjectFile
+from searchcrawl.sources.values import Table
 
 #: All keys that are promised, by table; a number is a place in a list of tables.
 PROJECT: Final = {
@@ -105,19 +105,19 @@ def build(key: str) -> dict[str, object]:
     return content
 
 
-def find_unknown(model: type, key: str, later: frozenset[str], folder: Path) -> list[str]:
-    _, errors = read_known_keys(model, build(key), file="f", root=folder, later=later)
+def find_unknown(model: type[Table], key: str, folder: Path) -> list[str]:
+    _, errors = read_known_keys(model, build(key), file="f", root=folder)
     return [str(error) for error in errors if "not available yet" not in str(error)]
 
 
 @pytest.mark.parametrize("key", list_keys(PROJECT))
 def test_key_of_a_project_when_promised_then_it_is_known_or_said_to_come(key: str, tmp_path: Path) -> None:
-    assert find_unknown(Project, key, project.LATER_KEYS, tmp_path) == []
+    assert find_unknown(ProjectFile, key, tmp_path) == []
 
 
 @pytest.mark.parametrize("key", list_keys(SOURCE))
 def test_key_of_a_source_when_promised_then_it_is_known_or_said_to_come(key: str, tmp_path: Path) -> None:
-    assert find_unknown(Source, key, config.LATER_KEYS, tmp_path) == []
+    assert find_unknown(SourceFile, key, tmp_path) == []
 
 
 @pytest.mark.parametrize("above", ["defaults", "parameters.slow"])
@@ -125,7 +125,7 @@ def test_key_of_a_source_when_promised_then_it_is_known_or_said_to_come(key: str
 def test_key_of_shared_tables_when_promised_then_it_is_known_or_said_to_come(
     above: str, key: str, tmp_path: Path
 ) -> None:
-    assert find_unknown(Project, f"{above}.{key}", project.LATER_KEYS, tmp_path) == []
+    assert find_unknown(ProjectFile, f"{above}.{key}", tmp_path) == []
 
 
 @pytest.mark.parametrize("line", [*COMMANDS.split(), *USES])
