@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, model_validator
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.index_fields import FIELDS, LANGUAGE_PREFIXES, SUFFIXES
 from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.privacy import Privacy
-from searchcrawl.sources.values import LIST, Check, Table, key, refuse
+from searchcrawl.sources.values import Check, ListOf, Table, key, refuse
 
 #: The values that every document has: all spellings, and the field of the index (A6).
 FIXED: Final = {
@@ -53,7 +53,7 @@ def _check_attribute_name(text: str) -> str:
 
 
 AttributeName = Annotated[str, Privacy.PUBLIC, Check(_check_attribute_name, "name of an attribute")]
-AttributeNames = Annotated[tuple[AttributeName, ...], LIST]
+AttributeNames = ListOf[AttributeName]
 AttributeType = Literal["string", "text", "number", "date"]
 
 
@@ -81,12 +81,10 @@ class Attributes(Table):
         return ":" in name
 
     drop: AttributeNames = key((), "Attributes of the defaults or the set that this source does without.")
-    types: Mapping[AttributeName, AttributeType] = Field(
-        default_factory=dict, description="The type of each attribute that is not a string."
-    )
-    values: Mapping[AttributeName, Mapping[PublicText, ShownName]] = Field(
-        default_factory=dict,
-        description="What facets show for a value of an attribute: a text, or a table with the text as `name` and its "
+    types: Mapping[AttributeName, AttributeType] = key(dict, "The type of each attribute that is not a string.")
+    values: Mapping[AttributeName, Mapping[PublicText, ShownName]] = key(
+        dict,
+        "What facets show for a value of an attribute: a text, or a table with the text as `name` and its "
         "translations by language.",
     )
     use_desc_fallback: bool = key(False, "A page without a description gets the beginning of its text as description.")

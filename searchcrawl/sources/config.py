@@ -34,7 +34,6 @@ from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.receivers_table import Feeds, ReceiverNames
 from searchcrawl.sources.source_settings import find_refusal
 from searchcrawl.sources.values import (
-    LIST,
     Amount,
     Check,
     Count,
@@ -46,6 +45,7 @@ from searchcrawl.sources.values import (
     HostRule,
     HostRules,
     Language,
+    ListOf,
     PathPrefixes,
     Percent,
     Ports,
@@ -69,10 +69,10 @@ class Content(Table):
     mode: Literal["main", "all"] = key(
         "main", "`main` leaves out navigation, headers, footers and the like; `all` indexes all that a page shows."
     )
-    keep: Annotated[tuple[CssSelector, ...], LIST] = key(
+    keep: ListOf[CssSelector] = key(
         (), "CSS selectors; where they find elements of a page, the text of these is indexed, and no other."
     )
-    drop: Annotated[tuple[CssSelector, ...], LIST] = key(
+    drop: ListOf[CssSelector] = key(
         (), "CSS selectors of elements whose text is never indexed, also inside of what is kept."
     )
     language: Language = key("", "The language of all pages, whatever they declare; without it each page has its own.")
@@ -98,7 +98,7 @@ def _check_parameter(text: str) -> str:
     return text
 
 
-ParameterNames = Annotated[tuple[Annotated[PublicText, Check(_check_parameter, "name of a parameter")], ...], LIST]
+ParameterNames = ListOf[Annotated[PublicText, Check(_check_parameter, "name of a parameter")]]
 
 
 class Rewrite(Table):
@@ -138,7 +138,7 @@ def _check_groups(match: str, replace: str) -> None:
         refuse(f"no group \\{wanted} in match", key="replace")
 
 
-Rewrites = Annotated[tuple[Rewrite, ...], LIST]
+Rewrites = ListOf[Rewrite]
 
 
 def build_rewriters(rewrites: tuple[Rewrite, ...], *, file: str, root: Path, routes: bool) -> list[Rewriter]:
@@ -183,7 +183,7 @@ class Copies(Table):
 class Change(Table):
     """What makes a page changed (D2)."""
 
-    condition: Annotated[tuple[Literal["date", "checksum", "etag"], ...], LIST, AfterValidator(check_no_repeats)] = key(
+    condition: Annotated[ListOf[Literal["date", "checksum", "etag"]], AfterValidator(check_no_repeats)] = key(
         ("date", "checksum"), "A page is changed if any of these differs from the last visit."
     )
 
@@ -233,9 +233,7 @@ class Scope(Table):
     exclude_urls: Rules = key((), "URL rules; a URL that matches one is refused.")
     include_ports: Ports = key((), "The only ports that are allowed; not together with `exclude_ports`.")
     exclude_ports: Ports = key((), "Ports that are refused, on every host.")
-    host: Annotated[tuple[HostBlock, ...], LIST] = key(
-        (), "Paths and ports of single hosts; blocks that match the same host add up."
-    )
+    host: ListOf[HostBlock] = key((), "Paths and ports of single hosts; blocks that match the same host add up.")
     depth: Count = key(
         0, "How far a URL may be from a start URL; URLs of a sitemap have depth 1, and 0 is no limit.", unit="links"
     )
@@ -412,39 +410,29 @@ class Tables(Table):
 
     later = frozenset({"collection", "cache", "tests", *LATER})
 
-    start: Start = Field(default_factory=Start, description="Where the crawl starts.")
-    scope: Scope = Field(default_factory=Scope, description="What may be requested.")
-    fetch: Fetch = Field(default_factory=Fetch, description="How it is requested.")
-    robots: Robots = Field(default_factory=Robots, description="How robots.txt is read.")
-    login: Login = Field(default_factory=Login, description="How the crawler logs in.")
-    change: Change = Field(default_factory=Change, description="What makes a page changed.")
-    lifecycle: Lifecycle = Field(
-        default_factory=Lifecycle, description="When documents leave the index, and when pages are visited again."
-    )
-    keep: Keep = Field(
-        default_factory=Keep, description="What of the fetched pages is indexed; the links of all of them are followed."
-    )
-    render: Render = Field(default_factory=Render, description="Which pages a browser renders, and when they are done.")
-    content: Content = Field(
-        default_factory=Content, description="What of a page's text is indexed, and in which language it is."
-    )
-    copies: Copies = Field(
-        default_factory=Copies, description="Which documents are copies of each other, and what becomes of near copies."
-    )
-    attributes: Attributes = Field(
-        default_factory=Attributes,
-        description='Further keys map a value of the page to an attribute: `"meta:NAME"`, `"header:NAME"` or '
+    start: Start = key(Start, "Where the crawl starts.")
+    scope: Scope = key(Scope, "What may be requested.")
+    fetch: Fetch = key(Fetch, "How it is requested.")
+    robots: Robots = key(Robots, "How robots.txt is read.")
+    login: Login = key(Login, "How the crawler logs in.")
+    change: Change = key(Change, "What makes a page changed.")
+    lifecycle: Lifecycle = key(Lifecycle, "When documents leave the index, and when pages are visited again.")
+    keep: Keep = key(Keep, "What of the fetched pages is indexed; the links of all of them are followed.")
+    render: Render = key(Render, "Which pages a browser renders, and when they are done.")
+    content: Content = key(Content, "What of a page's text is indexed, and in which language it is.")
+    copies: Copies = key(Copies, "Which documents are copies of each other, and what becomes of near copies.")
+    attributes: Attributes = key(
+        Attributes,
+        'Further keys map a value of the page to an attribute: `"meta:NAME"`, `"header:NAME"` or '
         '`"jsonld:NAME"` (of a value within it `"jsonld:NAME.NAME"`) `= "ATTRIBUTE"`.',
     )
-    display: Annotated[tuple[Display, ...], LIST, AfterValidator(_check_displays)] = key(
+    display: Annotated[ListOf[Display], AfterValidator(_check_displays)] = key(
         (), "URLs that are shown differently from how they are fetched."
     )
     rewrite: Rewrites = key((), "What becomes of links, in this order, before any rule is asked.")
-    feeds: Feeds = Field(
-        default_factory=dict, description="Files of the documents of the index that each run writes, by their paths."
-    )
-    settings: Annotated[Mapping[str, Any], AfterValidator(_check_settings), Privacy.BY_NAME] = Field(
-        default_factory=dict, description="Settings of Scrapy for this source; those that break a promise are refused."
+    feeds: Feeds = key(dict, "Files of the documents of the index that each run writes, by their paths.")
+    settings: Annotated[Mapping[str, Any], AfterValidator(_check_settings), Privacy.BY_NAME] = key(
+        dict, "Settings of Scrapy for this source; those that break a promise are refused."
     )
 
 

@@ -18,7 +18,6 @@ from searchcrawl.rules.url_rules import build_url_test
 from searchcrawl.rules.week_window import WEEKDAYS
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import (
-    LIST,
     Address,
     Amount,
     Charset,
@@ -30,6 +29,7 @@ from searchcrawl.sources.values import (
     HeaderValue,
     HostRules,
     Language,
+    ListOf,
     Networks,
     Origins,
     PositiveAmount,
@@ -137,7 +137,7 @@ class Fetch(Table):
         "no limit.",
         unit="lookups",
     )
-    windows: Annotated[tuple[FetchWindow, ...], LIST] = key((), "Other delays by weekday and time of day.")
+    windows: ListOf[FetchWindow] = key((), "Other delays by weekday and time of day.")
     timezone: Zone | None = key(None, "The time zone of `windows`; without it that of the machine.")
     timeout_seconds: PositiveAmount = key(30.0, "The longest time for one whole answer; each redirect starts anew.")
     max_bytes: PositiveCount = key(
@@ -145,8 +145,8 @@ class Fetch(Table):
     )
     max_redirects: Count = key(10, "The redirects that are followed for one URL.", unit="redirects")
     retries: Count = key(3, "How often a failed visit is repeated in a run.", unit="visits")
-    headers: Mapping[HeaderName, HeaderValue] = Field(
-        default_factory=dict, description="Headers that are sent to the origins of the start URLs only."
+    headers: Mapping[HeaderName, HeaderValue] = key(
+        dict, "Headers that are sent to the origins of the start URLs only."
     )
     headers_to: Origins = key(
         (),
@@ -156,9 +156,9 @@ class Fetch(Table):
     proxy: Annotated[Text, Privacy.SHOWN, Check(_check_proxy, "URL of an HTTP proxy")] | None = key(
         None, "The proxy for all requests; proxies of the environment are not used."
     )
-    resolve: Mapping[ResolvedHost, Address] = Field(
-        default_factory=dict,
-        description='Addresses of host names, used in place of DNS; `"*.example.org"` is every host below it.',
+    resolve: Mapping[ResolvedHost, Address] = key(
+        dict,
+        'Addresses of host names, used in place of DNS; `"*.example.org"` is every host below it.',
     )
     verify_certificates: bool = key(True, "Refuse a host whose certificate is not valid (962).")
     ca_file: FilePath | None = key(None, "A PEM file of authorities to trust besides those of the machine.")
@@ -317,11 +317,9 @@ class Login(Table):
     )
     username_field: ShownText | None = key(None, "The field of the name; without it found by its type.")
     password_field: ShownText | None = key(None, "The field of the password; without it found by its type.")
-    fields: Annotated[Mapping[str, str], Privacy.SILENT] = Field(
-        default_factory=dict, description="More values of the form, or the cookies."
-    )
+    fields: Annotated[Mapping[str, str], Privacy.SILENT] = key(dict, "More values of the form, or the cookies.")
     check: ShownText | None = key(None, "A text that only pages for logged-in users have.")
-    steps: Annotated[tuple[Step, ...], LIST] = key((), "What is done in the browser, one after the other.")
+    steps: ListOf[Step] = key((), "What is done in the browser, one after the other.")
 
 
 def find_login_errors(login: Login) -> Iterator[tuple[str, str]]:
@@ -428,8 +426,7 @@ class Render(Table):
     max_seconds: PositiveAmount = key(5.0, "After this time a page is taken as it is.")
     pages: PositiveCount = key(2, "How many pages are rendered at once.", unit="pages")
     block: Annotated[
-        tuple[Annotated[str, Privacy.PUBLIC, Check(_check_kind, "kind of resource")], ...],
-        LIST,
+        ListOf[Annotated[str, Privacy.PUBLIC, Check(_check_kind, "kind of resource")]],
         AfterValidator(_check_kinds),
     ] = key(
         (),
@@ -453,7 +450,7 @@ class Render(Table):
         "Let scripts send POST to the origin of their page and to `allow_hosts`, as a GraphQL API wants it; forms "
         "are never sent.",
     )
-    actions: Annotated[tuple[Action, ...], LIST] = key(
+    actions: ListOf[Action] = key(
         (),
         "Steps that are done in a page, in this order, before it is read; each has one of `click`, `wait`, `scroll`.",
     )

@@ -19,12 +19,12 @@ from searchcrawl.sources.plugin_classes import PluginName
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.receivers_table import ReceiverName, ReceiverTable
 from searchcrawl.sources.values import (
-    LIST,
     Check,
     Contact,
     Count,
     FilePath,
     IndexUrl,
+    ListOf,
     PositiveAmount,
     PositiveCount,
     Product,
@@ -87,13 +87,13 @@ def _check_scrapyd(text: str) -> str:
     return text.rstrip("/")
 
 
-ScrapydUrls = Annotated[tuple[Annotated[WebUrl, Privacy.SHOWN, Check(_check_scrapyd, "URL of a scrapyd")], ...], LIST]
+ScrapydUrls = ListOf[Annotated[WebUrl, Privacy.SHOWN, Check(_check_scrapyd, "URL of a scrapyd")]]
 
 
 class Schedule(Table):
     """Some sources, and when they are due: at the moments of ``cron``, or ``every_minutes`` after the last start."""
 
-    sources: Annotated[tuple[PublicText, ...], LIST, AfterValidator(check_no_repeats)] = Field(
+    sources: Annotated[ListOf[PublicText], AfterValidator(check_no_repeats)] = Field(
         description="The sources; a source is in one schedule only."
     )
     cron: Annotated[str, Privacy.PUBLIC, Check(_check_cron, "cron expression")] | None = key(
@@ -176,7 +176,7 @@ class Notify(Table):
     mail_server: Annotated[
         str, Privacy.PUBLIC, Check(require_form(_SERVER, "must be HOST or HOST:PORT"), "host and port")
     ] = key("localhost:25", "The server that takes the mail.")
-    on: Annotated[tuple[Event, ...], LIST, AfterValidator(_check_events)] = key(EVENTS, "What is told of.")
+    on: Annotated[ListOf[Event], AfterValidator(_check_events)] = key(EVENTS, "What is told of.")
 
     @model_validator(mode="after")
     def _check(self) -> Notify:
@@ -319,33 +319,29 @@ class ProjectFile(Table):
     user_agent: Product = key(
         "searchcrawl", "The first word of the User-Agent, and the name that robots.txt rules are found by."
     )
-    store: Store = Field(default_factory=Store, description="Where the URL table is.")
-    cache: Cache = Field(default_factory=Cache, description="Where fetched documents are kept, and how many.")
-    index: Index = Field(default_factory=Index, description="Where documents are sent.")
-    receivers: Mapping[ReceiverName, ReceiverTable] = Field(
-        default_factory=dict,
-        description="Who gets the documents of sources besides the index; a source names those that it has in its `receivers`.",
+    store: Store = key(Store, "Where the URL table is.")
+    cache: Cache = key(Cache, "Where fetched documents are kept, and how many.")
+    index: Index = key(Index, "Where documents are sent.")
+    receivers: Mapping[ReceiverName, ReceiverTable] = key(
+        dict,
+        "Who gets the documents of sources besides the index; a source names those that it has in its `receivers`.",
     )
-    logs: Logs = Field(default_factory=Logs, description="The log of each source.")
-    notify: Notify = Field(
-        default_factory=Notify,
-        description="Who is told when a run fails, deletions wait, the index differs or cannot be reached; each time once.",
+    logs: Logs = key(Logs, "The log of each source.")
+    notify: Notify = key(
+        Notify,
+        "Who is told when a run fails, deletions wait, the index differs or cannot be reached; each time once.",
     )
-    converters: Mapping[MimeType, PluginName] = Field(
-        default_factory=dict, description="Classes of your own that read files, by MIME type."
-    )
+    converters: Mapping[MimeType, PluginName] = key(dict, "Classes of your own that read files, by MIME type.")
     umask: Umask = key("077", "Who may not read what is stored: folders are 0777 and files 0666 without it.")
-    defaults: Tables = Field(
-        default_factory=Tables, description="Any table of a source file: the values of sources that do not set them."
-    )
-    parameters: Mapping[SetName, Tables] = Field(
-        default_factory=dict, description='The same tables as a set, taken by sources with `parameters = "NAME"`.'
+    defaults: Tables = key(Tables, "Any table of a source file: the values of sources that do not set them.")
+    parameters: Mapping[SetName, Tables] = key(
+        dict, 'The same tables as a set, taken by sources with `parameters = "NAME"`.'
     )
     max_parallel: PositiveCount = key(
         2, "How many crawls `tick` and `run` have under way at the same time; more wait for their turn.", unit="crawls"
     )
-    schedules: Annotated[Mapping[SetName, Schedule], AfterValidator(_check_schedules)] = Field(
-        default_factory=dict, description="When which sources are due, for `tick` and `run`."
+    schedules: Annotated[Mapping[SetName, Schedule], AfterValidator(_check_schedules)] = key(
+        dict, "When which sources are due, for `tick` and `run`."
     )
 
 

@@ -13,11 +13,11 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from searchcrawl.sources.plugin_classes import PluginName
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import (
-    LIST,
     Check,
     Count,
     FilePath,
     IndexUrl,
+    ListOf,
     Table,
     key,
     refuse,
@@ -145,7 +145,7 @@ ReceiverName = Annotated[
     Privacy.PUBLIC,
     Check(require_form(_NAME, "must be at most 64 small letters, digits and _-, no _- first"), "name of a receiver"),
 ]
-ReceiverNames = Annotated[tuple[ReceiverName, ...], LIST]
+ReceiverNames = ListOf[ReceiverName]
 
 
 def _check_days(days: int) -> int:

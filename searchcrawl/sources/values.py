@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final, NoReturn
+from typing import Annotated, Any, ClassVar, Final, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -66,8 +66,11 @@ class Check(AfterValidator):
 
 
 def key(default: Any, description: str, *, unit: str | None = None) -> Any:
-    """A key of a table, which need not be there: its value then, and its line in the reference."""
-    return Field(default, description=description, json_schema_extra=None if unit is None else {"unit": unit})
+    """A key of a table, which need not be there: its value then, or the class of it, and its line in the reference."""
+    shown: dict[str, Any] = {"description": description}
+    if unit is not None:
+        shown["json_schema_extra"] = {"unit": unit}
+    return Field(default_factory=default, **shown) if isinstance(default, type) else Field(default, **shown)
 
 
 def refuse(message: str, *, key: str | tuple[int | str, ...] = "") -> NoReturn:
@@ -253,8 +256,9 @@ def check_no_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
+T = TypeVar("T")
 #: TOML has lists only; the models keep tuples. The items stay strict.
-LIST: Final = Field(strict=False)
+ListOf = Annotated[tuple[T, ...], Field(strict=False)]
 
 #: Larger than any sensible value, and small enough for databases, clocks and timers.
 _MOST: Final = 1_000_000_000_000
@@ -263,15 +267,15 @@ _MOST_TIME: Final = 100_000_000
 Text = Annotated[str, Field(min_length=1)]
 PublicText = Annotated[Text, Privacy.PUBLIC]
 FilePath = Annotated[PublicText, Check(_check_path, "path")]
-FilePaths = Annotated[tuple[FilePath, ...], LIST]
+FilePaths = ListOf[FilePath]
 CssSelector = Annotated[PublicText, Check(check_selector, "CSS selector")]
-Rules = Annotated[tuple[PublicText, ...], LIST]
+Rules = ListOf[PublicText]
 WebUrl = Annotated[str, Check(_check_url, "URL")]
-Origins = Annotated[tuple[Annotated[str, Privacy.PUBLIC, Check(_check_origin, "origin")], ...], LIST]
+Origins = ListOf[Annotated[str, Privacy.PUBLIC, Check(_check_origin, "origin")]]
 PublicUrl = Annotated[WebUrl, Privacy.PUBLIC]
 IndexUrl = Annotated[WebUrl, Privacy.SHOWN, AfterValidator(_check_index_url)]
 PrefixUrl = Annotated[PublicUrl, Check(_check_prefix_url, "URL")]
-WebUrls = Annotated[tuple[PublicUrl, ...], LIST]
+WebUrls = ListOf[PublicUrl]
 Sitemaps = Annotated[str | tuple[str, ...], BeforeValidator(_check_sitemaps), Privacy.PUBLIC]
 Contact = Annotated[str, Privacy.PUBLIC, Check(_check_contact, "URL or mail address")]
 Product = Annotated[
@@ -284,11 +288,11 @@ HeaderText = Annotated[Text, Check(_check_header_text, "text")]
 HeaderName = Annotated[str, Check(_check_header_name, "name of a header")]
 HeaderValue = Annotated[str, Check(_check_header_text, "text")]
 HostRule = Annotated[str, Privacy.PUBLIC, Check(_check_host_rule, "host rule")]
-HostRules = Annotated[tuple[HostRule, ...], LIST]
-PathPrefixes = Annotated[tuple[Annotated[str, Privacy.PUBLIC, Check(_check_path_prefix, "path prefix")], ...], LIST]
+HostRules = ListOf[HostRule]
+PathPrefixes = ListOf[Annotated[str, Privacy.PUBLIC, Check(_check_path_prefix, "path prefix")]]
 Port = Annotated[int, Field(ge=1, le=65535)]
-Ports = Annotated[tuple[Port, ...], LIST]
-Networks = Annotated[tuple[Annotated[str, Privacy.PUBLIC, Check(_check_network, "network in CIDR form")], ...], LIST]
+Ports = ListOf[Port]
+Networks = ListOf[Annotated[str, Privacy.PUBLIC, Check(_check_network, "network in CIDR form")]]
 Address = Annotated[str, Privacy.PUBLIC, Check(_check_address, "IP address")]
 ResolvedHost = Annotated[str, Privacy.PUBLIC, Check(_check_host_name, "host name")]
 Charset = Annotated[str, Privacy.PUBLIC, Check(_check_charset, "name of a charset")]
@@ -296,11 +300,9 @@ Language = Annotated[
     str, Privacy.PUBLIC, Check(require_form(_LANGUAGE, 'not a language tag, as "en" or "pt-BR"'), "language tag")
 ]
 GroupNames = Annotated[
-    tuple[
-        Annotated[str, Privacy.PUBLIC, Check(require_form(_GROUP, "must be 1 to 100 printable characters"), "name")],
-        ...,
+    ListOf[
+        Annotated[str, Privacy.PUBLIC, Check(require_form(_GROUP, "must be 1 to 100 printable characters"), "name")]
     ],
-    LIST,
     AfterValidator(check_no_repeats),
 ]
 Count = Annotated[int, Field(ge=0, le=_MOST)]
@@ -309,4 +311,4 @@ Amount = Annotated[float, Field(ge=0, le=_MOST_TIME, allow_inf_nan=False)]
 PositiveAmount = Annotated[float, Field(gt=0, le=_MOST_TIME, allow_inf_nan=False)]
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 FailureStatus = Annotated[int, Field(ge=400, le=599)]
-FailureStatuses = Annotated[tuple[FailureStatus, ...], LIST]
+FailureStatuses = ListOf[FailureStatus]
