@@ -164,9 +164,8 @@ class Scheduler(VisitScheduler):
             return None
         host, claim = found
         redirected: Request | None = self._frontier.take_redirected(claim)
-        return redirected or self._request(host, claim)
-
-    def _request(self, host: str, claim: Claim) -> Request:
+        if redirected is not None:
+            return redirected
         spider: Any = self._spider
         return build_request(claim, host, callback=spider.handle_response, errback=spider.handle_failure)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 import brotli
 
@@ -132,14 +132,23 @@ def _choose_decoder(coding: str) -> Callable[[bytes], Iterator[bytes]]:
     raise BrokenCoding(f"unknown content coding {coding[:40]!r}", cut=False)
 
 
-def _gzip(body: bytes) -> Iterator[bytes]:
-    """Decodes every member; ignores what follows the last one, as browsers do."""
+def _decode_members(
+    body: bytes, magic: bytes, decode: Callable[[bytes, int], Generator[bytes, None, int]], name: str
+) -> Iterator[bytes]:
+    """Decodes one member after the other; ignores what follows the last one and is none, as browsers do."""
     position = 0
     for _ in range(MAX_MEMBERS):
-        position = yield from _inflate(zlib.decompressobj(16 + zlib.MAX_WBITS), body, position, "gzip")
-        if not body.startswith(b"\x1f\x8b", position):
+        position = yield from decode(body, position)
+        if not body.startswith(magic, position):
             return
-    raise BrokenCoding(f"gzip of more than {MAX_MEMBERS} members", cut=False)
+    raise BrokenCoding(name, cut=False)
+
+
+def _gzip(body: bytes) -> Iterator[bytes]:
+    def decode(body: bytes, position: int) -> Generator[bytes, None, int]:
+        return _inflate(zlib.decompressobj(16 + zlib.MAX_WBITS), body, position, "gzip")
+
+    return _decode_members(body, b"\x1f\x8b", decode, f"gzip of more than {MAX_MEMBERS} members")
 
 
 def _deflate(body: bytes) -> Iterator[bytes]:
@@ -149,19 +158,7 @@ def _deflate(body: bytes) -> Iterator[bytes]:
     yield from _inflate(zlib.decompressobj(wbits), body, 0, "deflate")
 
 
-class _Inflating(Protocol):
-    """zlib's decompressor, whose type has no public name."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unconsumed_tail(self) -> bytes: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
-
-
-def _inflate(stream: _Inflating, body: bytes, position: int, coding: str) -> Generator[bytes, None, int]:
+def _inflate(stream: zlib._Decompress, body: bytes, position: int, coding: str) -> Generator[bytes, None, int]:
     """What the stream at ``position`` holds; returns where it ends."""
     data = b""
     while not stream.eof:
@@ -197,13 +194,7 @@ def _brotli(body: bytes) -> Iterator[bytes]:
 
 
 def _zstd(body: bytes) -> Iterator[bytes]:
-    """Decodes every frame; ignores what follows the last one and is no frame."""
-    position = 0
-    for _ in range(MAX_MEMBERS):
-        position = yield from _zstd_frame(body, position)
-        if not body.startswith(b"\x28\xb5\x2f\xfd", position):
-            return
-    raise BrokenCoding(f"zstd of more than {MAX_MEMBERS} frames", cut=False)
+    return _decode_members(body, b"\x28\xb5\x2f\xfd", _zstd_frame, f"zstd of more than {MAX_MEMBERS} frames")
 
 
 def _zstd_frame(body: bytes, position: int) -> Generator[bytes, None, int]:

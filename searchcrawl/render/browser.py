@@ -61,13 +61,6 @@ class PlaceOfPage:
         self._port = PagePort(authority, self._answer, users=users, note_refused=self._note_refused)
         self._context: BrowserContext | None = None
 
-    @property
-    def context(self) -> BrowserContext:
-        """The context, once ``open`` has returned."""
-        if self._context is None:
-            raise RuntimeError("the page is not open")
-        return self._context
-
     async def open(self, user_agent: str, cookies: Sequence[BrowserCookie], state: StorageState | None) -> Page:
         """An empty page that has ``cookies``, and what a login left besides; raises Playwright's Error and OSError."""
         port = await self._port.open()
@@ -235,13 +228,13 @@ class Browser:
             if trace is None:
                 rendered = await visit.render()
                 if cookies and not rendered.lost_login:
-                    await _keep_cookies(place, wall)
+                    await _keep_cookies(page.context, wall)
                 return rendered
-            await place.context.tracing.start(screenshots=True, snapshots=True)
+            await page.context.tracing.start(screenshots=True, snapshots=True)
             try:
                 return await visit.render()
             finally:
-                await place.context.tracing.stop(path=trace)
+                await page.context.tracing.stop(path=trace)
                 await asyncio.to_thread(clean_trace, trace)
 
     async def log_in(self, login: LoginSteps, wall: LoginWall) -> LoginEnd:
@@ -255,7 +248,7 @@ class Browser:
             visit = LoginVisit(page, login, wall=wall, options=self._options, budget=budget, seconds=seconds)
             place.visit = visit
             end = await visit.carry_out()
-            self._state = await _read_state(place.context, wall)
+            self._state = await _read_state(page.context, wall)
         return end
 
     @asynccontextmanager
@@ -381,11 +374,11 @@ class Browser:
                     await driver.stop()
 
 
-async def _keep_cookies(place: PlaceOfPage, wall: PageRules) -> None:
+async def _keep_cookies(context: BrowserContext, wall: PageRules) -> None:
     """Gives the crawl the cookies that a page has at last; a browser that does not say them any more has none to give."""
     with suppress(Error, TimeoutError):
         async with asyncio.timeout(CLOSE_SECONDS):
-            wall.keep_cookies(await list_cookies(place.context))
+            wall.keep_cookies(await list_cookies(context))
 
 
 async def _read_state(context: BrowserContext, wall: LoginWall) -> StorageState:

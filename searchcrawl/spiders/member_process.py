@@ -19,7 +19,7 @@ from searchcrawl.run import Run, return_large_blocks
 from searchcrawl.sources.loading import build_boundary
 from searchcrawl.sources.secrets import hide, redact
 from searchcrawl.spiders.running import run_spider
-from searchcrawl.spiders.spider_loader import find_spider_class
+from searchcrawl.spiders.spider_loader import build_spider_class
 from searchcrawl.store.opening import open_store
 from searchcrawl.store.states import EndReason
 from searchcrawl.terminal import guard_logs, guard_streams
@@ -58,8 +58,7 @@ def _visit(link: Link) -> BaseException | None:
     for name, (value, priority) in setup.settings.items():
         settings.set(name, value, priority=priority)
     run = _build_run(link, patience_seconds=settings.getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS"))
-    values = {"name": setup.source.name, "source": setup.source, "project": setup.project, "member": link}
-    spider = type("MemberSpider", (find_spider_class(setup.project, setup.source),), values | {"__module__": __name__})
+    spider = build_spider_class(setup.project, setup.source, member=link)
     process = AsyncCrawlerProcess(settings)
     # After Scrapy has set up its own.
     _log_to(link)

@@ -38,70 +38,56 @@ from searchcrawl.spiders.own_middleware import plugin_errors_of
 from searchcrawl.spiders.web_spider import WebSpider
 from searchcrawl.stages import stages_of
 
+#: Makes the document of what a method of a spider said of it: of the document, its page, as it was shown, and the answer.
+Take = Callable[[Document, Page, plugins.Document, Any], Document]
 
-class LinksStep:
-    """``choose_links``."""
 
-    for_refused = True
+class MethodStep:
+    """A method that the spider of a source overrides (``name``: the spider and the method)."""
 
     def __init__(
-        self, name: str, choose_links: Callable[[plugins.Document], Iterable[str]], *, routes: bool = False
+        self, name: str, ask: Callable[[plugins.Document], Any], take: Take, *, for_refused: bool = False
     ) -> None:
-        self.name = f"spider {name}.choose_links"
-        self.rule = f"spider: {name}.choose_links"
-        self._choose_links = choose_links
-        self._routes = routes
-
-    async def apply(self, document: Document, page: Page) -> Document:
-        chosen = list(islice(_list_texts(self._choose_links(show(document, page))), MAX_LINKS + 1))
-        if len(chosen) > MAX_LINKS:
-            raise ValueError(f"more than {MAX_LINKS} links")
-        known = {link.url: link for link in page.links}
-        found: dict[str, Link] = {}
-        for text in chosen:
-            link = known.get(text) or Link(urls.resolve(text, document.base_url, routes=self._routes))
-            # One that the page has as well keeps what the page says of it.
-            found.setdefault(link.url, known.get(link.url, link))
-        return copy_with(document, page=copy_with(page, links=tuple(found.values())))
-
-
-class FieldsStep:
-    """``read_fields``."""
-
-    for_refused = False
-
-    def __init__(self, name: str, read_fields: Callable[[plugins.Document], Mapping[str, Any]]) -> None:
-        self.name = f"spider {name}.read_fields"
-        self.rule = f"spider: {name}.read_fields"
-        self._read_fields = read_fields
+        self.name = f"spider {name}"
+        self.rule = f"spider: {name}"
+        self.for_refused = for_refused
+        self._ask = ask
+        self._take = take
 
     async def apply(self, document: Document, page: Page) -> Document:
         shown = show(document, page)
-        fields = self._read_fields(shown)
-        if not isinstance(fields, Mapping):
-            raise TypeError(f"returned a {type(fields).__name__}, not a mapping")
-        texts = {name: value for name, value in fields.items() if name in TEXTS}
-        values = {name: value for name, value in fields.items() if name not in TEXTS}
-        return copy_with(document, page=change(page, texts, shown.values | values))
+        return self._take(document, page, shown, self._ask(shown))
 
 
-class SkipStep:
-    """``find_refusal``."""
+def _take_links(
+    document: Document, page: Page, shown: plugins.Document, links: Iterable[str], *, routes: bool
+) -> Document:
+    chosen = list(islice(_list_texts(links), MAX_LINKS + 1))
+    if len(chosen) > MAX_LINKS:
+        raise ValueError(f"more than {MAX_LINKS} links")
+    known = {link.url: link for link in page.links}
+    found: dict[str, Link] = {}
+    for text in chosen:
+        link = known.get(text) or Link(urls.resolve(text, document.base_url, routes=routes))
+        # One that the page has as well keeps what the page says of it.
+        found.setdefault(link.url, known.get(link.url, link))
+    return copy_with(document, page=copy_with(page, links=tuple(found.values())))
 
-    for_refused = False
 
-    def __init__(self, name: str, find_refusal: Callable[[plugins.Document], str | None]) -> None:
-        self.name = f"spider {name}.find_refusal"
-        self.rule = f"spider: {name}.find_refusal"
-        self._find_refusal = find_refusal
+def _take_fields(document: Document, page: Page, shown: plugins.Document, fields: object) -> Document:
+    if not isinstance(fields, Mapping):
+        raise TypeError(f"returned a {type(fields).__name__}, not a mapping")
+    texts = {name: value for name, value in fields.items() if name in TEXTS}
+    values = {name: value for name, value in fields.items() if name not in TEXTS}
+    return copy_with(document, page=change(page, texts, shown.values | values))
 
-    async def apply(self, document: Document, page: Page) -> Document:
-        reason: object = self._find_refusal(show(document, page))
-        if not isinstance(reason, str | None):
-            raise TypeError(f"returned a {type(reason).__name__}, not a text or None")
-        if reason is not None:
-            raise DropItem(reason)
-        return document
+
+def _take_refusal(document: Document, page: Page, shown: plugins.Document, reason: object) -> Document:
+    if not isinstance(reason, str | None):
+        raise TypeError(f"returned a {type(reason).__name__}, not a text or None")
+    if reason is not None:
+        raise DropItem(reason)
+    return document
 
 
 def build_own_stage(
@@ -143,12 +129,16 @@ def _make_service(run: Run, name: str) -> plugins.DocumentService:
 
 def _list_spider_steps(spider: WebSpider, name: str, *, routes: bool) -> list[Step]:
     """The steps for the methods that the class of ``spider`` overrides."""
-    steps: dict[str, Step] = {
-        "choose_links": LinksStep(name, spider.choose_links, routes=routes),
-        "read_fields": FieldsStep(name, spider.read_fields),
-        "find_refusal": SkipStep(name, spider.find_refusal),
+    steps: dict[str, Take] = {
+        "choose_links": partial(_take_links, routes=routes),
+        "read_fields": _take_fields,
+        "find_refusal": _take_refusal,
     }
-    return [step for method, step in steps.items() if _overrides(spider, method)]
+    return [
+        MethodStep(f"{name}.{method}", getattr(spider, method), take, for_refused=method == "choose_links")
+        for method, take in steps.items()
+        if _overrides(spider, method)
+    ]
 
 
 def _overrides(spider: WebSpider, method: str) -> bool:

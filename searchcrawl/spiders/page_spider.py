@@ -17,7 +17,7 @@ from searchcrawl.frontier.scheduler import build_request
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.operations.dry_run import DryRun
 from searchcrawl.spiders.base_spider import SourceSpider
-from searchcrawl.spiders.spider_loader import find_spider_class
+from searchcrawl.spiders.spider_loader import build_spider_class
 
 
 class PageSpider(SourceSpider):
@@ -61,8 +61,7 @@ class PageSpider(SourceSpider):
 
 def build_page_spider(run: DryRun) -> type[PageSpider]:
     """The class for a source, beside the spider of its type; raises ConfigurationError."""
-    values = {"name": run.source.name, "source": run.source, "project": run.project, "__module__": __name__}
-    return type("PageSpiderOfSource", (PageSpider, find_spider_class(run.project, run.source)), values)
+    return build_spider_class(run.project, run.source, PageSpider)
 
 
 def visit_page(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: int = 0) -> Document | Outcome:

@@ -13,7 +13,7 @@ from searchcrawl.items import Document, Outcome, VisitEnds
 from searchcrawl.run import Run
 from searchcrawl.spiders.base_spider import SourceSpider
 from searchcrawl.spiders.running import run_spider
-from searchcrawl.spiders.spider_loader import find_spider_class
+from searchcrawl.spiders.spider_loader import build_spider_class
 
 
 class ReplaySpider(SourceSpider):
@@ -37,9 +37,7 @@ def replay_pages(process: AsyncCrawlerProcess, run: Run) -> int:
     Runs the reactor, so only once in a process. Raises ConfigurationError where a component of the user's own did not
     start.
     """
-    values = {"name": run.source.name, "source": run.source, "project": run.project, "__module__": __name__}
-    spider = type("ReplaySpiderOfSource", (ReplaySpider, find_spider_class(run.project, run.source)), values)
-    crawler, error = run_spider(process, spider, run=run)
+    crawler, error = run_spider(process, build_spider_class(run.project, run.source, ReplaySpider), run=run)
     if isinstance(error, SearchcrawlError):
         raise error
     if process.bootstrap_failed or not isinstance(crawler.spider, ReplaySpider):

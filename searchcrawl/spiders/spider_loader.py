@@ -103,7 +103,7 @@ class SourceSpiderLoader(SpiderLoader):
                 raise KeyError(f"Spider not found: {spider_name}") from None
             # Files of Python spiders get the mode that Scrapy gives them.
             apply_umask(self._project)
-            self._classes[spider_name] = _build_spider_class(self._project, source)
+            self._classes[spider_name] = build_spider_class(self._project, source)
         return self._classes[spider_name]
 
     def _load_all_spiders(self) -> None:
@@ -155,10 +155,18 @@ def _is_of_source(spider: type[Spider]) -> bool:
     return loaded is not None and issubclass(spider, loaded.SourceSpider)
 
 
-def _build_spider_class(project: Project, source: Source) -> type[Spider]:
-    base = find_spider_class(project, source)
-    attributes = {"name": source.name, "source": source, "project": project, "__module__": base.__module__}
-    return type(f"{base.__name__}_{source.name.replace('-', '_')}", (base,), attributes)
+def build_spider_class(
+    project: Project, source: Source, beside: type[Spider] | None = None, **values: Any
+) -> type[Any]:
+    """The class of the spider of a source, with ``name``, ``source``, ``project`` and ``values``; that of ``beside`` goes before.
+
+    Raises ConfigurationError.
+    """
+    own = find_spider_class(project, source)
+    bases = (own,) if beside is None else (beside, own)
+    first = bases[0]
+    attributes = {"name": source.name, "source": source, "project": project, "__module__": first.__module__}
+    return type(f"{first.__name__}_{source.name.replace('-', '_')}", bases, attributes | values)
 
 
 def find_spider_class(project: Project, source: Source) -> type[Spider]:
