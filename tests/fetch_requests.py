@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -32,5 +33,8 @@ def answer(request: Request, status: int = 200, body: bytes = b"", **headers: An
     return Response(request.url, status=status, headers=named, body=body, request=request)
 
 
-def outcome_of(error: pytest.ExceptionInfo[VisitEnded]) -> Outcome:
-    return error.value.outcome
+def end_of(call: Callable[..., Any], *given: Any) -> Outcome:
+    """How a call ends a visit."""
+    with pytest.raises(VisitEnded) as ended:
+        call(*given)
+    return ended.value.outcome

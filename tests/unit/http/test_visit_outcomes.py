@@ -31,7 +31,7 @@ from searchcrawl.http.visit_end import (
 )
 from searchcrawl.items import Hop, Outcome
 from searchcrawl.rules.redirects import OwnOrigins
-from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_request, visit
+from tests.fetch_requests import TRAIL, URL, answer, claim, end_of, robots_request, visit
 
 OUTCOME = OutcomeMiddleware()
 DECOMPRESSION = DecompressionMiddleware(max_bytes=100_000)
@@ -65,22 +65,17 @@ def test_outcome_when_status_is_a_page_or_unchanged_then_goes_on(status: int) ->
 def test_outcome_when_status_is_no_page_then_visit_ends_with_it(status: int, transient: bool) -> None:
     request = visit(redirects=TRAIL)
 
-    with pytest.raises(VisitEnded) as ended:
-        OUTCOME.process_response(request, answer(request, status))
+    outcome = end_of(OUTCOME.process_response, request, answer(request, status))
 
-    outcome = outcome_of(ended)
     assert (outcome.code, outcome.transient, outcome.redirects) == (status, transient, TRAIL)
     assert outcome.error is not None
     assert outcome.error.endswith(URL)
 
 
 def test_outcome_when_server_says_when_then_pause_is_handed_on() -> None:
-    request = visit()
+    outcome = end_of(OUTCOME.process_response, visit(), answer(visit(), 503, Retry_After="120"))
 
-    with pytest.raises(VisitEnded) as ended:
-        OUTCOME.process_response(request, answer(request, 503, Retry_After="120"))
-
-    assert outcome_of(ended).retry_after_seconds == 120.0
+    assert outcome.retry_after_seconds == 120.0
 
 
 @pytest.mark.parametrize(
@@ -103,20 +98,17 @@ def test_outcome_when_server_says_when_then_pause_is_handed_on() -> None:
 def test_outcome_when_download_fails_then_code_is_the_root_cause(
     failure: Exception, code: int, transient: bool
 ) -> None:
-    with pytest.raises(VisitEnded) as ended:
-        OUTCOME.process_exception(visit(), failure)
+    outcome = end_of(OUTCOME.process_exception, visit(), failure)
 
-    outcome = outcome_of(ended)
     assert (outcome.code, outcome.transient) == (code, transient)
     assert outcome.error is not None
     assert str(failure)[:20] in outcome.error
 
 
 def test_outcome_when_error_has_several_lines_then_row_has_one() -> None:
-    with pytest.raises(VisitEnded) as ended:
-        OUTCOME.process_exception(visit(), DownloadFailedError("one\ntwo\x1b[31m\x00three"))
+    outcome = end_of(OUTCOME.process_exception, visit(), DownloadFailedError("one\ntwo\x1b[31m\x00three"))
 
-    assert outcome_of(ended).error == "io error: one two [31m three: http://site.test/page"
+    assert outcome.error == "io error: one two [31m three: http://site.test/page"
 
 
 @pytest.mark.parametrize("exception", [VisitEnded(Outcome(claim=claim(), code=955)), KeyError("a bug")])
@@ -145,12 +137,6 @@ def decoded(request: Request, response: Response) -> Response:
     return result
 
 
-def test_decompression_when_nothing_is_coded_then_response_is_the_same() -> None:
-    response = answer(visit(), body=b"plain")
-
-    assert DECOMPRESSION.process_response(visit(), response) is response
-
-
 def test_decompression_when_coded_then_body_and_headers_are_those_of_the_page() -> None:
     headers = {"Content-Encoding": "gzip", "Content-Length": "30", "Content-Type": "text/html", "ETag": '"1"'}
     request = visit()
@@ -176,23 +162,25 @@ def test_decompression_when_coded_then_body_and_headers_are_those_of_the_page() 
 def test_decompression_when_body_is_bad_then_visit_ends(body: bytes, coding: str, code: int, transient: bool) -> None:
     request = visit()
 
-    with pytest.raises(VisitEnded) as ended:
-        decoded(request, answer(request, body=body, Content_Encoding=coding))
+    outcome = end_of(decoded, request, answer(request, body=body, Content_Encoding=coding))
 
-    assert (outcome_of(ended).code, outcome_of(ended).transient) == (code, transient)
-
-
-@pytest.mark.parametrize("status", [204, 302, 304, 404, 503])
-def test_decompression_when_answer_is_no_page_then_its_body_is_left_alone(status: int) -> None:
-    response = answer(visit(), status, body=gzip.compress(b"page", mtime=0)[:-3], Content_Encoding="gzip")
-
-    assert DECOMPRESSION.process_response(visit(), response) is response
+    assert (outcome.code, outcome.transient) == (code, transient)
 
 
-def test_decompression_when_answer_is_of_robots_then_is_left_alone() -> None:
-    response = answer(robots_request(), body=b"x", Content_Encoding="gzip")
+@pytest.mark.parametrize(
+    ("request_", "status", "headers"),
+    [
+        (visit(), 200, {}),
+        (robots_request(), 200, {"Content_Encoding": "gzip"}),
+        *((visit(), status, {"Content_Encoding": "gzip"}) for status in (204, 302, 304, 404, 503)),
+    ],
+)
+def test_decompression_when_answer_is_not_coded_or_no_page_then_it_is_left_alone(
+    request_: Request, status: int, headers: dict[str, str]
+) -> None:
+    response = answer(request_, status, body=gzip.compress(b"page", mtime=0)[:-3], **headers)
 
-    assert DECOMPRESSION.process_response(robots_request(), response) is response
+    assert DECOMPRESSION.process_response(request_, response) is response
 
 
 def test_decompression_when_page_is_asked_for_then_says_what_it_takes() -> None:

@@ -14,7 +14,7 @@ from searchcrawl.http.boundary_middleware import BoundaryMiddleware
 from searchcrawl.http.headers_middleware import ConditionalMiddleware
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.http.side_requests import ASKED_FOR, SideRequestFailed
-from searchcrawl.http.visit_end import PUBLIC_ONLY, VisitEnded
+from searchcrawl.http.visit_end import PUBLIC_ONLY
 from searchcrawl.items import Claim, Hop, Link
 from searchcrawl.kinds.web import WEB
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -23,7 +23,7 @@ from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.forgotten import Forgotten
 from searchcrawl.rules.redirects import TargetRules
 from searchcrawl.rules.rewriting import Identity, Rewriting
-from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_request, visit
+from tests.fetch_requests import TRAIL, URL, answer, claim, end_of, robots_request, visit
 
 INSIDE = Boundary(include_hosts=["site.test"], exclude_urls=["*/private/*"], depth=2)
 TARGETS = TargetRules(INSIDE, starts=["http://site.test:8000/"])
@@ -53,19 +53,17 @@ REDIRECT = RedirectMiddleware(
 def test_boundary_when_row_is_outside_then_visit_ends_with_rule(url: str, depth: int, code: int, rule: str) -> None:
     row = Claim(url_id=1, url=url, host_id=1, depth=depth)
 
-    with pytest.raises(VisitEnded) as ended:
-        BOUNDARY.process_request(visit(url, row=row))
+    outcome = end_of(BOUNDARY.process_request, visit(url, row=row))
 
-    assert (outcome_of(ended).code, outcome_of(ended).rule) == (code, rule)
-    assert not outcome_of(ended).transient
+    assert (outcome.code, outcome.rule) == (code, rule)
+    assert not outcome.transient
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://site.test/", "data:text/html,x"])
 def test_boundary_when_scheme_is_not_http_then_url_is_malformed(url: str) -> None:
-    with pytest.raises(VisitEnded) as ended:
-        BOUNDARY.process_request(visit(url))
+    outcome = end_of(BOUNDARY.process_request, visit(url))
 
-    assert outcome_of(ended).code == Code.MALFORMED_URL
+    assert outcome.code == Code.MALFORMED_URL
 
 
 @pytest.mark.parametrize(
@@ -91,10 +89,8 @@ def test_boundary_when_a_target_is_forgotten_while_it_waits_then_it_is_not_reque
     middleware = BoundaryMiddleware(boundary, watch, TrapWatch(1, trap_after=0, max_urls_per_pattern=0), targets, WEB)
     request = visit(f"{URL}s?utm_id=1", redirects=TRAIL)
 
-    with pytest.raises(VisitEnded) as ended:
-        middleware.process_request(request)
+    outcome = end_of(middleware.process_request, request)
 
-    outcome = outcome_of(ended)
     assert (outcome.code, outcome.rule, outcome.redirects) == (955, f"forget: {line}", TRAIL)
     assert error in (None, outcome.error)
     side = Request(f"{line}?utm_id=1", meta={ASKED_FOR: "http://site.test/sitemap.xml"})
@@ -127,10 +123,9 @@ class CutPattern:
 def test_boundary_when_pattern_was_cut_since_the_claim_then_nothing_is_requested() -> None:
     middleware, maze = BoundaryMiddleware(INSIDE, NOTHING_NEW, CutPattern(), TARGETS, WEB), "http://site.test/maze/1"
 
-    with pytest.raises(VisitEnded) as ended:
-        middleware.process_request(visit(maze, row=Claim(url_id=1, url=maze, host_id=1, depth=1)))
+    outcome = end_of(middleware.process_request, visit(maze, row=Claim(url_id=1, url=maze, host_id=1, depth=1)))
 
-    assert (outcome_of(ended).code, outcome_of(ended).rule) == (961, "scope.trap_after: http://site.test/maze/**")
+    assert (outcome.code, outcome.rule) == (961, "scope.trap_after: http://site.test/maze/**")
     assert middleware.process_request(visit("http://site.test/other")) is None
 
 
@@ -150,17 +145,13 @@ def test_conditional_when_row_has_validators_then_both_are_sent() -> None:
     assert request.headers["If-Modified-Since"] == b"Sun, 01 Mar 2026 12:00:30 GMT"
 
 
-def test_conditional_when_url_is_a_redirects_target_then_no_validator_is_sent() -> None:
-    request = visit(row=claim(etag='"5"'), redirects=TRAIL)
-
-    CONDITIONAL.process_request(request)
-
-    assert b"If-None-Match" not in request.headers
-
-
-@pytest.mark.parametrize("etag", ['"é"', '"a\r\nX-Evil: 1"', '"\x00"'])
-def test_conditional_when_validator_is_not_plain_text_then_is_not_sent(etag: str) -> None:
-    request = visit(row=claim(etag=etag))
+@pytest.mark.parametrize(
+    ("etag", "redirects"), [('"5"', TRAIL), *((etag, ()) for etag in ('"é"', '"a\r\nX-Evil: 1"', '"\x00"'))]
+)
+def test_conditional_when_url_is_a_redirects_target_or_validator_is_not_plain_text_then_none_is_sent(
+    etag: str, redirects: tuple[Hop, ...]
+) -> None:
+    request = visit(row=claim(etag=etag), redirects=redirects)
 
     CONDITIONAL.process_request(request)
 
@@ -171,22 +162,19 @@ def test_conditional_when_304_was_asked_for_then_visit_ends_unchanged() -> None:
     request = visit(row=claim(etag='"5"'))
     CONDITIONAL.process_request(request)
 
-    with pytest.raises(VisitEnded) as ended:
-        CONDITIONAL.process_response(request, answer(request, 304, ETag='W/"6"'))
+    outcome = end_of(CONDITIONAL.process_response, request, answer(request, 304, ETag='W/"6"'))
 
-    outcome = outcome_of(ended)
     assert (outcome.code, outcome.etag, outcome.transient, outcome.error) == (304, 'W/"6"', False, None)
 
 
 def test_conditional_when_304_was_not_asked_for_then_failure_passes() -> None:
     request = visit()
 
-    with pytest.raises(VisitEnded) as ended:
-        CONDITIONAL.process_response(request, answer(request, 304))
+    outcome = end_of(CONDITIONAL.process_response, request, answer(request, 304))
 
-    assert outcome_of(ended).code == 304
-    assert outcome_of(ended).transient
-    assert outcome_of(ended).error == "304 without a condition: http://site.test/page"
+    assert outcome.code == 304
+    assert outcome.transient
+    assert outcome.error == "304 without a condition: http://site.test/page"
 
 
 def test_conditional_when_answer_is_another_then_goes_on() -> None:
@@ -218,26 +206,23 @@ def test_redirect_when_temporary_then_is_followed_for_the_same_row(status: int) 
     assert not following.headers
 
 
-@pytest.mark.parametrize("status", [301, 308])
-def test_redirect_when_permanent_and_inside_then_target_is_a_link(status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "location", "links", "rule"),
+    [
+        (301, "/new", (Link("http://site.test/new"),), None),
+        (308, "/new", (Link("http://site.test/new"),), None),
+        (301, "http://other.test/", (), "scope.include_hosts: no include matches"),
+    ],
+)
+def test_redirect_when_permanent_then_target_is_a_link_or_the_rule_that_refuses_it_is_named(
+    status: int, location: str, links: tuple[Link, ...], rule: str | None
+) -> None:
     request = visit()
 
-    with pytest.raises(VisitEnded) as ended:
-        REDIRECT.process_response(request, answer(request, status, Location="/new"))
+    outcome = end_of(REDIRECT.process_response, request, answer(request, status, Location=location))
 
-    outcome = outcome_of(ended)
-    assert (outcome.code, outcome.links, outcome.rule) == (954, (Link("http://site.test/new"),), None)
+    assert (outcome.code, outcome.links, outcome.rule) == (954, links, rule)
     assert outcome.redirects == (Hop(URL, status),)
-
-
-def test_redirect_when_permanent_and_outside_then_rule_is_named() -> None:
-    request = visit()
-
-    with pytest.raises(VisitEnded) as ended:
-        REDIRECT.process_response(request, answer(request, 301, Location="http://other.test/"))
-
-    outcome = outcome_of(ended)
-    assert (outcome.code, outcome.links, outcome.rule) == (954, (), "scope.include_hosts: no include matches")
 
 
 @pytest.mark.parametrize(
@@ -255,22 +240,20 @@ def test_redirect_when_permanent_and_outside_then_rule_is_named() -> None:
 def test_redirect_when_it_leads_nowhere_then_visit_ends(locations: list[str], code: int) -> None:
     request = visit(redirects=TRAIL)
 
-    with pytest.raises(VisitEnded) as ended:
-        REDIRECT.process_response(request, answer(request, 302, Location=locations))
+    outcome = end_of(REDIRECT.process_response, request, answer(request, 302, Location=locations))
 
-    assert outcome_of(ended).code == code
-    assert outcome_of(ended).error
+    assert outcome.code == code
+    assert outcome.error
 
 
 def test_redirect_when_there_were_too_many_then_visit_ends() -> None:
     trail = tuple(Hop(f"http://site.test/{n}", 302) for n in range(3))
     request = visit(redirects=trail)
 
-    with pytest.raises(VisitEnded) as ended:
-        REDIRECT.process_response(request, answer(request, 302, Location="/next"))
+    outcome = end_of(REDIRECT.process_response, request, answer(request, 302, Location="/next"))
 
-    assert outcome_of(ended).code == Code.REDIRECT_LOOP
-    assert outcome_of(ended).redirects == trail
+    assert outcome.code == Code.REDIRECT_LOOP
+    assert outcome.redirects == trail
 
 
 def test_redirect_when_answer_is_of_robots_then_is_left_alone() -> None:

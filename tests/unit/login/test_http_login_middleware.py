@@ -8,7 +8,7 @@ from scrapy import Request
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.login.http_login_middleware import BasicLogin, DigestLogin
 from searchcrawl.sources.fetch_tables import Login
-from tests.fetch_requests import answer, claim, outcome_of, visit
+from tests.fetch_requests import answer, claim, end_of, visit
 
 ORIGINS = frozenset({"https://site.test", "http://site.test", "https://other.test"})
 CHALLENGE = {"WWW_Authenticate": 'Digest realm="r", nonce="{nonce}", qop="auth", stale={stale}'}
@@ -61,13 +61,11 @@ def test_basic_when_nobody_gets_in_then_nothing_more_is_sent() -> None:
     )
     login.process_request(first)
 
-    with pytest.raises(VisitEnded) as refused:
-        login.process_response(first, answer(first, 401, WWW_Authenticate='Basic realm="x"'))
-    with pytest.raises(VisitEnded) as at_once:
-        login.process_request(second)
+    refused = end_of(login.process_response, first, answer(first, 401, WWW_Authenticate='Basic realm="x"'))
+    at_once = end_of(login.process_request, second)
 
-    assert [outcome_of(one).code for one in (refused, at_once)] == [959, 959]
-    assert "the server offers Basic" in str(outcome_of(refused).error)
+    assert [refused.code, at_once.code] == [959, 959]
+    assert "the server offers Basic" in str(refused.error)
     assert b"Authorization" not in second.headers
 
 
@@ -117,11 +115,10 @@ def test_digest_when_the_nonce_is_stale_then_tries_once_more_and_else_gives_up()
     once_more = login.process_response(again, answer(again, 401, **challenged(again, "m", "true")))
     assert isinstance(once_more, Request)
     login.process_request(once_more)
-    with pytest.raises(VisitEnded) as ended:
-        login.process_response(once_more, answer(once_more, 401, **challenged(once_more, "o", "true")))
+    outcome = end_of(login.process_response, once_more, answer(once_more, 401, **challenged(once_more, "o", "true")))
 
     assert b'nonce="m"' in once_more.headers[b"Authorization"]
-    assert outcome_of(ended).code == 959
+    assert outcome.code == 959
 
 
 def test_digest_when_the_answer_is_refused_then_the_password_is_wrong() -> None:
@@ -131,11 +128,10 @@ def test_digest_when_the_answer_is_refused_then_the_password_is_wrong() -> None:
     assert isinstance(again, Request)
     login.process_request(again)
 
-    with pytest.raises(VisitEnded) as ended:
-        login.process_response(again, answer(again, 401, **challenged(again, "fresh")))
+    outcome = end_of(login.process_response, again, answer(again, 401, **challenged(again, "fresh")))
 
-    assert outcome_of(ended).code == 959
-    assert not outcome_of(ended).transient
+    assert outcome.code == 959
+    assert not outcome.transient
 
 
 def test_digest_when_a_late_answer_names_the_next_nonce_then_the_newer_one_stays() -> None:

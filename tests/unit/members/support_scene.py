@@ -10,7 +10,7 @@ from searchcrawl.commit.group_commit import WriterQueue
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.members.member import Death
 from searchcrawl.members.members import Members
-from searchcrawl.members.messages import Ready
+from searchcrawl.members.messages import Ready, Visit
 from searchcrawl.urls import host_and_port
 from tests.filled_store import SITE, FilledStore
 from tests.unit.frontier.test_frontier import build_frontier
@@ -97,6 +97,16 @@ class Scene:
                 self.members.visit(*found)
                 claims.append(found[1])
         return claims
+
+    async def visit_one(self) -> tuple[Claim, FakeMember]:
+        """Has one row visited; by whom."""
+        (claim,) = await self.visit(1)
+        (member,) = (member for member in self.made if member.under_way)
+        return claim, member
+
+    def list_sent(self) -> list[Visit]:
+        """What all members were told to visit."""
+        return [message for each in self.made for message in each.sent if isinstance(message, Visit)]
 
     async def lose(self, member: FakeMember, death: Death) -> None:
         member.death = death

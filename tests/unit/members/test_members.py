@@ -18,7 +18,7 @@ from searchcrawl.members import member as member_module
 from searchcrawl.members import members as members_module
 from searchcrawl.members.member import Death, Member
 from searchcrawl.members.members import Members
-from searchcrawl.members.messages import Closed, Ended, Forget, GoOn, Moved, Pong, Visit
+from searchcrawl.members.messages import Closed, Ended, Forget, GoOn, Moved, Pong
 from searchcrawl.rules.lifecycle import has_stopped
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
@@ -57,8 +57,7 @@ def test_visit_when_a_host_has_several_then_members_share_them(filled: FilledSto
 
 def test_visit_when_it_was_redirected_then_it_goes_on_where_it_was(filled: FilledStore) -> None:
     async def work(scene: Scene) -> None:
-        (claim,) = await scene.visit(1)
-        (member,) = (member for member in scene.made if member.under_way)
+        claim, member = await scene.visit_one()
         member.take(Moved(claim.url_id, "b.example:80"))
         assert not member.under_way
         async with asyncio.timeout(20):
@@ -71,13 +70,11 @@ def test_visit_when_it_was_redirected_then_it_goes_on_where_it_was(filled: Fille
 
 def test_visit_when_its_member_ended_meanwhile_then_another_begins_anew(filled: FilledStore) -> None:
     async def work(scene: Scene) -> None:
-        (claim,) = await scene.visit(1)
-        (member,) = (member for member in scene.made if member.under_way)
+        claim, member = await scene.visit_one()
         member.take(Moved(claim.url_id, "b.example:80"))
         await scene.lose(member, KILLED)
         await scene.visit(5)
-        sent = [message for each in scene.made for message in each.sent if isinstance(message, Visit)]
-        assert [message.claim.url_id for message in sent].count(claim.url_id) == 2
+        assert [message.claim.url_id for message in scene.list_sent()].count(claim.url_id) == 2
 
     play(filled, work)
 
@@ -87,8 +84,7 @@ def test_visit_when_its_member_ended_meanwhile_then_it_begins_under_the_limits_o
     filled: FilledStore, goes_on: bool
 ) -> None:
     async def work(scene: Scene) -> None:
-        (claim,) = await scene.visit(1)
-        (member,) = (member for member in scene.made if member.under_way)
+        claim, member = await scene.visit_one()
         member.take(Moved(claim.url_id, _OTHER))
         if goes_on:
             async with asyncio.timeout(20):
@@ -99,8 +95,7 @@ def test_visit_when_its_member_ended_meanwhile_then_it_begins_under_the_limits_o
         begun: list[str] = []
         while len(begun) < 2:
             await scene.visit(1)
-            sent = [message for each in scene.made for message in each.sent if isinstance(message, Visit)]
-            begun = [message.host for message in sent if message.claim.url_id == claim.url_id]
+            begun = [message.host for message in scene.list_sent() if message.claim.url_id == claim.url_id]
         assert begun == [HOST, HOST]
 
     play(filled, work)
@@ -108,8 +103,7 @@ def test_visit_when_its_member_ended_meanwhile_then_it_begins_under_the_limits_o
 
 def test_visit_when_its_new_host_is_blocked_meanwhile_then_its_member_forgets_it(filled: FilledStore) -> None:
     async def work(scene: Scene) -> None:
-        (claim,) = await scene.visit(1)
-        (member,) = (member for member in scene.made if member.under_way)
+        claim, member = await scene.visit_one()
         member.take(Moved(claim.url_id, _OTHER))
         scene.frontier.settle(Outcome(claim=claim, code=429))
         assert Forget(claim.url_id) in member.sent
@@ -151,8 +145,7 @@ def test_death_when_it_was_killed_then_its_visits_go_to_others_and_nobody_is_bla
 
 def test_death_when_it_stopped_turning_with_one_page_then_this_one_is_blamed(filled: FilledStore) -> None:
     async def work(scene: Scene) -> None:
-        (claim,) = await scene.visit(1)
-        (member,) = (member for member in scene.made if member.under_way)
+        claim, member = await scene.visit_one()
         await scene.lose(member, _STALLED)
         (outcome,) = scene.taken
         assert isinstance(outcome, Outcome)

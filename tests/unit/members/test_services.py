@@ -6,6 +6,8 @@ import asyncio
 import pickle
 from typing import Any, Final
 
+import pytest
+
 from searchcrawl.documents.own_pipeline import PluginErrors
 from searchcrawl.exceptions import HostBlocked
 from searchcrawl.members.messages import Call, Reply, Tell
@@ -81,22 +83,20 @@ def test_answer_when_a_host_allows_a_request_then_the_reply_has_the_number() -> 
     assert called == [("wait", "a:80"), ("start", "a:80")]
 
 
-def test_answer_when_the_host_is_blocked_then_the_reply_says_with_which_code() -> None:
-    replies, _ = ask(Call(1, "wait_until_allowed", {"host": "blocked:80"}))
+@pytest.mark.parametrize(
+    ("host", "error", "code"),
+    [
+        ("blocked:80", "it asked for a pause", 429),
+        ("broken:80", "[31mbroken", None),
+        pytest.param("silent:80", "ValueError()", None, id="an error without a text"),
+    ],
+)
+def test_answer_when_a_host_is_blocked_or_something_fails_then_who_asked_does_not_wait_for_ever(
+    host: str, error: str, code: int | None
+) -> None:
+    replies, _ = ask(Call(1, "wait_until_allowed", {"host": host}))
 
-    assert replies == [Reply(1, error="it asked for a pause", code=429)]
-
-
-def test_answer_when_something_unexpected_fails_then_who_asked_does_not_wait_for_ever() -> None:
-    replies, _ = ask(Call(1, "wait_until_allowed", {"host": "broken:80"}))
-
-    assert [(reply.number, reply.code, "\x1b" in str(reply.error)) for reply in replies] == [(1, None, False)]
-
-
-def test_answer_when_an_error_has_no_text_then_the_reply_names_it() -> None:
-    replies, _ = ask(Call(1, "wait_until_allowed", {"host": "silent:80"}))
-
-    assert replies == [Reply(1, error="ValueError()")]
+    assert replies == [Reply(1, error=error, code=code)]
 
 
 def test_note_when_plugins_fail_in_members_then_their_errors_are_counted_together() -> None:

@@ -51,8 +51,11 @@ def test_delay_when_robots_asks_for_a_shorter_one_then_that_of_the_source_stands
     assert tested.hosts.delay_seconds(HOST) == 3.0
 
 
-def test_rest_when_there_is_no_delay_then_nothing_waits(now: list[float]) -> None:
+@pytest.mark.parametrize("shared", [True, False])
+def test_rest_when_there_is_no_delay_then_nothing_waits_and_no_slot_is_needed(now: list[float], shared: bool) -> None:
     tested = met(build_window(), now)
+    if shared:
+        tested.hosts.share(lambda: pytest.fail("requested a slot"))
     tested.fill(HOST, [claim(1)])
 
     tested.hosts.start_delay(HOST)
@@ -180,14 +183,6 @@ def test_slot_when_it_passed_unused_then_another_is_requested(now: list[float]) 
 
     assert late is None
     assert [(request.name, request.missed) for request in tested.hosts.take_slot_requests()] == [(HOST, True)]
-
-
-def test_slot_when_there_is_no_delay_then_none_is_needed(now: list[float]) -> None:
-    tested = met(build_window(), now)
-    tested.hosts.share(lambda: pytest.fail("requested a slot"))
-    tested.fill(HOST, [claim(1)])
-
-    assert popped(tested, now[0]) == 1
 
 
 def test_c2_delay_when_the_clock_leaves_a_window_then_that_of_the_hour_is_in_force(

@@ -95,27 +95,21 @@ def test_r10_host_when_it_asks_for_an_hour_with_429_then_is_blocked_at_once(now:
     assert tested.size == 0
 
 
-def test_r10_host_when_one_page_alone_asks_for_an_hour_then_the_others_go_on(now: list[float]) -> None:
+@pytest.mark.parametrize("answers", [True, False])
+def test_r10_host_when_503_asks_for_an_hour_again_then_is_blocked_unless_others_go_on(
+    now: list[float], answers: bool
+) -> None:
     tested = met(build_window(), now)
     tested.fill(HOST, [claim(1)])
 
     tested.hosts.record_retry_after(HOST, 503, 3600.0)
-    tested.hosts.record_answer(HOST)
+    if answers:
+        tested.hosts.record_answer(HOST)
     tested.hosts.record_retry_after(HOST, 503, 3600.0)
 
-    assert tested.hosts.blocked_code(HOST) is None
-    assert popped(tested, now[0]) == 1
-
-
-def test_r10_host_when_503_asks_for_an_hour_again_then_is_blocked(now: list[float]) -> None:
-    tested = met(build_window(), now)
-    tested.fill(HOST, [claim(1)])
-
-    tested.hosts.record_retry_after(HOST, 503, 3600.0)
-    tested.hosts.record_retry_after(HOST, 503, 3600.0)
-
-    assert blocked(tested) == [(HOST, 503, 1)]
-    assert tested.hosts.blocked_code(HOST) == 503
+    assert tested.hosts.blocked_code(HOST) == (None if answers else 503)
+    assert blocked(tested) == ([] if answers else [(HOST, 503, 1)])
+    assert popped(tested, now[0]) == (1 if answers else None)
 
 
 @pytest.mark.parametrize(("code", "connected"), [(906, False), (429, True), (503, True)])
@@ -226,25 +220,17 @@ def test_r10_host_when_it_asks_for_one_pause_after_the_other_then_is_blocked(now
     assert blocked(tested) == [(HOST, code, 1)]
 
 
-def test_r10_host_when_requests_under_way_ask_for_pauses_then_they_count_once(now: list[float]) -> None:
-    tested = met(build_window(), now)
-    tested.fill(HOST, [claim(1)])
-
-    for _ in range(10):
-        tested.hosts.record_retry_after(HOST, 429, 1.0)
-    now[0] += 1
-
-    assert popped(tested, now[0]) == 1
-
-
-def test_r10_host_when_it_answers_between_its_pauses_then_the_run_goes_on(now: list[float]) -> None:
+@pytest.mark.parametrize("way", ["requests under way", "an answer in between"])
+def test_r10_host_when_its_pauses_are_not_one_after_the_other_then_the_run_goes_on(now: list[float], way: str) -> None:
     tested = met(build_window(), now)
     tested.fill(HOST, [claim(1)])
 
     for _ in range(3 * PAUSES_TO_BLOCK):
         tested.hosts.record_retry_after(HOST, 429, 1.0)
-        now[0] += 1
-        tested.hosts.record_answer(HOST)
+        if way == "an answer in between":
+            now[0] += 1
+            tested.hosts.record_answer(HOST)
+    now[0] += 1
 
     assert popped(tested, now[0]) == 1
 
