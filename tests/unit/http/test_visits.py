@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
 from scrapy import Request
 
+from searchcrawl import clock
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import Code
 from searchcrawl.http.boundary_middleware import BoundaryMiddleware
 from searchcrawl.http.headers_middleware import ConditionalMiddleware
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.http.side_requests import ASKED_FOR, SideRequestFailed
+from searchcrawl.http.turn_middleware import TURN_ENDS, LateTurnMiddleware
 from searchcrawl.http.visit_end import PUBLIC_ONLY
 from searchcrawl.items import Claim, Hop, Link
 from searchcrawl.kinds.web import WEB
@@ -260,3 +263,32 @@ def test_redirect_when_answer_is_of_robots_then_is_left_alone() -> None:
     response = answer(robots_request(), 302, Location="/x")
 
     assert REDIRECT.process_response(robots_request(), response) is response
+
+
+class NotingLimiter(RateLimiter):
+    def __init__(self) -> None:
+        self.waited: list[str] = []
+
+    async def wait_until_allowed(self, host: str) -> None:
+        self.waited.append(host)
+
+
+@pytest.mark.parametrize(
+    ("left_s", "waited"),
+    [(None, []), (1000, []), (-0.001, ["a.example:80"])],
+    ids=["no delay is in force", "in time", "late"],
+)
+def test_request_when_its_turn_has_passed_then_waits_for_another(left_s: float | None, waited: list[str]) -> None:
+    limiter = NotingLimiter()
+    meta = {} if left_s is None else {TURN_ENDS: clock.monotonic() + left_s}
+    request = Request("http://a.example/", meta=meta)
+
+    async def process() -> None:
+        waiting = LateTurnMiddleware(limiter).process_request(request)
+        if waiting is not None:
+            await waiting
+
+    asyncio.run(process())
+
+    assert limiter.waited == waited
+    assert TURN_ENDS not in request.meta

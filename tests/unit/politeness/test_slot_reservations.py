@@ -11,6 +11,7 @@ from sqlalchemy import insert
 
 from searchcrawl import clock
 from searchcrawl.politeness.host_registry import HostRegistry
+from searchcrawl.politeness.rate_limiter import RateLimiter, SharedRateLimiter
 from searchcrawl.politeness.slot_reservations import SlotReservations
 from searchcrawl.store.host_table import HostBlock
 from searchcrawl.store.schema import hosts
@@ -78,3 +79,9 @@ def test_host_when_it_comes_into_use_among_very_many_blocks_then_its_own_is_read
     assert (changed, registry.told) == (True, [0, 1])
     assert [registry.blocked_code(name) for name in ("h7.test:80", "free.test:80")] == [429, None]
     assert registry.try_acquire_request("free.test:80", clock.monotonic()) == 0.0
+
+
+def test_shared_rate_limiter_when_compared_then_it_limits_all_that_can_be_limited() -> None:
+    methods = {name for name in vars(RateLimiter) if not name.startswith("_")}
+
+    assert methods <= vars(SharedRateLimiter).keys()
