@@ -80,40 +80,34 @@ class InvalidFile(ConfigurationError):
         return self._errors
 
 
-class UnknownSource(SearchcrawlError):
+class _WrongUse(SearchcrawlError):
+    """A command was asked for what is not there, or not so."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class UnknownSource(_WrongUse):
     """There is no source of this name in the project."""
 
-    exit_code: ClassVar[int] = 2
 
-
-class UnknownRun(SearchcrawlError):
+class UnknownRun(_WrongUse):
     """There is no run with this number."""
 
-    exit_code: ClassVar[int] = 2
 
-
-class UnknownReceiver(SearchcrawlError):
+class UnknownReceiver(_WrongUse):
     """There is no receiver of this name, or the source does not have it."""
 
-    exit_code: ClassVar[int] = 2
 
-
-class UnknownUrl(SearchcrawlError):
+class UnknownUrl(_WrongUse):
     """The source does not know this URL, or does not visit it."""
 
-    exit_code: ClassVar[int] = 2
 
-
-class UnknownAttribute(SearchcrawlError):
+class UnknownAttribute(_WrongUse):
     """No source of the project has an attribute of this name."""
 
-    exit_code: ClassVar[int] = 2
 
-
-class PlanRefused(SearchcrawlError):
+class PlanRefused(_WrongUse):
     """There is no such plan, or the source file or the table is another one since it was made."""
-
-    exit_code: ClassVar[int] = 2
 
 
 class SourceBusy(SearchcrawlError):
@@ -204,10 +198,8 @@ class HostBlocked(SearchcrawlError):
         super().__init__(message)
 
 
-class InvalidUrl(SearchcrawlError):
+class InvalidUrl(_WrongUse):
     """The text is not a URL that can be requested (WHATWG URL, code 1004)."""
-
-    exit_code: ClassVar[int] = 2
 
 
 class DocumentError(SearchcrawlError):

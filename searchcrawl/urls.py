@@ -142,19 +142,19 @@ def parse(text: str, base: str | None = None) -> Url:
 
 def host_and_port(href: str) -> str:
     """``host:port`` of an identity, always with the port: the name of a host in the store."""
-    netloc = _netloc(href)
+    netloc = shown_host(href)
     tail = netloc.rpartition("]")[2]
     return netloc if ":" in tail else f"{netloc}:{DEFAULT_PORTS[href.partition(':')[0]]}"
 
 
 def shown_host(href: str) -> str:
     """The host of an identity as answers show it: with the port if it is not the default one."""
-    return _netloc(href)
+    return href.partition("://")[2].partition("/")[0].partition("?")[0]
 
 
 def host(href: str) -> str:
     """The host of an identity: the same as that of ``parse``, found faster."""
-    netloc = _netloc(href)
+    netloc = shown_host(href)
     address, bracket, _ = netloc.partition("]")
     return address + bracket if bracket else netloc.partition(":")[0]
 
@@ -168,10 +168,6 @@ def origin_of(url: str) -> str:
 def without_query(url: str) -> str:
     """An identity without its query, which may be a secret."""
     return url.partition("?")[0]
-
-
-def _netloc(href: str) -> str:
-    return href.partition("://")[2].partition("/")[0].partition("?")[0]
 
 
 def unescape_unreserved(text: str) -> str:

@@ -89,7 +89,7 @@ class Command:
     and ``run``, and sets ``settings`` and ``crawler_process`` before.
     """
 
-    requires_project = False
+    requires_project = True
     requires_crawler_process = False
     #: Whether settings of Scrapy change what it does, and whether the options of the log do: others are not shown.
     uses_settings = False

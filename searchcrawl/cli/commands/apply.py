@@ -23,7 +23,6 @@ from searchcrawl.wording import counted
 
 class Command(BaseCommand):
     uses_settings = True
-    requires_project = True
     requires_crawler_process = True
     arguments = (1, 1)
     shown_arguments = "PLAN"

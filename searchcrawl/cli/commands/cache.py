@@ -17,7 +17,6 @@ _COLUMNS: Final = ("source", "records", "segments", "bytes")
 
 
 class Command(BaseCommand):
-    requires_project = True
     arguments = (1, None)
     shown_arguments = "count [NAME]"
     example = "searchcrawl cache count intranet"

@@ -33,6 +33,7 @@ _OPTIONAL: Final = re.compile(r"\[--.*?\]|--\S+( [A-Z]+)?|[][…]")
 
 
 class Command(BaseCommand):
+    requires_project = False
     arguments = (1, 1)
     shown_arguments = "bash | zsh | fish"
     example = "searchcrawl completion bash > ~/.local/share/bash-completion/completions/searchcrawl"

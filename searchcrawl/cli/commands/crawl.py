@@ -80,7 +80,6 @@ _POLL_SECONDS = 1.0
 class CrawlCommand(Command):
     """The command that ``scrapy crawl`` and scrapyd run, too."""
 
-    requires_project = True
     requires_crawler_process = True
     uses_settings = uses_log = True
     # Scrapy looks through all packages for their versions, and a source's log has no line of it.

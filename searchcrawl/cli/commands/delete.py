@@ -21,7 +21,6 @@ from searchcrawl.wording import counted
 
 class Command(BaseCommand):
     uses_settings = True
-    requires_project = True
     arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl delete intranet"

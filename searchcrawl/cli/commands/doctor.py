@@ -17,7 +17,6 @@ from searchcrawl.sources.stored_modes import apply_umask
 
 
 class Command(BaseCommand):
-    requires_project = True
     uses_settings = True
     example = "searchcrawl doctor"
     description = (

@@ -21,7 +21,6 @@ from searchcrawl.store.opening import use_store
 
 class Command(BaseCommand):
     uses_settings = True
-    requires_project = True
     arguments = (1, 1)
     shown_arguments = "URL"
     example = "searchcrawl explain https://www.example.org/old/page.html"

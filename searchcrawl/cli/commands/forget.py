@@ -42,7 +42,6 @@ class _Call(NamedTuple):
 
 class Command(BaseCommand):
     uses_settings = True
-    requires_project = True
     arguments = (0, None)
     shown_arguments = "[URL…]"
     example = "searchcrawl forget https://www.example.org/people/jane.html"

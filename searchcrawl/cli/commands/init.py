@@ -102,6 +102,7 @@ _FILES: Final[Mapping[str, str]] = {
 
 
 class Command(BaseCommand):
+    requires_project = False
     arguments = (1, 1)
     shown_arguments = "DIR"
     example = "searchcrawl init intranet"

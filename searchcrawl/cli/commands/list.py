@@ -12,7 +12,6 @@ from searchcrawl.spiders.spider_loader import SourceSpiderLoader
 
 class Command(BaseCommand):
     uses_settings = True
-    requires_project = True
     example = "searchcrawl list"
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:

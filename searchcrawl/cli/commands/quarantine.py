@@ -21,7 +21,6 @@ _ROWS_A_TABLE: Final = 1000
 
 
 class Command(BaseCommand):
-    requires_project = True
     arguments = (2, 2)
     shown_arguments = "list|approve|reject|restore NAME"
     example = "searchcrawl quarantine approve intranet"

@@ -43,6 +43,7 @@ _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Command(BaseCommand):
+    requires_project = False
     arguments = (1, 1)
     shown_arguments = "URL"
     example = "searchcrawl quick https://example.org/ --pages 20"

@@ -20,7 +20,6 @@ _ACTIONS: Final = ("list", "pause", "resume")
 
 
 class Command(BaseCommand):
-    requires_project = True
     arguments = (1, 2)
     shown_arguments = "list|pause|resume [NAME]"
     example = "searchcrawl receivers pause archive"

@@ -14,7 +14,6 @@ from searchcrawl.wording import counted
 
 
 class Command(BaseCommand):
-    requires_project = True
     arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl recrawl intranet --failed"

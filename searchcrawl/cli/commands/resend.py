@@ -16,7 +16,6 @@ from searchcrawl.store.opening import use_store
 
 class Command(BaseCommand):
     uses_settings = True
-    requires_project = True
     arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl resend intranet"

@@ -12,7 +12,6 @@ from searchcrawl.store.opening import use_store
 
 
 class Command(BaseCommand):
-    requires_project = True
     arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl resume intranet"

@@ -19,7 +19,6 @@ from searchcrawl.wording import counted
 
 
 class Command(BaseCommand):
-    requires_project = True
     example = "searchcrawl run"
     description = (
         "Does what tick does, every two seconds, until a signal (Ctrl-C, SIGTERM): then its crawls end cleanly, as after "

@@ -24,7 +24,6 @@ _MARKED: Final = re.compile(f"{HIT_START}(.*?){HIT_END}", re.DOTALL)
 
 
 class Command(BaseCommand):
-    requires_project = True
     arguments = (1, None)
     shown_arguments = "WORDS"
     # ``-word`` is a word of the query.

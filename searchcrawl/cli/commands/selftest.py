@@ -28,6 +28,7 @@ _COLUMNS: Final = ("round", "crawl", "killed at", "URLs", "documents", "in hand"
 
 
 class Command(BaseCommand):
+    requires_project = False
     arguments = (0, 0)
     shown_arguments = "--kill9"
     example = "searchcrawl selftest --kill9 --kills 30"

@@ -26,6 +26,7 @@ _UNSEEN: Final = "folders, store, index, host names, certificates, browser, cloc
 
 
 class Command(BaseCommand):
+    requires_project = False
     arguments = (1, 2)
     shown_arguments = "check | show NAME"
     example = "searchcrawl sources show intranet"

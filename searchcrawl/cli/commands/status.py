@@ -45,7 +45,6 @@ _MOST_REFUSED: Final = 10
 
 
 class Command(BaseCommand):
-    requires_project = True
     arguments = (0, 1)
     shown_arguments = "[NAME]"
     example = "searchcrawl status intranet"

@@ -14,7 +14,6 @@ _WAIT_SECONDS = 60.0
 
 
 class Command(BaseCommand):
-    requires_project = True
     arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl stop intranet"

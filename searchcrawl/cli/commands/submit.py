@@ -13,7 +13,6 @@ from searchcrawl.store.opening import use_store
 
 
 class Command(BaseCommand):
-    requires_project = True
     arguments = (1, 1)
     shown_arguments = "URL --source NAME"
     example = "searchcrawl submit https://www.example.org/new.html --source intranet"

@@ -26,7 +26,6 @@ _MAX_SHOWN_CHARACTERS = 600
 
 class Command(BaseCommand):
     uses_settings = True
-    requires_project = True
     requires_crawler_process = True
     arguments = (1, 1)
     shown_arguments = "URL --source NAME"

@@ -24,7 +24,6 @@ _TEXTS: Final[Mapping[str, str]] = {
 
 
 class Command(BaseCommand):
-    requires_project = True
     example = "searchcrawl tick"
     description = (
         "Starts what the schedules of searchcrawl.toml say is due, as processes that go on by themselves, and what died in "

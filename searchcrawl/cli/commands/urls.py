@@ -23,7 +23,6 @@ _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]*]+)(:[0-9]{1,5})?"
 
 
 class Command(BaseCommand):
-    requires_project = True
     arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl urls intranet --state failed --since 2030-01-31"
