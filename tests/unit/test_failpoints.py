@@ -35,17 +35,26 @@ def test_names_when_listed_then_are_unique() -> None:
     assert len(set(failpoints.NAMES)) == len(failpoints.NAMES)
 
 
-def test_failpoint_when_nothing_is_asked_for_then_does_nothing() -> None:
-    ended = passed_with()
+@pytest.mark.parametrize(
+    ("variables", "code", "passed", "error"),
+    [
+        ({}, 0, 3, ""),
+        ({"SEARCHCRAWL_FAILPOINT": "row.updated"}, -signal.SIGKILL, 0, ""),
+        ({"SEARCHCRAWL_FAILPOINT": "row.updated:2"}, -signal.SIGKILL, 1, ""),
+        ({"SEARCHCRAWL_FAILPOINT": "row.updated:3:kill"}, -signal.SIGKILL, 2, ""),
+        # Its turn never comes.
+        ({"SEARCHCRAWL_FAILPOINT": "row.updated:4"}, 0, 3, ""),
+        ({"SEARCHCRAWL_FAILPOINT": "row.updated:2:raise"}, 1, 1, "FailpointReached: row.updated"),
+        ({"SEARCHCRAWL_FAILPOINT": "row.updated:raise:2"}, 1, 1, "FailpointReached: row.updated"),
+    ],
+)
+def test_failpoint_when_its_turn_comes_then_acts_once(
+    variables: dict[str, str], code: int, passed: int, error: str
+) -> None:
+    ended = passed_with(**variables)
 
-    assert (ended.returncode, ended.stdout.count("passed"), ended.stderr) == (0, 3, "")
-
-
-@pytest.mark.parametrize(("wanted", "passed"), [("row.updated", 0), ("row.updated:2", 1), ("row.updated:3:kill", 2)])
-def test_failpoint_when_its_turn_comes_then_kills_the_process(wanted: str, passed: int) -> None:
-    ended = passed_with(SEARCHCRAWL_FAILPOINT=wanted)
-
-    assert (ended.returncode, ended.stdout.count("passed")) == (-signal.SIGKILL, passed)
+    assert (ended.returncode, ended.stdout.count("passed")) == (code, passed)
+    assert error in ended.stderr if error else not ended.stderr
 
 
 def test_failpoint_when_any_is_asked_for_then_all_names_are_counted_together() -> None:
@@ -55,20 +64,6 @@ def test_failpoint_when_any_is_asked_for_then_all_names_are_counted_together() -
     assert [each.returncode for each in ended] == [1, 1, 0]
     assert [each.stdout.count("passed") for each in ended] == [2, 3, 3]
     assert "FailpointReached: links.mid" in ended[1].stderr
-
-
-def test_failpoint_when_its_turn_never_comes_then_does_nothing() -> None:
-    ended = passed_with(SEARCHCRAWL_FAILPOINT="row.updated:4")
-
-    assert ended.returncode == 0
-
-
-@pytest.mark.parametrize("wanted", ["row.updated:2:raise", "row.updated:raise:2"])
-def test_failpoint_when_told_to_raise_then_raises_once(wanted: str) -> None:
-    ended = passed_with(SEARCHCRAWL_FAILPOINT=wanted)
-
-    assert (ended.returncode, ended.stdout.count("passed")) == (1, 1)
-    assert "FailpointReached: row.updated" in ended.stderr
 
 
 def test_failpoint_when_told_that_the_disk_is_full_then_stays_full() -> None:
@@ -113,18 +108,20 @@ def test_failpoint_when_unknown_then_the_process_does_not_start(wanted: str) -> 
     assert "SEARCHCRAWL_FAILPOINT" in ended.stderr
 
 
-def test_counts_when_asked_for_then_are_written_at_the_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("variables", "reached"),
+    [
+        ({}, {"links.mid": 1, "row.updated": 3}),
+        # The process raises.
+        ({"SEARCHCRAWL_FAILPOINT": "row.updated:2:raise"}, {"row.updated": 2}),
+    ],
+)
+def test_counts_when_asked_for_then_are_written_at_the_end(
+    tmp_path: Path, variables: dict[str, str], reached: dict[str, int]
+) -> None:
     counts = tmp_path / "counts.json"
 
-    ended = passed_with(SEARCHCRAWL_FAILPOINT_COUNT=str(counts))
+    ended = passed_with(SEARCHCRAWL_FAILPOINT_COUNT=str(counts), **variables)
 
-    assert ended.returncode == 0
-    assert json.loads(counts.read_text(encoding="utf-8")) == {"links.mid": 1, "row.updated": 3}
-
-
-def test_counts_when_the_process_raises_then_are_written_too(tmp_path: Path) -> None:
-    counts = tmp_path / "counts.json"
-
-    passed_with(SEARCHCRAWL_FAILPOINT="row.updated:2:raise", SEARCHCRAWL_FAILPOINT_COUNT=str(counts))
-
-    assert json.loads(counts.read_text(encoding="utf-8")) == {"row.updated": 2}
+    assert ended.returncode == bool(variables)
+    assert json.loads(counts.read_text(encoding="utf-8")) == reached

@@ -24,7 +24,6 @@ from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.status import show_summary
 from searchcrawl.cli.commands.urls import url_line
 from searchcrawl.cli.following import follow_run
-from searchcrawl.cli.jobs import JOB, find_job, list_overrides, note_failed_job
 from searchcrawl.cli.output import (
     flush_output,
     print_error,
@@ -67,6 +66,13 @@ from searchcrawl.store.states import EndReason
 
 if TYPE_CHECKING:
     from searchcrawl.scheduling.service import Signals
+from collections.abc import Callable
+from contextlib import contextmanager
+
+from searchcrawl import clock
+from searchcrawl.cli.output import error_lines
+from searchcrawl.sources.secrets import redact
+from searchcrawl.terminal import to_one_line
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +81,8 @@ _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LOG_FILE: Final = "LOG_FILE="
 _SETTING: Final = re.compile(r"[A-Z][A-Z0-9_]*=")
 _POLL_SECONDS = 1.0
+#: The argument of a spider with which scrapyd names each of its jobs.
+_JOB: Final = "_job"
 
 
 class CrawlCommand(Command):
@@ -133,8 +141,8 @@ class CrawlCommand(Command):
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
         if opts.all:
             return _crawl_all(self.load_project(), opts)
-        job = find_job(opts.arguments)
-        with note_failed_job(self.load_project, args[0], job):
+        job = _find_job(opts.arguments)
+        with _note_failed_job(self.load_project, args[0], job):
             return self._execute(args[0], opts, job)
 
     def _execute(self, name: str, opts: argparse.Namespace, job: str) -> int | None:
@@ -144,7 +152,7 @@ class CrawlCommand(Command):
             made if isinstance(made, SourceSpiderLoader) else SourceSpiderLoader.from_settings(self.load_settings())
         )
         try:
-            spider = loader.load(name, read_overrides([*opts.overrides, *list_overrides(job)]))
+            spider = loader.load(name, read_overrides([*opts.overrides, *_list_overrides(job)]))
         except KeyError:
             raise UnknownSource(f"unknown source: {name}") from None
         print_warnings(loader.spider_errors)
@@ -351,7 +359,7 @@ def _leave_at_once() -> NoReturn:
 
 def _arguments(pairs: list[str]) -> dict[str, str]:
     arguments = dict(pair.partition("=")[::2] for pair in pairs)
-    arguments.pop(JOB, None)
+    arguments.pop(_JOB, None)
     for name, value in arguments.items():
         if name not in {"limit", "pages"}:
             # The value is not shown: it may be a password, and no log may have it.
@@ -444,3 +452,39 @@ def _list_options(opts: argparse.Namespace) -> Iterator[str]:
         yield from ("--logfile", opts.logfile)
     if opts.json:
         yield "--json"
+
+
+def _find_job(arguments: Sequence[str]) -> str:
+    """The token of the try that a crawl belongs to; "" for one that was started in another way."""
+    pairs = dict(pair.partition("=")[::2] for pair in arguments)
+    token = pairs.get(_JOB, "")
+    return token if job_table.is_token(token) else ""
+
+
+def _list_overrides(token: str) -> list[str]:
+    """What the schedule says of the run of a try, as ``--set`` has it."""
+    mode = job_table.find_mode(token)
+    return [f"mode={mode}"] if mode else []
+
+
+@contextmanager
+def _note_failed_job(load_project: Callable[[], Project], name: str, token: str) -> Iterator[None]:
+    """Notes in the store that a crawl of a try failed before, or instead of, its end; errors go on."""
+    try:
+        yield
+    except (UsageError, SearchcrawlError, OSError) as error:
+        if token:
+            code = Exit.WRONG_USE if isinstance(error, UsageError) else exit_of(error)
+            _note_end(load_project(), name, token, code, to_one_line(redact(" ".join(error_lines(error)))))
+        raise
+
+
+def _note_end(project: Project, name: str, token: str, code: Exit, text: str) -> None:
+    try:
+        with use_store(project) as database:
+            source_id = database.read(run_table.find_source, name)
+            if source_id is not None:
+                database.write(job_table.end, source_id, token, exit_code=code, error=text, now_ms=clock.now_ms())
+    except StoreError as error:
+        # Who started it sees that its process ended.
+        print_error(error)

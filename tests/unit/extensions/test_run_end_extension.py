@@ -61,58 +61,33 @@ def test_end_reason_when_scrapy_names_one_then_ours(reason: str, failed: bool, e
     assert found == expected
 
 
-def test_exit_code_when_every_start_url_failed_in_this_run_then_8(run: Run) -> None:
-    settle_start(run, 503)
-    run.count(fetch_failures=1)
-
-    code = find_exit_code(run, EndReason.FINISHED)
-
-    assert code == 8
-
-
-def test_exit_code_when_nothing_was_due_then_0_whatever_failed_before(run: Run) -> None:
-    settle_start(run, 503)
-
-    code = find_exit_code(run, EndReason.FINISHED)
-
-    assert code == 0
-
-
-def test_exit_code_when_the_start_url_is_outside_the_boundary_then_8_in_each_run(run: Run) -> None:
-    settle_start(run, 955)
-
-    code = find_exit_code(run, EndReason.FINISHED)
-
-    assert code == 8
-
-
-def test_exit_code_when_the_start_url_is_good_then_0(run: Run) -> None:
-    settle_start(run, 200)
-    run.count(fetched=1)
-
-    code = find_exit_code(run, EndReason.FINISHED)
-
-    assert code == 0
-
-
 @pytest.mark.parametrize(
-    ("counts", "expected"),
+    ("start", "counts", "reason", "expected"),
     [
-        ({"fetched": 2, "fetch_failures": 3, "login_failures": 3}, 8),
-        ({"fetched": 3, "fetch_failures": 3, "login_failures": 3}, 0),
+        (503, {"fetch_failures": 1}, EndReason.FINISHED, 8),
+        # Nothing was due, whatever failed before.
+        (503, {}, EndReason.FINISHED, 0),
+        # Outside the boundary, as in each run.
+        (955, {}, EndReason.FINISHED, 8),
+        (200, {"fetched": 1}, EndReason.FINISHED, 0),
+        (None, {}, EndReason.LIMIT, 3),
+        # More than half of the pages failed the login.
+        (200, {"fetched": 2, "fetch_failures": 3, "login_failures": 3}, EndReason.FINISHED, 8),
+        (200, {"fetched": 3, "fetch_failures": 3, "login_failures": 3}, EndReason.FINISHED, 0),
         # Others failed for other reasons.
-        ({"fetched": 1, "fetch_failures": 5, "login_failures": 2}, 0),
-        ({"fetched": 1, "fetch_failures": 2, "rejected": 100, "login_failures": 2}, 8),
-        ({}, 0),
+        (200, {"fetched": 1, "fetch_failures": 5, "login_failures": 2}, EndReason.FINISHED, 0),
+        (200, {"fetched": 1, "fetch_failures": 2, "rejected": 100, "login_failures": 2}, EndReason.FINISHED, 8),
+        (200, {}, EndReason.FINISHED, 0),
     ],
 )
-def test_exit_code_when_most_pages_failed_the_login_then_8(run: Run, counts: dict[str, int], expected: int) -> None:
-    settle_start(run, 200)
+def test_exit_code_when_a_run_ended_then_by_its_start_urls_and_counts(
+    run: Run, start: int | None, counts: dict[str, int], reason: EndReason, expected: int
+) -> None:
+    if start is not None:
+        settle_start(run, start)
     run.count(**counts)
 
-    code = find_exit_code(run, EndReason.FINISHED)
-
-    assert code == expected
+    assert find_exit_code(run, reason) == expected
 
 
 def test_failed_logins_when_the_run_is_cut_off_then_are_counted_on(run: Run) -> None:
@@ -125,12 +100,6 @@ def test_failed_logins_when_the_run_is_cut_off_then_are_counted_on(run: Run) -> 
 
     assert resumed.id == run.id
     assert find_exit_code(resumed, EndReason.FINISHED) == 8
-
-
-def test_exit_code_when_ended_by_a_limit_then_3(run: Run) -> None:
-    code = find_exit_code(run, EndReason.LIMIT)
-
-    assert code == 3
 
 
 def test_exit_code_when_documents_wait_then_6_but_a_failed_store_goes_first(run: Run) -> None:
