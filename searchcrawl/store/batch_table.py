@@ -10,12 +10,12 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
+    TextClause,
     and_,
     bindparam,
     exists,
     func,
     insert,
-    literal,
     or_,
     select,
     update,
@@ -33,11 +33,11 @@ from searchcrawl.store.documents.document_events import (
 )
 from searchcrawl.store.documents.presence import IS_CACHED, IS_REFUSED, IS_REMOVING, IS_SENDING, is_in
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.many_rows import write_rows
+from searchcrawl.store.many_rows import count_rows, has_row, read_page, write_parts, write_rows
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.runs.run_table import draw_log_number
-from searchcrawl.store.schema import documents, sources, urls
-from searchcrawl.store.statements import is_one_of, split, unindexed
+from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, sources, urls
+from searchcrawl.store.statements import is_one_of, unindexed
 from searchcrawl.store.states import DELIVERED, PENDING, BatchState, DocumentState
 from searchcrawl.store.urls import url_table
 
@@ -107,13 +107,8 @@ def add_batch(transaction: Transaction, source_id: int, run_id: int, now_ms: int
 
 def seal_documents(transaction: Transaction, source_id: int, run_id: int, now_ms: int) -> SealedBatch | None:
     """Puts all cached documents of a source into a new batch; None where there are none."""
-    ready = and_(
-        _PENDING,
-        documents.c.source_id == source_id,
-        IS_CACHED,
-        documents.c.leaving == 0,
-    )
-    if transaction.execute(select(literal(1)).where(ready).limit(1)).scalar() is None:
+    ready = and_(_PENDING, documents.c.source_id == source_id, IS_CACHED, documents.c.leaving == 0)
+    if not has_row(transaction, ready):
         return None
     batch = add_batch(transaction, source_id, run_id, now_ms)
     statement = update(documents).where(ready).values(**SEALED.values, batch_id=batch.number)
@@ -123,34 +118,31 @@ def seal_documents(transaction: Transaction, source_id: int, run_id: int, now_ms
 
 def find_unfinished(transaction: Transaction, source_id: int) -> list[SealedBatch]:
     """Batches that are not yet committed by the index, oldest first."""
-    query = (
-        select(batches.c.id, batches.c.crawl_version, batches.c.state)
-        .where(batches.c.source_id == source_id, batches.c.state < int(BatchState.COMMITTED))
-        .order_by(batches.c.id)
-    )
-    return [SealedBatch(row.id, row.crawl_version, BatchState(row.state)) for row in transaction.execute(query)]
+    return load_batches(transaction, batches.c.source_id == source_id, batches.c.state < int(BatchState.COMMITTED))
 
 
 def find_emptied(transaction: Transaction, source_id: int) -> list[SealedBatch]:
     """Batches that are not yet committed by the index, and that no document names: removals with their receipts."""
     named = exists().where(documents.c.source_id == source_id, documents.c.batch_id == batches.c.id)
-    query = (
-        select(batches.c.id, batches.c.crawl_version, batches.c.state)
-        .where(batches.c.source_id == source_id, batches.c.state < int(BatchState.COMMITTED), ~named)
-        .order_by(batches.c.id)
+    return load_batches(
+        transaction, batches.c.source_id == source_id, batches.c.state < int(BatchState.COMMITTED), ~named
     )
-    return [SealedBatch(row.id, row.crawl_version, BatchState(row.state)) for row in transaction.execute(query)]
+
+
+def load_batches(transaction: Transaction, *conditions: ColumnElement[bool] | TextClause) -> list[SealedBatch]:
+    """Batches, oldest first."""
+    query = select(batches.c.id, batches.c.crawl_version, batches.c.state, batches.c.removals).where(*conditions)
+    return [
+        SealedBatch(number, version, BatchState(state), removals)
+        for number, version, state, removals in transaction.execute(query.order_by(batches.c.id))
+    ]
 
 
 def holds_removals(transaction: Transaction, source_id: int, number: int) -> bool:
     """Whether a batch has removals without a receipt."""
-    query = select(literal(1)).where(
-        _PENDING,
-        documents.c.source_id == source_id,
-        IS_REMOVING,
-        documents.c.batch_id == number,
+    return has_row(
+        transaction, _PENDING, documents.c.source_id == source_id, IS_REMOVING, documents.c.batch_id == number
     )
-    return transaction.execute(query.limit(1)).scalar() is not None
 
 
 def set_state(transaction: Transaction, number: int, state: BatchState) -> None:
@@ -162,7 +154,7 @@ def find_without_receipt(transaction: Transaction, number: int, *, after: int, l
     """Documents of a batch that have no receipt yet, by rising id."""
     query = (
         select(*BATCH_COLUMNS)
-        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+        .select_from(DOCUMENTS_WITH_URLS)
         .join(batches, batches.c.id == documents.c.batch_id)
         .where(
             documents.c.batch_id == number,
@@ -285,21 +277,16 @@ def prepare_resend(transaction: Transaction, source_id: int, *, after: int) -> i
     """
     lost = documents.c.segment.is_(None)
     older = documents.c.indexed_version < (find_resend_version(transaction, source_id) or 0)
-    query = (
-        select(documents.c.url_id, lost)
-        .where(
-            unindexed(documents.c.source_id) == source_id,
-            documents.c.url_id > after,
-            documents.c.code == 200,
-            documents.c.leaving == 0,
-            or_(IS_REFUSED, and_(lost, older, documents.c.state == int(DocumentState.PRESENT))),
-        )
-        .order_by(documents.c.url_id)
-        .limit(_PREPARED_ROWS)
+    query = select(documents.c.url_id, lost).where(
+        documents.c.code == 200,
+        documents.c.leaving == 0,
+        or_(IS_REFUSED, and_(lost, older, documents.c.state == int(DocumentState.PRESENT))),
     )
-    rows = transaction.execute(query).all()
-    fetch_again(transaction, [row[0] for row in rows if row[1]])
-    again = update(documents).where(documents.c.url_id.in_([row[0] for row in rows if not row[1]]))
+    rows = read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=_PREPARED_ROWS)
+    fetched = [url_id for url_id, is_lost in rows if is_lost]
+    mark_records_lost(transaction, fetched)
+    url_table.reopen(transaction, fetched)
+    again = update(documents).where(documents.c.url_id.in_([url_id for url_id, is_lost in rows if not is_lost]))
     transaction.execute(again.values(REFUSED_RESENT.values))
     return rows[-1][0] if rows else None
 
@@ -344,17 +331,14 @@ def seal_chosen(
 ) -> SealedBatch:
     """Puts chosen documents with records into a batch, whatever receipts they have; also those that the index refused."""
     batch = add_batch(transaction, source_id, run_id, now_ms)
-    for part in split(url_ids):
-        transaction.execute(
-            update(documents).where(documents.c.url_id.in_(part)).values(**MENDED.values, batch_id=batch.number)
-        )
+    statement = update(documents).values(**MENDED.values, batch_id=batch.number)
+    write_parts(transaction, statement, documents.c.url_id, url_ids)
     return batch
 
 
 def count_to_resend(transaction: Transaction, source_id: int) -> int:
     """How many documents are still to be sent again."""
-    query = select(func.count()).select_from(documents).where(_is_to_resend(transaction, source_id))
-    return int(transaction.execute(query).scalar_one())
+    return count_rows(transaction, documents, _is_to_resend(transaction, source_id))
 
 
 def _find_end_of_chunk(transaction: Transaction, source_id: int, *, after: int, max_bytes: int) -> int | None:

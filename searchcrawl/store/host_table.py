@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, Row, and_, delete, func, select, text, upd
 from searchcrawl import clock
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.many_rows import read_parts
 from searchcrawl.store.schema import hosts, robots_copies, urls
 from searchcrawl.store.statements import split
 
@@ -85,11 +86,8 @@ def _is_recent(used_ms: int, now_ms: int) -> bool:
 
 def _find(transaction: Transaction, names: Sequence[str]) -> dict[str, tuple[int, int]]:
     """Id and time of the last use of hosts by name."""
-    found: dict[str, tuple[int, int]] = {}
-    for part in split(names):
-        query = select(hosts.c.name, hosts.c.id, hosts.c.used_ms).where(hosts.c.name.in_(part))
-        found.update({row.name: (row.id, row.used_ms) for row in transaction.execute(query)})
-    return found
+    query = select(hosts.c.name, hosts.c.id, hosts.c.used_ms)
+    return {row.name: (row.id, row.used_ms) for row in read_parts(transaction, query, hosts.c.name, names)}
 
 
 def find_names(transaction: Transaction, host_ids: Sequence[int]) -> dict[int, str]:
@@ -208,7 +206,7 @@ def find_blocks(
         rows = transaction.execute(query.where(text("closed_until_ms > 0")).limit(most)).all()
         return [HostBlock(*row) for row in rows]
     stored = {name[:_MAX_NAME_CHARACTERS]: name for name in names}
-    found = [row for part in split(sorted(stored)) for row in transaction.execute(query.where(hosts.c.name.in_(part)))]
+    found = read_parts(transaction, query, hosts.c.name, sorted(stored))
     return [HostBlock(stored[row.name], row.closed_until_ms, row.closed_code) for row in found]
 
 
@@ -220,11 +218,7 @@ def find_allowed_ms(transaction: Transaction, name: str) -> int:
 
 def find_block(transaction: Transaction, name: str, now_ms: int) -> HostBlock | None:
     """The pause in which ``host:port`` gets no request from any process now; None where there is none."""
-    query = select(hosts.c.name, hosts.c.closed_until_ms, hosts.c.closed_code).where(
-        hosts.c.name == name[:_MAX_NAME_CHARACTERS], _pause_in_force(now_ms)
-    )
-    row = transaction.execute(query).one_or_none()
-    return None if row is None else HostBlock(*row)
+    return next(iter(find_blocks(transaction, now_ms, names=[name])), None)
 
 
 def answers_any(transaction: Transaction, name: str) -> bool:

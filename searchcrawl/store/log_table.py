@@ -8,7 +8,7 @@ their rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, case, delete, func, literal, or_, select, text, true, tuple_, update
@@ -18,10 +18,10 @@ from searchcrawl.store.batch_table import BATCH_COLUMNS, BatchDocument
 from searchcrawl.store.documents.document_events import HELD_CHANGED, LEFT_BEHIND
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.many_rows import count_rows, read_page, read_parts, write_parts
 from searchcrawl.store.run_schema import batches, faulty, receivers, tombstones
 from searchcrawl.store.runs.run_table import draw_log_number
-from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import split, unindexed
+from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, urls
 from searchcrawl.store.states import DocumentState
 
 _D = DocumentState
@@ -106,7 +106,6 @@ class Tombstone(NamedTuple):
     first_seq: int | None
 
 
-_ROWS: Final = documents.join(urls, urls.c.id == documents.c.url_id)
 #: It is in a delivery without a receipt, also while its removal waits for an approval.
 _IS_SENT: Final = or_(
     documents.c.state == int(_D.SENDING),
@@ -130,19 +129,17 @@ def find_page(transaction: Transaction, source_id: int, after: Place, *, limit: 
     query = query.order_by(documents.c.seq, documents.c.url_id)
     # The rest of a number alone first: a comparison of pairs reads all of its entries.
     rest = query.where(documents.c.seq == after.seq, documents.c.url_id > after.url_id)
-    found = _read(transaction, rest.limit(limit))
+    found = _build_entries(transaction.execute(rest.limit(limit)))
     if len(found) < limit:
-        found += _read(transaction, query.where(documents.c.seq > after.seq).limit(limit - len(found)))
+        later = query.where(documents.c.seq > after.seq).limit(limit - len(found))
+        found += _build_entries(transaction.execute(later))
     return found
 
 
 def find_entries(transaction: Transaction, source_id: int, url_ids: Collection[int]) -> list[Entry]:
     """The entries of documents of a source, without those that have none."""
-    found: list[Entry] = []
-    for part in split(list(url_ids)):
-        here = documents.c.url_id.in_(part), documents.c.source_id == source_id, _IS_LOGGED
-        found += _read(transaction, _select_entries().where(*here))
-    return found
+    query = _select_entries().where(documents.c.source_id == source_id, _IS_LOGGED)
+    return _build_entries(read_parts(transaction, query, documents.c.url_id, url_ids))
 
 
 def find_later(transaction: Transaction, source_id: int, name: str, *, limit: int = PAGE_ROWS) -> list[Entry]:
@@ -152,19 +149,13 @@ def find_later(transaction: Transaction, source_id: int, name: str, *, limit: in
     # From the few that were passed to their documents, and not the other way round.
     rows = faulty.join(documents, same).join(urls, urls.c.id == documents.c.url_id)
     query = _select_entries(rows).where(passed, documents.c.shown == 1, _CAN_BE_SENT)
-    return _read(transaction, query.order_by(faulty.c.url_id).limit(limit))
+    return _build_entries(transaction.execute(query.order_by(faulty.c.url_id).limit(limit)))
 
 
 def find_present(transaction: Transaction, source_id: int, *, after: int, before: Place) -> list[Entry]:
     """The next documents that are there and can be sent, by rising row, with entries up to a place in the log."""
-    query = _select_entries().where(
-        unindexed(documents.c.source_id) == source_id,
-        documents.c.url_id > after,
-        documents.c.shown == 1,
-        documents.c.seq <= before.seq,
-        _CAN_BE_SENT,
-    )
-    return _read(transaction, query.order_by(documents.c.url_id).limit(PAGE_ROWS))
+    query = _select_entries().where(documents.c.shown == 1, documents.c.seq <= before.seq, _CAN_BE_SENT)
+    return _build_entries(read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=PAGE_ROWS))
 
 
 def find_tombstones(transaction: Transaction, source_id: int, *, after: int, up_to: int | None) -> list[Tombstone]:
@@ -179,23 +170,17 @@ def find_tombstones(transaction: Transaction, source_id: int, *, after: int, up_
 
 def count_waiting(transaction: Transaction, source_id: int, after: Place) -> int:
     """How many entries there are after a place."""
-    query = select(func.count()).select_from(documents).where(_build_after(source_id, after))
-    gone = select(func.count()).where(tombstones.c.source_id == source_id, tombstones.c.seq > after.seq)
-    return int(transaction.execute(query).scalar_one()) + int(transaction.execute(gone).scalar_one())
+    gone = tombstones.c.source_id == source_id, tombstones.c.seq > after.seq
+    here = count_rows(transaction, documents, _build_after(source_id, after))
+    return here + count_rows(transaction, tombstones, *gone)
 
 
 def find_shown(transaction: Transaction, source_id: int, url_keys: Collection[int]) -> set[int]:
     """Those of the keys of URLs (``urls.key``) whose documents are there by the log, and not left behind."""
-    found: set[int] = set()
     is_left = and_(_HAS_GONE, documents.c.indexed_version.is_(None))
-    for part in split(list(url_keys)):
-        query = (
-            select(urls.c.key)
-            .join(documents, documents.c.url_id == urls.c.id)
-            .where(urls.c.source_id == source_id, urls.c.key.in_(part), documents.c.shown == 1, ~is_left)
-        )
-        found.update(transaction.execute(query).scalars())
-    return found
+    query = select(urls.c.key).join(documents, documents.c.url_id == urls.c.id)
+    query = query.where(urls.c.source_id == source_id, documents.c.shown == 1, ~is_left)
+    return {row.key for row in read_parts(transaction, query, urls.c.key, url_keys)}
 
 
 def find_left(transaction: Transaction, source_id: int) -> list[int]:
@@ -206,16 +191,15 @@ def find_left(transaction: Transaction, source_id: int) -> list[int]:
 
 def count_left(transaction: Transaction, source_id: int) -> int:
     """How many ``find_left`` finds, page after page."""
-    query = select(func.count()).select_from(documents)
-    return int(transaction.execute(query.where(documents.c.source_id == source_id, _IS_LEFT, _HAS_GONE)).scalar_one())
+    return count_rows(transaction, documents, documents.c.source_id == source_id, _IS_LEFT, _HAS_GONE)
 
 
 def let_go(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> None:
     """Writes the entries of documents that ``find_left`` found: they have gone."""
     number = draw_log_number(transaction, source_id)
-    for part in split(url_ids):
-        statement = update(documents).where(documents.c.url_id.in_(part)).values(LEFT_BEHIND.values)
-        transaction.execute(statement, {"log_seq": number})
+    write_parts(
+        transaction, update(documents).values(LEFT_BEHIND.values), documents.c.url_id, url_ids, {"log_seq": number}
+    )
 
 
 def let_go_of_all(transaction: Transaction, source_id: int, *, after: int) -> int | None:
@@ -223,13 +207,12 @@ def let_go_of_all(transaction: Transaction, source_id: int, *, after: int) -> in
 
     The index has removed all of them, and nothing of the source is to be left.
     """
-    query = select(documents.c.url_id).where(unindexed(documents.c.source_id) == source_id, documents.c.url_id > after)
-    query = query.where(documents.c.shown == 1).order_by(documents.c.url_id).limit(PAGE_ROWS)
-    found: list[int] = list(transaction.execute(query).scalars())
-    if not found:
+    query = select(documents.c.url_id).where(documents.c.shown == 1)
+    page = read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=PAGE_ROWS)
+    if not page:
         return None
-    let_go(transaction, source_id, found)
-    return found[-1]
+    let_go(transaction, source_id, [row.url_id for row in page])
+    return int(page[-1].url_id)
 
 
 def bury(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[int]) -> None:
@@ -241,11 +224,9 @@ def bury(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[
         return
     # All have heard of others that they have gone.
     is_news = or_(documents.c.shown == 1, documents.c.seq > slowest.seq)
-    found: list[Any] = []
-    for part in split(url_ids):
-        query = select(urls.c.url, documents.c.first_seq).join(documents, documents.c.url_id == urls.c.id)
-        found += transaction.execute(query.where(urls.c.id.in_(part), _IS_LOGGED, is_news))
-        transaction.execute(delete(faulty).where(faulty.c.source_id == source_id, faulty.c.url_id.in_(part)))
+    query = select(urls.c.url, documents.c.first_seq).join(documents, documents.c.url_id == urls.c.id)
+    found = list(read_parts(transaction, query.where(_IS_LOGGED, is_news), urls.c.id, url_ids))
+    write_parts(transaction, delete(faulty).where(faulty.c.source_id == source_id), faulty.c.url_id, url_ids)
     if found:
         number = draw_log_number(transaction, source_id)
         rows = [
@@ -306,13 +287,13 @@ def _build_after(source_id: int, after: Place) -> ColumnElement[bool]:
     )
 
 
-def _select_entries(rows: Any = _ROWS) -> Any:
+def _select_entries(rows: Any = DOCUMENTS_WITH_URLS) -> Any:
     return select(*BATCH_COLUMNS, *_OF_ENTRY).select_from(rows)
 
 
-def _read(transaction: Transaction, query: Any) -> list[Entry]:
+def _build_entries(rows: Iterable[Any]) -> list[Entry]:
     found = []
-    for values in transaction.execute(query):
+    for values in rows:
         row = BatchDocument._make(values[: len(BATCH_COLUMNS)])
         seq, shown, first_seq, can_be_sent, survivor_id, state, version = values[len(BATCH_COLUMNS) :]
         found.append(

@@ -1,18 +1,100 @@
-"""Writes many rows with one statement."""
+"""Reads and writes many rows: page after page, a part of the ids at a time, or each with values of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Dialect
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Delete,
+    Dialect,
+    FromClause,
+    Row,
+    Select,
+    TextClause,
+    Update,
+    bindparam,
+    func,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.sql.dml import UpdateBase
 
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.statements import split, unindexed
 
 _Row = Mapping[str, Any]
+_Query = Select[*tuple[Any, ...]]
+
+
+def read_page(
+    transaction: Transaction,
+    query: _Query,
+    source_id: int,
+    *,
+    by: Column[int],
+    after: int,
+    limit: int,
+    is_indexed: bool = False,
+) -> Sequence[Row[*tuple[Any, ...]]]:
+    """The next rows of a source by rising ``by``, the id of the rows of its table, which are read in that order.
+
+    ``is_indexed``: there is an index for the query, with the source and the id.
+    """
+    source: Any = by.table.c.source_id
+    of_source = (source if is_indexed else unindexed(source)) == source_id
+    return transaction.execute(query.where(of_source, by > after).order_by(by).limit(limit)).all()
+
+
+def count_rows(transaction: Transaction, table: FromClause, *conditions: ColumnElement[bool] | TextClause) -> int:
+    """How many rows of a table, or of a join, fulfil all conditions."""
+    return int(transaction.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one())
+
+
+def has_row(transaction: Transaction, *conditions: ColumnElement[bool] | TextClause) -> bool:
+    """Whether any row of the table that the conditions are about fulfils all of them."""
+    return transaction.execute(select(literal(1)).where(*conditions).limit(1)).scalar() is not None
+
+
+def read_parts(
+    transaction: Transaction, query: _Query, column: ColumnElement[Any], values: Collection[Any]
+) -> Iterator[Row[*tuple[Any, ...]]]:
+    """The rows of a query with one of ``values`` in ``column``."""
+    for part in split(list(values)):
+        yield from transaction.execute(query.where(column.in_(part)))
+
+
+def write_parts(
+    transaction: Transaction,
+    statement: Update | Delete,
+    column: ColumnElement[Any],
+    values: Collection[Any],
+    parameters: _Row | None = None,
+) -> None:
+    """Updates or deletes the rows with one of ``values`` in ``column``."""
+    for part in split(list(values)):
+        transaction.execute(statement.where(column.in_(part)), parameters)
+
+
+def set_rows(
+    transaction: Transaction, key: Column[int], rows: Mapping[int, _Row], *conditions: ColumnElement[bool]
+) -> None:
+    """Sets columns of rows by ``key``; all of them have values for the same columns."""
+    if rows:
+        columns = next(iter(rows.values()))
+        statement = update(key.table).where(key == bindparam("row_id"), *conditions)
+        transaction.execute(
+            statement.values({name: bindparam(f"new_{name}") for name in columns}),
+            [
+                {"row_id": row_id, **{f"new_{name}": value for name, value in values.items()}}
+                for row_id, values in rows.items()
+            ],
+        )
 
 
 def write_rows(transaction: Transaction, statement: UpdateBase, rows: Sequence[_Row]) -> None:

@@ -14,9 +14,9 @@ from searchcrawl.store import log_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.log_table import NOT_NOW, START, Place
+from searchcrawl.store.many_rows import count_rows, read_parts, write_parts
 from searchcrawl.store.run_schema import faulty, receivers
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import split
 
 #: A version has the number of an entry in so many bits, and the generation above them.
 _SEQ_BITS: Final = 28
@@ -75,6 +75,10 @@ class ReceiverRow:
         return max(self.generation + 1, (version >> _SEQ_BITS) + 1, _now())
 
 
+#: Columns whose values are fields as they are.
+_AS_STORED: Final = ("name", "generation", "sent", "acknowledged", "error", "error_ms", "number", "file")
+
+
 def find(transaction: Transaction, source_id: int, name: str) -> ReceiverRow | None:
     """What is known of a receiver; None for one that has nothing yet."""
     return next((row for row in load(transaction, source_id) if row.name == name), None)
@@ -90,17 +94,10 @@ def load(transaction: Transaction, source_id: int) -> list[ReceiverRow]:
     query = select(receivers).where(receivers.c.source_id == source_id).order_by(receivers.c.name)
     return [
         ReceiverRow(
-            name=row.name,
             place=Place(row.seq, row.url_id),
-            generation=row.generation,
-            sent=row.sent,
-            acknowledged=row.acknowledged,
             is_paused=bool(row.paused),
             sweeping=Sweep(row.sweeping),
-            error=row.error,
-            error_ms=row.error_ms,
-            number=row.number,
-            file=row.file,
+            **{name: getattr(row, name) for name in _AS_STORED},
         )
         for row in transaction.execute(query)
     ]
@@ -186,11 +183,8 @@ def end_file(transaction: Transaction, source_id: int, name: str) -> None:
 
 def find_unknown(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[int]) -> set[int]:
     """Those of the rows of whose documents a receiver never had any version."""
-    found: set[int] = set()
-    for part in split(url_ids):
-        query = select(faulty.c.url_id).where(_is_of(source_id, name), faulty.c.url_id.in_(part), faulty.c.known == 0)
-        found.update(transaction.execute(query).scalars())
-    return found
+    query = select(faulty.c.url_id).where(_is_of(source_id, name), faulty.c.known == 0)
+    return {row.url_id for row in read_parts(transaction, query, faulty.c.url_id, url_ids)}
 
 
 def note_sending(transaction: Transaction, source_id: int, name: str, version: int) -> None:
@@ -228,8 +222,7 @@ def clear_error(transaction: Transaction, source_id: int, name: str) -> None:
 def count_faulty(transaction: Transaction, source_id: int, name: str, *, lost: bool) -> int:
     """How many documents a receiver refused, or with ``lost`` did not get because the cache had lost them."""
     wanted = faulty.c.error == NO_RECORD if lost else faulty.c.error.not_in([NO_RECORD, NOT_NOW])
-    query = select(func.count()).select_from(faulty).where(_is_of(source_id, name), wanted)
-    return int(transaction.execute(query).scalar_one())
+    return count_rows(transaction, faulty, _is_of(source_id, name), wanted)
 
 
 def find_faulty(transaction: Transaction, source_id: int, name: str, *, limit: int) -> list[tuple[str, str]]:
@@ -241,20 +234,13 @@ def find_faulty(transaction: Transaction, source_id: int, name: str, *, limit: i
 
 def note_later(transaction: Transaction, source_id: int, name: str, taken: Sequence[int]) -> None:
     """Notes that a receiver has documents now that it passed before."""
-    for part in split(taken):
-        transaction.execute(delete(faulty).where(_is_of(source_id, name), faulty.c.url_id.in_(part)))
+    write_parts(transaction, delete(faulty).where(_is_of(source_id, name)), faulty.c.url_id, taken)
 
 
 def _add_faults(transaction: Transaction, source_id: int, name: str, faults: Mapping[int, Fault]) -> None:
+    of_receiver = {"source_id": source_id, "receiver": name}
     rows = [
-        {
-            "source_id": source_id,
-            "receiver": name,
-            "url_id": url_id,
-            "seq": fault.seq,
-            "error": fault.error,
-            "known": int(fault.is_known),
-        }
+        {**of_receiver, "url_id": url_id, "seq": fault.seq, "error": fault.error, "known": int(fault.is_known)}
         for url_id, fault in faults.items()
     ]
     if rows:

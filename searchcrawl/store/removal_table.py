@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Column, ColumnElement, TextClause, and_, bindparam, case, exists, func, or_, select, text, update
 
 from searchcrawl.rules.lifecycle import describe_evidence
-from searchcrawl.store.batch_table import SealedBatch, add_batch, set_documents
+from searchcrawl.store.batch_table import SealedBatch, add_batch, load_batches, set_documents
 from searchcrawl.store.documents.document_events import (
     HELD_BACK,
     IS_COPY,
@@ -26,9 +26,10 @@ from searchcrawl.store.documents.document_events import (
 )
 from searchcrawl.store.documents.presence import IS_RECORD_LOST, IS_REMOVING, IS_SENDING, is_in, is_there, may_be_there
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.many_rows import count_rows, read_page, read_parts, write_parts
 from searchcrawl.store.run_schema import batches, runs
 from searchcrawl.store.runs.run_table import draw_log_number
-from searchcrawl.store.schema import documents, sources, urls
+from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, sources, urls
 from searchcrawl.store.statements import is_one_of, split
 from searchcrawl.store.states import PENDING, REMOVALS, BatchState, DocumentState, EndReason, FetchState, Leaving
 from searchcrawl.store.urls import orphan_table
@@ -85,11 +86,10 @@ COLUMNS: Final = (
     and_(~_IS_COPY, urls.c.redirects.is_not(None)).label("redirected"),
     documents.c.evidence,
 )
-ROWS: Final = documents.join(urls, urls.c.id == documents.c.url_id)
 _survivor, _end = documents.alias("survivor"), documents.alias("end")
 _OF_SURVIVOR: Final = _survivor.c.url_id == documents.c.duplicate_of
 _OF_END: Final = _end.c.url_id == _survivor.c.duplicate_of
-_ROWS_OF_COPIES: Final = ROWS.join(_survivor, _OF_SURVIVOR).outerjoin(_end, _OF_END)
+_ROWS_OF_COPIES: Final = DOCUMENTS_WITH_URLS.join(_survivor, _OF_SURVIVOR).outerjoin(_end, _OF_END)
 
 
 def find_candidates(
@@ -100,12 +100,7 @@ def find_candidates(
     Copies that came into the index only in the run are not among them. What is on its way
     to the index may have come there; where that is away (``is_away``) it counts as if it were there.
     """
-    evidence = (
-        _HAS_EVIDENCE,
-        may_be_there(),
-        ~is_in(REMOVALS),
-        documents.c.rejected_run.is_(None),
-    )
+    evidence = _HAS_EVIDENCE, may_be_there(), ~is_in(REMOVALS), documents.c.rejected_run.is_(None)
     found = _find_page(transaction, source_id, after, *evidence)
     found += _find_copies(transaction, source_id, after, ~_build_is_new(before, is_away=is_away), is_away=is_away)
     return sorted(found)[:PAGE_ROWS]
@@ -113,11 +108,8 @@ def find_candidates(
 
 def find_due(transaction: Transaction, url_ids: Sequence[int], horizon_ms: int) -> set[int]:
     """Those of ``url_ids`` whose pages are still to be visited in a run with this horizon."""
-    found: set[int] = set()
-    for part in split(url_ids):
-        due = or_(urls.c.fetch_state != int(FetchState.SETTLED), urls.c.due_ms <= horizon_ms)
-        found.update(transaction.execute(select(urls.c.id).where(urls.c.id.in_(part), due)).scalars())
-    return found
+    due = or_(urls.c.fetch_state != int(FetchState.SETTLED), urls.c.due_ms <= horizon_ms)
+    return {row.id for row in read_parts(transaction, select(urls.c.id).where(due), urls.c.id, url_ids)}
 
 
 def find_new_copies(
@@ -129,8 +121,7 @@ def find_new_copies(
 
 def count_copies(transaction: Transaction, source_id: int) -> int:
     """How many copies are in the index, whatever it has of their survivors."""
-    query = select(func.count()).select_from(documents).where(documents.c.source_id == source_id, *_COPY_IN_INDEX)
-    return int(transaction.execute(query).scalar_one())
+    return count_rows(transaction, documents, documents.c.source_id == source_id, *_COPY_IN_INDEX)
 
 
 def _find_copies(
@@ -165,16 +156,13 @@ def _build_is_new(before: Before, *, is_away: bool) -> ColumnElement[bool]:
 
 
 def _find_page(
-    transaction: Transaction, source_id: int, after: int, *conditions: Any, rows: Any = ROWS
+    transaction: Transaction, source_id: int, after: int, *conditions: Any, rows: Any = DOCUMENTS_WITH_URLS
 ) -> list[RemovalCandidate]:
-    query = (
-        select(*COLUMNS)
-        .select_from(rows)
-        .where(documents.c.source_id == source_id, documents.c.url_id > after, *conditions)
-        .order_by(documents.c.url_id)
-        .limit(PAGE_ROWS)
+    query = select(*COLUMNS).select_from(rows).where(*conditions)
+    page = read_page(
+        transaction, query, source_id, by=documents.c.url_id, after=after, limit=PAGE_ROWS, is_indexed=True
     )
-    return [RemovalCandidate._make(row) for row in transaction.execute(query)]
+    return [RemovalCandidate._make(row) for row in page]
 
 
 def seal(
@@ -199,15 +187,7 @@ def seal(
 def find_under_way(transaction: Transaction, source_id: int) -> list[SealedBatch]:
     """Batches with removals that have no receipt."""
     numbers = select(documents.c.batch_id).where(_PENDING, documents.c.source_id == source_id, IS_REMOVING)
-    query = (
-        select(batches.c.id, batches.c.crawl_version, batches.c.state, batches.c.removals)
-        .where(batches.c.id.in_(numbers.distinct()))
-        .order_by(batches.c.id)
-    )
-    return [
-        SealedBatch(row.id, row.crawl_version, BatchState(row.state), row.removals)
-        for row in transaction.execute(query)
-    ]
+    return load_batches(transaction, batches.c.id.in_(numbers.distinct()))
 
 
 def open_early(transaction: Transaction, source_id: int) -> int:
@@ -246,29 +226,20 @@ def _find_early(transaction: Transaction, source_id: int) -> list[tuple[int, int
 
 def find_rowless(transaction: Transaction, source_id: int) -> list[SealedBatch]:
     """Sealed deliveries with removals of documents that have no rows: those of a process that died (``verify --repair``)."""
-    query = select(batches.c.id, batches.c.crawl_version, batches.c.state, batches.c.removals).where(
+    return load_batches(
+        transaction,
         batches.c.source_id == source_id,
         batches.c.state == int(BatchState.SEALED),
         text("batches.removals > 0"),
         ~exists().where(documents.c.batch_id == batches.c.id),
     )
-    return [
-        SealedBatch(row.id, row.crawl_version, BatchState(row.state), row.removals)
-        for row in transaction.execute(query)
-    ]
 
 
 def find_without_receipt(
     transaction: Transaction, source_id: int, number: int, *, after: int = 0
 ) -> list[RemovalCandidate]:
     """The next removals of a batch that have no receipt, by rising id."""
-    return _find_page(
-        transaction,
-        source_id,
-        after,
-        documents.c.batch_id == number,
-        IS_REMOVING,
-    )
+    return _find_page(transaction, source_id, after, documents.c.batch_id == number, IS_REMOVING)
 
 
 def take_over(transaction: Transaction, batch: SealedBatch, run_id: int, now_ms: int) -> None:
@@ -291,11 +262,7 @@ def count_under_way(transaction: Transaction, source_id: int) -> int:
     moving = documents.c.source_id == source_id, _PENDING
     coming = IS_SENDING, documents.c.indexed_version.is_(None)
     going = IS_REMOVING, documents.c.indexed_version.is_not(None)
-    counts = [
-        transaction.execute(select(func.count()).select_from(documents).where(*moving, *each)).scalar_one()
-        for each in (coming, going)
-    ]
-    return int(counts[0]) - int(counts[1])
+    return count_rows(transaction, documents, *moving, *coming) - count_rows(transaction, documents, *moving, *going)
 
 
 def count_recent(transaction: Transaction, source_id: int, *, since_ms: int) -> int:
@@ -317,12 +284,7 @@ def count_recent(transaction: Transaction, source_id: int, *, since_ms: int) -> 
 
 def quarantine(transaction: Transaction, url_ids: Sequence[int], run_id: int) -> None:
     """Puts removals into quarantine, until an operator approves or rejects them."""
-    set_documents(
-        transaction,
-        url_ids,
-        **HELD_BACK.values,
-        quarantine_run=run_id,
-    )
+    set_documents(transaction, url_ids, **HELD_BACK.values, quarantine_run=run_id)
 
 
 def reject(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
@@ -331,11 +293,8 @@ def reject(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     Returns the ids of those that have to be fetched again: they are to be sent, and their record is gone.
     """
     set_documents(transaction, url_ids, **REMOVAL_REJECTED.values)
-    lost: list[int] = []
-    for part in split(url_ids):
-        query = select(documents.c.url_id).where(documents.c.url_id.in_(part), IS_RECORD_LOST)
-        lost += transaction.execute(query).scalars()
-    return lost
+    query = select(documents.c.url_id).where(IS_RECORD_LOST)
+    return [row.url_id for row in read_parts(transaction, query, documents.c.url_id, url_ids)]
 
 
 _REMOVE: Final = update(documents).where(documents.c.url_id == bindparam("row_id")).values(REMOVED.values)
@@ -414,9 +373,8 @@ def find_waiting(transaction: Transaction, source_id: int, choice: Choice) -> li
 
 def count_waiting(transaction: Transaction, source_id: int, run_id: int) -> int:
     """How many removals of a run are in quarantine."""
-    query = select(func.count()).select_from(documents)
-    query = query.where(_IS_QUARANTINED, documents.c.source_id == source_id, documents.c.quarantine_run == run_id)
-    return int(transaction.execute(query).scalar_one())
+    waiting = _IS_QUARANTINED, documents.c.source_id == source_id, documents.c.quarantine_run == run_id
+    return count_rows(transaction, documents, *waiting)
 
 
 def find_rejected(transaction: Transaction, source_id: int, choice: Choice) -> list[RemovalCandidate]:
@@ -427,33 +385,21 @@ def find_rejected(transaction: Transaction, source_id: int, choice: Choice) -> l
 
 def find_unsent(transaction: Transaction, source_id: int, choice: Choice) -> list[int]:
     """The next documents with a rejected removal that neither the index nor a delivery has, a page of them."""
-    query = (
-        select(documents.c.url_id)
-        .where(
-            documents.c.rejected_run.is_not(None),
-            documents.c.source_id == source_id,
-            choice.build_condition(documents.c.rejected_run),
-            ~may_be_there(),
-        )
-        .limit(PAGE_ROWS)
-    )
-    return list(transaction.execute(query).scalars())
+    here = documents.c.rejected_run.is_not(None), documents.c.source_id == source_id, ~may_be_there()
+    chosen = choice.build_condition(documents.c.rejected_run)
+    return list(transaction.execute(select(documents.c.url_id).where(*here, chosen).limit(PAGE_ROWS)).scalars())
 
 
 def drop_unsent(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Lets documents go that ``find_unsent`` found; their duplicates have to be resolved afterwards."""
-    for part in split(url_ids):
-        transaction.execute(update(documents).where(documents.c.url_id.in_(part)).values(LET_GO.values))
+    write_parts(transaction, update(documents).values(LET_GO.values), documents.c.url_id, url_ids)
 
 
 def find_removed(transaction: Transaction, source_id: int, run_id: int) -> dict[int, str | None]:
     """The next removals of a run that may be taken back, a page of them: what was held against each, by row id."""
-    query = (
-        select(documents.c.url_id, documents.c.evidence)
-        .where(documents.c.removed_run == run_id, documents.c.source_id == source_id)
-        .where(or_(documents.c.indexed_version.is_(None), IS_REMOVING))
-        .limit(PAGE_ROWS)
-    )
+    here = documents.c.removed_run == run_id, documents.c.source_id == source_id
+    undoable = or_(documents.c.indexed_version.is_(None), IS_REMOVING)
+    query = select(documents.c.url_id, documents.c.evidence).where(*here, undoable).limit(PAGE_ROWS)
     return {row.url_id: row.evidence for row in transaction.execute(query)}
 
 
@@ -477,14 +423,12 @@ def _list(
     *conditions: ColumnElement[bool] | TextClause,
     after: int,
 ) -> list[HeldRemoval]:
-    query = (
-        select(documents.c.url_id, urls.c.url, run, documents.c.evidence, urls.c.code, urls.c.rule)
-        .select_from(ROWS)
-        .where(*conditions, documents.c.source_id == source_id, documents.c.url_id > after)
-        .order_by(documents.c.url_id)
-        .limit(PAGE_ROWS)
+    columns = documents.c.url_id, urls.c.url, run, documents.c.evidence, urls.c.code, urls.c.rule
+    query = select(*columns).select_from(DOCUMENTS_WITH_URLS).where(*conditions)
+    page = read_page(
+        transaction, query, source_id, by=documents.c.url_id, after=after, limit=PAGE_ROWS, is_indexed=True
     )
     return [
         HeldRemoval(url_id, url, number, evidence or describe_evidence(code, rule))
-        for url_id, url, number, evidence, code, rule in transaction.execute(query)
+        for url_id, url, number, evidence, code, rule in page
     ]

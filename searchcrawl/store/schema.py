@@ -5,7 +5,7 @@ A change here raises ``REVISION`` in ``engine/database.py``.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
@@ -352,6 +352,23 @@ listing_dues = Table(
     Index("ix_listing_dues_source_id", "source_id"),
 )
 
+#: Where the record of a document is (cache.segment.Place).
+PLACE: Final = ("segment", "record_offset", "response_bytes", "fields_bytes")
+#: What is kept of a document that changes, and can be put back.
+KEPT: Final = (
+    *PLACE,
+    *("body_digest", "fields_digest", "mimetype", "content_length", "etag", "last_modified", "last_changed_ms"),
+    *("canonical_key", "display_key", "answered_key", "unavailable_ms", "rendered", "parts"),
+    *("copy_digest", "near_digest", "url_fit", "evidence", "rejected_run"),
+)
+
+
+def _repeat_column(name: str) -> Column[Any]:
+    """A column as in ``documents``."""
+    column = documents.c[name]
+    return Column(name, column.type, nullable=column.nullable, server_default=column.server_default)
+
+
 # What known documents were before this run changed them, or the runs that it continues. They are put back if too many
 # pages of their host turned into one text (docs: removals).
 former_documents = Table(
@@ -371,32 +388,7 @@ former_documents = Table(
     # As in urls, before the visit that changed the document.
     Column("failed_runs", Integer, nullable=False, server_default="0"),
     Column("failures", Text),
-    # As in documents.
-    Column("state", SmallInteger, nullable=False),
-    Column("indexed_version", BigInteger),
-    Column("batch_id", Integer),
-    Column("segment", Integer),
-    Column("record_offset", BigInteger),
-    Column("response_bytes", Integer),
-    Column("fields_bytes", Integer),
-    Column("body_digest", LargeBinary),
-    Column("fields_digest", LargeBinary),
-    Column("mimetype", Text),
-    Column("content_length", BigInteger, nullable=False, server_default="0"),
-    Column("etag", Text),
-    Column("last_modified", Text),
-    Column("last_changed_ms", BigInteger),
-    Column("canonical_key", BigInteger),
-    Column("display_key", BigInteger),
-    Column("answered_key", BigInteger),
-    Column("unavailable_ms", BigInteger),
-    Column("rendered", Text),
-    Column("parts", Text),
-    Column("copy_digest", LargeBinary),
-    Column("near_digest", LargeBinary),
-    Column("url_fit", SmallInteger),
-    Column("evidence", Text),
-    Column("rejected_run", Integer),
+    *(_repeat_column(name) for name in ("state", "indexed_version", "batch_id", *KEPT)),
     UniqueConstraint("url_id"),
     Index("ix_former_documents_source_id", "source_id", "id"),
 )
@@ -439,49 +431,31 @@ refused_links = Table(
 )
 
 
-# The blocks that stand on most pages of a host (rules.host_texts). Hosts with few pages have no row.
-host_blocks: Final = Table(
-    "host_blocks",
-    metadata,
-    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
-    # With the port where it is not the default one. Not the id in hosts: that may be given to another one.
-    Column("host", Text, nullable=False),
-    # Rises with each change.
-    Column("version", Integer, nullable=False),
-    # The digest of the pages that were looked at.
-    Column("sample", LargeBinary, nullable=False),
-    Column("blocks", LargeBinary, nullable=False),
-    # Those before, until all documents that differ are to be sent again; null: they are.
-    Column("previous", LargeBinary),
-    PrimaryKeyConstraint("source_id", "host"),
-)
+def _declare_frozen(name: str, value: Column[Any]) -> Table:
+    """A table of what is frozen of the hosts of a source; of hosts with few pages nothing is."""
+    return Table(
+        name,
+        metadata,
+        Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+        # With the port where it is not the default one. Not the id in hosts: that may be given to another one.
+        Column("host", Text, nullable=False),
+        # Rises with each change.
+        Column("version", Integer, nullable=False),
+        # The digest of the pages that were looked at.
+        Column("sample", LargeBinary, nullable=False),
+        value,
+        # That before, until all documents that differ are to be sent again; null: they are.
+        Column("previous", value.type),
+        PrimaryKeyConstraint("source_id", "host"),
+    )
 
-# The language that most documents of a host have. Hosts with few documents have no row. The other columns are as above.
-host_languages: Final = Table(
-    "host_languages",
-    metadata,
-    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
-    Column("host", Text, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("sample", LargeBinary, nullable=False),
-    # Empty: no language has most of them.
-    Column("language", Text, nullable=False),
-    Column("previous", Text),
-    PrimaryKeyConstraint("source_id", "host"),
-)
 
-# The titles that pages of a host share, or could have (rules.host_texts). The other columns are as above.
-host_titles: Final = Table(
-    "host_titles",
-    metadata,
-    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
-    Column("host", Text, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("sample", LargeBinary, nullable=False),
-    Column("titles", LargeBinary, nullable=False),
-    Column("previous", LargeBinary),
-    PrimaryKeyConstraint("source_id", "host"),
-)
+# The blocks that stand on most pages of a host (rules.host_texts).
+host_blocks: Final = _declare_frozen("host_blocks", Column("blocks", LargeBinary, nullable=False))
+# The language that most documents of a host have; empty: no language has most of them.
+host_languages: Final = _declare_frozen("host_languages", Column("language", Text, nullable=False))
+# The titles that pages of a host share, or could have (rules.host_texts).
+host_titles: Final = _declare_frozen("host_titles", Column("titles", LargeBinary, nullable=False))
 
 # The texts of links to a document, as they are indexed: one a line. Documents without any have no row.
 anchors: Final = Table(
@@ -547,3 +521,7 @@ name_turns = Table(
     Column("next_ms", BigInteger, nullable=False, server_default="0"),
     Column("noted_ms", BigInteger, nullable=False, server_default="0"),
 )
+
+#: The documents with their rows of URLs, and the rows of URLs with their documents where they have any.
+DOCUMENTS_WITH_URLS: Final = documents.join(urls, urls.c.id == documents.c.url_id)
+URLS_WITH_DOCUMENTS: Final = urls.outerjoin(documents, documents.c.url_id == urls.c.id)

@@ -26,21 +26,14 @@ from sqlalchemy import (
 from searchcrawl.codes import REFUSED
 from searchcrawl.store.documents import segment_table
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.many_rows import count_rows
 from searchcrawl.store.run_schema import ALL_TABLES, faulty, leases, receivers, tombstones
 from searchcrawl.store.schema import documents, hosts, name_answers, name_turns, outlinks, robots_copies, sources, urls
 from searchcrawl.store.states import DocumentState, FetchState, Sharing
 
 _ROWS: Final = 2_000
 #: Not of one source, or only of the process that runs it, or of no concern to what is tried.
-_LEFT_OUT: Final = (
-    leases,
-    robots_copies,
-    name_answers,
-    name_turns,
-    receivers,
-    faulty,
-    tombstones,
-)
+_LEFT_OUT: Final = (leases, robots_copies, name_answers, name_turns, receivers, faulty, tombstones)
 #: The rows as they were copied; in copies only.
 _before = Table(
     "before_plan",
@@ -70,13 +63,10 @@ def copy_source(database: Database, side: Database, source_id: int | None) -> No
 
 
 def _copy(transaction: Transaction, *, side: Database, source_id: int) -> None:
-    for table in ALL_TABLES.sorted_tables:
-        if table not in _LEFT_OUT:
-            result = transaction.execute(_select_rows(table, source_id))
-            while rows := result.fetchmany(_ROWS):
-                side.write(partial(_add, table=table, values=[dict(row._mapping) for row in rows]))
-    for table in (sources, urls, documents):
-        result = transaction.execute(_select_shared(table, source_id))
+    queries = [(table, _select_rows(table, source_id)) for table in ALL_TABLES.sorted_tables if table not in _LEFT_OUT]
+    queries += [(table, _select_shared(table, source_id)) for table in (sources, urls, documents)]
+    for table, query in queries:
+        result = transaction.execute(query)
         while rows := result.fetchmany(_ROWS):
             side.write(partial(_add, table=table, values=[dict(row._mapping) for row in rows]))
 
@@ -158,13 +148,10 @@ def list_changed(transaction: Transaction, action: str) -> Iterator[Changed]:
 
 def count_to_enter(transaction: Transaction) -> int:
     """How many rows are to be visited that were unknown or refused before."""
-    query = select(func.count()).select_from(_ROWS_OF_BOTH).where(_IS_TO_ENTER)
-    return int(transaction.execute(query).scalar_one())
+    return count_rows(transaction, _ROWS_OF_BOTH, _IS_TO_ENTER)
 
 
 def count_held(transaction: Transaction) -> int:
     """How many removals wait in quarantine that did not before."""
     held = int(DocumentState.QUARANTINED)
-    query = select(func.count()).select_from(_ROWS_OF_BOTH)
-    query = query.where(documents.c.state == held, func.coalesce(_before.c.state, 0) != held)
-    return int(transaction.execute(query).scalar_one())
+    return count_rows(transaction, _ROWS_OF_BOTH, documents.c.state == held, func.coalesce(_before.c.state, 0) != held)

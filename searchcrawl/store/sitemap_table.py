@@ -32,6 +32,7 @@ from searchcrawl.items import SitemapEnd
 from searchcrawl.rules.recrawl import MOST_AHEAD_MS, Proof, Word
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.many_rows import read_parts, write_parts
 from searchcrawl.store.schema import sitemaps, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.urls import url_classes
@@ -99,12 +100,11 @@ def find_children(transaction: Transaction, sitemap_id: int) -> list[str]:
 
 def sort_by_reading(transaction: Transaction, source_id: int, wanted: Sequence[str]) -> list[str]:
     """Sitemaps in the order in which they were read last, those that never were first; else as they come."""
-    read_ms: dict[int, int] = {}
-    for part in split([identities.key(url) for url in wanted]):
-        query = select(sitemaps.c.key, sitemaps.c.read_ms).where(
-            sitemaps.c.source_id == source_id, sitemaps.c.key.in_(part), sitemaps.c.read_ms.is_not(None)
-        )
-        read_ms.update((key, ms) for key, ms in transaction.execute(query))
+    query = select(sitemaps.c.key, sitemaps.c.read_ms).where(
+        sitemaps.c.source_id == source_id, sitemaps.c.read_ms.is_not(None)
+    )
+    rows = read_parts(transaction, query, sitemaps.c.key, [identities.key(url) for url in wanted])
+    read_ms: dict[int, int] = {row.key: row.read_ms for row in rows}
     return sorted(wanted, key=lambda url: read_ms.get(identities.key(url), 0))
 
 
@@ -116,12 +116,8 @@ def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, pare
     statement = dialect_of(transaction).upsert(sitemaps, ["source_id", "key"])
     rows = [{"source_id": source_id, "key": key, "url": url, "parent_id": parent_id} for key, url in keys.items()]
     transaction.execute(statement, rows)
-    found: list[int] = []
-    ordered = list(keys)
-    for part in split(ordered):
-        query = select(sitemaps.c.id).where(sitemaps.c.source_id == source_id, sitemaps.c.key.in_(part))
-        found.extend(transaction.execute(query).scalars())
-    return sorted(found)
+    query = select(sitemaps.c.id).where(sitemaps.c.source_id == source_id)
+    return sorted(row.id for row in read_parts(transaction, query, sitemaps.c.key, list(keys)))
 
 
 def find_others(transaction: Transaction, sitemap_id: int, wanted: Sequence[int]) -> list[int]:
@@ -131,41 +127,33 @@ def find_others(transaction: Transaction, sitemap_id: int, wanted: Sequence[int]
     """
     parent = select(func.coalesce(sitemaps.c.parent_id, sitemaps.c.id)).where(sitemaps.c.id == sitemap_id)
     above = {sitemap_id, *transaction.execute(parent).scalars()}
-    found: list[int] = []
-    for part in split(wanted):
-        query = select(sitemaps.c.id).where(sitemaps.c.id.in_(part), sitemaps.c.parent_id.is_distinct_from(sitemap_id))
-        found.extend(one for one in transaction.execute(query).scalars() if one not in above)
-    return found
+    query = select(sitemaps.c.id).where(sitemaps.c.parent_id.is_distinct_from(sitemap_id))
+    return [row.id for row in read_parts(transaction, query, sitemaps.c.id, wanted) if row.id not in above]
 
 
 def find_existing(transaction: Transaction, wanted: Sequence[int]) -> list[int]:
     """Those of the sitemaps that have a row."""
-    found: list[int] = []
-    for part in split(wanted):
-        found.extend(transaction.execute(select(sitemaps.c.id).where(sitemaps.c.id.in_(part))).scalars())
-    return found
+    return [row.id for row in read_parts(transaction, select(sitemaps.c.id), sitemaps.c.id, wanted)]
 
 
 def take_from_foreign(transaction: Transaction, wanted: Sequence[int], parent_id: int | None) -> None:
     """Gives the sitemaps that belong to an index of another origin to the index ``parent_id``, or to none."""
     parents = sitemaps.alias("parents")
-    for part in split(wanted):
-        query = select(sitemaps.c.id, sitemaps.c.url, parents.c.url).where(
-            sitemaps.c.id.in_(part), sitemaps.c.parent_id == parents.c.id
-        )
-        foreign = [
-            sitemap_id
-            for sitemap_id, url, parent_url in transaction.execute(query)
-            if identities.origin_of(url) != identities.origin_of(parent_url) and sitemap_id != parent_id
-        ]
-        give_to(transaction, foreign, parent_id)
+    query = select(sitemaps.c.id, sitemaps.c.url, parents.c.url.label("parent")).where(
+        sitemaps.c.parent_id == parents.c.id
+    )
+    foreign = [
+        row.id
+        for row in read_parts(transaction, query, sitemaps.c.id, wanted)
+        if identities.origin_of(row.url) != identities.origin_of(row.parent) and row.id != parent_id
+    ]
+    give_to(transaction, foreign, parent_id)
 
 
 def give_to(transaction: Transaction, wanted: Sequence[int], parent_id: int | None) -> None:
     """The sitemaps belong to the index ``parent_id``, or to none, from now on."""
-    for part in split(wanted):
-        changed = sitemaps.c.id.in_(part), sitemaps.c.parent_id.is_distinct_from(parent_id)
-        transaction.execute(update(sitemaps).where(*changed).values(parent_id=parent_id))
+    statement = update(sitemaps).where(sitemaps.c.parent_id.is_distinct_from(parent_id)).values(parent_id=parent_id)
+    write_parts(transaction, statement, sitemaps.c.id, wanted)
 
 
 def end(

@@ -11,9 +11,9 @@ from sqlalchemy import and_, delete, func, insert, select, update
 
 from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.many_rows import write_rows
+from searchcrawl.store.many_rows import read_page, read_parts, write_parts, write_rows
 from searchcrawl.store.schema import anchors, documents, former_documents, outlinks, sources, urls
-from searchcrawl.store.statements import split, unindexed
+from searchcrawl.store.statements import unindexed
 from searchcrawl.store.states import SHOWN
 from searchcrawl.store.urls import link_table
 from searchcrawl.store.urls.url_queries import is_redirecting
@@ -24,11 +24,7 @@ _ROWS: Final = 5_000
 #: No chain of redirects and copies is longer.
 _MOST_STEPS: Final = 50
 #: Documents of the index, or on their way there, that stay: their links count.
-_COUNTING: Final = and_(
-    documents.c.code == 200,
-    documents.c.leaving == 0,
-    is_in(SHOWN),
-)
+_COUNTING: Final = and_(documents.c.code == 200, documents.c.leaving == 0, is_in(SHOWN))
 #: Sums are of remainders: databases have 64 bits for them.
 _BOUND: Final = 1_000_003
 
@@ -101,11 +97,10 @@ def load_pages(transaction: Transaction, source_id: int, *, after: int) -> list[
                 outlinks, and_(outlinks.c.url_id == documents.c.url_id, outlinks.c.url_id > after)
             )
         )
-        .where(unindexed(documents.c.source_id) == source_id, documents.c.url_id > after, _COUNTING)
-        .order_by(documents.c.url_id)
-        .limit(_PAGES)
+        .where(_COUNTING)
     )
-    return [LinkingPage._make(row) for row in transaction.execute(query)]
+    page = read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=_PAGES)
+    return [LinkingPage._make(row) for row in page]
 
 
 def load_successors(transaction: Transaction, source_id: int) -> Successors:
@@ -137,24 +132,18 @@ def load_said(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, set
     And what they said before a run changed them: that may be what is frozen.
     """
     found: dict[int, set[str]] = {}
-    for part in split(url_ids):
-        for row_id, column in (
-            (outlinks.c.url_id, outlinks.c.texts),
-            (former_documents.c.url_id, former_documents.c.link_texts),
-        ):
-            for blob in transaction.execute(select(column).where(row_id.in_(part), column.is_not(None))).scalars():
-                for target, texts in link_table.decode_texts(blob).texts.items():
-                    found.setdefault(target, set()).update(map(str.casefold, texts))
+    for table, column in ((outlinks, outlinks.c.texts), (former_documents, former_documents.c.link_texts)):
+        query = select(column.label("texts")).where(column.is_not(None))
+        for row in read_parts(transaction, query, table.c.url_id, url_ids):
+            for target, texts in link_table.decode_texts(row.texts).texts.items():
+                found.setdefault(target, set()).update(map(str.casefold, texts))
     return found
 
 
 def load(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, list[str]]:
     """The frozen texts of documents that have any."""
-    found: dict[int, list[str]] = {}
-    for part in split(url_ids):
-        query = select(anchors.c.url_id, anchors.c.texts).where(anchors.c.url_id.in_(part))
-        found.update({row.url_id: row.texts.split("\n") for row in transaction.execute(query)})
-    return found
+    query = select(anchors.c.url_id, anchors.c.texts)
+    return {row.url_id: row.texts.split("\n") for row in read_parts(transaction, query, anchors.c.url_id, url_ids)}
 
 
 def load_of(transaction: Transaction, url_id: int) -> list[str]:
@@ -185,14 +174,10 @@ def freeze(transaction: Transaction, source_id: int, texts: Mapping[int, str]) -
 
 def forget(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Forgets the texts of links to documents."""
-    for part in split(url_ids):
-        transaction.execute(delete(anchors).where(anchors.c.url_id.in_(part)))
+    write_parts(transaction, delete(anchors), anchors.c.url_id, url_ids)
 
 
 def find_with_record(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     """Those of documents that the cache has a record of."""
-    found: list[int] = []
-    for part in split(url_ids):
-        query = select(documents.c.url_id).where(documents.c.url_id.in_(part), documents.c.segment.is_not(None))
-        found += transaction.execute(query).scalars()
-    return found
+    query = select(documents.c.url_id).where(documents.c.segment.is_not(None))
+    return [row.url_id for row in read_parts(transaction, query, documents.c.url_id, url_ids)]

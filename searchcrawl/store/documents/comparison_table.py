@@ -12,10 +12,10 @@ from searchcrawl.store.documents.document_events import ABSENT, FOUND_OTHERWISE,
 from searchcrawl.store.documents.presence import IS_RECORD_LOST, IS_REMOVING, is_in, is_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.many_rows import count_rows, has_row, read_parts
 from searchcrawl.store.run_schema import batches, runs
 from searchcrawl.store.runs.run_table import draw_log_number
-from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import split
+from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, urls
 from searchcrawl.store.states import DELIVERED, MOVING, BatchState, DocumentState
 from searchcrawl.store.urls import url_table
 
@@ -60,7 +60,7 @@ def _select_newest(transaction: Transaction, source_id: int) -> list[BelievedDoc
     )
     query = (
         select(documents.c.url_id, urls.c.url, documents.c.indexed_version)
-        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+        .select_from(DOCUMENTS_WITH_URLS)
         .where(documents.c.batch_id.in_(list(transaction.execute(last).scalars())), is_there())
         .order_by(documents.c.batch_id.desc(), documents.c.url_id)
         .limit(_NEWEST)
@@ -98,7 +98,7 @@ def sample_removed(transaction: Transaction, source_id: int) -> list[BelievedDoc
     last = select(runs.c.id).where(runs.c.source_id == source_id).order_by(runs.c.id.desc()).limit(_NEWEST_BATCHES)
     query = (
         select(documents.c.url_id, urls.c.url, literal(0))
-        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+        .select_from(DOCUMENTS_WITH_URLS)
         .where(
             documents.c.removed_run.in_(list(transaction.execute(last).scalars())),
             documents.c.indexed_version.is_(None),
@@ -126,8 +126,7 @@ def knows_version(transaction: Transaction, source_id: int, version: int) -> boo
     if version <= (transaction.execute(sent).scalar() or 0):
         return True
     # It is being sent, or the process that sent it died.
-    same = select(literal(1)).where(here, batches.c.crawl_version == version).limit(1)
-    return transaction.execute(same).scalar() is not None
+    return has_row(transaction, here, batches.c.crawl_version == version)
 
 
 def note_version(transaction: Transaction, source_id: int, run_id: int, version: int, now_ms: int) -> None:
@@ -213,13 +212,8 @@ def find_segments(transaction: Transaction, source_id: int) -> set[int]:
 
 def count_to_fetch(transaction: Transaction, source_id: int) -> int:
     """How many documents belong in the index and have to be fetched for it."""
-    query = (
-        select(func.count())
-        .select_from(documents)
-        .where(documents.c.source_id == source_id, IS_RECORD_LOST)
-        .where(documents.c.leaving == 0)
-    )
-    return int(transaction.execute(query).scalar_one())
+    lost = documents.c.source_id == source_id, IS_RECORD_LOST, documents.c.leaving == 0
+    return count_rows(transaction, documents, *lost)
 
 
 class Receipted(NamedTuple):
@@ -251,9 +245,7 @@ class Receipted(NamedTuple):
 
 def find_receipted(transaction: Transaction, url_ids: Sequence[int]) -> list[Receipted]:
     """The documents of rows; those without a document are left out."""
-    joined = documents.join(urls, urls.c.id == documents.c.url_id).outerjoin(
-        batches, batches.c.id == documents.c.batch_id
-    )
+    joined = DOCUMENTS_WITH_URLS.outerjoin(batches, batches.c.id == documents.c.batch_id)
     query = select(
         documents.c.url_id,
         urls.c.url,
@@ -265,15 +257,14 @@ def find_receipted(transaction: Transaction, url_ids: Sequence[int]) -> list[Rec
         documents.c.index_error.is_not(None),
         documents.c.leaving,
     ).select_from(joined)
-    found: list[Receipted] = []
-    for part in split(url_ids):
-        found.extend(Receipted._make(row) for row in transaction.execute(query.where(documents.c.url_id.in_(part))))
-    return found
+    return [Receipted._make(row) for row in read_parts(transaction, query, documents.c.url_id, url_ids)]
 
 
 def is_removing(transaction: Transaction, source_id: int) -> bool:
     """Whether removals of a source are not visible in the index yet: those with a receipt have left their delivery."""
-    query = select(literal(1)).where(
-        batches.c.source_id == source_id, batches.c.state < int(BatchState.COMMITTED), batches.c.removals > 0
+    return has_row(
+        transaction,
+        batches.c.source_id == source_id,
+        batches.c.state < int(BatchState.COMMITTED),
+        batches.c.removals > 0,
     )
-    return transaction.execute(query.limit(1)).scalar() is not None

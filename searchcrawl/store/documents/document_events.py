@@ -155,7 +155,7 @@ _SEND_AGAIN: Final = bindparam("send_again") == 1
 _READ: Final = bindparam("read") == 1
 _SAME_FIELDS: Final[BindParameter[int]] = bindparam("same_fields")
 _HAS_COPY: Final[BindParameter[int]] = bindparam("has_copy")
-_NEW_COPY: Final = bindparam("new_copy", type_=LargeBinary)
+_NEW_COPY: Final = bindparam("new_copy_digest", type_=LargeBinary)
 _NEW_ETAG: Final = bindparam("new_etag", type_=Text)
 #: The parameters are those of ``document_table.Confirmed``.
 CONFIRMED: Final = Event(
@@ -179,17 +179,17 @@ CONFIRMED: Final = Event(
     sets={
         # What was read may have none any more; what did not change may not repeat it.
         "etag": case((_READ, _NEW_ETAG), else_=func.coalesce(_NEW_ETAG, documents.c.etag)),
-        "last_modified": func.coalesce(bindparam("new_modified"), documents.c.last_modified),
-        "body_digest": func.coalesce(bindparam("new_body"), documents.c.body_digest),
+        "last_modified": func.coalesce(bindparam("new_last_modified"), documents.c.last_modified),
+        "body_digest": func.coalesce(bindparam("new_body_digest"), documents.c.body_digest),
         "copy_digest": case((_SAME_FIELDS == 0, documents.c.copy_digest), (_HAS_COPY == 0, None), else_=_NEW_COPY),
         "near_digest": case((and_(_SAME_FIELDS == 1, _HAS_COPY == 0), None), else_=documents.c.near_digest),
         "url_fit": case(
             (or_(_SAME_FIELDS == 0, _HAS_COPY == 0), documents.c.url_fit),
             (documents.c.copy_digest == _NEW_COPY, documents.c.url_fit),
-            else_=bindparam("new_fit", type_=SmallInteger),
+            else_=bindparam("new_url_fit", type_=SmallInteger),
         ),
         "unavailable_ms": case(
-            (_READ, bindparam("new_unavailable", type_=BigInteger)), else_=documents.c.unavailable_ms
+            (_READ, bindparam("new_unavailable_ms", type_=BigInteger)), else_=documents.c.unavailable_ms
         ),
         "rendered": bindparam("new_rendered"),
         "parts": bindparam("new_parts"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select, text, true
+from sqlalchemy import ColumnElement, and_, func, or_, select, text, true
 
 from searchcrawl.codes import Code
 from searchcrawl.store.batch_table import BATCH_COLUMNS, BatchDocument
@@ -16,8 +16,8 @@ from searchcrawl.store.documents.document_events import HELD_CHANGED
 from searchcrawl.store.documents.document_table import AS_IT_IS
 from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import unindexed
+from searchcrawl.store.many_rows import count_rows, read_page
+from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, PLACE, documents, urls
 from searchcrawl.store.states import AT_HAND, REMOVALS, SHOWN, UNSENT, DocumentState, FetchState
 
 #: Types of documents that have menus.
@@ -31,10 +31,7 @@ _COLUMNS: Final = (
     urls.c.url,
     documents.c.fields_digest,
     documents.c.copy_digest,
-    documents.c.segment,
-    documents.c.record_offset,
-    documents.c.response_bytes,
-    documents.c.fields_bytes,
+    *(documents.c[name] for name in PLACE),
 )
 
 
@@ -58,7 +55,7 @@ def find_sample(transaction: Transaction, source_id: int, types: Collection[str]
     """
     query = (
         select(*_COLUMNS)
-        .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
+        .select_from(DOCUMENTS_WITH_URLS)
         .where(urls.c.source_id == source_id, _tells(), _is_of(types))
         .order_by(urls.c.key)
         .limit(_SAMPLE)
@@ -72,7 +69,7 @@ def load_sampled(
     """Those of some documents that say what documents have in common or, with ``is_sent``, that were sent, by rising id."""
     query = (
         select(*_COLUMNS)
-        .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
+        .select_from(DOCUMENTS_WITH_URLS)
         .where(
             documents.c.url_id.in_(url_ids),
             urls.c.source_id == source_id,
@@ -98,20 +95,10 @@ def find_sent(
     transaction: Transaction, source_id: int, types: Collection[str] | None, *, after: int
 ) -> list[SampledDocument]:
     """The next documents with a record by rising id that were sent, or are being sent; their removal may wait."""
-    query = (
-        select(*_COLUMNS)
-        .select_from(documents.join(urls, documents.c.url_id == urls.c.id))
-        .where(
-            unindexed(documents.c.source_id) == source_id,
-            documents.c.url_id > after,
-            AS_IT_IS,
-            documents.c.segment.is_not(None),
-            _is_of(types),
-        )
-        .order_by(documents.c.url_id)
-        .limit(_PAGE_ROWS)
-    )
-    return [SampledDocument._make(row) for row in transaction.execute(query)]
+    query = select(*_COLUMNS).select_from(DOCUMENTS_WITH_URLS)
+    query = query.where(AS_IT_IS, documents.c.segment.is_not(None), _is_of(types))
+    page = read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=_PAGE_ROWS)
+    return [SampledDocument._make(row) for row in page]
 
 
 def _is_of(types: Collection[str] | None) -> ColumnElement[bool]:
@@ -133,35 +120,28 @@ class BareDocument(NamedTuple):
 
 def find_bare_undelivered(transaction: Transaction, source_id: int, *, after: int, limit: int) -> list[BareDocument]:
     """Those that no index ever had, by rising row id above ``after``."""
-    query = _build_query(source_id, after, limit).where(
-        documents.c.indexed_version.is_(None),
-        _WAITING,
-        urls.c.fetch_state == int(FetchState.SETTLED),
-    )
-    return [BareDocument._make(row) for row in transaction.execute(query)]
+    settled = urls.c.fetch_state == int(FetchState.SETTLED)
+    undelivered = documents.c.indexed_version.is_(None), _WAITING, settled
+    return _read_bare(transaction, source_id, *undelivered, after=after, limit=limit)
 
 
 def list_bare_indexed(transaction: Transaction, source_id: int) -> Iterator[str]:
     """The URLs of those that the index has."""
-    after = 0
-    while True:
-        query = _build_query(source_id, after, _ROWS_AT_ONCE).where(documents.c.indexed_version.is_not(None))
-        rows = [BareDocument._make(row) for row in transaction.execute(query)]
+    after: int | None = 0
+    while after is not None:
+        is_there = documents.c.indexed_version.is_not(None)
+        rows = _read_bare(transaction, source_id, is_there, after=after, limit=_ROWS_AT_ONCE)
         yield from (row.url for row in rows)
-        if len(rows) < _ROWS_AT_ONCE:
-            return
-        after = rows[-1].url_id
+        after = rows[-1].url_id if len(rows) == _ROWS_AT_ONCE else None
 
 
-def _build_query(source_id: int, after: int, limit: int) -> Select[tuple[int, str]]:
-    return (
-        select(urls.c.id, urls.c.url)
-        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
-        .where(_BARE, documents.c.source_id == source_id, documents.c.url_id > after)
-        .where(urls.c.depth > 0, urls.c.sitemap_id.is_(None))
-        .order_by(documents.c.url_id)
-        .limit(limit)
-    )
+def _read_bare(
+    transaction: Transaction, source_id: int, *conditions: ColumnElement[bool], after: int, limit: int
+) -> list[BareDocument]:
+    query = select(urls.c.id, urls.c.url).select_from(DOCUMENTS_WITH_URLS)
+    query = query.where(_BARE, *conditions, urls.c.depth > 0, urls.c.sitemap_id.is_(None))
+    page = read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=limit, is_indexed=True)
+    return [BareDocument._make(row) for row in page]
 
 
 #: The index has the document as its row and its record say, also where its removal waits for an approval.
@@ -188,33 +168,19 @@ class IndexedRow(NamedTuple):
 
 def find_readable(transaction: Transaction, source_id: int, *, after: int, limit: int) -> list[IndexedRow]:
     """Documents that the index has as they are in the cache, by rising id of the URL."""
-    query = (
-        select(*BATCH_COLUMNS, documents.c.indexed_version)
-        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
-        .where(
-            unindexed(documents.c.source_id) == source_id,
-            documents.c.indexed_version.is_not(None),
-            documents.c.url_id > after,
-            _IS_READABLE,
-        )
-        .order_by(documents.c.url_id)
-        .limit(limit)
-    )
-    return [
-        IndexedRow(version=version, row=BatchDocument._make(values)) for *values, version in transaction.execute(query)
-    ]
+    query = select(*BATCH_COLUMNS, documents.c.indexed_version).select_from(DOCUMENTS_WITH_URLS)
+    query = query.where(documents.c.indexed_version.is_not(None), _IS_READABLE)
+    page = read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=limit)
+    return [IndexedRow(version=version, row=BatchDocument._make(values)) for *values, version in page]
 
 
 def count_unreadable(transaction: Transaction, source_id: int) -> int:
     """How many documents the index has in another version than the cache."""
-    query = (
-        select(func.count())
-        .select_from(documents)
-        .where(
-            documents.c.source_id == source_id,
-            documents.c.indexed_version.is_not(None),
-            # Not ``~``: of a value that is not known nothing is denied.
-            func.coalesce(_IS_READABLE, False).is_(False),
-        )
+    return count_rows(
+        transaction,
+        documents,
+        documents.c.source_id == source_id,
+        documents.c.indexed_version.is_not(None),
+        # Not ``~``: of a value that is not known nothing is denied.
+        func.coalesce(_IS_READABLE, False).is_(False),
     )
-    return int(transaction.execute(query).scalar_one())

@@ -30,7 +30,7 @@ from searchcrawl.store.documents.document_events import (
 from searchcrawl.store.documents.presence import IS_CACHED, IS_NOTHING, IS_REMOVING, is_in, may_be_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import Dialect, dialect_of
-from searchcrawl.store.many_rows import write_rows
+from searchcrawl.store.many_rows import count_rows, read_parts, set_rows, write_parts, write_rows
 from searchcrawl.store.schema import documents
 from searchcrawl.store.statements import is_one_of, split
 from searchcrawl.store.states import AT_HAND, PENDING, SHOWN, UNSENT, DocumentState, Leaving
@@ -38,13 +38,7 @@ from searchcrawl.store.states import AT_HAND, PENDING, SHOWN, UNSENT, DocumentSt
 _PENDING: Final = is_one_of("documents.state", PENDING)
 _INDEXED: Final = text("documents.indexed_version IS NOT NULL")
 #: The index has it as it is, or is about to, and it stays, or its removal waits.
-AS_IT_IS: Final = or_(
-    and_(
-        is_in(SHOWN - UNSENT),
-        documents.c.leaving == int(Leaving.NO),
-    ),
-    HELD_AS_IT_IS,
-)
+AS_IT_IS: Final = or_(and_(is_in(SHOWN - UNSENT), documents.c.leaving == int(Leaving.NO)), HELD_AS_IT_IS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,22 +75,17 @@ class StoredDocument:
     bare: int | None = None
 
 
+#: What others say of a document, which begins anew with a text.
+_UNDECIDED: Final = ("duplicate_of", "index_error", "quarantine_run", "rejected_run", "removed_run")
+
+
 def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocument]) -> None:
     """Writes new and changed documents; receipts of earlier versions are kept."""
     if not stored:
         return
+    same = {"source_id": source_id, "leaving": 0, **dict.fromkeys(_UNDECIDED)}
     rows = [
-        {
-            **{name: getattr(document, name) for name in StoredDocument.__slots__},
-            "state": int(document.state),
-            "source_id": source_id,
-            "leaving": 0,
-            "duplicate_of": None,
-            "index_error": None,
-            "quarantine_run": None,
-            "rejected_run": None,
-            "removed_run": None,
-        }
+        {**{name: getattr(document, name) for name in StoredDocument.__slots__}, "state": int(document.state), **same}
         for document in stored
     ]
     write_rows(transaction, _build_upsert(dialect_of(transaction)), rows)
@@ -111,7 +100,7 @@ def _build_upsert(dialect: Dialect) -> Insert:
 #: The columns of a known document that are those of the new one; ``build_changed`` has all others.
 _REPLACED: Final = (
     *(name for name in StoredDocument.__slots__ if name not in {"url_id", "state"}),
-    *("duplicate_of", "index_error", "quarantine_run", "rejected_run", "removed_run"),
+    *_UNDECIDED,
 )
 
 
@@ -144,24 +133,22 @@ class Confirmed:
     parts: str | None = None
 
 
+_CONFIRMED: Final = (
+    *("etag", "last_modified", "body_digest", "unavailable_ms", "copy_digest", "url_fit", "rendered", "parts"),
+)
+
+
 def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
     """Notes that documents have not changed."""
     if confirmed:
         parameters = [
             {
+                **{f"new_{name}": getattr(entry, name) for name in _CONFIRMED},
                 "row_id": entry.url_id,
-                "new_etag": entry.etag,
-                "new_modified": entry.last_modified,
-                "new_body": entry.body_digest,
                 "send_again": int(entry.send_again),
                 "read": int(entry.read),
-                "new_unavailable": entry.unavailable_ms,
                 "same_fields": int(entry.same_fields),
                 "has_copy": int(entry.copy_digest is not None),
-                "new_copy": entry.copy_digest,
-                "new_fit": entry.url_fit,
-                "new_rendered": entry.rendered,
-                "new_parts": entry.parts,
             }
             for entry in confirmed
         ]
@@ -170,37 +157,23 @@ def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
 
 def note_parts(transaction: Transaction, noted: Mapping[int, str | None]) -> None:
     """Notes how pages were rendered that were not taken, by row id."""
-    if noted:
-        statement = update(documents).where(documents.c.url_id == bindparam("row_id"))
-        parameters = [{"row_id": row_id, "new_parts": parts} for row_id, parts in noted.items()]
-        write_rows(transaction, statement.values(parts=bindparam("new_parts")), parameters)
+    set_rows(transaction, documents.c.url_id, {row_id: {"parts": parts} for row_id, parts in noted.items()})
 
 
 def find_lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
     """Ids of the documents that should be sent, but have no record in the cache."""
-    found: set[int] = set()
-    for part in split(url_ids):
-        query = select(documents.c.url_id).where(
-            documents.c.url_id.in_(part),
-            documents.c.code == 200,
-            documents.c.segment.is_(None),
-            or_(
-                is_in(UNSENT),
-                and_(IS_GOOD, IS_REMOVING),
-                and_(IS_NOTHING, documents.c.indexed_version.is_(None)),
-            ),
-        )
-        found.update(transaction.execute(query).scalars())
-    return found
+    query = select(documents.c.url_id).where(
+        documents.c.code == 200,
+        documents.c.segment.is_(None),
+        or_(is_in(UNSENT), and_(IS_GOOD, IS_REMOVING), and_(IS_NOTHING, documents.c.indexed_version.is_(None))),
+    )
+    return {row.url_id for row in read_parts(transaction, query, documents.c.url_id, url_ids)}
 
 
 def find_codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
     """The code of the documents by id: 200, or why they are not indexed."""
-    found: dict[int, int] = {}
-    for part in split(url_ids):
-        query = select(documents.c.url_id, documents.c.code).where(documents.c.url_id.in_(part))
-        found.update({row.url_id: row.code for row in transaction.execute(query)})
-    return found
+    query = select(documents.c.url_id, documents.c.code)
+    return {row.url_id: row.code for row in read_parts(transaction, query, documents.c.url_id, url_ids)}
 
 
 def mark_evidence(
@@ -211,34 +184,29 @@ def mark_evidence(
     Documents that an operator kept in spite of the same evidence stay as they are. With another reason for
     ``leaving`` nothing is dropped.
     """
+    kept = and_(
+        documents.c.rejected_run.is_not(None),
+        documents.c.evidence == evidence,
+        or_(is_in(AT_HAND), documents.c.indexed_version.is_not(None)),
+    )
+    accused = update(documents).where(~func.coalesce(kept, False), may_be_there())
+    accused = accused.values(**ACCUSED.values, leaving=int(leaving), evidence=evidence)
+    dropped = update(documents).where(~func.coalesce(kept, False), ~may_be_there()).values(DROPPED.values)
     for part in split(url_ids):
-        kept = and_(
-            documents.c.rejected_run.is_not(None),
-            documents.c.evidence == evidence,
-            or_(is_in(AT_HAND), documents.c.indexed_version.is_not(None)),
-        )
-        here = and_(documents.c.url_id.in_(part), ~func.coalesce(kept, False))
-        transaction.execute(
-            update(documents)
-            .where(here, may_be_there())
-            .values(**ACCUSED.values, leaving=int(leaving), evidence=evidence)
-        )
+        transaction.execute(accused.where(documents.c.url_id.in_(part)))
         if leaving == Leaving.EVIDENCE:
-            transaction.execute(update(documents).where(here, ~may_be_there()).values(DROPPED.values))
+            transaction.execute(dropped.where(documents.c.url_id.in_(part)))
 
 
 def forget_rejections(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Forgets rejections of removals: what was held against the documents holds no longer."""
-    for part in split(url_ids):
-        transaction.execute(
-            update(documents).where(documents.c.url_id.in_(part)).values(rejected_run=None, evidence=None)
-        )
+    statement = update(documents).values(rejected_run=None, evidence=None)
+    write_parts(transaction, statement, documents.c.url_id, url_ids)
 
 
 def process_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Has documents processed again at their next visit, also with the same bytes: as after an edit of the source (D9)."""
-    for part in split(url_ids):
-        transaction.execute(update(documents).where(documents.c.url_id.in_(part)).values(unavailable_ms=0))
+    write_parts(transaction, update(documents).values(unavailable_ms=0), documents.c.url_id, url_ids)
 
 
 def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
@@ -247,34 +215,26 @@ def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     Those whose removal waits are sent once they are to stay after all. Returns the ids of those without a record: their
     pages have to be fetched again.
     """
+    changed = update(documents).where(AS_IT_IS).values(VALUE_CHANGED.values)
+    returning = changed.returning(documents.c.url_id, documents.c.state)
     wanted: list[int] = []
     for part in split(url_ids):
-        rows = transaction.execute(
-            update(documents)
-            .where(documents.c.url_id.in_(part), AS_IT_IS)
-            .values(VALUE_CHANGED.values)
-            .returning(documents.c.url_id, documents.c.state)
-        )
+        rows = transaction.execute(returning.where(documents.c.url_id.in_(part)))
         wanted += [url_id for url_id, state in rows if state == DocumentState.RECORD_LOST]
     return wanted
 
 
 def count_waiting(transaction: Transaction, source_id: int) -> tuple[int, int]:
     """How many documents are to be put into the next delivery, and how many decoded bytes they have."""
-    row = transaction.execute(
-        select(func.count(), func.coalesce(func.sum(documents.c.content_length), 0)).where(
-            _PENDING,
-            documents.c.source_id == source_id,
-            IS_CACHED,
-            documents.c.leaving == int(Leaving.NO),
-        )
-    ).one()
-    return int(row[0]), int(row[1])
+    query = select(func.count(), func.coalesce(func.sum(documents.c.content_length), 0)).where(
+        _PENDING, documents.c.source_id == source_id, IS_CACHED, documents.c.leaving == int(Leaving.NO)
+    )
+    number, size = transaction.execute(query).one()
+    return int(number), int(size)
 
 
 def count_totals(transaction: Transaction, source_id: int) -> Mapping[str, int]:
     """Counts the ``documents`` in the index, those ``waiting`` to get there and those ``quarantined``; fast, by indexes."""
-    indexed = select(func.count()).select_from(documents).where(_INDEXED, documents.c.source_id == source_id)
     pending = (
         select(documents.c.state, func.count())
         .where(_PENDING, documents.c.source_id == source_id)
@@ -283,7 +243,7 @@ def count_totals(transaction: Transaction, source_id: int) -> Mapping[str, int]:
     by_state = {state: int(count) for state, count in transaction.execute(pending)}
     quarantined = by_state.pop(int(DocumentState.QUARANTINED), 0)
     return {
-        "documents": int(transaction.execute(indexed).scalar_one()),
+        "documents": count_rows(transaction, documents, _INDEXED, documents.c.source_id == source_id),
         "waiting": sum(by_state.values()),
         "quarantined": quarantined,
     }

@@ -26,20 +26,17 @@ from searchcrawl import urls as identity
 from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.documents.document_events import IS_COPY, RESOLVED
-from searchcrawl.store.documents.shared_copy_table import build_found, find_places
+from searchcrawl.store.documents.shared_copy_table import SURVIVORS, build_found, find_places
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.many_rows import read_page, read_parts, set_rows, write_parts
+from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, PLACE, documents, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import INDEXABLE, REMOVALS, DocumentState
 
 _CLASH: Final = int(Code.DISPLAY_URL_CLASH)
 #: The URLs of its duplicates are fields of an indexed document. If there are more copies, only the first are listed.
 MOST_DUPLICATES: Final = 1000
-# The literals let the planner use the partial index.
-_SURVIVORS: Final = text(
-    f"documents.code = 200 AND documents.duplicate_of IS NULL AND documents.state <> {DocumentState.NONE}"
-)
 
 
 class KeyedDocument(NamedTuple):
@@ -96,7 +93,7 @@ KEYED_DOCUMENTS: Final = select(
     documents.c.answered_key.is_not(None).label("redirected"),
     documents.c.url_fit,
     literal_column("0").label("place"),
-).select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+).select_from(DOCUMENTS_WITH_URLS)
 
 
 def load(transaction: Transaction, url_ids: Collection[int]) -> dict[int, KeyedDocument]:
@@ -127,7 +124,7 @@ class DuplicateKeys:
 
     def find_survivors(self, digests: Collection[bytes]) -> list[KeyedDocument]:
         """Documents with this content that are indexed themselves."""
-        here = _SURVIVORS, self._of_source
+        here = SURVIVORS, self._of_source
         found = self._find_good(digests, *here, documents.c.near_digest.is_(None), one_of=documents.c.copy_digest)
         # A near copy may be the best one that is left. A query of its own, because each has an index of its own.
         found += self._find_good(digests, *here, one_of=documents.c.near_digest)
@@ -135,11 +132,10 @@ class DuplicateKeys:
 
     def _find_foreign(self, digests: Collection[bytes]) -> Iterator[KeyedDocument]:
         """Documents of other sources with this content that can be found now."""
-        of_others = _SURVIVORS, documents.c.source_id.in_(sorted(self._places)), build_found(documents)
+        of_others = SURVIVORS, documents.c.source_id.in_(sorted(self._places)), build_found(documents)
         rows = KEYED_DOCUMENTS.add_columns(documents.c.source_id).where(*of_others)
-        for part in split(sorted(digests)):
-            for row in self._transaction.execute(rows.where(documents.c.copy_digest.in_(part))):
-                yield KeyedDocument._make(row[:-1])._replace(place=self._places[row.source_id])
+        for row in read_parts(self._transaction, rows, documents.c.copy_digest, sorted(digests)):
+            yield KeyedDocument._make(row[:-1])._replace(place=self._places[row.source_id])
 
     def find_copies(self, survivors: Collection[int]) -> list[KeyedDocument]:
         """Documents of the source known as copies (909) of these."""
@@ -216,25 +212,15 @@ def move_duplicates(transaction: Transaction, source_id: int, pairs: Sequence[tu
 
 def set_keys(transaction: Transaction, column: str, keys: Mapping[int, int | None]) -> None:
     """Sets ``canonical_key``, ``display_key`` or ``answered_key`` of documents by row id."""
-    if keys:
-        transaction.execute(
-            update(documents).where(documents.c.url_id == bindparam("row_id")).values({column: bindparam("new_key")}),
-            [{"row_id": url_id, "new_key": key} for url_id, key in keys.items()],
-        )
+    set_rows(transaction, documents.c.url_id, {url_id: {column: key} for url_id, key in keys.items()})
 
 
 def find_canonical_targets(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
     """The ids of the rows that documents name as canonical, by the id of the row that names them."""
     target = urls.alias("target")
-    found: dict[int, int] = {}
-    for part in split(url_ids):
-        query = (
-            select(documents.c.url_id, target.c.id)
-            .join(target, and_(target.c.source_id == documents.c.source_id, target.c.key == documents.c.canonical_key))
-            .where(documents.c.url_id.in_(part))
-        )
-        found.update({row[0]: row[1] for row in transaction.execute(query)})
-    return found
+    named = and_(target.c.source_id == documents.c.source_id, target.c.key == documents.c.canonical_key)
+    query = select(documents.c.url_id, target.c.id).join(target, named)
+    return {row[0]: row[1] for row in read_parts(transaction, query, documents.c.url_id, url_ids)}
 
 
 class Copy(NamedTuple):
@@ -255,7 +241,7 @@ def find_duplicates(transaction: Transaction, url_ids: Sequence[int]) -> dict[in
             select(
                 documents.c.duplicate_of, urls.c.url, urls.c.display_url, documents.c.source_id, place.label("place")
             )
-            .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+            .select_from(DOCUMENTS_WITH_URLS)
             .where(documents.c.duplicate_of.in_(part), IS_COPY)
             .subquery()
         )
@@ -302,15 +288,12 @@ def follow_canonicals(transaction: Transaction, source_id: int, key: int, *, mos
 
 #: Rows that are read at once.
 PAGE_ROWS: Final = 5000
-_PLACE: Final = tuple(documents.c[name] for name in ("segment", "record_offset", "response_bytes", "fields_bytes"))
 #: The label of a column of ``KEYED_DOCUMENTS`` is another digest.
 _DIGESTS: Final = (documents.c.copy_digest.label("own_digest"), documents.c.near_digest)
 _WIDTH: Final = len(KeyedDocument._fields)
 #: The literals let the planner use the partial indexes.
 _SIGNED: Final = text("documents.near_signature IS NOT NULL")
 _NEAR: Final = text("documents.near_digest IS NOT NULL")
-#: Documents that are indexed themselves, or are copies: no other page is the canonical one, or shown in their place.
-_CODES: Final = (200, int(Code.DUPLICATE))
 
 
 class NearRow(NamedTuple):
@@ -335,17 +318,15 @@ class NearRow(NamedTuple):
 def load_near_page(transaction: Transaction, source_id: int, *, after: int) -> tuple[list[NearRow], int | None]:
     """The good ones of the next documents that may be copies, by rising id; and the id of the last one, None after all."""
     query = (
-        KEYED_DOCUMENTS.add_columns(*_DIGESTS, documents.c.near_signature, documents.c.mimetype, *_PLACE)
-        .where(
-            documents.c.source_id == source_id,
-            documents.c.url_id > after,
-            documents.c.code.in_(_CODES),
-            documents.c.copy_digest.is_not(None),
+        KEYED_DOCUMENTS.add_columns(
+            *_DIGESTS, documents.c.near_signature, documents.c.mimetype, *(documents.c[name] for name in PLACE)
         )
-        .order_by(documents.c.url_id)
-        .limit(PAGE_ROWS)
+        # No other page is the canonical one, or shown in their place.
+        .where(documents.c.code.in_((200, int(Code.DUPLICATE))), documents.c.copy_digest.is_not(None))
     )
-    rows = transaction.execute(query).all()
+    rows = read_page(
+        transaction, query, source_id, by=documents.c.url_id, after=after, limit=PAGE_ROWS, is_indexed=True
+    )
     found = []
     for row in rows:
         keyed = KeyedDocument._make(row[:_WIDTH])
@@ -363,41 +344,30 @@ def find_near(transaction: Transaction, source_id: int, *, limit: int) -> list[i
 
 def find_signed(transaction: Transaction, source_id: int, *, after: int) -> list[tuple[int, str]]:
     """Id and URL of the next documents with a signature, by rising id."""
-    here = documents.c.source_id == source_id, documents.c.url_id > after, _SIGNED
-    query = select(documents.c.url_id, urls.c.url).join(urls, urls.c.id == documents.c.url_id).where(*here)
-    return [(row.url_id, row.url) for row in transaction.execute(query.order_by(documents.c.url_id).limit(PAGE_ROWS))]
+    query = select(documents.c.url_id, urls.c.url).select_from(DOCUMENTS_WITH_URLS).where(_SIGNED)
+    page = read_page(
+        transaction, query, source_id, by=documents.c.url_id, after=after, limit=PAGE_ROWS, is_indexed=True
+    )
+    return [(row.url_id, row.url) for row in page]
 
 
 def set_signatures(transaction: Transaction, signatures: Mapping[int, str]) -> None:
     """Writes the signatures of documents by row id."""
-    if signatures:
-        transaction.execute(
-            update(documents).where(documents.c.url_id == bindparam("row_id")).values(near_signature=bindparam("new")),
-            [{"row_id": url_id, "new": signature} for url_id, signature in signatures.items()],
-        )
+    set_rows(transaction, documents.c.url_id, {url_id: {"near_signature": new} for url_id, new in signatures.items()})
 
 
 def note_signatures(transaction: Transaction, batch: SealedBatch, signatures: Mapping[int, str]) -> None:
     """Writes the signatures of documents that the index has taken, by row id, but of those that changed meanwhile."""
-    if signatures:
-        as_sent = documents.c.batch_id == batch.number, documents.c.state == int(DocumentState.PRESENT)
-        transaction.execute(
-            update(documents)
-            .where(documents.c.url_id == bindparam("row_id"), *as_sent, documents.c.copy_digest.is_not(None))
-            .values(near_signature=bindparam("new")),
-            [{"row_id": url_id, "new": signature} for url_id, signature in signatures.items()],
-        )
+    as_sent = documents.c.batch_id == batch.number, documents.c.state == int(DocumentState.PRESENT)
+    rows = {url_id: {"near_signature": signature} for url_id, signature in signatures.items()}
+    set_rows(transaction, documents.c.url_id, rows, *as_sent, documents.c.copy_digest.is_not(None))
 
 
 def forget_signatures(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Takes the signatures of documents away."""
-    for part in split(url_ids):
-        transaction.execute(update(documents).where(documents.c.url_id.in_(part)).values(near_signature=None))
+    write_parts(transaction, update(documents).values(near_signature=None), documents.c.url_id, url_ids)
 
 
 def set_digests(transaction: Transaction, digests: Mapping[int, bytes | None]) -> None:
     """Writes which content stands for documents, by row id, None: their own; their duplicates have to be resolved after it."""
-    transaction.execute(
-        update(documents).where(documents.c.url_id == bindparam("row_id")).values(near_digest=bindparam("new")),
-        [{"row_id": url_id, "new": digest} for url_id, digest in digests.items()],
-    )
+    set_rows(transaction, documents.c.url_id, {url_id: {"near_digest": digest} for url_id, digest in digests.items()})

@@ -16,7 +16,8 @@ from searchcrawl.store.documents.document_events import PUT_BACK
 from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.schema import documents, former_documents, outlinks, urls
+from searchcrawl.store.many_rows import read_parts, set_rows
+from searchcrawl.store.schema import KEPT, PLACE, documents, former_documents, outlinks, urls
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import AT_HAND, MOVING, SHOWN, UNSENT, DocumentState
 from searchcrawl.store.urls import link_table, url_classes
@@ -25,36 +26,14 @@ from searchcrawl.store.urls import link_table, url_classes
 MOST: Final = 10_000
 #: The most rows that one transaction deletes.
 _PART: Final = 5_000
-_PLACE: Final = ("segment", "record_offset", "response_bytes", "fields_bytes")
-_VALUES: Final = (
-    *_PLACE,
-    "body_digest",
-    "fields_digest",
-    "mimetype",
-    "content_length",
-    "etag",
-    "last_modified",
-    "last_changed_ms",
-    "canonical_key",
-    "display_key",
-    "answered_key",
-    "unavailable_ms",
-    "rendered",
-    "parts",
-    "copy_digest",
-    "near_digest",
-    "url_fit",
-    "evidence",
-    "rejected_run",
-)
 
 
 #: Segment, offset and lengths of a record (cache.segment.Place).
 Place = tuple[int, int, int, int]
 
 
-_PRESENT: Final = [documents.c[name] for name in ("url_id", *_PLACE, "content_length")]
-_FORMER: Final = [former_documents.c[name] for name in ("url_id", *_PLACE, "content_length")]
+_PRESENT: Final = [documents.c[name] for name in ("url_id", *PLACE, "content_length")]
+_FORMER: Final = [former_documents.c[name] for name in ("url_id", *PLACE, "content_length")]
 
 
 class Change(NamedTuple):
@@ -88,7 +67,7 @@ class Restored(NamedTuple):
 def keep(transaction: Transaction, source_id: int, run_id: int, sketches: Mapping[int, bytes]) -> None:
     """Keeps documents as they are, before they are changed; ``sketches`` are their new texts by row id."""
     known = or_(documents.c.indexed_version.is_not(None), is_in(AT_HAND))
-    columns = [documents.c[name] for name in ("url_id", "state", "indexed_version", "batch_id", *_VALUES)]
+    columns = [documents.c[name] for name in ("url_id", "state", "indexed_version", "batch_id", *KEPT)]
     rows = []
     for part in split(list(sketches)):
         # Such a document is known as it is now.
@@ -106,27 +85,18 @@ def keep(transaction: Transaction, source_id: int, run_id: int, sketches: Mappin
             {**row._mapping, "source_id": source_id, "run_id": run_id, "sketch": sketches[row.url_id]}
             for row in transaction.execute(query)
         ]
-    if rows:
-        statement = dialect_of(transaction).upsert(former_documents, ["url_id"], lambda new: {"sketch": new.sketch})
-        transaction.execute(statement, rows)
+    _add(transaction, rows)
 
 
 def note_held(transaction: Transaction, source_id: int, run_id: int, sketches: Mapping[int, bytes]) -> None:
     """Notes new texts that were not taken, by row id: as if their documents had been changed and put back."""
-    rows = [
-        {
-            "url_id": url_id,
-            "source_id": source_id,
-            "run_id": run_id,
-            "sketch": sketch,
-            "restored": 1,
-            "state": int(DocumentState.NONE),
-        }
-        for url_id, sketch in sketches.items()
-    ]
-    if rows:
-        statement = dialect_of(transaction).upsert(former_documents, ["url_id"], lambda new: {"sketch": new.sketch})
-        transaction.execute(statement, rows)
+    held = {"source_id": source_id, "run_id": run_id, "restored": 1, "state": int(DocumentState.NONE)}
+    _add(transaction, [{**held, "url_id": url_id, "sketch": sketch} for url_id, sketch in sketches.items()])
+
+
+def _add(transaction: Transaction, rows: list[dict[str, Any]]) -> None:
+    statement = dialect_of(transaction).upsert(former_documents, ["url_id"], lambda new: {"sketch": new.sketch})
+    _execute(transaction, statement, rows)
 
 
 def forget(transaction: Transaction, source_id: int, *, until_run: int) -> bool:
@@ -159,21 +129,20 @@ def load_sketches(transaction: Transaction, source_id: int, *, limit: int) -> li
 def find_changes(transaction: Transaction, url_ids: Sequence[int]) -> list[Change]:
     """Changed documents with both of their versions; those without a kept one are left out."""
     found: list[Change] = []
-    former = [former_documents.c[name].label(f"former_{name}") for name in (*_PLACE, "content_length", "restored")]
-    for part in split(url_ids):
-        query = (
-            select(urls.c.id, urls.c.url, *(documents.c[name] for name in (*_PLACE, "content_length")), *former)
-            .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
-            .join(former_documents, former_documents.c.url_id == urls.c.id)
-            .where(urls.c.id.in_(part))
-        )
-        for row in transaction.execute(query):
-            versions = [
-                (_read_place(row, "former_"), row.former_content_length),
-                (_read_place(row, ""), row.content_length),
-            ]
-            (before, before_bytes), (now, now_bytes) = versions[::-1] if row.former_restored else versions
-            found.append(Change(row.id, row.url, before, now, before_bytes, now_bytes, bool(row.former_restored)))
+    names = (*PLACE, "content_length")
+    former = [former_documents.c[name].label(f"former_{name}") for name in (*names, "restored")]
+    query = (
+        select(urls.c.id, urls.c.url, *(documents.c[name] for name in names), *former)
+        .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
+        .join(former_documents, former_documents.c.url_id == urls.c.id)
+    )
+    for row in read_parts(transaction, query, urls.c.id, url_ids):
+        versions = [
+            (_read_place(row, "former_"), row.former_content_length),
+            (_read_place(row, ""), row.content_length),
+        ]
+        (before, before_bytes), (now, now_bytes) = versions[::-1] if row.former_restored else versions
+        found.append(Change(row.id, row.url, before, now, before_bytes, now_bytes, bool(row.former_restored)))
     return found
 
 
@@ -192,7 +161,7 @@ def find_earlier(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, 
 
 
 def _read_place(row: Row[Any], prefix: str) -> Place | None:
-    values = [getattr(row, prefix + name) for name in _PLACE]
+    values = [getattr(row, prefix + name) for name in PLACE]
     return None if None in values else (values[0], values[1], values[2], values[3])
 
 
@@ -200,7 +169,7 @@ _SET: Final = (
     update(documents)
     .where(documents.c.url_id == bindparam("row_id"))
     .values(
-        **{name: bindparam(f"old_{name}", type_=documents.c[name].type) for name in _VALUES},
+        **{name: bindparam(f"old_{name}", type_=documents.c[name].type) for name in KEPT},
         **PUT_BACK.values,
     )
 )
@@ -213,7 +182,7 @@ _FORGET_VALIDATORS: Final = (
 _MARK: Final = (
     update(former_documents)
     .where(former_documents.c.url_id == bindparam("row_id"))
-    .values(restored=1, **{name: bindparam(f"now_{name}") for name in (*_PLACE, "content_length")})
+    .values(restored=1, **{name: bindparam(f"now_{name}") for name in (*PLACE, "content_length")})
 )
 _SET_LINKS: Final = (
     update(outlinks)
@@ -227,7 +196,7 @@ def restore(transaction: Transaction, url_ids: Sequence[int], *, readable: Colle
 
     Their duplicates have to be resolved afterwards, as those of new documents.
     """
-    names = ("state", "indexed_version", "code", "content_length", *_PLACE)
+    names = ("state", "indexed_version", "code", "content_length", *PLACE)
     now = [documents.c[name].label(f"now_{name}") for name in names]
     restored: list[Restored] = []
     for part in split(url_ids):
@@ -273,23 +242,16 @@ def _choose_state(row: Row[Any], *, has_record: bool) -> DocumentState | None:
 def _build_mark(row: Row[Any], state: DocumentState | None) -> dict[str, Any]:
     """What took the place of the document; where nothing could be put back, that is still there."""
     taken = "" if state is None else "now_"
-    names = (*_PLACE, "content_length")
+    names = (*PLACE, "content_length")
     return {"row_id": row.url_id, **{f"now_{name}": getattr(row, f"{taken}{name}") for name in names}}
 
 
 def _build_values(row: Row[Any], state: DocumentState, readable: Collection[int]) -> dict[str, Any]:
-    values = {f"old_{name}": getattr(row, name) for name in _VALUES}
+    values = {f"old_{name}": getattr(row, name) for name in KEPT}
     if row.url_id not in readable:
-        values |= {f"old_{name}": None for name in _PLACE}
+        values |= {f"old_{name}": None for name in PLACE}
     batch = row.batch_id if state == DocumentState.PRESENT else None
     return {**values, "row_id": row.url_id, "new_state": int(state), "new_batch": batch}
-
-
-_FAIL: Final = (
-    update(urls)
-    .where(urls.c.id == bindparam("row_id"))
-    .values({name: bindparam(f"new_{name}") for name in ("code", "rule", "error", "failed_runs", "failures")})
-)
 
 
 def note_failed(
@@ -299,11 +261,10 @@ def note_failed(
 
     ``rows`` has the failed runs by id, as numbers and as rows keep them.
     """
-    ended = {"new_code": code, "new_rule": rule, "new_error": error}
-    parameters = [
-        {"row_id": row_id, "new_failed_runs": failed_runs, "new_failures": failures, **ended}
+    ended = {"code": code, "rule": rule, "error": error}
+    failed = {
+        row_id: {**ended, "failed_runs": failed_runs, "failures": failures}
         for row_id, (failed_runs, failures) in rows.items()
-    ]
-    if parameters:
-        with url_classes.watch(transaction, list(rows)):
-            transaction.execute(_FAIL, parameters)
+    }
+    with url_classes.watch(transaction, list(rows)):
+        set_rows(transaction, urls.c.id, failed)

@@ -15,8 +15,8 @@ from searchcrawl.codes import Code
 from searchcrawl.store.documents.presence import is_in, is_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.schema import documents, listing_dues, sources, urls
-from searchcrawl.store.statements import split
+from searchcrawl.store.many_rows import read_parts, write_parts
+from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, listing_dues, sources, urls
 from searchcrawl.store.states import SHOWN, DocumentState, Leaving, Sharing
 
 #: Rows that are read at once.
@@ -24,6 +24,10 @@ PAGE_ROWS: Final = 5000
 _other, _other_url = documents.alias("other"), urls.alias("other_url")
 #: The literal lets the planner use the partial index.
 _COPIES: Final = text(f"documents.code = {int(Code.DUPLICATE)}")
+# The literals let the planner use the partial index.
+SURVIVORS: Final = text(
+    f"documents.code = 200 AND documents.duplicate_of IS NULL AND documents.state <> {DocumentState.NONE}"
+)
 _DIGEST: Final = func.coalesce(documents.c.near_digest, documents.c.copy_digest)
 _OTHER_DIGEST: Final = func.coalesce(_other.c.near_digest, _other.c.copy_digest)
 
@@ -112,10 +116,8 @@ def load_foreign(transaction: Transaction, source_id: int, *, after: int) -> lis
     """
     sharing = select(sources.c.id).where(sources.c.shares_copies == int(Sharing.YES))
     stays = and_(_STAYS, _other.c.copy_digest == _DIGEST)
-    rows = (
-        documents.join(urls, urls.c.id == documents.c.url_id)
-        .outerjoin(_other, _other.c.url_id == documents.c.duplicate_of)
-        .outerjoin(_other_url, _other_url.c.id == documents.c.duplicate_of)
+    rows = DOCUMENTS_WITH_URLS.outerjoin(_other, _other.c.url_id == documents.c.duplicate_of).outerjoin(
+        _other_url, _other_url.c.id == documents.c.duplicate_of
     )
     query = (
         select(
@@ -156,9 +158,7 @@ def find_shared(
     query = (
         select(documents.c.url_id, documents.c.copy_digest)
         .where(
-            text(
-                f"documents.code = 200 AND documents.duplicate_of IS NULL AND documents.state <> {DocumentState.NONE}"
-            ),
+            SURVIVORS,
             documents.c.source_id == source_id,
             documents.c.copy_digest > after,
             exists(select(_other.c.url_id).where(same)),
@@ -173,16 +173,10 @@ def split_foreign(
     transaction: Transaction, source_id: int, url_ids: Collection[int]
 ) -> tuple[list[int], dict[int, int]]:
     """Those of documents that are of a source, and the source of each of the others, by id; none of those that are gone."""
-    own: list[int] = []
-    foreign: dict[int, int] = {}
-    for part in split(sorted(url_ids)):
-        query = select(documents.c.url_id, documents.c.source_id).where(documents.c.url_id.in_(part))
-        for row in transaction.execute(query.order_by(documents.c.url_id)):
-            if row.source_id == source_id:
-                own.append(row.url_id)
-            else:
-                foreign[row.url_id] = row.source_id
-    return own, foreign
+    query = select(documents.c.url_id, documents.c.source_id).order_by(documents.c.url_id)
+    found = {row.url_id: row.source_id for row in read_parts(transaction, query, documents.c.url_id, sorted(url_ids))}
+    own = [url_id for url_id, source in found.items() if source == source_id]
+    return own, {url_id: source for url_id, source in found.items() if source != source_id}
 
 
 def add_dues(transaction: Transaction, foreign: Mapping[int, int]) -> None:
@@ -194,19 +188,18 @@ def add_dues(transaction: Transaction, foreign: Mapping[int, int]) -> None:
 
 def add_dues_of_survivors(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> None:
     """Notes what documents of other sources have to list no longer, because copies of them are about to be deleted."""
-    for part in split(url_ids):
-        query = select(_other.c.url_id, _other.c.source_id).where(
-            documents.c.url_id.in_(part), _other.c.url_id == documents.c.duplicate_of, _other.c.source_id != source_id
-        )
-        add_dues(transaction, {row.url_id: row.source_id for row in transaction.execute(query)})
+    query = select(_other.c.url_id, _other.c.source_id).where(
+        _other.c.url_id == documents.c.duplicate_of, _other.c.source_id != source_id
+    )
+    rows = read_parts(transaction, query, documents.c.url_id, url_ids)
+    add_dues(transaction, {row.url_id: row.source_id for row in rows})
 
 
 def take_dues(transaction: Transaction, source_id: int) -> list[int]:
     """Takes the next documents of a source that are to be sent again; they are noted no longer."""
     query = select(listing_dues.c.url_id).where(listing_dues.c.source_id == source_id)
     found = list(transaction.execute(query.order_by(listing_dues.c.url_id).limit(PAGE_ROWS)).scalars())
-    for part in split(found):
-        transaction.execute(delete(listing_dues).where(listing_dues.c.url_id.in_(part)))
+    write_parts(transaction, delete(listing_dues), listing_dues.c.url_id, found)
     return found
 
 

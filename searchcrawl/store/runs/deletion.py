@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Column, ColumnElement, Select, Table, and_, delete, exists, func, or_, select, text
+from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, or_, select, text
 
 from searchcrawl.codes import REFUSED
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
@@ -15,11 +15,13 @@ from searchcrawl.store.documents import segment_table, shared_copy_table
 from searchcrawl.store.documents.presence import IS_NOTHING, IS_REMOVING, may_be_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.log_table import Place
+from searchcrawl.store.many_rows import read_page, write_parts
 from searchcrawl.store.run_schema import batches, faulty, jobs, leases, receivers, runs, segments, submitted, tombstones
 from searchcrawl.store.runs import lease
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.runs.run_table import find_last_completed
 from searchcrawl.store.schema import (
+    DOCUMENTS_WITH_URLS,
     anchors,
     documents,
     former_documents,
@@ -117,10 +119,9 @@ def purge_urls(transaction: Transaction, over: Over, url_ids: Sequence[int]) -> 
     for part in split(url_ids):
         gone += transaction.execute(over.select(part[0] - 1).where(urls.c.id.in_(part))).scalars()
     url_classes.note_forgotten(transaction, gone)
-    for part in split(gone):
-        for column in (*(table.c.url_id for table in OF_URL), urls.c.id):
-            transaction.execute(delete(column.table).where(column.in_(part)))
-        transaction.execute(delete(faulty).where(faulty.c.source_id == over.source_id, faulty.c.url_id.in_(part)))
+    for column in (*(table.c.url_id for table in OF_URL), urls.c.id):
+        write_parts(transaction, delete(column.table), column, gone)
+    write_parts(transaction, delete(faulty).where(faulty.c.source_id == over.source_id), faulty.c.url_id, gone)
     return len(gone)
 
 
@@ -173,8 +174,7 @@ def purge_segments(transaction: Transaction, source_id: int, files: Collection[i
     used = exists().where(documents.c.segment == segments.c.number, documents.c.source_id == source_id)
     query = select(segments.c.number).where(of_source, segments.c.number < last, segments.c.number != opened, ~used)
     gone = [number for number in transaction.execute(query).scalars() if number not in files][:STEP_ROWS]
-    for part in split(gone):
-        transaction.execute(delete(segments).where(of_source, segments.c.number.in_(part)))
+    write_parts(transaction, delete(segments).where(of_source), segments.c.number, gone)
     return len(gone)
 
 
@@ -209,37 +209,31 @@ def seal_all(transaction: Transaction, source_id: int, run_id: int, now_ms: int,
     They count towards no limit: somebody asked for it by the name of the source. Other documents that are to be sent are
     deleted at once. None: there are no more.
     """
-    columns = documents.c.url_id, documents.c.state, may_be_there().label("indexed")
-    query = select(*columns).where(unindexed(documents.c.source_id) == source_id, documents.c.url_id > after)
-    rows = list(transaction.execute(query.order_by(documents.c.url_id).limit(removal_table.PAGE_ROWS)))
+    query = select(documents.c.url_id, documents.c.state, may_be_there().label("indexed"))
+    rows = read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=removal_table.PAGE_ROWS)
     sealing = [row.url_id for row in rows if row.indexed and row.state != DocumentState.REMOVING]
     if sealing:
         removal_table.seal(transaction, source_id, run_id, now_ms, sealing, counted=False)
     unsent = [row.url_id for row in rows if not row.indexed and row.state in UNSENT]
-    _delete(transaction, documents, documents.c.url_id, unsent)
+    write_parts(transaction, delete(documents), documents.c.url_id, unsent)
     return rows[-1].url_id if rows else None
 
 
 def find_sealed(transaction: Transaction, source_id: int, *, after: int, most: int) -> list[tuple[int, str]]:
     """The next removals of a source that are sealed, by rising id: the id and the URL of each."""
-    query = (
-        select(documents.c.url_id, urls.c.url)
-        .join(urls, urls.c.id == documents.c.url_id)
-        .where(unindexed(documents.c.source_id) == source_id, documents.c.url_id > after)
-        .where(IS_REMOVING)
-    )
-    rows = transaction.execute(query.order_by(documents.c.url_id).limit(most))
-    return [(row.url_id, row.url) for row in rows]
+    query = select(documents.c.url_id, urls.c.url).select_from(DOCUMENTS_WITH_URLS).where(IS_REMOVING)
+    page = read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=most)
+    return [(row.url_id, row.url) for row in page]
 
 
 def delete_urls(transaction: Transaction, source_id: int) -> int:
     """Deletes the next URLs of a source, with all that is known of them; returns how many."""
-    query = select(urls.c.id).where(unindexed(urls.c.source_id) == source_id).order_by(urls.c.id).limit(_STEP_ROWS)
-    found = list(transaction.execute(query).scalars())
+    page = read_page(transaction, select(urls.c.id), source_id, by=urls.c.id, after=0, limit=_STEP_ROWS)
+    found = [row.id for row in page]
     shared_copy_table.add_dues_of_survivors(transaction, source_id, found)
-    for table in OF_URL:
-        _delete(transaction, table, table.c.url_id, found)
-    return _delete(transaction, urls, urls.c.id, found)
+    for column in (*(table.c.url_id for table in OF_URL), urls.c.id):
+        write_parts(transaction, delete(column.table), column, found)
+    return len(found)
 
 
 def delete_source(transaction: Transaction, own: Lease) -> None:
@@ -249,9 +243,3 @@ def delete_source(transaction: Transaction, own: Lease) -> None:
         transaction.execute(delete(table).where(table.c.source_id == own.source_id))
     transaction.execute(delete(leases).where(leases.c.source_id == own.source_id))
     transaction.execute(delete(sources).where(sources.c.id == own.source_id))
-
-
-def _delete(transaction: Transaction, table: Table, column: Column[int], ids: list[int]) -> int:
-    for part in split(ids):
-        transaction.execute(delete(table).where(column.in_(part)))
-    return len(ids)

@@ -7,12 +7,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sqlalchemy import Row, bindparam, case, func, insert, literal, or_, select, update
+from sqlalchemy import Row, bindparam, case, func, insert, or_, select, update
 
 from searchcrawl.counters import DISCOVERED, select_kept, sum_up
 from searchcrawl.exit_codes import Exit
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.many_rows import count_rows, has_row
 from searchcrawl.store.run_schema import batches, runs
 from searchcrawl.store.schema import sources, urls
 from searchcrawl.store.statements import unindexed
@@ -53,6 +54,10 @@ class RunRow:
     def is_later_than(self, now_ms: int) -> bool:
         """Whether the clock was set back since the run."""
         return max(self.started_ms, self.horizon_ms, self.ended_ms or 0) > now_ms
+
+
+#: Columns whose values are fields as they are.
+_AS_STORED: Final = ("id", "started_ms", "horizon_ms", "ended_ms", "end_reason", "exit_code", "fingerprint")
 
 
 def find_or_add_source(transaction: Transaction, name: str) -> int:
@@ -136,17 +141,11 @@ def load_before(transaction: Transaction, source_ids: Collection[int], before: i
 
 def _build_run(row: Row[Any]) -> RunRow:
     return RunRow(
-        id=row.id,
         kind=RunKind(row.kind),
-        started_ms=row.started_ms,
-        horizon_ms=row.horizon_ms,
         # A run of an older release has none; then all documents are from before.
         batch_before=row.batch_before or 0,
-        ended_ms=row.ended_ms,
-        end_reason=row.end_reason,
-        exit_code=row.exit_code,
         counts=json.loads(row.counts),
-        fingerprint=row.fingerprint,
+        **{name: getattr(row, name) for name in _AS_STORED},
     )
 
 
@@ -168,8 +167,8 @@ def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: in
         horizon_ms = before.horizon_ms if same else _find_horizon(transaction, before, source, now_ms)
         batch_before = before.batch_before if same else batch_before
     else:
-        known = transaction.execute(select(literal(1)).where(urls.c.source_id == source).limit(1)).scalar()
-        kind = RunKind.INITIAL if known is None or before is None else RunKind.MAINTENANCE
+        is_known = before is not None and has_row(transaction, urls.c.source_id == source)
+        kind = RunKind.MAINTENANCE if is_known else RunKind.INITIAL
         is_now = before is None or (is_hastened and before.is_later_than(now_ms))
         horizon_ms = now_ms if before is None or is_now else _find_horizon(transaction, before, source, now_ms)
     values: dict[str, Any] = {
@@ -243,8 +242,7 @@ def amend(transaction: Transaction, run_id: int, *, added: Mapping[str, int], ex
 def count_urls(transaction: Transaction, source: int, *, without: Collection[int] = ()) -> int:
     """How many URLs a source has, without those with the codes ``without`` that are not to be visited."""
     counts = or_(urls.c.code.not_in(without), urls.c.fetch_state != int(FetchState.SETTLED))
-    query = select(func.count()).select_from(urls).where(unindexed(urls.c.source_id) == source, counts)
-    return int(transaction.execute(query).scalar_one())
+    return count_rows(transaction, urls, unindexed(urls.c.source_id) == source, counts)
 
 
 def begin_counts(

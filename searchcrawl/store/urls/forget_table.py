@@ -13,7 +13,16 @@ from searchcrawl.store.batch_table import set_documents
 from searchcrawl.store.documents import document_events
 from searchcrawl.store.documents.presence import IS_NOTHING, may_be_there
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import anchors, documents, former_documents, outlinks, unfollowed_links, urls
+from searchcrawl.store.many_rows import count_rows, read_page, read_parts, write_parts
+from searchcrawl.store.schema import (
+    URLS_WITH_DOCUMENTS,
+    anchors,
+    documents,
+    former_documents,
+    outlinks,
+    unfollowed_links,
+    urls,
+)
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import MOVING, FetchState
 from searchcrawl.store.urls import url_classes
@@ -29,6 +38,7 @@ EMPTY: Final = (
     *("answered_key", "rendered", "parts", "copy_digest", "near_digest", "near_signature", "url_fit", "bare"),
     *("index_error", "evidence", "held_state", "quarantine_run", "rejected_run", "removed_run"),
 )
+_ROWS: Final = urls.join(documents, documents.c.url_id == urls.c.id)
 REFUSE: Final = update(urls).where(urls.c.id == bindparam("row_id")).values(FORGOTTEN.values)
 #: One whose page came from a forgotten URL is as if it was never visited.
 _VISIT_AGAIN: Final = update(urls).where(urls.c.id == bindparam("row_id")).values(UNVISITED.values)
@@ -98,7 +108,7 @@ class KnownRow(NamedTuple):
 def load_rows(transaction: Transaction, *, after: int, source_id: int | None = None) -> list[NamedRow]:
     """The next rows of all sources, or of one, by rising id."""
     query = select(*(urls.c[name] for name in NamedRow._fields[:-1]), IN_ARCHIVE)
-    query = query.select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id)).where(urls.c.id > after)
+    query = query.select_from(URLS_WITH_DOCUMENTS).where(urls.c.id > after)
     if source_id is not None:
         query = query.where(unindexed(urls.c.source_id) == source_id)
     return [NamedRow._make(row) for row in transaction.execute(query.order_by(urls.c.id).limit(PAGE_ROWS))]
@@ -107,40 +117,30 @@ def load_rows(transaction: Transaction, *, after: int, source_id: int | None = N
 def load_redirecting(transaction: Transaction, source_id: int, *, after: int) -> list[RedirectingRow]:
     """The next rows of a source with a record and a visit that was redirected, or that brought no page; by rising id."""
     columns = [(urls if name in {"id", "url"} else documents).c[name] for name in RedirectingRow._fields]
-    query = (
-        select(*columns)
-        .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
-        .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after, documents.c.segment.is_not(None))
-        .where(or_(urls.c.redirects.is_not(None), urls.c.code != 200))
-    )
-    return [RedirectingRow._make(row) for row in transaction.execute(query.order_by(urls.c.id).limit(PAGE_ROWS))]
+    query = select(*columns).select_from(_ROWS)
+    query = query.where(documents.c.segment.is_not(None), or_(urls.c.redirects.is_not(None), urls.c.code != 200))
+    page = read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=PAGE_ROWS)
+    return [RedirectingRow._make(row) for row in page]
 
 
 def load_answered(transaction: Transaction, source_id: int, *, after: int) -> list[AnsweredRow]:
     """The next rows of a source without a record to which another URL answered, by rising id."""
     answered = urls.alias("answered")
     same = and_(answered.c.source_id == source_id, answered.c.key == documents.c.answered_key)
-    joined = urls.join(documents, documents.c.url_id == urls.c.id).outerjoin(answered, same)
-    query = (
-        select(urls.c.id, urls.c.url, urls.c.redirects, documents.c.answered_key, answered.c.url)
-        .select_from(joined)
-        .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after, documents.c.segment.is_(None))
-        .where(documents.c.answered_key.is_not(None))
-    )
-    return [AnsweredRow._make(row) for row in transaction.execute(query.order_by(urls.c.id).limit(PAGE_ROWS))]
+    query = select(urls.c.id, urls.c.url, urls.c.redirects, documents.c.answered_key, answered.c.url)
+    query = query.select_from(_ROWS.outerjoin(answered, same))
+    query = query.where(documents.c.segment.is_(None), documents.c.answered_key.is_not(None))
+    page = read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=PAGE_ROWS)
+    return [AnsweredRow._make(row) for row in page]
 
 
 def load_known(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> list[KnownRow]:
     """What is known of those of these rows that are of a source, by rising id."""
     of_document = {"state", "indexed_version"}
     columns = [(documents if name in of_document else urls).c[name] for name in KnownRow._fields[:-1]]
-    found: list[KnownRow] = []
-    for part in split(sorted(url_ids)):
-        query = select(*columns, IN_ARCHIVE)
-        query = query.select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
-        here = urls.c.id.in_(part), urls.c.source_id == source_id
-        found += map(KnownRow._make, transaction.execute(query.where(*here).order_by(urls.c.id)))
-    return found
+    query = select(*columns, IN_ARCHIVE).select_from(URLS_WITH_DOCUMENTS).where(urls.c.source_id == source_id)
+    rows = read_parts(transaction, query.order_by(urls.c.id), urls.c.id, sorted(url_ids))
+    return [KnownRow._make(row) for row in rows]
 
 
 def empty(transaction: Transaction, rules: Mapping[int, str | None]) -> None:
@@ -155,9 +155,8 @@ def empty(transaction: Transaction, rules: Mapping[int, str | None]) -> None:
         **dict.fromkeys(EMPTY),
         **document_events.FORGOTTEN.values,
     )
-    for part in split(url_ids):
-        for table in (former_documents, outlinks, unfollowed_links, anchors):
-            transaction.execute(delete(table).where(table.c.url_id.in_(part)))
+    for table in (former_documents, outlinks, unfollowed_links, anchors):
+        write_parts(transaction, delete(table), table.c.url_id, url_ids)
     refused = [{"row_id": url_id, "new_rule": rule} for url_id, rule in rules.items() if rule is not None]
     again = [{"row_id": url_id} for url_id, rule in rules.items() if rule is None]
     with url_classes.watch(transaction, url_ids):
@@ -174,22 +173,15 @@ def purge(transaction: Transaction, source_id: int, name: str, url_ids: Sequence
     left = 0
     for part in split(url_ids):
         here = documents.c.url_id.in_(part)
-        gone = (
-            IS_NOTHING,
-            documents.c.indexed_version.is_(None),
-            documents.c.segment.is_(None),
-        )
+        gone = IS_NOTHING, documents.c.indexed_version.is_(None), documents.c.segment.is_(None)
         buried = list(transaction.execute(select(documents.c.url_id).where(here, *gone)).scalars())
         log_table.bury(transaction, source_id, name, buried)
         transaction.execute(delete(documents).where(here, *gone))
-        left += int(transaction.execute(select(func.count()).select_from(documents).where(here)).scalar_one())
+        left += count_rows(transaction, documents, here)
     return left
 
 
 def count_documents(transaction: Transaction, url_ids: Sequence[int]) -> int:
     """How many of these rows have a document that the index has, or may have."""
-    found = 0
-    for part in split(url_ids):
-        query = select(func.count()).select_from(documents)
-        found += int(transaction.execute(query.where(documents.c.url_id.in_(part), may_be_there())).scalar_one())
-    return found
+    query = select(func.count()).select_from(documents).where(may_be_there())
+    return sum(int(row[0]) for row in read_parts(transaction, query, documents.c.url_id, url_ids))

@@ -18,9 +18,8 @@ from sqlalchemy import Insert, bindparam, delete, exists, func, insert, or_, sel
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import Dialect, dialect_of
-from searchcrawl.store.many_rows import write_rows
+from searchcrawl.store.many_rows import read_parts, write_parts, write_rows
 from searchcrawl.store.schema import documents, outlinks, refused_links, unfollowed_links, urls
-from searchcrawl.store.statements import split
 
 #: So many characters of a title are kept: longer ones only tell less well which words of links it has.
 _MOST_OF_TITLE: Final = 500
@@ -90,11 +89,9 @@ def _build_upsert(dialect: Dialect) -> Insert:
 
 def is_new(transaction: Transaction, links: Mapping[int, Sequence[int]], texts: Mapping[int, LinkTexts]) -> bool:
     """Whether any of these pages has other links, or other texts, than are stored."""
-    rows = set(_build_rows(links, texts))
-    for part in split(list(links)):
-        query = select(outlinks.c.url_id, outlinks.c.links, outlinks.c.texts).where(outlinks.c.url_id.in_(part))
-        rows -= {_Row._make(row) for row in transaction.execute(query)}
-    return bool(rows)
+    query = select(outlinks.c.url_id, outlinks.c.links, outlinks.c.texts)
+    stored = {_Row._make(row) for row in read_parts(transaction, query, outlinks.c.url_id, list(links))}
+    return not stored.issuperset(_build_rows(links, texts))
 
 
 def _build_rows(links: Mapping[int, Sequence[int]], texts: Mapping[int, LinkTexts]) -> Iterator[_Row]:
@@ -104,11 +101,8 @@ def _build_rows(links: Mapping[int, Sequence[int]], texts: Mapping[int, LinkText
 
 def load(transaction: Transaction, pages: Sequence[int]) -> dict[int, list[int]]:
     """Loads the links of pages that have any."""
-    found: dict[int, list[int]] = {}
-    for part in split(pages):
-        query = select(outlinks.c.url_id, outlinks.c.links).where(outlinks.c.url_id.in_(part))
-        found.update({row.url_id: decode(row.links) for row in transaction.execute(query)})
-    return found
+    query = select(outlinks.c.url_id, outlinks.c.links)
+    return {row.url_id: decode(row.links) for row in read_parts(transaction, query, outlinks.c.url_id, pages)}
 
 
 #: What a target takes.
@@ -175,8 +169,7 @@ def is_unfollowed_cut(transaction: Transaction, source_id: int) -> bool:
 
 def forget_unfollowed(transaction: Transaction, pages: Sequence[int]) -> None:
     """Forgets the links of pages, by id: they have others now, or none."""
-    for part in split(pages):
-        transaction.execute(delete(unfollowed_links).where(unfollowed_links.c.url_id.in_(part)))
+    write_parts(transaction, delete(unfollowed_links), unfollowed_links.c.url_id, pages)
 
 
 _INSERT_UNFOLLOWED: Final = insert(unfollowed_links)
@@ -283,8 +276,8 @@ def _write_pairs(
     known: Mapping[tuple[str | None, str | None], tuple[int, int]],
     wanted: Mapping[tuple[str | None, str | None], int],
 ) -> None:
-    for part in split([row_id for pair, (row_id, _) in known.items() if pair not in wanted]):
-        transaction.execute(delete(refused_links).where(refused_links.c.id.in_(part)))
+    gone = [row_id for pair, (row_id, _) in known.items() if pair not in wanted]
+    write_parts(transaction, delete(refused_links), refused_links.c.id, gone)
     changed = [
         {"row_id": known[pair][0], "new_links": links}
         for pair, links in wanted.items()

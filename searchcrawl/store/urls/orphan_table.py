@@ -11,6 +11,7 @@ from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.store.documents.document_events import NAMED_AGAIN
 from searchcrawl.store.documents.presence import IS_NOTHING
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.many_rows import read_page, read_parts, write_parts
 from searchcrawl.store.schema import documents, outlinks, sources, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState, FetchState, Leaving
@@ -19,6 +20,7 @@ from searchcrawl.store.urls import url_classes
 #: Rows that are read or written in one transaction.
 PAGE_ROWS: Final = 5000
 _PAGES_OF_LINKS: Final = 1000
+_IS_SETTLED: Final = urls.c.fetch_state == int(FetchState.SETTLED)
 #: A removed document whose page is being visited, as after an edit: its visit may be written already, in this transaction.
 _IS_VISITED: Final = and_(
     IS_NOTHING,
@@ -77,14 +79,9 @@ def load_links(transaction: Transaction, source_id: int, *, after: int) -> list[
 def load_rows(transaction: Transaction, source_id: int, *, after: int) -> list[NamedRow]:
     """The next rows of a source, by rising id."""
     columns = [urls.c.id, *(urls.c[name] if name in urls.c else documents.c[name] for name in NamedRow._fields[1:])]
-    query = (
-        select(*columns)
-        .select_from(urls.outerjoin(documents, _document_above(after)))
-        .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after)
-        .order_by(urls.c.id)
-        .limit(PAGE_ROWS)
-    )
-    return [NamedRow._make(row) for row in transaction.execute(query)]
+    query = select(*columns).select_from(urls.outerjoin(documents, _document_above(after)))
+    page = read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=PAGE_ROWS)
+    return [NamedRow._make(row) for row in page]
 
 
 def _document_above(after: int) -> ColumnElement[bool]:
@@ -98,44 +95,28 @@ def _document_above(after: int) -> ColumnElement[bool]:
 
 def mark(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Marks documents of the index as orphans: they are to leave it, within the limits."""
-    for part in split(url_ids):
-        transaction.execute(
-            update(documents)
-            .where(documents.c.url_id.in_(part), documents.c.leaving == int(Leaving.NO))
-            .values(leaving=int(Leaving.ORPHAN), evidence=ORPHAN, rejected_run=None)
-        )
+    statement = update(documents).where(documents.c.leaving == int(Leaving.NO))
+    marks = statement.values(leaving=int(Leaving.ORPHAN), evidence=ORPHAN, rejected_run=None)
+    write_parts(transaction, marks, documents.c.url_id, url_ids)
 
 
 def unmark(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Takes the marks of orphans away whose removal is not decided: they stay."""
-    for part in split(url_ids):
-        transaction.execute(
-            update(documents)
-            .where(documents.c.url_id.in_(part), documents.c.leaving == int(Leaving.ORPHAN))
-            .values(leaving=int(Leaving.NO), evidence=None)
-        )
+    statement = update(documents).where(documents.c.leaving == int(Leaving.ORPHAN))
+    write_parts(transaction, statement.values(leaving=int(Leaving.NO), evidence=None), documents.c.url_id, url_ids)
 
 
 def park(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Has rows not visited again until something names them."""
-    for part in split(url_ids):
-        with url_classes.watch(transaction, part):
-            transaction.execute(
-                update(urls)
-                .where(urls.c.id.in_(part), urls.c.fetch_state == int(FetchState.SETTLED))
-                .values(due_ms=None, rule=ORPHAN_RULE)
-            )
+    statement = update(urls).where(_IS_SETTLED).values(due_ms=None, rule=ORPHAN_RULE)
+    with url_classes.watch(transaction, url_ids):
+        write_parts(transaction, statement, urls.c.id, url_ids)
 
 
 def park_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Has the orphans among removed documents not visited again: as live pages they would come back."""
-    for part in split(url_ids):
-        query = select(documents.c.url_id).where(
-            documents.c.url_id.in_(part),
-            documents.c.evidence == ORPHAN,
-            IS_NOTHING,
-        )
-        park(transaction, list(transaction.execute(query).scalars()))
+    query = select(documents.c.url_id).where(documents.c.evidence == ORPHAN, IS_NOTHING)
+    park(transaction, [row.url_id for row in read_parts(transaction, query, documents.c.url_id, url_ids)])
 
 
 def note_named(transaction: Transaction, url_ids: Sequence[int], *, due_ms: int) -> bool:
@@ -144,33 +125,26 @@ def note_named(transaction: Transaction, url_ids: Sequence[int], *, due_ms: int)
     Those that are being visited stay noted until the end of the run. Returns whether documents are to be sent: pages that
     were found well while nothing named them. No visit says it once more.
     """
+    named = update(documents).where(
+        or_(documents.c.evidence == ORPHAN, documents.c.leaving == int(Leaving.ORPHAN)), ~_IS_VISITED
+    )
+    returning = named.values(NAMED_AGAIN.values).returning(documents.c.url_id, documents.c.state)
     sends = False
     for part in split(url_ids):
-        rows = transaction.execute(
-            update(documents)
-            .where(
-                documents.c.url_id.in_(part),
-                or_(documents.c.evidence == ORPHAN, documents.c.leaving == int(Leaving.ORPHAN)),
-                ~_IS_VISITED,
-            )
-            .values(NAMED_AGAIN.values)
-            .returning(documents.c.url_id, documents.c.state)
-        ).all()
+        rows = transaction.execute(returning.where(documents.c.url_id.in_(part))).all()
         sends |= any(state == DocumentState.CACHED for _, state in rows)
         lost = [url_id for url_id, state in rows if state == DocumentState.RECORD_LOST]
-        settled = urls.c.fetch_state == int(FetchState.SETTLED)
         with url_classes.watch(transaction, lost):
-            transaction.execute(update(urls).where(urls.c.id.in_(lost), settled).values(due_ms=due_ms))
+            transaction.execute(update(urls).where(urls.c.id.in_(lost), _IS_SETTLED).values(due_ms=due_ms))
     unpark(transaction, url_ids, due_ms=due_ms)
     return sends
 
 
 def unpark(transaction: Transaction, url_ids: Sequence[int], *, due_ms: int) -> None:
     """Has rows visited again from ``due_ms`` on, of those that waited to be named."""
-    for part in split(url_ids):
-        parked = (urls.c.rule == ORPHAN_RULE, urls.c.fetch_state == int(FetchState.SETTLED))
-        with url_classes.watch(transaction, part):
-            transaction.execute(update(urls).where(urls.c.id.in_(part), *parked).values(due_ms=due_ms, rule=None))
+    statement = update(urls).where(urls.c.rule == ORPHAN_RULE, _IS_SETTLED).values(due_ms=due_ms, rule=None)
+    with url_classes.watch(transaction, url_ids):
+        write_parts(transaction, statement, urls.c.id, url_ids)
 
 
 def has_orphans(transaction: Transaction, source_id: int) -> bool:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import xxhash
-from sqlalchemy import bindparam, delete, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, or_, select, update
 
 from searchcrawl.rules.traps import PRODUCTIVE_PAGES, WITH_TEXT
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.many_rows import read_page
 from searchcrawl.store.schema import patterns, render_patterns, urls
-from searchcrawl.store.statements import split, unindexed
+from searchcrawl.store.statements import split
 
 #: URLs that are read by one query.
 _URLS_AT_ONCE: Final = 20_000
@@ -75,17 +76,19 @@ _COLUMNS: Final = (
 
 def store(transaction: Transaction, source_id: int, rows: Sequence[StoredPattern]) -> None:
     """Writes patterns without their numbers of URLs."""
-    if not rows:
-        return
-    values = [
-        {"source_id": source_id, "key": _hash_text(row.text), "pattern": row.text}
-        | {column: getattr(row, column) for column in _COLUMNS}
-        for row in rows
-    ]
-    statement = dialect_of(transaction).upsert(
-        patterns, ["source_id", "key"], lambda new: {column: new[column] for column in _COLUMNS}
-    )
-    transaction.execute(statement, values)
+    _write(transaction, source_id, {row.text: {name: getattr(row, name) for name in _COLUMNS} for row in rows})
+
+
+def _write(transaction: Transaction, source_id: int, rows: Mapping[str, Mapping[str, Any]], where: Any = None) -> None:
+    """Writes columns of patterns, by their texts; ``where`` says which known ones are changed."""
+    if rows:
+        names = [*next(iter(rows.values()))]
+        statement = dialect_of(transaction).upsert(
+            patterns, ["source_id", "key"], lambda new: {name: new[name] for name in names}, where
+        )
+        of_source = {"source_id": source_id}
+        values = [{**of_source, "key": _hash_text(text), "pattern": text, **row} for text, row in rows.items()]
+        transaction.execute(statement, values)
 
 
 def load(transaction: Transaction, source_id: int, *, with_shares: bool = False) -> list[StoredPattern]:
@@ -93,31 +96,23 @@ def load(transaction: Transaction, source_id: int, *, with_shares: bool = False)
 
     Without ``with_shares`` their ``shares`` are left out.
     """
-    names = [name for name in _COLUMNS if with_shares or name != "shares"]
-    query = (
-        select(patterns.c.pattern, *(patterns.c[name] for name in names))
-        .where(patterns.c.source_id == source_id, or_(patterns.c.pages > 0, patterns.c.cut.is_not(None)))
-        .order_by(patterns.c.id)
-    )
-    return [
-        StoredPattern(text=row.pattern, **{name: getattr(row, name) for name in names})
-        for row in transaction.execute(query)
-    ]
+    looked_at = or_(patterns.c.pages > 0, patterns.c.cut.is_not(None))
+    return _read(transaction, source_id, looked_at, with_shares=with_shares)
 
 
 def find(transaction: Transaction, source_id: int, texts: Sequence[str]) -> list[StoredPattern]:
     """The patterns with these texts that are ended, or visited last."""
-    keys = [_hash_text(text) for text in texts]
-    names = [name for name in _COLUMNS if name != "shares"]
-    query = select(patterns.c.pattern, *(patterns.c[name] for name in names)).where(
-        patterns.c.source_id == source_id,
-        dialect_of(transaction).is_among(patterns.c.key, keys),
-        or_(patterns.c.cut.is_not(None), patterns.c.last_pages.is_not(None)),
-    )
-    return [
-        StoredPattern(text=row.pattern, **{name: getattr(row, name) for name in names})
-        for row in transaction.execute(query)
-    ]
+    named = dialect_of(transaction).is_among(patterns.c.key, [_hash_text(text) for text in texts])
+    return _read(transaction, source_id, named, or_(patterns.c.cut.is_not(None), patterns.c.last_pages.is_not(None)))
+
+
+def _read(
+    transaction: Transaction, source_id: int, *conditions: ColumnElement[bool], with_shares: bool = False
+) -> list[StoredPattern]:
+    names = [name for name in _COLUMNS if with_shares or name != "shares"]
+    query = select(patterns.c.pattern.label("text"), *(patterns.c[name] for name in names))
+    rows = transaction.execute(query.where(patterns.c.source_id == source_id, *conditions).order_by(patterns.c.id))
+    return [StoredPattern(**row._mapping) for row in rows]
 
 
 def forget_cuts(transaction: Transaction, source_id: int, *, key: str, limit: int) -> None:
@@ -144,31 +139,13 @@ def count_urls(transaction: Transaction, source_id: int, texts: Sequence[str]) -
 
 def set_counts(transaction: Transaction, source_id: int, numbers: Mapping[str, int]) -> None:
     """Writes how many URLs patterns have."""
-    if numbers:
-        transaction.execute(
-            dialect_of(transaction).upsert(patterns, ["source_id", "key"], lambda new: {"urls": new.urls}),
-            [
-                {"source_id": source_id, "key": _hash_text(text), "pattern": text, "urls": number}
-                for text, number in numbers.items()
-            ],
-        )
+    _write(transaction, source_id, {text: {"urls": number} for text, number in numbers.items()})
 
 
 def mark_full(transaction: Transaction, source_id: int, texts: Collection[str], *, key: str, limit: int) -> None:
     """Marks patterns as ended that have all the URLs that ``key`` allows; patterns ended by another key stay."""
-    if texts:
-        transaction.execute(
-            dialect_of(transaction).upsert(
-                patterns,
-                ["source_id", "key"],
-                lambda new: {"cut": new.cut, "cut_limit": new.cut_limit},
-                where=patterns.c.cut.is_(None),
-            ),
-            [
-                {"source_id": source_id, "key": _hash_text(text), "pattern": text, "cut": key, "cut_limit": limit}
-                for text in texts
-            ],
-        )
+    ended = {"cut": key, "cut_limit": limit}
+    _write(transaction, source_id, dict.fromkeys(texts, ended), where=patterns.c.cut.is_(None))
 
 
 def forget_counts(transaction: Transaction, source_id: int) -> None:
@@ -178,19 +155,9 @@ def forget_counts(transaction: Transaction, source_id: int) -> None:
 
 def list_urls(transaction: Transaction, source_id: int, *, without: Sequence[int]) -> Iterator[str]:
     """The URLs of a source whose codes are not among ``without``, by rising id."""
-    after = 0
-    while True:
-        query = (
-            select(urls.c.id, urls.c.url)
-            .where(urls.c.id > after, unindexed(urls.c.source_id) == source_id, urls.c.code.not_in(without))
-            .order_by(urls.c.id)
-            .limit(_URLS_AT_ONCE)
-        )
-        rows = list(transaction.execute(query))
-        if not rows:
-            return
-        for row in rows:
-            yield row.url
+    query, after = select(urls.c.id, urls.c.url).where(urls.c.code.not_in(without)), 0
+    while rows := read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=_URLS_AT_ONCE):
+        yield from (row.url for row in rows)
         after = rows[-1].id
 
 
@@ -229,14 +196,8 @@ def forget_gains(transaction: Transaction, source_id: int) -> None:
 def store_gains(transaction: Transaction, source_id: int, gains: Mapping[int, Gains]) -> None:
     """Writes what is known of some sets."""
     if gains:
-        transaction.execute(
-            dialect_of(transaction).upsert(
-                render_patterns,
-                ["source_id", "key"],
-                lambda new: {"rendered": new.rendered, "gained": new.gained},
-            ),
-            [
-                {"source_id": source_id, "key": key, "rendered": known.rendered, "gained": known.gained}
-                for key, known in gains.items()
-            ],
+        statement = dialect_of(transaction).upsert(
+            render_patterns, ["source_id", "key"], lambda new: {"rendered": new.rendered, "gained": new.gained}
         )
+        rows = [{"source_id": source_id, "key": key, **known._asdict()} for key, known in gains.items()]
+        transaction.execute(statement, rows)

@@ -14,9 +14,9 @@ from searchcrawl import urls as identity
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.many_rows import read_page, write_parts
 from searchcrawl.store.run_schema import submitted
 from searchcrawl.store.schema import sources, urls
-from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import url_table
 
@@ -48,8 +48,8 @@ _VISITED: Final = select(*(urls.c[name] for name in Visited._fields))
 
 def load_after(transaction: Transaction, *, source_id: int, after: int) -> list[Visited]:
     """The next rows of a source by rising id, at most PAGE_ROWS."""
-    page = _VISITED.where(unindexed(urls.c.source_id) == source_id, urls.c.id > after)
-    return [Visited._make(row) for row in transaction.execute(page.order_by(urls.c.id).limit(PAGE_ROWS))]
+    page = read_page(transaction, _VISITED, source_id, by=urls.c.id, after=after, limit=PAGE_ROWS)
+    return [Visited._make(row) for row in page]
 
 
 def find(transaction: Transaction, *, source_id: int, key: int) -> Visited | None:
@@ -104,5 +104,5 @@ def load_submitted(transaction: Transaction, source_id: int, *, most: int | None
 
 def remove_submitted(transaction: Transaction, source_id: int, found: Sequence[str]) -> None:
     """Removes URLs that were admitted, or are not to be, and no others."""
-    for part in split([identity.key(url) for url in found]):
-        transaction.execute(delete(submitted).where(submitted.c.source_id == source_id, submitted.c.key.in_(part)))
+    statement = delete(submitted).where(submitted.c.source_id == source_id)
+    write_parts(transaction, statement, submitted.c.key, [identity.key(url) for url in found])

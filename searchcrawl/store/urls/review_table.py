@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, false, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, and_, case, false, func, or_, select, tuple_, update
 
 from searchcrawl.codes import ANSWERED, REFUSALS, REFUSED, ROBOTS_UNAVAILABLE, WITH_DOCUMENT
 from searchcrawl.items import ARCHIVE_ETAG
@@ -18,9 +18,10 @@ from searchcrawl.rules.recrawl import LONGEST_OPENING_MS
 from searchcrawl.store.documents.presence import IS_KNOWN, IS_RECORD_LOST
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.many_rows import count_rows, read_page, set_rows, write_parts
 from searchcrawl.store.runs import lease as leases
 from searchcrawl.store.runs.lease import Lease
-from searchcrawl.store.schema import documents, sources, urls
+from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, PLACE, URLS_WITH_DOCUMENTS, documents, sources, urls
 from searchcrawl.store.statements import is_one_of, split, unindexed
 from searchcrawl.store.states import INDEXABLE, FetchState
 from searchcrawl.store.urls import url_classes
@@ -93,33 +94,20 @@ def find_page_end(transaction: Transaction, source_id: int, after: int, last: in
 
 def set_rules(transaction: Transaction, rules: Mapping[int, tuple[int, str]]) -> None:
     """Sets code and rule of rows that stay refused, by row id."""
-    if rules:
-        statement = update(urls).where(urls.c.id == bindparam("row_id"))
-        transaction.execute(
-            statement.values(code=bindparam("new_code"), rule=bindparam("new_rule")),
-            [{"row_id": row_id, "new_code": int(code), "new_rule": rule} for row_id, (code, rule) in rules.items()],
-        )
+    set_rows(
+        transaction, urls.c.id, {row_id: {"code": int(code), "rule": rule} for row_id, (code, rule) in rules.items()}
+    )
 
 
 def set_found_as(transaction: Transaction, found: Mapping[int, tuple[str | None, str | None]]) -> None:
     """Sets the original URL and the display URL of rows to which another link leads, by row id."""
-    if found:
-        statement = update(urls).where(urls.c.id == bindparam("row_id"))
-        transaction.execute(
-            statement.values(found_as=bindparam("new_found_as"), display_url=bindparam("new_display")),
-            [
-                {"row_id": row_id, "new_found_as": found_as, "new_display": display}
-                for row_id, (found_as, display) in found.items()
-            ],
-        )
+    rows = {row_id: {"found_as": found_as, "display_url": display} for row_id, (found_as, display) in found.items()}
+    set_rows(transaction, urls.c.id, rows)
 
 
 def note_found_as(transaction: Transaction, found: Mapping[int, str | None]) -> None:
     """Sets the original URL alone, by row id."""
-    if found:
-        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(found_as=bindparam("new_found_as"))
-        rows = [{"row_id": row_id, "new_found_as": found_as} for row_id, found_as in found.items()]
-        transaction.execute(statement, rows)
+    set_rows(transaction, urls.c.id, {row_id: {"found_as": found_as} for row_id, found_as in found.items()})
 
 
 class DisplayRow(NamedTuple):
@@ -144,17 +132,12 @@ def find_displays(transaction: Transaction, source_id: int, keys: Sequence[int])
 
 def set_displays(transaction: Transaction, displays: Mapping[int, str | None]) -> None:
     """Sets the display URL of rows by id."""
-    if displays:
-        transaction.execute(
-            update(urls).where(urls.c.id == bindparam("row_id")).values(display_url=bindparam("new_display")),
-            [{"row_id": row_id, "new_display": display} for row_id, display in displays.items()],
-        )
+    set_rows(transaction, urls.c.id, {row_id: {"display_url": display} for row_id, display in displays.items()})
 
 
 _READ_WELL: Final = urls.c.code.in_(sorted(WITH_DOCUMENT))
 _SETTLED: Final = urls.c.fetch_state == int(FetchState.SETTLED)
 _TODO: Final = urls.c.fetch_state == int(FetchState.TODO)
-_ROWS: Final = urls.outerjoin(documents, documents.c.url_id == urls.c.id)
 
 
 class StoredAnswer(NamedTuple):
@@ -181,21 +164,18 @@ def find_answers(
     Also those that were refused, and that edited rules allow again. Rows whose document is lost, or differs from what the
     index has, are left to a visit.
     """
-    columns = documents.c.segment, documents.c.record_offset, documents.c.response_bytes, documents.c.fields_bytes
     query = (
         select(
             urls.c.id,
             urls.c.redirects,
-            *columns,
-            documents.c.content_length,
+            *(documents.c[name] for name in (*PLACE, "content_length")),
             documents.c.answered_key.is_not(None),
         )
-        .select_from(_ROWS)
-        .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after, _has_answer(horizon_ms))
-        .order_by(urls.c.id)
-        .limit(limit)
+        .select_from(URLS_WITH_DOCUMENTS)
+        .where(_has_answer(horizon_ms))
     )
-    return [StoredAnswer._make(row) for row in transaction.execute(query)]
+    page = read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=limit)
+    return [StoredAnswer._make(row) for row in page]
 
 
 def _has_answer(horizon_ms: int) -> ColumnElement[bool]:
@@ -213,7 +193,7 @@ def count_answers(transaction: Transaction, source_id: int, *, horizon_ms: int) 
     """How many rows ``find`` would find in all, and how many a run would visit."""
     due = or_(urls.c.fetch_state != int(FetchState.SETTLED), urls.c.due_ms <= horizon_ms)
     stored = func.sum(case((_has_answer(horizon_ms), 1), else_=0))
-    query = select(func.coalesce(stored, 0), func.count()).select_from(_ROWS)
+    query = select(func.coalesce(stored, 0), func.count()).select_from(URLS_WITH_DOCUMENTS)
     row = transaction.execute(query.where(unindexed(urls.c.source_id) == source_id, due)).one()
     return int(row[0]), int(row[1])
 
@@ -226,8 +206,7 @@ def count_left_to_visit(
     if codes is not None:
         due = and_(due, urls.c.code.in_(sorted(codes)))
     waits = urls.c.fetch_state != int(FetchState.SETTLED)
-    query = select(func.count()).select_from(urls).where(unindexed(urls.c.source_id) == source_id, or_(waits, due))
-    return int(transaction.execute(query).scalar_one())
+    return count_rows(transaction, urls, unindexed(urls.c.source_id) == source_id, or_(waits, due))
 
 
 def count_undecided(transaction: Transaction, source_id: int) -> int:
@@ -235,18 +214,10 @@ def count_undecided(transaction: Transaction, source_id: int) -> int:
 
     An edit decides about them once a visit brings their page.
     """
-    query = (
-        select(func.count())
-        .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
-        .where(
-            unindexed(urls.c.source_id) == source_id,
-            _SETTLED,
-            or_(urls.c.code.not_in(sorted(ANSWERED | REFUSALS | WITH_DOCUMENT)), urls.c.rule == ROBOTS_UNAVAILABLE),
-            documents.c.indexed_version.is_not(None),
-            is_one_of("documents.state", INDEXABLE),
-        )
-    )
-    return int(transaction.execute(query).scalar_one())
+    failed = or_(urls.c.code.not_in(sorted(ANSWERED | REFUSALS | WITH_DOCUMENT)), urls.c.rule == ROBOTS_UNAVAILABLE)
+    here = unindexed(urls.c.source_id) == source_id, _SETTLED, failed
+    shown = documents.c.indexed_version.is_not(None), is_one_of("documents.state", INDEXABLE)
+    return count_rows(transaction, DOCUMENTS_WITH_URLS, *here, *shown)
 
 
 def put_off(transaction: Transaction, source_id: int, *, after: int, horizon_ms: int) -> int | None:
@@ -255,17 +226,12 @@ def put_off(transaction: Transaction, source_id: int, *, after: int, horizon_ms:
     Documents of theirs are processed again at their next visit, whatever bytes it brings. Returns the last id, None at the
     end.
     """
-    query = (
-        select(urls.c.id)
-        .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after, _SETTLED, urls.c.due_ms <= horizon_ms)
-        .order_by(urls.c.id)
-        .limit(PAGE_ROWS)
-    )
-    found = list(transaction.execute(query).scalars())
-    for part in split(found):
-        with url_classes.watch(transaction, part):
-            transaction.execute(update(urls).where(urls.c.id.in_(part)).values(due_ms=horizon_ms + 1))
-        transaction.execute(update(documents).where(documents.c.url_id.in_(part)).values(unavailable_ms=0))
+    query = select(urls.c.id).where(_SETTLED, urls.c.due_ms <= horizon_ms)
+    page = read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=PAGE_ROWS)
+    found = [row.id for row in page]
+    with url_classes.watch(transaction, found):
+        write_parts(transaction, update(urls).values(due_ms=horizon_ms + 1), urls.c.id, found)
+    write_parts(transaction, update(documents).values(unavailable_ms=0), documents.c.url_id, found)
     return found[-1] if found else None
 
 
@@ -312,17 +278,9 @@ def hasten(
     fetched = urls.c.last_fetched_ms
     before = or_(urls.c.run_id.is_(None), urls.c.run_id < hastening.run_id)
     earlier = or_(fetched.is_(None), ~fetched.between(hastening.since_ms, now_ms))
-    _hasten(
-        transaction,
-        [
-            unindexed(urls.c.source_id) == source_id,
-            urls.c.id > hastening.after,
-            urls.c.id <= last,
-            urls.c.due_ms > horizon_ms,
-            or_(before, and_(urls.c.run_id == hastening.run_id, earlier)),
-        ],
-        horizon_ms,
-    )
+    later = urls.c.id <= last, urls.c.due_ms > horizon_ms
+    meant = or_(before, and_(urls.c.run_id == hastening.run_id, earlier))
+    _hasten(transaction, source_id, horizon_ms, *later, meant, after=hastening.after)
 
 
 def hasten_ahead(transaction: Transaction, lease: Lease, *, after: int, horizon_ms: int, now_ms: int) -> int | None:
@@ -332,10 +290,9 @@ def hasten_ahead(transaction: Transaction, lease: Lease, *, after: int, horizon_
     id, None at the end.
     """
     leases.renew(transaction, lease)
-    here = [unindexed(urls.c.source_id) == lease.source_id, urls.c.id > after]
     put_off = and_(urls.c.failed_runs > 0, urls.c.due_ms > horizon_ms)
     ahead = or_(urls.c.last_fetched_ms > now_ms, put_off)
-    found = _hasten(transaction, [*here, urls.c.due_ms > now_ms, ahead], now_ms)
+    found = _hasten(transaction, lease.source_id, now_ms, urls.c.due_ms > now_ms, ahead, after=after)
     return found[-1] if found else None
 
 
@@ -363,16 +320,17 @@ def _hasten_late(
     found = [url_id for _, url_id in places]
     visited_ms = case((urls.c.last_fetched_ms <= now_ms, urls.c.last_fetched_ms), else_=0)
     with url_classes.watch(transaction, found):
-        for part in split(found):
-            transaction.execute(update(urls).where(urls.c.id.in_(part)).values(due_ms=visited_ms + longest_ms))
+        write_parts(transaction, update(urls).values(due_ms=visited_ms + longest_ms), urls.c.id, found)
     return places[-1] if len(places) == PAGE_ROWS else None
 
 
-def _hasten(transaction: Transaction, conditions: Sequence[ColumnElement[bool]], due_ms: int) -> list[int]:
+def _hasten(
+    transaction: Transaction, source_id: int, due_ms: int, *conditions: ColumnElement[bool], after: int
+) -> list[int]:
     """Makes settled rows due; returns their ids, a page of them at most."""
-    query = select(urls.c.id).where(urls.c.fetch_state == int(FetchState.SETTLED), *conditions)
-    found = list(transaction.execute(query.order_by(urls.c.id).limit(PAGE_ROWS)).scalars())
+    query = select(urls.c.id).where(_SETTLED, *conditions)
+    page = read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=PAGE_ROWS)
+    found = [row.id for row in page]
     with url_classes.watch(transaction, found):
-        for part in split(found):
-            transaction.execute(update(urls).where(urls.c.id.in_(part)).values(due_ms=due_ms))
+        write_parts(transaction, update(urls).values(due_ms=due_ms), urls.c.id, found)
     return found

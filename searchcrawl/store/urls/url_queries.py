@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 import orjson
-from sqlalchemy import ColumnElement, FromClause, Row, RowMapping, Select, and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, FromClause, RowMapping, Select, and_, bindparam, func, or_, select
 
 from searchcrawl import urls as identity
 from searchcrawl.codes import REDIRECTS, WARNED, Code
@@ -18,8 +18,18 @@ from searchcrawl.rules.redirects import write_target
 from searchcrawl.store.documents.presence import IS_REFUSED, is_known
 from searchcrawl.store.documents.shared_copy_table import HAS_SURVIVOR
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.many_rows import count_rows
 from searchcrawl.store.run_schema import batches
-from searchcrawl.store.schema import documents, hosts, sitemaps, sources, urls
+from searchcrawl.store.schema import (
+    DOCUMENTS_WITH_URLS,
+    PLACE,
+    URLS_WITH_DOCUMENTS,
+    documents,
+    hosts,
+    sitemaps,
+    sources,
+    urls,
+)
 from searchcrawl.store.statements import is_one_of, unindexed
 from searchcrawl.store.states import BatchState, DocumentState, FetchState, Leaving
 from searchcrawl.store.urls import link_table
@@ -146,7 +156,7 @@ def list_indexed(database: Database, source_id: int) -> Iterator[IndexedRow]:
         select(
             documents.c.url_id, urls.c.url, documents.c.indexed_version, documents.c.fields_digest, documents.c.state
         )
-        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+        .select_from(DOCUMENTS_WITH_URLS)
         .where(_DOCUMENT_OF_SOURCE, documents.c.indexed_version.is_not(None))
         .order_by(documents.c.url_id)
         .limit(_PAGE_ROWS)
@@ -169,12 +179,14 @@ def find_host_ids(transaction: Transaction, name: str) -> list[int]:
 
 def count_cached_records(transaction: Transaction, source_id: int) -> int:
     """How many documents of a source have their record in the cache."""
-    return _count(transaction, documents.c.source_id == source_id, documents.c.segment.is_not(None))
+    return count_rows(transaction, documents, documents.c.source_id == source_id, documents.c.segment.is_not(None))
 
 
 def count_refused_documents(transaction: Transaction, source_id: int) -> int:
     """How many documents the index refused in their current version, and would be in it else."""
-    return _count(transaction, documents.c.source_id == source_id, IS_REFUSED, documents.c.duplicate_of.is_(None))
+    return count_rows(
+        transaction, documents, documents.c.source_id == source_id, IS_REFUSED, documents.c.duplicate_of.is_(None)
+    )
 
 
 def count_warned_urls(transaction: Transaction, source_id: int) -> dict[int, int]:
@@ -218,16 +230,13 @@ def find_lacking(transaction: Transaction, source_id: int, *, apart: str) -> lis
 
 def count_indexed_without_record(transaction: Transaction, source_id: int) -> int:
     """How many documents of the index have no record in the cache any more."""
-    return _count(
+    return count_rows(
         transaction,
+        documents,
         documents.c.source_id == source_id,
         documents.c.indexed_version.is_not(None),
         documents.c.segment.is_(None),
     )
-
-
-def _count(transaction: Transaction, *conditions: ColumnElement[bool]) -> int:
-    return int(transaction.execute(select(func.count()).select_from(documents).where(*conditions)).scalar_one())
 
 
 def _build_listing(wanted: RowFilter, after: int) -> Select[tuple[object, ...]]:
@@ -352,38 +361,18 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
     listed = find_url(transaction, source_id, key)
     if listed is None:
         return None
-    row = transaction.execute(_QUERY, {"url_id": listed.url_id}).one()
+    row = dict(transaction.execute(_QUERY, {"url_id": listed.url_id}).mappings().one())
+    segment, offset, response_bytes, fields_bytes = (row.pop(name) for name in PLACE)
+    decided: dict[str, Any] = {
+        "named_as_canonical": row.pop("referrer_canonical_key") == key,
+        "place": None if segment is None else (segment, offset, response_bytes, fields_bytes),
+        "content_length": row["content_length"] or 0,
+        "batch_state": None if row["batch_state"] is None else BatchState(row["batch_state"]),
+        "leaving": Leaving(row["leaving"] or 0),
+        **{name: bool(row[name]) for name in ("is_near_copy", "has_survivor", "redirected", "survivor_redirected")},
+    }
     copies = transaction.execute(_COPIES, {"url_id": listed.url_id}).scalars()
-    return UrlFacts(
-        listed=listed,
-        failed_runs=row.failed_runs,
-        failures=row.failures,
-        unread=row.unread,
-        referrer_code=row.referrer_code,
-        named_as_canonical=row.referrer_canonical_key == key,
-        sitemap=row.sitemap,
-        lastmod_ms=row.lastmod_ms,
-        mimetype=row.mimetype,
-        rendered=row.rendered,
-        parts=row.parts,
-        lacks=row.lacks,
-        content_length=row.content_length or 0,
-        place=_build_place(row),
-        canonical=row.canonical,
-        copies=tuple(copies),
-        batch_state=None if row.batch_state is None else BatchState(row.batch_state),
-        leaving=Leaving(row.leaving or 0),
-        quarantine_run=row.quarantine_run,
-        rejected_run=row.rejected_run,
-        removed_run=row.removed_run,
-        evidence=row.evidence,
-        is_near_copy=bool(row.is_near_copy),
-        has_survivor=bool(row.has_survivor),
-        redirected=bool(row.redirected),
-        url_fit=row.url_fit,
-        survivor_redirected=bool(row.survivor_redirected),
-        survivor_fit=row.survivor_fit,
-    )
+    return UrlFacts(listed=listed, copies=tuple(copies), **{**row, **decided})
 
 
 def find_shown_as(transaction: Transaction, source_id: int, display_key: int) -> str | None:
@@ -404,54 +393,35 @@ _SHOWN_AS: Final = (
 _COPIES: Final = (
     _OF_DOCUMENTS.where(documents.c.duplicate_of == bindparam("url_id")).order_by(urls.c.url).limit(_MAX_COPIES)
 )
-_SELECTED: Final = select(
-    urls.c.failed_runs,
-    urls.c.failures,
-    urls.c.unread,
-    urls.c.lastmod_ms,
-    _referrers.c.code.label("referrer_code"),
-    _naming.c.canonical_key.label("referrer_canonical_key"),
-    sitemaps.c.url.label("sitemap"),
-    documents.c.mimetype,
-    documents.c.rendered,
-    documents.c.parts,
-    urls.c.lacks,
-    documents.c.content_length,
-    documents.c.segment,
-    documents.c.record_offset,
-    documents.c.response_bytes,
-    documents.c.fields_bytes,
-    documents.c.leaving,
-    documents.c.quarantine_run,
-    documents.c.rejected_run,
-    documents.c.removed_run,
-    documents.c.evidence,
-    documents.c.near_digest.is_not(None).label("is_near_copy"),
-    HAS_SURVIVOR.label("has_survivor"),
-    documents.c.answered_key.is_not(None).label("redirected"),
-    documents.c.url_fit,
-    _standing.c.answered_key.is_not(None).label("survivor_redirected"),
-    _standing.c.url_fit.label("survivor_fit"),
-    batches.c.state.label("batch_state"),
-    _canonicals.c.url.label("canonical"),
-).select_from(
-    urls.outerjoin(documents, documents.c.url_id == urls.c.id)
-    .outerjoin(batches, batches.c.id == documents.c.batch_id)
-    .outerjoin(sitemaps, sitemaps.c.id == urls.c.sitemap_id)
-    .outerjoin(_referrers, _referrers.c.id == urls.c.referrer_id)
-    .outerjoin(_naming, _naming.c.url_id == urls.c.referrer_id)
-    .outerjoin(_standing, _standing.c.url_id == documents.c.duplicate_of)
-    .outerjoin(
-        _canonicals, and_(_canonicals.c.source_id == urls.c.source_id, _canonicals.c.key == documents.c.canonical_key)
+_QUERY: Final = (
+    select(
+        *(urls.c[name] for name in ("failed_runs", "failures", "unread", "lastmod_ms", "lacks")),
+        *(documents.c[name] for name in (*PLACE, "mimetype", "rendered", "parts", "content_length", "url_fit")),
+        *(documents.c[name] for name in ("leaving", "quarantine_run", "rejected_run", "removed_run", "evidence")),
+        documents.c.near_digest.is_not(None).label("is_near_copy"),
+        HAS_SURVIVOR.label("has_survivor"),
+        documents.c.answered_key.is_not(None).label("redirected"),
+        _standing.c.answered_key.is_not(None).label("survivor_redirected"),
+        _standing.c.url_fit.label("survivor_fit"),
+        _referrers.c.code.label("referrer_code"),
+        _naming.c.canonical_key.label("referrer_canonical_key"),
+        sitemaps.c.url.label("sitemap"),
+        batches.c.state.label("batch_state"),
+        _canonicals.c.url.label("canonical"),
     )
+    .select_from(
+        URLS_WITH_DOCUMENTS.outerjoin(batches, batches.c.id == documents.c.batch_id)
+        .outerjoin(sitemaps, sitemaps.c.id == urls.c.sitemap_id)
+        .outerjoin(_referrers, _referrers.c.id == urls.c.referrer_id)
+        .outerjoin(_naming, _naming.c.url_id == urls.c.referrer_id)
+        .outerjoin(_standing, _standing.c.url_id == documents.c.duplicate_of)
+        .outerjoin(
+            _canonicals,
+            and_(_canonicals.c.source_id == urls.c.source_id, _canonicals.c.key == documents.c.canonical_key),
+        )
+    )
+    .where(urls.c.id == bindparam("url_id"))
 )
-_QUERY: Final = _SELECTED.where(urls.c.id == bindparam("url_id"))
-
-
-def _build_place(row: Row[*tuple[Any, ...]]) -> tuple[int, int, int, int] | None:
-    if row.segment is None:
-        return None
-    return row.segment, row.record_offset, row.response_bytes, row.fields_bytes
 
 
 #: So many URLs that redirect to another are named.

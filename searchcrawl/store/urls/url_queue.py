@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import Select, bindparam, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Select, TextClause, bindparam, func, select, tuple_, update
 
 from searchcrawl.codes import WARNED, Code
 from searchcrawl.items import Claim
 from searchcrawl.rules.lifecycle import MOST_STOPS, Failures
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.many_rows import count_rows, has_row, write_parts
 from searchcrawl.store.schema import urls
-from searchcrawl.store.statements import is_one_of, split
+from searchcrawl.store.statements import is_one_of
 from searchcrawl.store.states import CLAIMED, FetchState
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.fetch_events import INTERRUPTED, SET_ASIDE, SUSPECTED, TRIED_AGAIN
@@ -85,13 +86,13 @@ def find_due(
 
 def count_todo(transaction: Transaction, source_id: int, horizon_ms: int) -> int:
     """How many rows are still to be visited in this run."""
-    todo = select(func.count()).where(TODO, urls.c.source_id == source_id).select_from(urls)
-    due = select(func.count()).where(DUE_BY_TIME, urls.c.source_id == source_id, urls.c.due_ms <= horizon_ms)
-    suspects = select(func.count()).where(
-        _CLAIMED, urls.c.source_id == source_id, urls.c.fetch_state == int(FetchState.SUSPECT)
+    due = DUE_BY_TIME, urls.c.source_id == source_id, urls.c.due_ms <= horizon_ms
+    suspects = count_rows(transaction, urls, *_are_suspects(source_id))
+    return (
+        count_rows(transaction, urls, TODO, urls.c.source_id == source_id)
+        + count_rows(transaction, urls, *due)
+        + suspects
     )
-    queries = (todo, due.select_from(urls), suspects.select_from(urls))
-    return sum(int(transaction.execute(query).scalar_one()) for query in queries)
 
 
 class Recovered(NamedTuple):
@@ -146,8 +147,7 @@ def _note_stop(transaction: Transaction, url_id: int, failures: Failures, run_id
 
 def suspect(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Has rows that a member of a run had under way visited after all others, one by one (``members``)."""
-    for part in split(url_ids):
-        transaction.execute(update(urls).where(urls.c.id.in_(part)).values(SUSPECTED.values))
+    write_parts(transaction, update(urls).values(SUSPECTED.values), urls.c.id, url_ids)
 
 
 def try_again(transaction: Transaction, source_id: int) -> None:
@@ -159,18 +159,17 @@ def try_again(transaction: Transaction, source_id: int) -> None:
 
 def has_suspects(transaction: Transaction, source_id: int) -> bool:
     """Whether there are suspects that nobody has claimed."""
-    return transaction.execute(_select_suspects(source_id).limit(1)).first() is not None
+    return has_row(transaction, *_are_suspects(source_id))
 
 
 def claim_suspect(transaction: Transaction, source_id: int, *, now_ms: int, forced: bool) -> Claim | None:
     """Claims the suspect that has stopped the fewest visits; None if there are none. See ``url_table.claim``."""
-    rows = list(transaction.execute(_select_suspects(source_id)))
+    rows = list(transaction.execute(select(urls.c.id, urls.c.failures).where(*_are_suspects(source_id))))
     if not rows:
         return None
     first = min(rows, key=lambda row: (Failures.parse(row.failures).stops, row.id))
     return url_table.claim_alone(transaction, first.id, now_ms=now_ms, forced=forced)
 
 
-def _select_suspects(source_id: int) -> Select[tuple[int, str | None]]:
-    suspects = select(urls.c.id, urls.c.failures).where(_CLAIMED, urls.c.source_id == source_id)
-    return suspects.where(urls.c.fetch_state == int(FetchState.SUSPECT))
+def _are_suspects(source_id: int) -> tuple[ColumnElement[bool] | TextClause, ...]:
+    return _CLAIMED, urls.c.source_id == source_id, urls.c.fetch_state == int(FetchState.SUSPECT)

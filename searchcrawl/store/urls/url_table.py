@@ -14,8 +14,8 @@ from searchcrawl.rules import lifecycle
 from searchcrawl.store.documents.presence import is_known
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import write_rows
-from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.many_rows import read_parts, set_rows, write_parts, write_rows
+from searchcrawl.store.schema import URLS_WITH_DOCUMENTS, documents, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import AT_HAND, FetchState
 from searchcrawl.store.urls import url_classes
@@ -122,18 +122,8 @@ def add(transaction: Transaction, source_id: int, rows: Sequence[NewUrl], seen_m
     values = [
         {
             "source_id": source_id,
-            "key": row.key,
-            "url": row.url,
-            "host_id": row.host_id,
-            "depth": row.depth,
-            "referrer_id": row.referrer_id,
+            **{name: getattr(row, name) for name in NewUrl.__slots__},
             "fetch_state": choose_found(is_refused=bool(row.code)),
-            "code": row.code,
-            "rule": row.rule,
-            "error": row.error,
-            "found_as": row.found_as,
-            "display_url": row.display_url,
-            "lap": row.lap,
             "due_ms": None if row.code else 0,
             "first_seen_ms": seen_ms,
             "run_id": run_id if row.code else None,
@@ -144,18 +134,19 @@ def add(transaction: Transaction, source_id: int, rows: Sequence[NewUrl], seen_m
     return {key: url_id for url_id, key in result}
 
 
+_REOPEN: Final = (
+    update(urls)
+    .where(urls.c.id == bindparam("row_id"), urls.c.fetch_state == int(FetchState.SETTLED))
+    .values(REOPENED.values)
+)
+
+
 def reopen(transaction: Transaction, url_ids: Iterable[int]) -> None:
     """Makes settled rows due at once, as if they were new."""
     ids = list(url_ids)
-    parameters = [{"row_id": url_id} for url_id in ids]
-    if parameters:
-        statement = (
-            update(urls)
-            .where(urls.c.id == bindparam("row_id"), urls.c.fetch_state == int(FetchState.SETTLED))
-            .values(REOPENED.values)
-        )
-        with url_classes.watch(transaction, ids):
-            transaction.execute(statement, parameters)
+    with url_classes.watch(transaction, ids):
+        if ids:
+            transaction.execute(_REOPEN, [{"row_id": url_id} for url_id in ids])
 
 
 class _ClaimRow(NamedTuple):
@@ -198,7 +189,7 @@ _CLAIM_COLUMNS: Final = (
     *(urls.c[name] if name in urls.c else documents.c[name] for name in _ClaimRow._fields[:-1]),
     documents.c.code.label("document_code"),
 )
-_CLAIMS: Final = select(*_CLAIM_COLUMNS).select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
+_CLAIMS: Final = select(*_CLAIM_COLUMNS).select_from(URLS_WITH_DOCUMENTS)
 
 
 # Built once: of very many hosts each has few rows, and to build a statement costs more than to run it.
@@ -314,8 +305,7 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
 
 
 def _note(transaction: Transaction, url_ids: Sequence[int], event: Event) -> None:
-    for part in split(url_ids):
-        transaction.execute(update(urls).where(urls.c.id.in_(part)).values(event.values))
+    write_parts(transaction, update(urls).values(event.values), urls.c.id, url_ids)
 
 
 def release(transaction: Transaction, url_ids: Sequence[int]) -> None:
@@ -325,29 +315,27 @@ def release(transaction: Transaction, url_ids: Sequence[int]) -> None:
 
 def wait(transaction: Transaction, moments: Mapping[int, int]) -> None:
     """Has claimed rows wait until the moments given, unchanged otherwise: they are not of this run."""
-    if moments:
-        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(NOT_NOW.values)
-        with url_classes.watch(transaction, [*moments]):
-            rows = [{"row_id": row, "new_due": moment} for row, moment in moments.items()]
-            write_rows(transaction, statement, rows)
+    statement = update(urls).where(urls.c.id == bindparam("row_id")).values(NOT_NOW.values)
+    with url_classes.watch(transaction, [*moments]):
+        write_rows(transaction, statement, [{"row_id": row, "new_due": moment} for row, moment in moments.items()])
 
 
 def set_laps(transaction: Transaction, laps: Mapping[int, int]) -> None:
     """Puts claimed rows back, to be visited after all others in the laps given."""
-    if laps:
-        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(PUT_OFF.values)
-        write_rows(transaction, statement, [{"row_id": row, "new_lap": lap} for row, lap in laps.items()])
+    statement = update(urls).where(urls.c.id == bindparam("row_id")).values(PUT_OFF.values)
+    write_rows(transaction, statement, [{"row_id": row, "new_lap": lap} for row, lap in laps.items()])
 
 
 def find_next_due_ms(transaction: Transaction, source_id: int, *, at_last: bool = False) -> int | None:
     """When the first row that is to do becomes due, of those that are visited after all others or of these; None without any."""
     lap = urls.c.lap > 0 if at_last else urls.c.lap == 0
-    value: int | None = transaction.execute(
-        select(func.min(urls.c.due_ms)).where(TODO, urls.c.source_id == source_id, lap)
-    ).scalar()
+    query = select(func.min(urls.c.due_ms)).where(TODO, urls.c.source_id == source_id, lap)
+    value: int | None = transaction.execute(query).scalar()
     return value
 
 
+_REPLACED: Final = ("error", "attempts", "failed_runs", "failures", "due_ms", "redirects", "unread", "lacks")
+_ENDS: Final = (*_REPLACED, "code", "rule", "fetched_ms", "interval_ms")
 _SETTLE: Final = (
     update(urls)
     .where(urls.c.id == bindparam("row_id"))
@@ -357,17 +345,10 @@ _SETTLE: Final = (
             (and_(bindparam("keep_rule") == 1, urls.c.code == bindparam("new_code")), urls.c.rule),
             else_=bindparam("new_rule"),
         ),
-        error=bindparam("new_error"),
-        attempts=bindparam("new_attempts"),
-        failed_runs=bindparam("new_failed_runs"),
-        failures=bindparam("new_failures"),
-        due_ms=bindparam("new_due"),
+        **{name: bindparam(f"new_{name}") for name in _REPLACED},
         opens_ms=None,
-        last_fetched_ms=func.coalesce(bindparam("new_fetched"), urls.c.last_fetched_ms),
-        interval_ms=func.coalesce(bindparam("new_interval", type_=BigInteger), urls.c.interval_ms),
-        redirects=bindparam("new_redirects"),
-        unread=bindparam("new_unread"),
-        lacks=bindparam("new_lacks"),
+        last_fetched_ms=func.coalesce(bindparam("new_fetched_ms"), urls.c.last_fetched_ms),
+        interval_ms=func.coalesce(bindparam("new_interval_ms", type_=BigInteger), urls.c.interval_ms),
         run_id=func.coalesce(bindparam("new_run", type_=Integer), urls.c.run_id),
     )
 )
@@ -383,21 +364,10 @@ def settle(transaction: Transaction, visits: Sequence[Settled], event: Event = V
     run_id = url_classes.find_run(transaction)
     parameters: list[dict[str, Any]] = [
         {
+            **{f"new_{name}": getattr(visit, name) for name in _ENDS},
             "row_id": visit.url_id,
             "new_state": int(visit.fetch_state),
-            "new_code": visit.code,
-            "new_rule": visit.rule,
             "keep_rule": int(visit.keep_rule),
-            "new_error": visit.error,
-            "new_attempts": visit.attempts,
-            "new_failed_runs": visit.failed_runs,
-            "new_failures": visit.failures,
-            "new_due": visit.due_ms,
-            "new_fetched": visit.fetched_ms,
-            "new_interval": visit.interval_ms,
-            "new_redirects": visit.redirects,
-            "new_unread": visit.unread,
-            "new_lacks": visit.lacks,
             "new_run": run_id,
         }
         for visit in visits
@@ -408,9 +378,7 @@ def settle(transaction: Transaction, visits: Sequence[Settled], event: Event = V
 
 def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:
     """Sets the codes of rows whose last visit brought a document: they became copies, or are copies no longer."""
-    if codes:
-        statement = update(urls).where(urls.c.id == bindparam("row_id"), _ENDED_WELL).values(code=bindparam("new_code"))
-        transaction.execute(statement, [{"row_id": row_id, "new_code": code} for row_id, code in codes.items()])
+    set_rows(transaction, urls.c.id, {row_id: {"code": code} for row_id, code in codes.items()}, _ENDED_WELL)
 
 
 class VisitResult(NamedTuple):
@@ -424,13 +392,9 @@ class VisitResult(NamedTuple):
 
 def find_results(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, VisitResult]:
     """The results of the rows that are settled, by id; rows that wait for a visit are left out."""
-    found: dict[int, VisitResult] = {}
-    for part in split(url_ids):
-        settled = urls.c.fetch_state == int(FetchState.SETTLED)
-        columns = urls.c.id, urls.c.code, urls.c.rule, urls.c.failures, urls.c.redirects.is_not(None)
-        query = select(*columns).where(urls.c.id.in_(part), settled)
-        found.update({row[0]: VisitResult._make(row[1:]) for row in transaction.execute(query)})
-    return found
+    columns = urls.c.id, urls.c.code, urls.c.rule, urls.c.failures, urls.c.redirects.is_not(None)
+    query = select(*columns).where(urls.c.fetch_state == int(FetchState.SETTLED))
+    return {row[0]: VisitResult._make(row[1:]) for row in read_parts(transaction, query, urls.c.id, url_ids)}
 
 
 class UrlPlace(NamedTuple):
@@ -445,24 +409,16 @@ class UrlPlace(NamedTuple):
 
 def find_places(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, UrlPlace]:
     """Rows by id."""
-    found: dict[int, UrlPlace] = {}
-    for part in split(url_ids):
-        query = select(urls.c.id, *(urls.c[name] for name in UrlPlace._fields)).where(urls.c.id.in_(part))
-        found.update({row[0]: UrlPlace._make(row[1:]) for row in transaction.execute(query)})
-    return found
+    query = select(urls.c.id, *(urls.c[name] for name in UrlPlace._fields))
+    return {row[0]: UrlPlace._make(row[1:]) for row in read_parts(transaction, query, urls.c.id, url_ids)}
 
 
 def find_depths(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
     """The depth of rows by id."""
-    found: dict[int, int] = {}
-    for part in split(url_ids):
-        query = select(urls.c.id, urls.c.depth).where(urls.c.id.in_(part))
-        found.update({row[0]: row[1] for row in transaction.execute(query)})
-    return found
+    query = select(urls.c.id, urls.c.depth)
+    return {row.id: row.depth for row in read_parts(transaction, query, urls.c.id, url_ids)}
 
 
 def lower_depths(transaction: Transaction, depths: Mapping[int, int]) -> None:
     """Sets the depth of rows by id."""
-    if depths:
-        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(depth=bindparam("new_depth"))
-        transaction.execute(statement, [{"row_id": row_id, "new_depth": depth} for row_id, depth in depths.items()])
+    set_rows(transaction, urls.c.id, {row_id: {"depth": depth} for row_id, depth in depths.items()})
