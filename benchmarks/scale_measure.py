@@ -138,14 +138,18 @@ class Measuring:
         """Settles unchanged pages by the writer thread."""
         cache = DocumentCache(SegmentFolder(self._folder / "cache"))
         listeners = Listeners(
+            in_flight=lambda: 1,
+            hold=lambda: lambda: None,
             on_visit_end=lambda _: None,
             on_commit=lambda _: None,
             on_sitemap_part=lambda _: None,
             on_batch=lambda _: None,
             on_failure=self._failed,
         )
-        waiting = WriterQueue()
-        writer = GroupCommit(self._run, cache, self._admission(), waiting, in_flight=lambda: 1, listeners=listeners)
+        waiting, admission = WriterQueue(), self._admission()
+        traps = TrapWatch(self._run.source_id, trap_after=0, max_urls_per_pattern=0)
+        review = Review(self._run, admission, listeners.hold)
+        writer = GroupCommit(self._run, cache, admission, waiting, traps=traps, review=review, listeners=listeners)
         meter = Meter()
         for claim in claims:
             waiting.submit(Outcome(claim=claim, code=304))

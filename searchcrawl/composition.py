@@ -103,8 +103,7 @@ def compose(crawler: Crawler, run: Run) -> Stages:
         listeners, last_items = _tell_members(listeners, members), members.finish
     elif run.project.logs.urls:
         listeners = _log_visits(listeners, stages.add(VisitLog()))
-    build = partial(CachePipeline, crawler, run, waiting, traps, listeners, last_items=last_items)
-    stages.add(build(in_flight=frontier.in_flight, hold=frontier.hold))
+    stages.add(CachePipeline(crawler, run, waiting, traps, listeners, last_items=last_items))
     return stages
 
 
@@ -181,6 +180,8 @@ def _build_listeners(
     run: Run, frontier: Frontier, delivery: DeliveryExtension, *, on_sitemap_part: Callable[[SitemapPart], None]
 ) -> Listeners:
     return Listeners(
+        in_flight=frontier.in_flight,
+        hold=frontier.hold,
         on_visit_end=frontier.end_visit,
         on_commit=frontier.note_committed,
         on_sitemap_part=on_sitemap_part,
@@ -233,7 +234,7 @@ def compose_replay(crawler: Crawler, run: Run) -> Stages:
     stages.add(RateLimiter())
     stages.add(_build_targets(run, list_start_urls(run)))
     listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=lambda part: None)
-    stages.add(CachePipeline(crawler, run, waiting, traps, listeners, in_flight=frontier.in_flight, hold=frontier.hold))
+    stages.add(CachePipeline(crawler, run, waiting, traps, listeners))
     return stages
 
 

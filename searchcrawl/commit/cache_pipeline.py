@@ -18,7 +18,6 @@ from searchcrawl.commit.group_commit import GroupCommit, Listeners, WriterQueue
 from searchcrawl.commit.link_rows import write_start_displays
 from searchcrawl.commit.orphans import release_orphans
 from searchcrawl.commit.review import Review
-from searchcrawl.commit.turned_pages import TurnedPages
 from searchcrawl.comparison.bring_together import compare_at_begin
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.items import Document, Outcome
@@ -47,8 +46,6 @@ class CachePipeline:
         traps: TrapWatch,
         listeners: Listeners,
         *,
-        in_flight: Callable[[], int],
-        hold: Callable[[], Callable[[], None]],
         last_items: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._run = run
@@ -56,8 +53,6 @@ class CachePipeline:
         self._waiting = waiting
         self._traps = traps
         self._listeners = listeners
-        self._in_flight = in_flight
-        self._hold = hold
         self._crawler = crawler
         self._writer: GroupCommit | None = None
 
@@ -105,23 +100,18 @@ class CachePipeline:
         admission = Admission(
             source_id=run.source_id, boundary=run.boundary, max_urls=most, known_urls=known, traps=self._traps
         )
-        review = Review(run, admission, self._hold)
+        review = Review(run, admission, self._listeners.hold)
         review.open()
         if run.source.lifecycle.orphans == "check":
             release_orphans(run)
         self._admit_start(run, admission)
-        cache = open_cache(run.project, run.source.name)
-        turned = TurnedPages(run, cache)
-        turned.open()
         return GroupCommit(
             run,
-            cache,
+            open_cache(run.project, run.source.name),
             admission,
             self._waiting,
             traps=self._traps,
-            turned=turned,
             review=review,
-            in_flight=self._in_flight,
             listeners=replace(self._listeners, on_commit=self._committed, on_failure=self._failed),
         )
 

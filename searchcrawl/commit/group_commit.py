@@ -12,7 +12,6 @@ import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from searchcrawl import clock
@@ -30,6 +29,7 @@ from searchcrawl.exceptions import DamagedRecord, SearchcrawlError, SegmentInUse
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
 from searchcrawl.rules.boundary import refusal_code
+from searchcrawl.rules.decision import Decision
 from searchcrawl.run import Run
 from searchcrawl.store import batch_table, sitemap_table
 from searchcrawl.store.batch_table import SealedBatch
@@ -103,8 +103,12 @@ class WriterQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listeners:
-    """What the writer calls: ``on_visit_end`` in the reactor, all others in its thread."""
+    """What the writer asks and calls: ``on_visit_end`` in the reactor, all others in its thread."""
 
+    #: how many requests are under way
+    in_flight: Callable[[], int]
+    #: keeps the run from ending until what it returns is called
+    hold: Callable[[], Callable[[], None]]
     #: a visit is over, and its item is about to be handed to the writer
     on_visit_end: Callable[[Document | Outcome], None]
     #: (visits) so many visits were committed
@@ -118,10 +122,7 @@ class Listeners:
 
 
 class GroupCommit:
-    """The writer of one run: a thread that makes the items of ``waiting`` durable.
-
-    ``in_flight`` returns how many requests are under way.
-    """
+    """The writer of one run: a thread that makes the items of ``waiting`` durable."""
 
     def __init__(
         self,
@@ -130,20 +131,18 @@ class GroupCommit:
         admission: Admission,
         waiting: WriterQueue,
         *,
-        traps: TrapWatch | None = None,
-        turned: TurnedPages | None = None,
-        review: Review | None = None,
-        in_flight: Callable[[], int],
+        traps: TrapWatch,
+        review: Review,
         listeners: Listeners,
     ) -> None:
         self._run = run
         self._cache = cache
         self._admission = admission
         self._traps = traps
-        self._turned = turned or TurnedPages(run, cache)
+        self._turned = TurnedPages(run, cache)
+        self._turned.open()
         self._review = review
         self._next_look = 0.0
-        self._in_flight = in_flight
         self._listeners = listeners
         self._queue = waiting
         self._unsent_bytes = run.read(document_table.count_waiting, run.source_id)[1]
@@ -217,14 +216,12 @@ class GroupCommit:
         self._finishing.wait(_LOOK_SECONDS)
 
     def _has_rows_to_look_at(self) -> bool:
-        review = self._review
-        return review is not None and not review.is_over and not self._failed and not self._finishing.is_set()
+        return not (self._review.is_over or self._failed or self._finishing.is_set())
 
     def _look_at_rows(self) -> None:
-        review = self._review
-        if review is None or review.is_over:
+        if self._review.is_over:
             return
-        review.step()
+        self._review.step()
         if clock.monotonic() >= self._next_look:
             # There may be more to claim.
             self._next_look = clock.monotonic() + GROUP_SECONDS
@@ -246,7 +243,7 @@ class GroupCommit:
             try:
                 item = self._queue.take_nowait()
             except queue.Empty:
-                if self._in_flight() == 0 or clock.monotonic() >= deadline:
+                if self._listeners.in_flight() == 0 or clock.monotonic() >= deadline:
                     break
                 self._pass_time()
                 continue
@@ -262,7 +259,8 @@ class GroupCommit:
         parts = [item for item in group if isinstance(item, SitemapPart)]
         items: Sequence[Document | Outcome] = [item for item in group if isinstance(item, Document | Outcome)]
         if any(map(link_rows.is_redirect, items)):
-            items = self._cut_redirect_chains(items)
+            most = run.source.fetch.max_redirects
+            items = run.read(link_rows.cut_redirect_chains, items, source_id=run.source_id, max_redirects=most)
         decided = self._decide(items)
         watched = self._turned.look(decided.stored)
         if watched.held:
@@ -275,8 +273,7 @@ class GroupCommit:
         decided.submitted = [url for item in group if isinstance(item, SubmittedUrls) for url in item.urls]
         listed += normalise_submitted(decided.submitted, run.rewriting)
         self._canonicals |= any(document.canonical for document in decided.stored) or any(decided.canonicals.values())
-        if self._traps is not None:
-            decided.bare.update(self._traps.observe(items))
+        decided.bare.update(self._traps.observe(items))
         places = self._append(decided.stored)
 
         def write(transaction: Transaction) -> Mapping[str, int]:
@@ -300,13 +297,11 @@ class GroupCommit:
     def _end_traps(self) -> None:
         """Ends what the last group showed to be a trap before more is claimed, and withholds its documents."""
         traps = self._traps
-        if traps is None:
-            return
         if traps.has_ended:
             self._run.write(traps.store)
             traps.note_commit()
         if traps.take_withholding():
-            withhold(self._run, traps)
+            _withhold(self._run, traps)
 
     def _decide(self, items: Sequence[Document | Outcome]) -> Group:
         run, row = self._run, self._run.row
@@ -318,11 +313,6 @@ class GroupCommit:
             edited=run.forced,
             same_links=run.keeps_links,
         )
-
-    def _cut_redirect_chains(self, items: Sequence[Document | Outcome]) -> Sequence[Document | Outcome]:
-        source_id, most = self._run.source_id, self._run.source.fetch.max_redirects
-        cut = partial(link_rows.cut_redirect_chains, items=items, source_id=source_id, max_redirects=most)
-        return self._run.read(cut)
 
     def _write(
         self,
@@ -398,20 +388,20 @@ def _count_held(item: Item | None) -> int:
 _ROWS_AT_ONCE: Final = 1_000
 
 
-def withhold(run: Run, traps: TrapWatch) -> None:
-    """Refuses the URLs of such pages with 961, and withholds their documents; may be repeated. Raises StoreError."""
+def _withhold(run: Run, traps: TrapWatch) -> None:
+    """Refuses the URLs of pages of ended traps that have no text of their own with 961, and withholds their documents; may be repeated. Raises StoreError."""
     for rows in run.read_pages(document_queries.find_bare_undelivered, source_id=run.source_id, limit=_ROWS_AT_ONCE):
-        refusals = [(row.url_id, traps.find_cut(row.url)) for row in rows]
-        ended = [
-            Settled(url_id=row, code=refusal_code(decision), rule=decision.text, due_ms=None, fetched_ms=None)
-            for row, decision in refusals
-            if decision is not None
-        ]
+        ended = [build_refusal(row.url_id, cut) for row in rows if (cut := traps.find_cut(row.url)) is not None]
         if ended:
-            run.write_counted(_write, source_id=run.source_id, ended=ended)
+            run.write_counted(_write_ended, source_id=run.source_id, ended=ended)
 
 
-def _write(transaction: Transaction, *, source_id: int, ended: Sequence[Settled]) -> Mapping[str, int]:
+def build_refusal(url_id: int, decision: Decision) -> Settled:
+    """The end of a row that a rule refuses: it is not visited."""
+    return Settled(url_id=url_id, code=refusal_code(decision), rule=decision.text, due_ms=None, fetched_ms=None)
+
+
+def _write_ended(transaction: Transaction, *, source_id: int, ended: Sequence[Settled]) -> Mapping[str, int]:
     group = Group(settled=list(ended), with_evidence=[visit.url_id for visit in ended])
     document_rows.write_documents(transaction, source_id, group, {})
     url_table.settle(transaction, group.settled)

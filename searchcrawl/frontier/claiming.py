@@ -14,19 +14,17 @@ from typing import Final, NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.commit.group_commit import build_refusal
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.frontier.window import HOST_ROWS, WINDOW_ROWS, Window
 from searchcrawl.items import Claim
 from searchcrawl.politeness.slot_reservations import SlotReservations
-from searchcrawl.rules.boundary import refusal_code
-from searchcrawl.rules.decision import Decision
 from searchcrawl.run import Run
 from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.urls import url_queue, url_table
 from searchcrawl.store.urls.fetch_events import REFUSED
 from searchcrawl.store.urls.url_queue import FIRST, DuePlace
-from searchcrawl.store.urls.url_table import Settled
 
 logger = logging.getLogger(__name__)
 
@@ -464,18 +462,15 @@ class Claiming(ClaimingThread):
             accepted += passed
             if not refused and not last:
                 break
-            url_table.settle(transaction, [_build_refusal(claim, decision) for claim, decision in refused], REFUSED)
+            url_table.settle(
+                transaction, [build_refusal(claim.url_id, decision) for claim, decision in refused], REFUSED
+            )
             url_table.set_laps(transaction, {claim.url_id: lap for claim, lap in last})
             self._refused += len(refused) + len(last)
             # More refusals are likely to follow.
             most = max(rows, _ROWS_AFTER_REFUSAL)
         url_table.release(transaction, [claim.url_id for claim in accepted[rows:]])
         return accepted[:rows]
-
-
-def _build_refusal(claim: Claim, decision: Decision) -> Settled:
-    rule = f"{decision.key}: {decision.rule}"
-    return Settled(url_id=claim.url_id, code=refusal_code(decision), rule=rule, due_ms=None, fetched_ms=None)
 
 
 #: With claims of so many hosts the window is full.

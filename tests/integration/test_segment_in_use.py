@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from searchcrawl.admission.admit import Admission
+from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.cache.segment import Place, SegmentWriter
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.group_commit import GroupCommit, Listeners, WriterQueue
+from searchcrawl.commit.review import Review
 from searchcrawl.delivery.cache_space import CacheSpace
 from searchcrawl.items import Document
 from searchcrawl.store.documents import segment_table
@@ -41,13 +43,17 @@ def taken_over(filled: FilledStore, cache: DocumentCache, waiting: WriterQueue) 
     def failed(error: Exception) -> None:
         run.shutdown.failure = error
 
+    admission = Admission(source_id=run.source_id, boundary=run.boundary, max_urls=0, known_urls=0)
     return GroupCommit(
         run,
         cache,
-        Admission(source_id=run.source_id, boundary=run.boundary, max_urls=0, known_urls=0),
+        admission,
         waiting,
-        in_flight=lambda: 0,
+        traps=TrapWatch(run.source_id, trap_after=0, max_urls_per_pattern=0),
+        review=Review(run, admission, lambda: lambda: None),
         listeners=Listeners(
+            in_flight=lambda: 0,
+            hold=lambda: lambda: None,
             on_visit_end=lambda _: None,
             on_commit=lambda _: None,
             on_sitemap_part=lambda _: None,
