@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from searchcrawl import clock, urls
 from searchcrawl.cache.opening import open_cache
@@ -73,7 +73,7 @@ def write_feeds(run: Run) -> None:
 def write_deltas(run: Run) -> None:
     """The same, of feeds that are deltas."""
     for row in run.read(receiver_table.load, source_id=run.source_id):
-        _try(run, f"the feed {row.name}", partial(finish_delta, run, row))
+        _try(run, f"the feed {row.name}", partial(_finish_delta, run, row))
     # Those that are in no file any more are forgotten now.
     note_receivers(run)
     for feed in list_feeds(run.project, run.source):
@@ -107,7 +107,7 @@ def _try(run: Run, name: str, write: Callable[[], None]) -> None:
 
 
 def _write_feed(run: Run, feed: FeedFile) -> None:
-    drop_parts(run, feed)
+    _drop_parts(run, feed)
     path = run.project.path(feed.render(run.source.name, clock.now(), 0))
     last = run.read(run_table.find_last_log_number, source_id=run.source_id)
     written, lost = export(run, path, feed.format)
@@ -117,14 +117,6 @@ def _write_feed(run: Run, feed: FeedFile) -> None:
     run.write(note, place=Place(last, _ALL_ROWS))
     logger.info("documents in %s: %d", path, written)
     _warn_of_lost(feed, lost)
-
-
-def _write_delta(run: Run, feed: FeedFile) -> None:
-    drop_parts(run, feed)
-    delta = write_delta(run, feed)
-    if delta.path is not None:
-        logger.info("documents in %s: %d changed, %d removed", delta.path, delta.changed, delta.removed)
-    _warn_of_lost(feed, delta.lost)
 
 
 def _warn_of_lost(feed: FeedFile, lost: int) -> None:
@@ -145,15 +137,6 @@ _MOST_LATER: Final = 10_000
 _IN_INDEX: Final = DELIVERED | {DocumentState.SENDING}
 
 
-class Delta(NamedTuple):
-    """What a delta has, and how many changes are not in it; ``path`` is None where nothing has changed."""
-
-    path: Path | None
-    changed: int
-    removed: int
-    lost: int
-
-
 @dataclass(slots=True)
 class _Written:
     """What was written so far, and how far the log was read."""
@@ -168,7 +151,7 @@ class _Written:
     faults: dict[int, Fault] = field(default_factory=dict)
 
 
-def finish_delta(run: Run, row: ReceiverRow) -> None:
+def _finish_delta(run: Run, row: ReceiverRow) -> None:
     """Gives a delta that counts its name, unless it has it or was taken away. Raises OSError, StoreError."""
     if row.file is None:
         return
@@ -181,7 +164,7 @@ def finish_delta(run: Run, row: ReceiverRow) -> None:
     run.write(receiver_table.end_file, source_id=run.source_id, name=row.name)
 
 
-def drop_parts(run: Run, feed: FeedFile) -> None:
+def _drop_parts(run: Run, feed: FeedFile) -> None:
     """Removes files of a feed that a process began and that will never count."""
     rows = run.read(receiver_table.load, source_id=run.source_id)
     kept = {path_of_part(run.project.path(each.file)) for each in rows if each.file is not None}
@@ -195,10 +178,11 @@ def drop_parts(run: Run, feed: FeedFile) -> None:
             path.unlink(missing_ok=True)
 
 
-def write_delta(run: Run, feed: FeedFile) -> Delta:
+def _write_delta(run: Run, feed: FeedFile) -> None:
     """Writes the next delta of a feed; raises OSError, CacheError, StoreError. Then the next run writes what this one did not."""
+    _drop_parts(run, feed)
     row = run.read(receiver_table.require, source_id=run.source_id, name=feed.receiver)
-    finish_delta(run, row)
+    _finish_delta(run, row)
     # Also above those of a feed that was forgotten since: none is overwritten.
     there = [path.name for path in run.project.path(feed.name).parent.iterdir()]
     number = max([row.number, *(feed.find_number(run.source.name, name) or 0 for name in there)]) + 1
@@ -218,17 +202,17 @@ def write_delta(run: Run, feed: FeedFile) -> Delta:
         faults=written.faults,
         later=written.later,
     )
-    lost = len(written.faults)
-    if not written.changed and not written.removed:
+    if written.changed or written.removed:
+        # The name of the file that is written is to be there before the delta counts.
+        sync_folder(path.parent)
+        run.write(note, file=file, number=number)
+        reach("feed.noted")
+        _finish_delta(run, replace(row, file=file))
+        logger.info("documents in %s: %d changed, %d removed", path, written.changed, written.removed)
+    else:
         part.unlink()
         run.write(note, file=None, number=row.number)
-        return Delta(None, 0, 0, lost)
-    # The name of the file that is written is to be there before the delta counts.
-    sync_folder(path.parent)
-    run.write(note, file=file, number=number)
-    reach("feed.noted")
-    finish_delta(run, replace(row, file=file))
-    return Delta(path, written.changed, written.removed, lost)
+    _warn_of_lost(feed, len(written.faults))
 
 
 def _write_entries(run: Run, row: ReceiverRow, writer: Writer) -> _Written:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
@@ -66,23 +66,37 @@ class _Going(NamedTuple):
     row: BatchDocument | None = None
 
 
-class Stream:
+class _OfReceiver:
+    """What the store says of a receiver of a run's source."""
+
+    def __init__(self, run: Run, door: Door) -> None:
+        self.door = door
+        self._run = run
+        self._here: dict[str, Any] = {"source_id": run.source_id, "name": door.name}
+
+    @property
+    def name(self) -> str:
+        """The name of the receiver."""
+        return self.door.name
+
+    def _find_row(self) -> ReceiverRow:
+        return self._run.read(receiver_table.require, **self._here)
+
+    def _write(self, work: Callable[..., object], **values: Any) -> None:
+        self._run.write(work, **self._here, **values)
+
+
+class Stream(_OfReceiver):
     """Hands the change log of one run's source to one receiver; one thread calls it.
 
     Raises DeliveryError where the receiver cannot be reached or is no receiver, and StoreError, LeaseLost, CacheError.
     """
 
     def __init__(self, run: Run, door: Door, cache: DocumentCache) -> None:
-        self.door = door
-        self._run = run
+        super().__init__(run, door)
         self._cache = cache
         #: where it was before this process sent anything; None: it was not asked yet
         self._began_at: Place | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of the receiver."""
-        return self.door.name
 
     def send(self, *, is_over: Callable[[], bool] = lambda: False, looks: bool = False) -> int:
         """Hands over what the receiver does not have, until ``is_over``; returns how many documents and removals it took.
@@ -102,7 +116,7 @@ class Stream:
             index.sweep()
         elif self._find_row().sweeping:
             # What a class of a user's own has besides cannot be listed.
-            self._run.write(receiver_table.end_sweep, source_id=self._run.source_id, name=self.name)
+            self._write(receiver_table.end_sweep)
         return sent
 
     def report_unchanged(self) -> None:
@@ -129,11 +143,7 @@ class Stream:
 
     def note_error(self, error: Exception) -> None:
         """Notes why the receiver gets nothing."""
-        note = partial(receiver_table.set_error, name=self.name, error=str(error), now_ms=clock.now_ms())
-        self._run.write(note, source_id=self._run.source_id)
-
-    def _find_row(self) -> ReceiverRow:
-        return self._run.read(receiver_table.require, source_id=self._run.source_id, name=self.name)
+        self._write(receiver_table.set_error, error=str(error), now_ms=clock.now_ms())
 
     def _is_waiting(self, transaction: Transaction) -> bool:
         row = receiver_table.require(transaction, self._run.source_id, self.name)
@@ -151,7 +161,7 @@ class Stream:
                 index.compare()
             row = self._find_row()
             if row.error is not None:
-                self._run.write(receiver_table.clear_error, source_id=self._run.source_id, name=self.name)
+                self._write(receiver_table.clear_error)
             self._began_at = row.place
         return index
 
@@ -178,8 +188,7 @@ class Stream:
         gone = [entry for entry in page.entries if not entry.is_shown]
         survivors = self._find_survivors(page, gone)
         highest = max([page.place.seq, *(entry.seq for entry in survivors)])
-        note = partial(receiver_table.note_sending, source_id=self._run.source_id, name=self.name)
-        self._run.write(note, version=page.row.compute_version(highest))
+        self._write(receiver_table.note_sending, version=page.row.compute_version(highest))
         # A document that came again has an entry of its own, and must not be removed after it.
         self._send_removals(page, self._list_buried(page))
         for entry in page.entries:
@@ -197,8 +206,7 @@ class Stream:
     def _send_later(self) -> int:
         """Sends what could not be sent when its entry was read, and can be now; returns how much the receiver took."""
         row, sent = self._find_row(), 0
-        find = partial(log_table.find_later, source_id=self._run.source_id, name=self.name)
-        while entries := self._run.read(find):
+        while entries := self._run.read(log_table.find_later, **self._here):
             page = _Page(row, entries, (), row.place, row.acknowledged)
             self._send_documents(page, entries)
             self._run.write(self._note, page=page)
@@ -321,25 +329,24 @@ class Stream:
 _PART: Final = 1000
 
 
-class KeptIndex:
+class KeptIndex(_OfReceiver):
     """The documents of a run's source in a receiver; raises as ``Door`` does, StoreError, LeaseLost."""
 
     def __init__(self, run: Run, door: Door, index: SearchIndex) -> None:
-        self._run = run
-        self._door = door
+        super().__init__(run, door)
         self._index = index
 
     def commit(self) -> None:
         """Makes visible what was delivered."""
-        self._door.call(self._index.commit)
+        self.door.call(self._index.commit)
 
     def compare(self) -> None:
         """Has it begin anew where it has newer documents than it was given, or has lost some."""
         source = self._run.source.name
-        self._door.call(self._index.ping)
+        self.door.call(self._index.ping)
         # What a process that died has delivered and not shown yet.
         self.commit()
-        row, highest = self._find_row(), self._door.call(lambda: self._index.find_highest_version(source))
+        row, highest = self._find_row(), self.door.call(lambda: self._index.find_highest_version(source))
         if row.sweeping is Sweep.ASKED and not row.sent and highest < row.lowest_version:
             # It has just begun anew.
             return
@@ -349,9 +356,8 @@ class KeptIndex:
             why = "has lost documents"
         else:
             return
-        logger.warning("the receiver %s %s: it gets all of them again", self._door.name, why)
-        anew = partial(receiver_table.begin_anew, source_id=self._run.source_id, name=self._door.name)
-        self._run.write(anew, above=highest, sweeping=Sweep.WITHIN_LIMITS)
+        logger.warning("the receiver %s %s: it gets all of them again", self.name, why)
+        self._write(receiver_table.begin_anew, above=highest, sweeping=Sweep.WITHIN_LIMITS)
 
     def sweep(self) -> None:
         """Removes what it has and the log has not, once it has all of the log, if it began anew."""
@@ -367,8 +373,8 @@ class KeptIndex:
             self.commit()
         if removed:
             what = counted(removed, "document", "documents")
-            logger.warning("the receiver %s had %s that the index does not have: removed", self._door.name, what)
-        self._run.write(receiver_table.end_sweep, source_id=self._run.source_id, name=self._door.name)
+            logger.warning("the receiver %s had %s that the index does not have: removed", self.name, what)
+        self._write(receiver_table.end_sweep)
         reach("receiver.swept")
 
     def empty(self) -> None:
@@ -377,9 +383,6 @@ class KeptIndex:
         for part in self._list_entries():
             self._remove(number, part)
         self.commit()
-
-    def _find_row(self) -> ReceiverRow:
-        return self._run.read(receiver_table.require, source_id=self._run.source_id, name=self._door.name)
 
     def _may_sweep(self, row: ReceiverRow) -> bool:
         if row.sweeping is Sweep.ASKED:
@@ -393,10 +396,10 @@ class KeptIndex:
         logger.warning(
             "the receiver %s has %s that the index does not have, which is past the limits on deleting: searchcrawl resend "
             "%s --receiver %s removes them",
-            self._door.name,
+            self.name,
             counted(strange, "document", "documents"),
             self._run.source.name,
-            self._door.name,
+            self.name,
         )
         return False
 
@@ -425,8 +428,7 @@ class KeptIndex:
         if not entries:
             return 0
         version = self._find_row().compute_version(number)
-        note = partial(receiver_table.note_sending, source_id=self._run.source_id, name=self._door.name)
-        self._run.write(note, version=version)
+        self._write(receiver_table.note_sending, version=version)
         removals = [Removal(id=entry.id, url=entry.url, code=0) for entry in entries]
         batch = Batch(number=number, source=self._run.source.name, crawl_version=version, removals=removals)
-        return sum(receipt.accepted for receipt in self._door.deliver(batch))
+        return sum(receipt.accepted for receipt in self.door.deliver(batch))
