@@ -34,17 +34,17 @@ class Settling:
         self.source_id = 1
         self.project: Any = type("Project", (), {"cache_dir": folder, "cache": SimpleNamespace(location="files")})
         self.near = "remove"
-        self._database = database
+        self.database = database
 
     @property
     def source(self) -> Any:
         return SOURCE.model_copy(update={"copies": SOURCE.copies.model_copy(update={"near": self.near})})
 
     def read(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
-        return self._database.read(lambda transaction: work(transaction, *args, **names))
+        return self.database.read(lambda transaction: work(transaction, *args, **names))
 
     def write(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
-        return self._database.write(lambda transaction: work(transaction, *args, **names))
+        return self.database.write(lambda transaction: work(transaction, *args, **names))
 
     read_pages: Any = Run.read_pages
 

@@ -30,18 +30,18 @@ class Settling:
 
     def __init__(self, database: Database, source_id: int) -> None:
         self.source_id = source_id
-        self._database = database
+        self.database = database
 
     def read(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
-        return self._database.read(lambda transaction: work(transaction, *args, **names))
+        return self.database.read(lambda transaction: work(transaction, *args, **names))
 
     read_pages: Any = Run.read_pages
 
     def write(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
         """Only rows of the own source may change, but for what is due of others."""
-        before = self._database.read(self._read_others)
-        result = self._database.write(lambda transaction: work(transaction, *args, **names))
-        assert self._database.read(self._read_others) == before
+        before = self.database.read(self._read_others)
+        result = self.database.write(lambda transaction: work(transaction, *args, **names))
+        assert self.database.read(self._read_others) == before
         return result
 
     def _read_others(self, transaction: Any) -> list[Any]:

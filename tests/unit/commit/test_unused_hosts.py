@@ -195,7 +195,7 @@ def test_purge_when_a_process_is_about_to_use_the_host_then_it_stays(
     learn(filled, "old.test:80", LAST)
     age(filled)
     run = filled.run
-    look = "searchcrawl.commit.retention._find_named"
+    look = "searchcrawl.commit.retention._find_named_hosts"
 
     def admit_late(_run: object, _unused: object) -> set[int]:
         with beside.write_once() as transaction:

@@ -28,14 +28,14 @@ class FakeRun:
     source_id = SOURCE
 
     def __init__(self, database: Database, cache_dir: Path) -> None:
-        self._database = database
+        self.database = database
         self.project = SimpleNamespace(cache=SimpleNamespace(preserve=True), cache_dir=cache_dir)
 
     def read(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
-        return self._database.read(lambda transaction: work(transaction, *args, **names))
+        return self.database.read(lambda transaction: work(transaction, *args, **names))
 
     def write(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
-        return self._database.write(lambda transaction: work(transaction, *args, **names))
+        return self.database.write(lambda transaction: work(transaction, *args, **names))
 
     read_pages: Any = Run.read_pages
 
