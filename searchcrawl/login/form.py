@@ -21,6 +21,7 @@ from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.encoding import find_codec, find_encoding
 from searchcrawl.html.tree import parse_tree
+from searchcrawl.sources.fetch_tables import Login
 
 _TYPED: Final = frozenset({"", "text", "email", "tel", "search", "url", "number"})
 _BUTTONS: Final = frozenset({"submit", "image", "button", "reset"})
@@ -41,18 +42,6 @@ class LoginFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FormSettings:
-    """What the source says of its form (``[login]``)."""
-
-    password: str = field(repr=False)
-    username: str | None = None
-    form: str | None = None
-    username_field: str | None = None
-    password_field: str | None = None
-    fields: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FilledForm:
     """What is sent: ``body`` by POST to ``url``; a page with a field ``password_field`` is the same form again."""
 
@@ -68,21 +57,21 @@ class _Field:
     kind: str
 
 
-def fill_form(text: str, *, url: str, charset: str, settings: FormSettings) -> FilledForm:
+def fill_form(text: str, *, url: str, charset: str, login: Login) -> FilledForm:
     """The form of the page ``text`` at ``url``, filled in; raises LoginFailed where no form can be used."""
     tree = parse_tree(text)
-    form = _find_form(tree, text, settings)
+    form = _find_form(tree, text, login)
     charset = _find_charset(form, charset)
     button = next((node for node, barred in form.controls if _is_sent(node, barred) and _kind(node) in _SUBMITS), None)
     fields = list(_fields(form, button, charset))
-    password = settings.password_field or next((one.name for one in fields if one.kind == "password"), None)
+    password = login.password_field or next((one.name for one in fields if one.kind == "password"), None)
     if password is None:
         raise LoginFailed("the form has no password field with a name")
     values = [(one.name, one.value) for one in fields]
-    values = _with_value(values, password, settings.password)
-    if settings.username is not None:
-        values = _with_value(values, settings.username_field or _username_field(fields, password), settings.username)
-    for name, value in settings.fields.items():
+    values = _with_value(values, password, login.password or "")
+    if login.username is not None:
+        values = _with_value(values, login.username_field or _username_field(fields, password), login.username)
+    for name, value in login.fields.items():
         values = _with_value(values, name, value)
     if _attribute(form, button, "method").strip().lower() != "post":
         # The logs of the server and of each proxy would have the URL.
@@ -92,20 +81,20 @@ def fill_form(text: str, *, url: str, charset: str, settings: FormSettings) -> F
     return FilledForm(url=_resolve_action(tree, action, url), body=body, password_field=password)
 
 
-def _find_form(tree: LexborHTMLParser, text: str, settings: FormSettings) -> PageForm:
+def _find_form(tree: LexborHTMLParser, text: str, login: Login) -> PageForm:
     forms = read_forms(text)
-    if settings.form is not None:
-        chosen = tree.css_first(settings.form)
+    if login.form is not None:
+        chosen = tree.css_first(login.form)
         if chosen is not None and chosen.tag != "form":
             chosen = chosen.css_first("form")
         if chosen is None:
-            raise LoginFailed(f"no form is found by login.form ({settings.form})")
+            raise LoginFailed(f"no form is found by login.form ({login.form})")
         # Those that were read are of another tree, so that a selector need not pass over what was added there.
         places = [node.mem_id for node in tree.css("form")]
         place = places.index(chosen.mem_id) if len(places) == len(forms) else len(forms)
         if place < len(forms):
             return forms[place]
-        raise LoginFailed(f"the form that login.form finds ({settings.form}) cannot be read")
+        raise LoginFailed(f"the form that login.form finds ({login.form}) cannot be read")
     for form in forms:
         if any(node.tag == "input" and _kind(node) == "password" for node, _ in form.controls):
             return form

@@ -6,7 +6,6 @@ as it came, in whatever encoding.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import logging
 import re
@@ -17,6 +16,7 @@ from typing import Final
 
 from scrapy import Request
 from scrapy.http import Response
+from w3lib.http import basic_auth_header
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
@@ -89,7 +89,7 @@ class BasicLogin(HttpLogin):
     """Sends name and password with each request to ``origins``."""
 
     def _authorization(self, request: Request, origin: str) -> str | None:
-        return build_basic_header(*self._user)
+        return basic_auth_header(*self._user, encoding="utf-8").decode()
 
 
 class DigestLogin(HttpLogin):
@@ -171,11 +171,6 @@ _PARAMETER: Final = re.compile(rf"{_NAME}\s*+=\s*+(?:\"((?>[^\"\\]|\\.)*+)\"|([^
 _SCHEME: Final = re.compile(rf"\s*+(?>,\s*+)?+{_NAME}(?=\s|,|$)(?!\s*+=)")
 _SEPARATOR: Final = re.compile(r"[\s,]*+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-
-
-def build_basic_header(username: str, password: str) -> str:
-    """The value of the header for Basic."""
-    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode("ascii")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

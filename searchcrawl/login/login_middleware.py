@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -32,7 +31,7 @@ from searchcrawl.http.visit_end import (
 )
 from searchcrawl.items import Claim
 from searchcrawl.login.cookie_jar import CookieJar
-from searchcrawl.login.form import FormSettings, LoginFailed
+from searchcrawl.login.form import LoginFailed
 from searchcrawl.login.http_login_middleware import BasicLogin, DigestLogin
 from searchcrawl.login.session import LoginSession, Plan
 from searchcrawl.render.crawl_wall import OF_PAGE, CrawlWall
@@ -383,16 +382,21 @@ def find_session_login(stages: Stages, login: Login) -> SessionLogin:
     origins = frozenset([*at_login, *at_start])
     jar = stages.add(CookieJar(origins))
     start = starts[0] if starts else None
-    plan = replace(
-        _build_plan(login, start),
+    browser = steps = None
+    if login.type == "browser":
+        browser = partial(_log_in, stages, origins)
+        steps = LoginSteps(urls.resolve(login.url or ""), login.steps, check=login.check, start=start)
+    plan = Plan(
+        url=urls.resolve(login.url) if login.url else None,
+        form=login if login.type == "form" else None,
+        steps=steps,
+        cookies=() if login.type == "form" else tuple(login.fields.items()),
         cookie_origins=tuple(dict.fromkeys(at_login)),
+        check=login.check,
         start=start,
         fronts=frozenset(urls.without_query(url) for url in starts),
         default_charset=run.source.fetch.default_charset,
     )
-    browser = None
-    if login.type == "browser":
-        browser = partial(_log_in, stages, origins)
     session = LoginSession(plan, jar, side, log_in=browser)
     return stages.add(SessionLogin(origins, session, jar, renders=run.source.render.in_use))
 
@@ -400,26 +404,3 @@ def find_session_login(stages: Stages, login: Login) -> SessionLogin:
 async def _log_in(stages: Stages, origins: frozenset[str], steps: LoginSteps) -> LoginEnd:
     wall = LoginWall(stages.get(CrawlWall), stages.get(SideRequests), origins=origins)
     return await stages.get(Renderer).log_in(steps, wall)
-
-
-def _build_plan(login: Login, start: str | None) -> Plan:
-    """Builds the plan of a ``[login]`` of type form, cookies or browser."""
-    form = steps = None
-    if login.type == "browser":
-        steps = LoginSteps(urls.resolve(login.url or ""), login.steps, check=login.check, start=start)
-    if login.type == "form":
-        form = FormSettings(
-            password=login.password or "",
-            username=login.username,
-            form=login.form,
-            username_field=login.username_field,
-            password_field=login.password_field,
-            fields=login.fields,
-        )
-    return Plan(
-        url=urls.resolve(login.url) if login.url else None,
-        form=form,
-        steps=steps,
-        cookies=() if form else tuple(login.fields.items()),
-        check=login.check,
-    )

@@ -21,9 +21,10 @@ from searchcrawl.html.raw_page import has_password_field
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import Form, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.login.cookie_jar import CookieJar
-from searchcrawl.login.form import FormSettings, LoginFailed, fill_form
+from searchcrawl.login.form import LoginFailed, fill_form
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps, StepFailed
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderFailed
+from searchcrawl.sources.fetch_tables import Login
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class Plan:
     """
 
     url: str | None
-    form: FormSettings | None = None
+    form: Login | None = None
     cookies: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     cookie_origins: Collection[str] = ()
     check: str | None = None
@@ -242,14 +243,14 @@ class LoginSession:
                 raise _refusal("login.url answered", page)
         await self._check(page)
 
-    async def _send_form(self, page: LoginPage, url: str, settings: FormSettings) -> LoginPage:
+    async def _send_form(self, page: LoginPage, url: str, login: Login) -> LoginPage:
         if page.status != 200:
             raise _refusal("the login page answered", page)
         own = urls.parse(url).origin
         if urls.parse(page.url).origin != own:
             shown = urls.without_query(page.url)[:200]
             raise LoginFailed(f"the login page leads to another origin: {shown}; name that one in login.url")
-        form = fill_form(page.text, url=page.url, charset=page.charset, settings=settings)
+        form = fill_form(page.text, url=page.url, charset=page.charset, login=login)
         if urls.parse(form.url).origin != own:
             raise LoginFailed(
                 f"the form leads to another origin: {urls.without_query(form.url)[:200]}; nothing was sent"

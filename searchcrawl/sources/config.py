@@ -60,6 +60,7 @@ from searchcrawl.sources.values import (
     key,
     one_of,
     refuse,
+    require,
 )
 
 
@@ -92,12 +93,10 @@ def _check_expression(text: str) -> str:
     return text
 
 
-def _check_parameter(text: str) -> str:
-    if set(text) & _NO_NAME or not text.isprintable():
-        refuse("must be the name of a parameter, with * for any characters")
-    return text
-
-
+_check_parameter: Final = require(
+    lambda text: text.isprintable() and not set(text) & _NO_NAME,
+    "must be the name of a parameter, with * for any characters",
+)
 ParameterNames = ListOf[Annotated[PublicText, Check(_check_parameter, "name of a parameter")]]
 
 

@@ -43,6 +43,7 @@ from searchcrawl.sources.values import (
     check_selector,
     key,
     refuse,
+    require,
     require_form,
     require_parsed,
 )
@@ -373,10 +374,7 @@ RESOURCE_KINDS: Final = (
 _PAGE_ACTIONS: Final = ("click", "wait", "scroll")
 
 
-def _check_kind(text: str) -> str:
-    if text not in RESOURCE_KINDS:
-        refuse(f"must be one of {', '.join(RESOURCE_KINDS)}")
-    return text
+_check_kind: Final = require(RESOURCE_KINDS.__contains__, f"must be one of {', '.join(RESOURCE_KINDS)}")
 
 
 def _check_kinds(kinds: tuple[str, ...]) -> tuple[str, ...]:

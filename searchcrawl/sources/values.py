@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import ipaddress
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Final, NoReturn, TypeVar
@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError
 from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.rules.url_rules import parse_host_rule
-from searchcrawl.sources.privacy import Privacy
+from searchcrawl.sources.privacy import Privacy, mask, privacy_of
 
 #: The characters of a robots token and of the first word of a User-Agent (RFC 9110 §5.6.2).
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -52,6 +52,11 @@ class Table(BaseModel):
     def takes_key(cls, name: str, table: Mapping[str, Any]) -> bool:
         """Whether a key that no field has is one of the user's choosing; ``table`` is all that was written."""
         return False
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """What a text about the table shows of it, as in a traceback."""
+        for name, value in super().__repr_args__():
+            yield name, value if name is None else mask(value, privacy_of(type(self), name))
 
     def list_shown(self) -> frozenset[str]:
         """Values here that are secrets by their type, and are none as they are."""
@@ -87,15 +92,20 @@ def refuse_until_later() -> NoReturn:
     raise PydanticCustomError("not_available", "not available yet")
 
 
-def require_form(form: re.Pattern[str], message: str) -> Callable[[str], str]:
-    """The check that a whole text has a form; ``message`` is that of the error."""
+def require(is_right: Callable[[str], object], message: str) -> Callable[[str], str]:
+    """The check that something holds for a text; ``message`` is that of the error."""
 
     def check(text: str) -> str:
-        if not form.fullmatch(text):
+        if not is_right(text):
             refuse(message)
         return text
 
     return check
+
+
+def require_form(form: re.Pattern[str], message: str) -> Callable[[str], str]:
+    """The check that a whole text has a form; ``message`` is that of the error."""
+    return require(form.fullmatch, message)
 
 
 def one_of(names: Collection[str], later: Collection[str] = ()) -> Check:
@@ -147,12 +157,6 @@ def _check_origin(text: str) -> str:
     return origin
 
 
-def _check_prefix_url(text: str) -> str:
-    if "#" in text:
-        refuse("must have no fragment: it is no part of a URL's identity")
-    return text
-
-
 def _check_index_url(text: str) -> str:
     parts = urlsplit(text)
     if not parts.path.strip("/") or parts.query or parts.fragment:
@@ -170,24 +174,6 @@ def _check_contact(text: str) -> str:
         printable = False
     if not printable:
         refuse("must be an http or https URL or a mail address")
-    return text
-
-
-def _check_header_text(text: str) -> str:
-    if not text.isprintable() or not text.isascii():
-        refuse("must be printable ASCII")
-    return text
-
-
-def _check_path(text: str) -> str:
-    if not text.isprintable():
-        refuse("must be printable")
-    return text
-
-
-def _check_path_prefix(text: str) -> str:
-    if not text.startswith("/"):
-        refuse("must start with /")
     return text
 
 
@@ -266,7 +252,7 @@ _MOST_TIME: Final = 100_000_000
 
 Text = Annotated[str, Field(min_length=1)]
 PublicText = Annotated[Text, Privacy.PUBLIC]
-FilePath = Annotated[PublicText, Check(_check_path, "path")]
+FilePath = Annotated[PublicText, Check(require(str.isprintable, "must be printable"), "path")]
 FilePaths = ListOf[FilePath]
 CssSelector = Annotated[PublicText, Check(check_selector, "CSS selector")]
 Rules = ListOf[PublicText]
@@ -274,6 +260,9 @@ WebUrl = Annotated[str, Check(_check_url, "URL")]
 Origins = ListOf[Annotated[str, Privacy.PUBLIC, Check(_check_origin, "origin")]]
 PublicUrl = Annotated[WebUrl, Privacy.PUBLIC]
 IndexUrl = Annotated[WebUrl, Privacy.SHOWN, AfterValidator(_check_index_url)]
+_check_prefix_url: Final = require(
+    lambda url: "#" not in url, "must have no fragment: it is no part of a URL's identity"
+)
 PrefixUrl = Annotated[PublicUrl, Check(_check_prefix_url, "URL")]
 WebUrls = ListOf[PublicUrl]
 Sitemaps = Annotated[str | tuple[str, ...], BeforeValidator(_check_sitemaps), Privacy.PUBLIC]
@@ -284,12 +273,17 @@ Product = Annotated[
 Umask = Annotated[
     str, Privacy.PUBLIC, Check(require_form(_UMASK, 'must be octal and leave its owner all, as "027"'), "umask")
 ]
+_check_header_text: Final = require(lambda text: text.isprintable() and text.isascii(), "must be printable ASCII")
 HeaderText = Annotated[Text, Check(_check_header_text, "text")]
 HeaderName = Annotated[str, Check(_check_header_name, "name of a header")]
 HeaderValue = Annotated[str, Check(_check_header_text, "text")]
 HostRule = Annotated[str, Privacy.PUBLIC, Check(_check_host_rule, "host rule")]
 HostRules = ListOf[HostRule]
-PathPrefixes = ListOf[Annotated[str, Privacy.PUBLIC, Check(_check_path_prefix, "path prefix")]]
+PathPrefixes = ListOf[
+    Annotated[
+        str, Privacy.PUBLIC, Check(require(lambda path: path.startswith("/"), "must start with /"), "path prefix")
+    ]
+]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Ports = ListOf[Port]
 Networks = ListOf[Annotated[str, Privacy.PUBLIC, Check(_check_network, "network in CIDR form")]]

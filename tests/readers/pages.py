@@ -16,8 +16,9 @@ from searchcrawl.html.encoding import decode, describe_reading
 from searchcrawl.html.page import expand_empty
 from searchcrawl.html.raw_page import find_raw_refresh, has_password_field, has_scripts, needs_scripts, read_shell
 from searchcrawl.http.unread_bodies import UnreadBodies
-from searchcrawl.login.form import FormSettings, LoginFailed, fill_form
+from searchcrawl.login.form import LoginFailed, fill_form
 from searchcrawl.rules.lifecycle import digest_unread
+from searchcrawl.sources.fetch_tables import Login
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
 
 _CONTEXT: Final = ConversionContext(
@@ -324,4 +325,4 @@ def raw_refresh(body: bytes) -> None:
 )
 def login_form(body: bytes) -> None:
     text, charset = decode(body, content_type="", default_charset="windows-1252")
-    fill_form(text, url=URL, charset=charset, settings=FormSettings(username="u", password="p"))
+    fill_form(text, url=URL, charset=charset, login=Login(username="u", password="p"))

@@ -7,7 +7,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from searchcrawl.login.form import FilledForm, FormSettings, LoginFailed, fill_form
+from searchcrawl.login.form import FilledForm, LoginFailed, fill_form
+from searchcrawl.sources.fetch_tables import Login
 
 URL = "http://www.acme.test/account/login?next=%2F"
 PLAIN = "<form method=post><input name=user><input name=pass type=password></form>"
@@ -15,7 +16,7 @@ PLAIN = "<form method=post><input name=user><input name=pass type=password></for
 
 def filled(html: str, *, charset: str = "utf-8", **wanted: Any) -> FilledForm:
     given = {"username": "me", "password": "open sesame", **wanted}
-    return fill_form(html, url=URL, charset=charset, settings=FormSettings(**given))
+    return fill_form(html, url=URL, charset=charset, login=Login(**given))
 
 
 def sent(html: str, **wanted: Any) -> list[tuple[str, str]]:
@@ -218,4 +219,4 @@ def test_form_when_none_will_do_then_says_why_without_secrets(html: str, wanted:
 
 
 def test_form_when_shown_then_hides_what_it_sends() -> None:
-    assert "sesame" not in repr(filled(PLAIN)) + repr(FormSettings(password="open sesame"))
+    assert "sesame" not in repr(filled(PLAIN)) + repr(Login(password="open sesame"))

@@ -30,6 +30,14 @@ def challenged(request: Request, nonce: str = "n", stale: str = "false") -> dict
     return {"WWW_Authenticate": CHALLENGE["WWW_Authenticate"].format(nonce=nonce, stale=stale)}
 
 
+def challenge(login: DigestLogin) -> Request:
+    """The request that answers a first challenge."""
+    first = asked("https://site.test/a", "https://site.test/a")
+    again = login.process_response(first, answer(first, 401, **challenged(first)))
+    assert isinstance(again, Request)
+    return again
+
+
 @pytest.mark.parametrize(
     ("request_", "sent"),
     [
@@ -53,12 +61,21 @@ def test_credentials_when_a_request_is_sent_then_go_only_where_it_was_meant_to(r
     assert (b"Authorization" in request_.headers) is sent
 
 
+@pytest.mark.parametrize(
+    ("username", "password", "sent"),
+    [("Aladdin", "open sesame", b"QWxhZGRpbjpvcGVuIHNlc2FtZQ=="), ("test", "123£", b"dGVzdDoxMjPCow==")],
+)
+def test_basic_when_sent_then_is_as_in_the_rfc(username: str, password: str, sent: bytes) -> None:
+    request = asked("https://site.test/a", "https://site.test/a")
+
+    BasicLogin(ORIGINS, Login(username=username, password=password)).process_request(request)
+
+    assert request.headers[b"Authorization"] == b"Basic " + sent
+
+
 def test_basic_when_nobody_gets_in_then_nothing_more_is_sent() -> None:
     login = basic()
-    first, second = (
-        asked("https://site.test/a", "https://site.test/a"),
-        asked("https://site.test/b", "https://site.test/b"),
-    )
+    first, second = (asked(url, url) for url in ("https://site.test/a", "https://site.test/b"))
     login.process_request(first)
 
     refused = end_of(login.process_response, first, answer(first, 401, WWW_Authenticate='Basic realm="x"'))
@@ -71,10 +88,7 @@ def test_basic_when_nobody_gets_in_then_nothing_more_is_sent() -> None:
 
 def test_basic_when_others_got_in_then_one_page_that_refuses_is_its_own_affair() -> None:
     login = basic()
-    first, second = (
-        asked("https://site.test/a", "https://site.test/a"),
-        asked("https://site.test/b", "https://site.test/b"),
-    )
+    first, second = (asked(url, url) for url in ("https://site.test/a", "https://site.test/b"))
     login.process_request(first)
     login.process_response(first, answer(first, 200))
 
@@ -87,10 +101,7 @@ def test_basic_when_others_got_in_then_one_page_that_refuses_is_its_own_affair()
 
 def test_digest_when_challenged_then_asks_again_with_the_answer_and_counts_on() -> None:
     login = digest()
-    first, second = (
-        asked("https://site.test/a?b=c", "https://site.test/a?b=c"),
-        asked("https://site.test/b", "https://site.test/b"),
-    )
+    first, second = (asked(url, url) for url in ("https://site.test/a?b=c", "https://site.test/b"))
     login.process_request(first)
 
     again = login.process_response(first, answer(first, 401, **challenged(first)))
@@ -107,9 +118,7 @@ def test_digest_when_challenged_then_asks_again_with_the_answer_and_counts_on() 
 
 def test_digest_when_the_nonce_is_stale_then_tries_once_more_and_else_gives_up() -> None:
     login = digest()
-    first = asked("https://site.test/a", "https://site.test/a")
-    again = login.process_response(first, answer(first, 401, **challenged(first)))
-    assert isinstance(again, Request)
+    again = challenge(login)
     login.process_request(again)
 
     once_more = login.process_response(again, answer(again, 401, **challenged(again, "m", "true")))
@@ -123,9 +132,7 @@ def test_digest_when_the_nonce_is_stale_then_tries_once_more_and_else_gives_up()
 
 def test_digest_when_the_answer_is_refused_then_the_password_is_wrong() -> None:
     login = digest()
-    first = asked("https://site.test/a", "https://site.test/a")
-    again = login.process_response(first, answer(first, 401, **challenged(first)))
-    assert isinstance(again, Request)
+    again = challenge(login)
     login.process_request(again)
 
     outcome = end_of(login.process_response, again, answer(again, 401, **challenged(again, "fresh")))
@@ -136,9 +143,7 @@ def test_digest_when_the_answer_is_refused_then_the_password_is_wrong() -> None:
 
 def test_digest_when_a_late_answer_names_the_next_nonce_then_the_newer_one_stays() -> None:
     login = digest()
-    first = asked("https://site.test/a", "https://site.test/a")
-    again = login.process_response(first, answer(first, 401, **challenged(first)))
-    assert isinstance(again, Request)
+    again = challenge(login)
     late, stale, last = again.copy(), again.copy(), asked("https://site.test/b", "https://site.test/b")
     login.process_request(late)
     login.process_request(stale)
@@ -155,9 +160,7 @@ def test_digest_when_a_late_answer_names_the_next_nonce_then_the_newer_one_stays
 
 def test_digest_when_an_older_nonce_is_refused_then_the_newer_one_is_tried() -> None:
     login = digest()
-    first = asked("https://site.test/a", "https://site.test/a")
-    again = login.process_response(first, answer(first, 401, **challenged(first)))
-    assert isinstance(again, Request)
+    again = challenge(login)
     late = again.copy()
     login.process_request(again)
     login.process_request(late)

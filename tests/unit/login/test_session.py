@@ -14,11 +14,12 @@ from scrapy.http import Response
 
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.login.cookie_jar import CookieJar
-from searchcrawl.login.form import FormSettings, LoginFailed
+from searchcrawl.login.form import LoginFailed
 from searchcrawl.login.session import LoginSession, Plan
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.redirects import TargetRules
+from searchcrawl.sources.fetch_tables import Login
 from tests.factories import ANY_TARGET
 
 HOME, LOGIN = "http://a.test/", "http://a.test/login"
@@ -75,7 +76,7 @@ def server(**changed: Answer | list[Answer]) -> Server:
 def session(site: Server, *, now: Callable[[], float] = lambda: 0.0, **plan: Any) -> LoginSession:
     given = {
         "url": LOGIN,
-        "form": FormSettings(username="me", password="open"),
+        "form": Login(username="me", password="open"),
         "default_charset": "utf-8",
         **plan,
     }
@@ -113,7 +114,7 @@ def test_login_when_it_leads_to_an_excluded_page_then_that_is_not_requested_and_
     site = server(posted=page(LOGIN, status=303, location="/account/welcome"))
     # The page of the login is excluded as well: that the source names it counts more.
     targets = TargetRules(Boundary(include_hosts=["a.test"], exclude_urls=["*/account/*", "*/login*"]))
-    plan = Plan(url=LOGIN, form=FormSettings(username="me", password="open"), check=check, start=HOME)
+    plan = Plan(url=LOGIN, form=Login(username="me", password="open"), check=check, start=HOME)
     made = LoginSession(plan, CookieJar(["http://a.test"]), side(site, targets))
 
     asyncio.run(made.wait_until_logged_in())
