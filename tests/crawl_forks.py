@@ -174,6 +174,10 @@ class CommandRunner:
         """``searchcrawl ARGS`` in ``folder``, until its end."""
         return self._run(folder, args, variables)
 
+    def run_as(self, program: str, folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """``searchcrawl ARGS`` or ``scrapy ARGS``."""
+        return self.run(folder, *([SCRAPY] if program == "scrapy" else []), *args, **variables)
+
     def run_beside(self, process: int, folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """The same, with the file systems that this process has mounted."""
         return self._run(folder, args, variables, mounts=f"/proc/{process}/ns/mnt")
@@ -203,8 +207,12 @@ CLOCK: Final = "SEARCHCRAWL_TEST_CLOCK"
 PAUSE: Final = "SEARCHCRAWL_TEST_PAUSE"
 #: Another one: a source with more rows is a large one. After an edit so many are looked at at the start, and then at once.
 SLICES: Final = "SEARCHCRAWL_TEST_SLICES"
+#: Another one: where the files of a browser of the tests are, in place of the real one (``tests.fake_browser``).
+BROWSER: Final = "FAKE_BROWSER_FOLDER"
 #: In place of the words of a command: a job of the fetch stage alone.
 FETCH: Final = "(fetch)"
+#: Before the words of a command: it is called as Scrapy's.
+SCRAPY: Final = "(scrapy)"
 
 
 def _order(

@@ -1,7 +1,7 @@
 """A browser for tests: it answers from a file, asks its wall as a real one does, and writes down what it was asked for.
 
-``python -m tests.fake_browser FOLDER ARGUMENT…`` is the command line of searchcrawl with it in place of the real one.
-FOLDER has ``pages.json``: an object by path (with its fragment), each the HTML of a page or an object with fields of ``RenderedPage``, or
+A forked command (``tests.crawl_forks``) has it in place of the real one where ``FAKE_BROWSER_FOLDER`` names its folder.
+This has ``pages.json``: an object by path (with its fragment), each the HTML of a page or an object with fields of ``RenderedPage``, or
 with ``fails`` (a code), or with ``lost`` (the browser is gone); ``quits`` beside them: it cannot start. ``asked.txt``
 gets a line for each page.
 """
@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from searchcrawl.render import renderer
@@ -20,8 +19,7 @@ from searchcrawl.render.crawl_wall import Wall
 from searchcrawl.render.rendered_page import BrowserUnavailable, Part, RenderedPage, RenderFailed
 from searchcrawl.render.wall import Answer
 from searchcrawl.sources.fetch_tables import Render
-
-_FOLDER: Final = "FAKE_BROWSER_FOLDER"
+from tests.crawl_forks import BROWSER
 
 
 class FakeBrowser:
@@ -87,7 +85,7 @@ def _name(url: str) -> str:
 
 def folder() -> Path:
     """Where its files are."""
-    return Path(os.environ[_FOLDER])
+    return Path(os.environ[BROWSER])
 
 
 def read_pages() -> dict[str, Any]:
@@ -102,14 +100,6 @@ def note(line: str) -> None:
         file.write(f"{line}\n")
 
 
-def main() -> None:
-    """The command line, with this browser."""
-    os.environ[_FOLDER] = sys.argv.pop(1)
+def install() -> None:
+    """Has this process render with this browser."""
     renderer._BROWSER = "tests.fake_browser.FakeBrowser"
-    from searchcrawl.__main__ import main as searchcrawl
-
-    searchcrawl()
-
-
-if __name__ == "__main__":
-    main()

@@ -22,7 +22,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from tests.crawl_forks import CLOCK, FETCH, PAUSE, ROOT, SLICES
+from tests.crawl_forks import BROWSER, CLOCK, FETCH, PAUSE, ROOT, SCRAPY, SLICES
 
 #: What commands load late, beside the modules of searchcrawl: loaded before the fork, since it is the same for each.
 _LATE: Final = (
@@ -121,7 +121,7 @@ def _load() -> None:
 
     import searchcrawl
 
-    for name in (*_LATE, "tests.fetch_crawl", *_product_modules(searchcrawl.__path__)):
+    for name in (*_LATE, "tests.fake_browser", "tests.fetch_crawl", *_product_modules(searchcrawl.__path__)):
         importlib.import_module(name)
     # It reads its models for the first text.
     chardet.detect("Straßen".encode("latin-1"))
@@ -185,6 +185,7 @@ def _become(order: dict[str, Any]) -> None:
     _set_clock(os.environ.pop(CLOCK, "0"))
     _set_pause(os.environ.pop(PAUSE, None))
     _set_slices(os.environ.pop(SLICES, None))
+    _set_browser()
     try:
         _run(order["args"])
         code = 0
@@ -194,11 +195,15 @@ def _become(order: dict[str, Any]) -> None:
 
 
 def _run(args: Sequence[str]) -> None:
+    from scrapy.cmdline import execute
+
     from searchcrawl.cli import dispatch
     from tests import fetch_crawl
 
     if args == [FETCH]:
         fetch_crawl.main()
+    elif args[:1] == [SCRAPY]:
+        execute(["scrapy", *args[1:]])
     else:
         dispatch.main(["searchcrawl", *args])
 
@@ -243,6 +248,13 @@ def _set_slices(rows: str | None) -> None:
 
     if rows is not None:
         review.ROWS_AT_START = review_table.PAGE_ROWS = replaying._MOST_COUNTED = int(rows)  # type: ignore[misc]
+
+
+def _set_browser() -> None:
+    from tests import fake_browser
+
+    if BROWSER in os.environ:
+        fake_browser.install()
 
 
 def _set_pause(seconds: str | None) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.acceptance.support_project import CrawlProject, environment, new_project
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.crawl_forks import BROWSER, COMMANDS
 from tests.site.client import SiteProcess
 
 HOST = "www.acme.test"
@@ -45,16 +45,7 @@ class Rendering:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         (self.folder / "asked.txt").write_text("")
-        command = [sys.executable, "-m", "tests.fake_browser", str(self.folder), *arguments]
-        return subprocess.run(
-            command,
-            check=False,
-            cwd=self.project.folder,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        return COMMANDS.run(self.project.folder, *arguments, **{BROWSER: str(self.folder)})
 
     def crawl(self) -> dict[str, int]:
         ended = self.run("crawl", "demo", "--json")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,19 +15,8 @@ GOOD = '[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["exa
 
 
 def run(folder: Path, *args: str, module: str = "searchcrawl", **variables: str) -> subprocess.CompletedProcess[str]:
-    """One command in ``folder``: ours by ``tests.crawl_forks``, Scrapy's as a program of its own."""
-    if module == "searchcrawl":
-        return COMMANDS.run(folder, *args, **variables)
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("SCRAPY_", "SEARCHCRAWL_"))}
-    return subprocess.run(
-        [sys.executable, "-m", module, *args],
-        cwd=folder,
-        env={**environment, "PYTHONPATH": str(ROOT), **variables},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    """One command in ``folder``, called as ours or as Scrapy's."""
+    return COMMANDS.run_as(module, folder, *args, **variables)
 
 
 @pytest.fixture

@@ -6,16 +6,15 @@ import csv
 import io
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, environment, new_project
+from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
+from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
 
 HOST = "exports.acme.test"
@@ -99,23 +98,14 @@ def test_crawl_when_a_file_has_a_format_of_scrapy_then_it_reads_as_one_of_scrapy
     [
         (("-o", "x.xls"), "-o x.xls: the name must end in"),
         (("--foo",), "unrecognized option: --foo"),
-        # A pipe here.
-        (("-o", "/dev/stdout:csv"), "-o /dev/stdout:csv: is no file, but a device, a pipe"),
+        (("-o", "/dev/null:csv"), "-o /dev/null:csv: is no file, but a device, a pipe"),
         (("-a", "foo=1"), "unknown spider argument: -a foo"),
     ],
 )
 def test_crawl_when_it_is_used_wrongly_then_the_usage_is_a_line(
     project: CrawlProject, module: str, words: tuple[str, ...], said: str
 ) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", module, "crawl", "demo", *words],
-        cwd=project.folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    ended = COMMANDS.run_as(module, project.folder, "crawl", "demo", *words)
 
     usage, error = ended.stderr.splitlines()
     assert (ended.returncode, usage) == (2, "usage: searchcrawl crawl [options] NAME")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -14,7 +13,8 @@ import pytest
 
 from searchcrawl import open_project
 from searchcrawl.exceptions import ConfigurationError
-from tests.acceptance.support_project import CrawlProject, environment, new_project
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.crawl_forks import COMMANDS
 from tests.hostile_server import HostileServer, redirect, whole
 from tests.site.client import SiteProcess
 
@@ -159,11 +159,7 @@ def test_genspider_when_a_project_is_new_then_its_spider_is_listed_checked_and_c
     server: HostileServer, tmp_path: Path, script: str
 ) -> None:
     def call(*words: str) -> subprocess.CompletedProcess[str]:
-        module = "searchcrawl" if words[0] == "init" else script
-        command = [sys.executable, "-m", module, *words]
-        return subprocess.run(
-            command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=60, check=False
-        )
+        return COMMANDS.run_as("searchcrawl" if words[0] == "init" else script, folder, *words)
 
     folder = tmp_path
     call("init", "p")
@@ -197,27 +193,14 @@ def test_genspider_when_the_settings_name_modules_then_it_is_made_there(project:
 
 
 def test_genspider_when_it_is_used_outside_of_a_project_then_the_file_is_made_here(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "searchcrawl", "genspider", "mine", "example.com"]
-
-    made = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60, check=False
-    )
+    made = COMMANDS.run(tmp_path, "genspider", "mine", "example.com")
 
     assert (made.returncode, [path.name for path in tmp_path.iterdir()]) == (0, ["mine.py"])
 
 
 def called(project: CrawlProject, script: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A command in a process of its own, by the console script of this name."""
-    module = "scrapy" if script == "scrapy" else "searchcrawl"
-    return subprocess.run(
-        [sys.executable, "-m", module, *words],
-        cwd=project.folder,
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    """A command, called as the console script of this name does."""
+    return COMMANDS.run_as(script, project.folder, *words, **variables)
 
 
 def test_crawl_when_the_log_level_is_unknown_then_exit_2_and_one_reason(project: CrawlProject) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, environment, new_project
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
 
 WRONG: Final = (
@@ -57,14 +56,7 @@ def test_crawl_when_a_file_of_an_option_cannot_be_written_then_exit_2_and_no_tra
     project: CrawlProject, site: SiteProcess, program: str, option: str
 ) -> None:
     site.clear_log()
-    ended = subprocess.run(
-        [sys.executable, "-m", program, "crawl", "demo", option, str(project.folder / "none" / "x")],
-        cwd=project.folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = COMMANDS.run_as(program, project.folder, "crawl", "demo", option, str(project.folder / "none" / "x"))
 
     assert ended.returncode == 2, ended.stderr
     assert ended.stderr.splitlines()[-1].endswith(f"{option} {project.folder}/none/x: No such file or directory")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, environment, new_project
+from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
+from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
 
 #: A name that only ``fetch.resolve`` knows.
@@ -32,15 +32,7 @@ def project(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> Craw
 
 
 def call(project: CrawlProject, *words: str, module: str = "scrapy") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", module, *words],
-        cwd=project.folder,
-        env=environment(SHELL_KEY=SECRET),
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
+    return COMMANDS.run_as(module, project.folder, *words, SHELL_KEY=SECRET)
 
 
 @pytest.mark.parametrize("module", ["scrapy", "searchcrawl"])

@@ -21,6 +21,8 @@ from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.context import ConversionContext
 from tests.office_files import make_ole, make_zip, open_document
 
+pytestmark = pytest.mark.extended
+
 SECONDS: Final = 30
 MEGABYTES: Final = 512
 _MB: Final = 1 << 20
@@ -143,6 +145,7 @@ def pool() -> Iterator[ConversionPool]:
     pool.close()
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.soak] if name in SLOW else []) for name in FILES]
 )
