@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import ParamSpec, TypeVar
 
@@ -106,9 +106,9 @@ class ConvertPipeline:
             mark=stages_of(crawler).find(ParseMark),
         )
 
-    def process_item(self, item: object) -> object:
+    def process_document(self, item: Document) -> Document | Outcome | Awaitable[Document | Outcome]:
         """The item with its page: at once if the converter runs in the reactor, else an awaitable of it."""
-        if not isinstance(item, Document) or item.body_digest == item.claim.body_digest:
+        if item.body_digest == item.claim.body_digest:
             return item
         try:
             if item.refusal is not None and not self._may_have_links(item):

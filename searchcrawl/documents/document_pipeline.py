@@ -79,8 +79,8 @@ class FieldsPipeline:
         languages = Languages(content.language.lower(), fetch.default_language.lower())
         return cls(run.attributes, languages, groups=run.source.groups)
 
-    def process_item(self, item: object) -> object:
-        if not isinstance(item, Document) or item.page is None:
+    def process_document(self, item: Document) -> Document:
+        if item.page is None:
             return item
         page = complete_page(item.page, item, self._attributes, self._languages)
         if self._groups:
@@ -178,9 +178,7 @@ class BodyDigestPipeline:
         run = stages_of(crawler).get(Run)
         return cls(run.attributes)
 
-    def process_item(self, item: object) -> object:
-        if not isinstance(item, Document):
-            return item
+    def process_document(self, item: Document) -> Document:
         # A page whose canonical link leads to itself is the same as one without a canonical link.
         canonical = item.canonical if item.canonical != item.claim.url else None
         digest = compute_body_digest(
@@ -207,8 +205,8 @@ class FieldsDigestPipeline:
     def from_crawler(cls, crawler: Crawler) -> FieldsDigestPipeline:
         return cls(finds_copies=stages_of(crawler).get(Run).source.copies.scope != "off")
 
-    def process_item(self, item: object) -> object:
-        if isinstance(item, Document) and item.page is not None:
+    def process_document(self, item: Document) -> Document:
+        if item.page is not None:
             digest = compute_fields_digest(item.page, known=item.claim.fields_digest)
             copy_digest = compute_copy_digest(item.page) if self._finds_copies else None
             return copy_with(
@@ -239,9 +237,7 @@ class FetchedFilterPipeline:
             raise NotConfigured
         return cls(run.index_filter)
 
-    def process_item(self, item: object) -> object:
-        if not isinstance(item, Document):
-            return item
+    def process_document(self, item: Document) -> Document:
         refusal = self._rules.find_refusal(self._collect_facts(item))
         return item if refusal is None else copy_with(item, refusal=refusal.text)
 
@@ -277,10 +273,8 @@ class PageFilterPipeline:
         run = stages_of(crawler).get(Run)
         return cls(boundary=run.boundary, rewriting=run.rewriting, rules=run.index_filter, display=run.display)
 
-    def process_item(self, item: object) -> object:
-        if not isinstance(item, Document) or item.page is None:
-            return item
-        return self._decide(item, item.page)
+    def process_document(self, item: Document) -> Document | Outcome:
+        return item if item.page is None else self._decide(item, item.page)
 
     def _decide(self, document: Document, page: Page) -> Document | Outcome:
         claim = document.claim

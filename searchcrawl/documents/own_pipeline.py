@@ -63,8 +63,8 @@ class OwnPipeline:
         self._seconds = seconds
         self._tell = tell
 
-    def process_item(self, item: object) -> object:
-        return self._apply(item) if isinstance(item, Document) and item.page is not None else item
+    def process_document(self, item: Document) -> Document | Awaitable[Document | Outcome]:
+        return self._apply(item) if item.page is not None else item
 
     async def _apply(self, document: Document) -> Document | Outcome:
         for step in self._steps:

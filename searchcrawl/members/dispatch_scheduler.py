@@ -64,6 +64,3 @@ class MembersPipeline:
 
     async def open_spider(self) -> None:
         await self._members.open(self._writer.process_item)
-
-    def process_item(self, item: object) -> object:
-        return item

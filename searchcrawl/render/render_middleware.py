@@ -373,6 +373,3 @@ class BrowserPipeline:
 
     async def close_spider(self) -> None:
         await self._renderer.close()
-
-    def process_item(self, item: object) -> object:
-        return item

@@ -108,9 +108,9 @@ class PlaceholderPagePipeline:
             renderer = stages.find(Renderer)
         return cls(run, stages.get(SideRequests), stages.find(RobotsFiles), renderer, stages.find(Probes))
 
-    def process_item(self, item: object) -> object:
+    def process_document(self, item: Document) -> Document | Outcome | Awaitable[Document | Outcome]:
         """Returns the item, or the end of its visit; an awaitable of it if the host has to be probed first."""
-        if not isinstance(item, Document) or item.page is None or item.converter is None or _is_in_archive(item):
+        if item.page is None or item.converter is None or _is_in_archive(item):
             return item
         found = self._check(item, item.page)
         if found is None or isinstance(found, Outcome):

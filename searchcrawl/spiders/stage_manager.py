@@ -55,10 +55,15 @@ class StageManager(ItemPipelineManager):
         self._theirs: list[tuple[str, Any]] = []
         super().__init__(*middlewares, **arguments)
         ours = [pipeline for pipeline in middlewares if _is_ours(pipeline)]
-        self._stages: list[Callable[[Any], Any]] = [pipeline.process_item for pipeline in ours]
+        readers = [pipeline for pipeline in ours if hasattr(pipeline, "process_document")]
+        #: those that read documents: an end of a visit without one passes none of them; and those that take all ends of visits
+        self._readers: list[Callable[[Document], Any]] = [pipeline.process_document for pipeline in readers]
+        self._takers = [pipeline.process_item for pipeline in ours if hasattr(pipeline, "process_item")]
         run = getattr(getattr(self.crawler, "spider", None), "run", None)
         if run is not None and (self._theirs or run.source.has_document_plugins):
-            self._add_own_stage(run, [number for number, each in enumerate(ours) if isinstance(each, FieldsPipeline)])
+            self._add_own_stage(
+                run, [number for number, each in enumerate(readers) if isinstance(each, FieldsPipeline)]
+            )
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -128,9 +133,9 @@ class StageManager(ItemPipelineManager):
         if not getattr(spider, "dry_run", False) and not hasattr(spider, "member"):
             note_own_starts(self.crawler, run)
         for place in places:
-            self._stages.insert(place, self._build_own_stage(run))
+            self._readers.insert(place, self._build_own_stage(run))
 
-    def _build_own_stage(self, run: Run) -> Callable[[Any], Any]:
+    def _build_own_stage(self, run: Run) -> Callable[[Document], Any]:
         from searchcrawl.spiders.own_spider import build_own_stage  # noqa: PLC0415  # see above
 
         pipelines = [
@@ -139,10 +144,16 @@ class StageManager(ItemPipelineManager):
             if hasattr(pipeline, "process_item")
             for takes_spider in [pipeline.process_item in self._mw_methods_requiring_spider]
         ]
-        return build_own_stage(self.crawler, run, pipelines).process_item
+        return build_own_stage(self.crawler, run, pipelines).process_document
 
     async def _process(self, item: Any) -> Any:
-        for process_item in self._stages:
+        for process_document in self._readers:
+            if not isinstance(item, Document):
+                break
+            item = process_document(item)
+            if not isinstance(item, Document | Outcome):
+                item = await item
+        for process_item in self._takers:
             item = process_item(item)
             if not isinstance(item, Document | Outcome):
                 item = await item

@@ -18,9 +18,9 @@ from scrapy.utils.test import get_crawler
 
 from searchcrawl.addon import COMPONENTS
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.items import Outcome, VisitEnds
+from searchcrawl.items import Document, Outcome, VisitEnds
 from searchcrawl.spiders.stage_manager import StageManager
-from tests.factories import claim
+from tests.factories import claim, document
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
@@ -74,6 +74,31 @@ def test_stage_manager_when_stages_answer_later_or_drop_then_as_with_scrapys_man
     assert found.code == 404
     with pytest.raises(DropItem):
         asyncio.run(StageManager(Dropping(), crawler=get_crawler()).process_item_async(item))
+
+
+class Ending:
+    """A pipeline that ends the visit of a document."""
+
+    def process_document(self, item: Document) -> Outcome:
+        return Outcome(claim=item.claim, code=404)
+
+
+class Reading:
+    """A pipeline that must not be asked about the end of a visit."""
+
+    def process_document(self, item: Document) -> Document:
+        raise AssertionError(item)
+
+
+def test_stage_manager_when_a_visit_ends_without_a_document_then_it_passes_no_stage_that_reads_documents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for kind in (Ending, Reading):
+        monkeypatch.setattr(kind, "__module__", "searchcrawl.mine")
+    stages = StageManager(Ending(), Reading(), crawler=get_crawler())
+
+    for item in (Outcome(claim=claim(1), code=304), document(claim=claim(1))):
+        assert isinstance(asyncio.run(stages.process_item_async(item)), Outcome)
 
 
 class Mine:

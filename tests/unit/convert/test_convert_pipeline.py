@@ -55,7 +55,7 @@ def pipeline(stats: StatsCollector) -> Iterator[ConvertPipeline]:
 
 def process(pipeline: ConvertPipeline, item: Document) -> Any:
     async def process() -> Any:
-        found = pipeline.process_item(item)
+        found = pipeline.process_document(item)
         return await found if isinstance(found, Awaitable) else found
 
     return asyncio.run(process())
@@ -161,12 +161,6 @@ def test_document_when_a_filter_refuses_it_then_is_read_only_where_it_may_have_l
     document = process(pipeline, unread("<p>x", mimetype=mimetype, refusal="keep.max_bytes: max_bytes = 1"))
 
     assert (document.code, document.page.text) == (200, text)
-
-
-def test_item_when_it_is_no_document_then_passes(pipeline: ConvertPipeline) -> None:
-    outcome = factories.outcome(304)
-
-    assert pipeline.process_item(outcome) is outcome
 
 
 @pytest.mark.parametrize("changed", ["", "body", "headers"])

@@ -105,7 +105,7 @@ def test_own_converter_when_files_fail_it_in_any_way_then_each_costs_one_documen
         found: dict[str, Any] = {}
         for body in ("one", "raise", "hang", "die", "swell", "leave", "steer", *WRONG, "two"):
             document = replace(factories.document(body), page=None, mimetype="text/x-note")
-            result = pipeline.process_item(document)
+            result = pipeline.process_document(document)
             found[body] = await result if isinstance(result, Awaitable) else result
         await pipeline.close_spider()
         return found

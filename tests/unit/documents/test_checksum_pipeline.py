@@ -38,10 +38,11 @@ def test_body_digest_when_a_page_names_itself_as_canonical_then_is_that_of_a_pag
     pipeline = BodyDigestPipeline(None)
 
     itself, other = (
-        pipeline.process_item(replace(document, canonical=url)) for url in (document.claim.url, "http://a.test/other")
+        pipeline.process_document(replace(document, canonical=url))
+        for url in (document.claim.url, "http://a.test/other")
     )
 
-    digests = [getattr(item, "body_digest", None) for item in (pipeline.process_item(document), itself, other)]
+    digests = [getattr(item, "body_digest", None) for item in (pipeline.process_document(document), itself, other)]
     assert digests[0] == digests[1] != digests[2]
 
 
@@ -68,7 +69,7 @@ def test_body_digest_when_headers_say_what_the_bytes_say_too_then_is_that_of_bef
     headers = ((b"Content-Type", content_type.encode()),)
     document = replace(factories.document(), body=body.encode(), headers=headers, mimetype=mimetype)
 
-    found = BodyDigestPipeline(None).process_item(document)
+    found = BodyDigestPipeline(None).process_document(document)
 
     assert (getattr(found, "body_digest", None) != compute_body_digest(body.encode())) is counts
 
@@ -76,7 +77,7 @@ def test_body_digest_when_headers_say_what_the_bytes_say_too_then_is_that_of_bef
 def test_body_digest_when_the_header_names_another_language_then_is_another() -> None:
     document = factories.document()
     found = [
-        BodyDigestPipeline(None).process_item(replace(document, headers=((b"Content-Language", value),)))
+        BodyDigestPipeline(None).process_document(replace(document, headers=((b"Content-Language", value),)))
         for value in (b"de", b"fr", b"de, fr", b"")
     ]
 
@@ -87,13 +88,13 @@ def test_body_digest_when_the_header_names_another_language_then_is_another() ->
 def test_fields_digest_when_a_document_was_not_read_then_is_left_out() -> None:
     unread = replace(factories.document(), page=None)
 
-    assert FieldsDigestPipeline(finds_copies=True).process_item(unread) is unread
+    assert FieldsDigestPipeline(finds_copies=True).process_document(unread) is unread
 
 
 def test_copies_when_bytes_differ_and_fields_are_the_same_then_the_copy_digest_is_the_same_or_none() -> None:
     pages = [factories.document(f"<p>{number}", text="text") for number in range(2)]
     found = [
-        [FieldsDigestPipeline(finds_copies=finds).process_item(page).copy_digest for page in pages]  # type: ignore[attr-defined]  # a document
+        [FieldsDigestPipeline(finds_copies=finds).process_document(page).copy_digest for page in pages]  # type: ignore[attr-defined]  # a document
         for finds in (True, False)
     ]
 
@@ -105,7 +106,7 @@ def test_c8_copies_when_they_differ_in_what_is_not_indexed_then_are_copies_all_t
     document = factories.document("<p>", text="text")
     assert document.page is not None
     pages = [replace(document, page=replace(document.page, whole_digest=digest)) for digest in ("", "a", "b")]
-    found = [FieldsDigestPipeline(finds_copies=True).process_item(page) for page in pages]
+    found = [FieldsDigestPipeline(finds_copies=True).process_document(page) for page in pages]
 
     assert len({each.fields_digest for each in found}) == 3  # type: ignore[attr-defined]  # a document
     assert len({each.copy_digest for each in found}) == 1  # type: ignore[attr-defined]  # a document
@@ -122,7 +123,7 @@ def test_copies_when_a_file_has_another_name_then_are_copies_unless_it_says_its_
     ]
     assert document.page is not None
     pages = [replace(document, page=replace(document.page, title=title, name_title=name)) for title, name in titles]
-    found = [FieldsDigestPipeline(finds_copies=True).process_item(page) for page in pages]
+    found = [FieldsDigestPipeline(finds_copies=True).process_document(page) for page in pages]
     one, two, *others = (each.copy_digest for each in found)  # type: ignore[attr-defined]  # a document
 
     assert one == two
@@ -172,7 +173,7 @@ def test_fields_digest_when_only_the_date_of_a_file_or_its_guessed_language_coun
         # A component of a user's own set another one.
         replace(page, guessed=("de", Guess.TEXT)),
     ]
-    found = [FieldsDigestPipeline(finds_copies=True).process_item(replace(document, page=each)) for each in pages]
+    found = [FieldsDigestPipeline(finds_copies=True).process_document(replace(document, page=each)) for each in pages]
     plain, dated, later, told, default, own = (each.fields_digest for each in found)  # type: ignore[attr-defined]
 
     assert len({each.copy_digest for each in found}) == 1  # type: ignore[attr-defined]  # a document

@@ -17,15 +17,15 @@ from tests import factories
 def process(document: Document, **values: Any) -> Any:
     boundary = Boundary(allow_all=True, file="sources/x.toml")
     pipeline = PageFilterPipeline(boundary=boundary, rewriting=Rewriting(), rules=IndexFilter(), **values)
-    return pipeline.process_item(document)
+    return pipeline.process_document(document)
 
 
 def test_fetched_filter_when_it_refuses_then_the_document_goes_on_and_names_the_rule() -> None:
     pipeline = FetchedFilterPipeline(IndexFilter(exclude_names=["plan*"]))
     headers = ((b"Content-Disposition", b"attachment; filename=plans.html"),)
 
-    refused = pipeline.process_item(replace(factories.document(), headers=headers))
-    passed = pipeline.process_item(factories.document())
+    refused = pipeline.process_document(replace(factories.document(), headers=headers))
+    passed = pipeline.process_document(factories.document())
 
     assert [getattr(item, "refusal", "") for item in (refused, passed)] == ["keep.exclude_names: plan*", None]
     assert getattr(refused, "code", None) == 200

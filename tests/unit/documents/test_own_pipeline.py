@@ -37,7 +37,7 @@ def applied(item: Document, *steps: Any, **limits: Any) -> tuple[Any, Shutdown, 
     ended: list[str] = []
     shutdown.open(ended.append)
     errors = PluginErrors(shutdown, PluginLimits(20, 5), count=lambda name: counts.update([name]))
-    found: Any = OwnPipeline(steps, errors, seconds=0.2).process_item(item)
+    found: Any = OwnPipeline(steps, errors, seconds=0.2).process_document(item)
     return asyncio.run(found), shutdown, counts
 
 
@@ -220,7 +220,7 @@ def test_document_when_it_is_interrupted_or_the_loop_is_gone_then_no_plugin_is_b
 
     async def begin() -> None:
         step = PipelineStep("mine.P", lambda shown: asyncio.sleep(60))
-        found: Any = OwnPipeline([step], errors).process_item(read_document())
+        found: Any = OwnPipeline([step], errors).process_document(read_document())
         answers.append(found)
         found.send(None)
 
@@ -247,14 +247,13 @@ def set_on(shown: plugins.Document, **changes: Any) -> plugins.Document:
 
 def test_stage_when_nothing_was_read_or_it_is_refused_then_no_plugin_is_asked() -> None:
     step = PipelineStep("mine.P", lambda shown: 1 / 0)
-    unread, outcome = replace(document(claim=claim(1)), page=None), Outcome(claim=claim(1), code=404)
+    unread = replace(document(claim=claim(1)), page=None)
 
     refused, _, _ = applied(read_document(refusal="keep.max_bytes: 1"), step)
 
     assert refused.refusal == "keep.max_bytes: 1"
-    for item in (unread, outcome):
-        errors = PluginErrors(Shutdown(), PluginLimits(1, 0), count=lambda name: None)
-        assert OwnPipeline([step], errors).process_item(item) is item
+    errors = PluginErrors(Shutdown(), PluginLimits(1, 0), count=lambda name: None)
+    assert OwnPipeline([step], errors).process_document(unread) is unread
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ async def sent(tested: PlaceholderPagePipeline, host: str, text: str, *, number:
     etag = f'{ARCHIVE_ETAG}1"' if "!/" in url else None
     page = document(f"<p>{text}</p>", text=text, claim=claim(url=url))
     page = replace(page, converter="html", page=Page(text=text), etag=etag)
-    found = tested.process_item(page)
+    found = tested.process_document(page)
     ended = await found if isinstance(found, Awaitable) else found
     assert isinstance(ended, Document) or (isinstance(ended, Outcome) and ended.code == Code.SENTINEL)
     return isinstance(ended, Document)
