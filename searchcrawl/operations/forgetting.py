@@ -255,8 +255,7 @@ def forget_in(
             failure = error
         with use_cache(project, source.name) as cache:
             remove_records(run, cache, partial(_may_be_meant, known))
-        purge = partial(forget_table.purge, source_id=run.source_id, name=source.name)
-        left = sum(run.write(purge, url_ids=part) for part in split(ids))
+        left = sum(run.write(forget_table.purge, run.source_id, source.name, part) for part in split(ids))
         send_rest(run, open_cache(project, source.name))
         unheard = run.read(list_unheard, source_id=run.source_id)
         run.write(_note_applied, source=source, source_id=run.source_id, before=before)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from searchcrawl.cache.opening import open_cache
@@ -121,15 +120,13 @@ def resend_to_receiver(
         if run is not None:
             if run.read(receiver_table.require, source_id=run.source_id, name=name).is_paused:
                 raise DeliveryError(f"the receiver {name} is paused: searchcrawl receivers resume {name}")
-            anew = partial(receiver_table.begin_anew, source_id=run.source_id, name=name)
-            run.write(anew, above=0, sweeping=Sweep.ASKED)
+            run.write(receiver_table.begin_anew, run.source_id, name, above=0, sweeping=Sweep.ASKED)
             cache = open_cache(project, source.name)
             note_receivers(run)
             with open_stream(run, cache, name, retry_seconds=retry_seconds) as stream:
                 sent = stream.send(looks=True)
-            count = partial(receiver_table.count_faulty, source_id=run.source_id, name=name)
-            failed = run.read(count, lost=False)
-            to_fetch = run.read(count, lost=True)
+            failed = run.read(receiver_table.count_faulty, run.source_id, name, lost=False)
+            to_fetch = run.read(receiver_table.count_faulty, run.source_id, name, lost=True)
     return {"source": source.name, **Sent(documents=sent, failed=failed, to_fetch=to_fetch)._asdict()}
 
 

@@ -181,8 +181,7 @@ class Mending:
     ) -> None:
         run = self.run
         changes = Changes(run, is_newer=True)
-        open_removals = partial(comparison_table.open_removals, source_id=run.source_id)
-        while self._newer and not self.foreign and run.write(open_removals):
+        while self._newer and not self.foreign and run.write(comparison_table.open_removals, run.source_id):
             pass
         for each, action in self._decide_all(differences):
             if action is Action.VISIT:
@@ -326,8 +325,7 @@ class Mending:
         if len(self._known) > _KNOWN_VERSIONS:
             self._known.clear()
         if version not in self._known:
-            know = partial(comparison_table.knows_version, source_id=self.run.source_id, version=version)
-            self._known[version] = self.run.read(know)
+            self._known[version] = self.run.read(comparison_table.knows_version, self.run.source_id, version)
         return self._known[version]
 
 

@@ -170,8 +170,7 @@ def _empty_receivers(run: Run, retry_seconds: float) -> int:
         with open_stream(run, cache, name, retry_seconds=retry_seconds) as stream:
             stream.send()
             stream.remove_rest()
-        count = partial(receiver_table.count_faulty, source_id=run.source_id, name=name, lost=False)
-        refused += run.read(count)
+        refused += run.read(receiver_table.count_faulty, run.source_id, name, lost=False)
     return refused
 
 
