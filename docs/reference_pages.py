@@ -31,7 +31,7 @@ from searchcrawl.convert.pdf_converter import MAX_PAGES
 from searchcrawl.convert.registry import CONVERTERS
 from searchcrawl.counters import COUNTS
 from searchcrawl.environment import Given, Variable
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit
 from searchcrawl.html.page_text import MAX_CHARACTERS
 from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_FIELDS, Kind
 from searchcrawl.messages import list_messages

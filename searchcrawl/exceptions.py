@@ -1,4 +1,4 @@
-"""The errors of searchcrawl; the class says what happens next.
+"""The errors of searchcrawl; the class says what happens next. And how a command ended, as a number for the shell.
 
 SearchcrawlError
 ├── ConfigurationError      nothing is requested; exit 4
@@ -35,19 +35,52 @@ SearchcrawlError
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from enum import IntEnum
+from typing import ClassVar, Final
+
+#: The reason for the end of a spider in Python that asks for a page in a browser where there is none: exit code 4.
+NO_BROWSER: Final = "no_browser"
+
+
+class Exit(IntEnum):
+    """The exit codes of all commands."""
+
+    #: the command did what was asked
+    DONE = 0
+    #: ``verify``: a difference between index and URL table stands; ``selftest``: a killed crawl differs from an
+    #: undisturbed one; ``doctor``: something that a run needs is wrong; ``delete``: the index refused removals; ``crawl``,
+    #: ``flush``, ``resend``, ``quarantine``, ``undelete``: the process had stopped turning, the log has the stacks
+    DIFFERENT = 1
+    #: the command line is wrong, or names a source that does not exist
+    WRONG_USE = 2
+    #: a limit, ``stop`` or a signal ended the run, or the source is suspended
+    ENDED_EARLY = 3
+    #: the configuration is refused
+    CONFIGURATION = 4
+    #: another process holds this source
+    BUSY = 5
+    #: documents wait for an index that cannot be reached; none is lost
+    INDEX_AWAY = 6
+    #: the store or the disk failed, or worker processes cannot live; ``tick``: a crawl could not be started
+    STORE_FAILED = 7
+    #: every start URL failed, or most pages failed the login
+    NO_START = 8
+    #: deletions wait in quarantine
+    QUARANTINE = 9
+    #: nothing was done: it would pass the limits on deleting; ``plan``: so would the edit
+    PAST_LIMITS = 10
 
 
 class SearchcrawlError(Exception):
     """Base of all errors raised on purpose; ``exit_code`` is that of a command which one of them ends."""
 
-    exit_code: ClassVar[int] = 7
+    exit_code: ClassVar[int] = Exit.STORE_FAILED.value
 
 
 class ConfigurationError(SearchcrawlError):
     """A file of the project is wrong; shown as ``FILE: KEY: what is wrong (got …)``."""
 
-    exit_code: ClassVar[int] = 4
+    exit_code: ClassVar[int] = Exit.CONFIGURATION.value
 
     def __init__(self, file: str, key: str, message: str) -> None:
         self.file = file
@@ -83,7 +116,7 @@ class InvalidFile(ConfigurationError):
 class _WrongUse(SearchcrawlError):
     """A command was asked for what is not there, or not so."""
 
-    exit_code: ClassVar[int] = 2
+    exit_code: ClassVar[int] = Exit.WRONG_USE.value
 
 
 class UnknownSource(_WrongUse):
@@ -113,13 +146,13 @@ class PlanRefused(_WrongUse):
 class SourceBusy(SearchcrawlError):
     """Another process runs this source."""
 
-    exit_code: ClassVar[int] = 5
+    exit_code: ClassVar[int] = Exit.BUSY.value
 
 
 class SourceSuspended(SearchcrawlError):
     """Somebody suspended this source: it is not crawled until it is resumed."""
 
-    exit_code: ClassVar[int] = 3
+    exit_code: ClassVar[int] = Exit.ENDED_EARLY.value
 
 
 class LeaseLost(SearchcrawlError):
@@ -169,7 +202,7 @@ class WorkersUnavailable(SearchcrawlError):
 class DeliveryError(SearchcrawlError):
     """A batch could not be delivered and is kept."""
 
-    exit_code: ClassVar[int] = 6
+    exit_code: ClassVar[int] = Exit.INDEX_AWAY.value
 
 
 class IndexUnavailable(DeliveryError):
@@ -187,7 +220,7 @@ class IndexMisconfigured(DeliveryError):
 class UnsupportedByIndex(SearchcrawlError):
     """The receiver in use cannot search, scan or purge."""
 
-    exit_code: ClassVar[int] = 4
+    exit_code: ClassVar[int] = Exit.CONFIGURATION.value
 
 
 class HostBlocked(SearchcrawlError):
@@ -220,3 +253,13 @@ class WorkerLost(ConversionFailed):
 
 class NoConverter(DocumentError):
     """No converter knows this type (908)."""
+
+
+def exit_of(error: Exception) -> Exit:
+    """The exit code of an error of ``exceptions`` or of the operating system."""
+    return Exit(error.exit_code) if isinstance(error, SearchcrawlError) else Exit.STORE_FAILED
+
+
+def exit_of_failure(error: Exception) -> Exit:
+    """The exit code of a run that an error has ended: what it needs is refused, or nothing can be written any more."""
+    return Exit.CONFIGURATION if isinstance(error, ConfigurationError) else Exit.STORE_FAILED

@@ -16,8 +16,7 @@ from searchcrawl import clock
 from searchcrawl.clock import now_ms
 from searchcrawl.codes import Code
 from searchcrawl.counters import DISCOVERED, select_kept, sum_up
-from searchcrawl.exceptions import ConfigurationError, LogError
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import ConfigurationError, Exit, LogError
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Files
 from searchcrawl.rules.attribute_values import AttributeMap

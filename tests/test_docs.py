@@ -19,7 +19,7 @@ from docs import reference_pages as pages
 from searchcrawl.codes import Code, CodeClass
 from searchcrawl.counters import COUNTS
 from searchcrawl.delivery.closing import AFTER_LAST_BATCH, BEFORE_LAST_BATCH
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit
 from searchcrawl.index_fields import FIELDS, Kind
 from searchcrawl.store.states import BatchState, DocumentState, EndReason, FetchState
 from searchcrawl.store.urls.url_state import UrlState

@@ -14,8 +14,7 @@ import orjson
 
 from searchcrawl import exceptions
 from searchcrawl.environment import Variable
-from searchcrawl.exceptions import ConfigurationError, InvalidFile, SearchcrawlError
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import ConfigurationError, Exit, InvalidFile, SearchcrawlError
 from searchcrawl.sources.loading import PROJECT_VARIABLE
 from searchcrawl.sources.secrets import redact
 

@@ -39,8 +39,7 @@ from searchcrawl.comparison.differences import KINDS, list_crawled_sources, veri
 from searchcrawl.comparison.look import look_at_index
 from searchcrawl.delivery.documents import read_indexed
 from searchcrawl.delivery.export import show
-from searchcrawl.exceptions import ConfigurationError, UnknownSource
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import ConfigurationError, Exit, UnknownSource
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.operations import quarantine, redelivery, stopping

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeVar
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit
 
 T = TypeVar("T")
 

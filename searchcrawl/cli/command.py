@@ -22,8 +22,7 @@ from searchcrawl.cli.output import (
     try_output,
 )
 from searchcrawl.environment import Variable
-from searchcrawl.exceptions import ConfigurationError, InvalidFile, SearchcrawlError
-from searchcrawl.exit_codes import Exit, exit_of
+from searchcrawl.exceptions import ConfigurationError, Exit, InvalidFile, SearchcrawlError, exit_of
 from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources

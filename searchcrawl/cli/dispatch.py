@@ -22,8 +22,7 @@ from searchcrawl.cli.output import (
     print_note,
     try_output,
 )
-from searchcrawl.exceptions import SearchcrawlError
-from searchcrawl.exit_codes import Exit, exit_of
+from searchcrawl.exceptions import Exit, SearchcrawlError, exit_of
 
 if TYPE_CHECKING:
     from searchcrawl.cli.command import Command

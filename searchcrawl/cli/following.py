@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from searchcrawl.cli.output import print_error
 from searchcrawl.comparison.look import FINDINGS
-from searchcrawl.exceptions import ConfigurationError, StoreError, UnknownSource
-from searchcrawl.exit_codes import Exit, exit_of_failure
+from searchcrawl.exceptions import ConfigurationError, Exit, StoreError, UnknownSource, exit_of_failure
 from searchcrawl.queries.status import (
     INDEX_DIFFERS,
     describe_overdue,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit
 
 
 @contextmanager

@@ -18,8 +18,7 @@ from scrapy.utils.log import configure_logging, log_scrapy_info
 
 from searchcrawl.cli import commands
 from searchcrawl.cli.settings_module import OWN_SETTINGS, SETTINGS_VARIABLE, find_settings_module
-from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.exit_codes import NO_BROWSER, Exit
+from searchcrawl.exceptions import NO_BROWSER, ConfigurationError, Exit
 from searchcrawl.own_code import ordinary_errors
 from searchcrawl.sources.files import SOURCES_DIR, has_source_file
 from searchcrawl.sources.loading import find_project, is_source_name

@@ -26,8 +26,7 @@ from searchcrawl.cli.output import error_lines, guard_output, print_note
 from searchcrawl.cli.scrapy_commands import require_asyncio
 from searchcrawl.codes import describe_code
 from searchcrawl.documents.own_pipeline import show
-from searchcrawl.exceptions import SearchcrawlError
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit, SearchcrawlError
 from searchcrawl.frontier.scheduler import build_request
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.items import Headers as Pairs

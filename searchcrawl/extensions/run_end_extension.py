@@ -14,8 +14,7 @@ from scrapy.crawler import Crawler
 from searchcrawl import clock, urls
 from searchcrawl.codes import ANSWERED, REFUSED, Code
 from searchcrawl.counters import MISCOUNTED, NO_START, has_mostly_failed_logins
-from searchcrawl.exceptions import ConfigurationError, LeaseLost, StoreError
-from searchcrawl.exit_codes import Exit, exit_of, exit_of_failure
+from searchcrawl.exceptions import ConfigurationError, Exit, LeaseLost, StoreError, exit_of, exit_of_failure
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 from searchcrawl.store.documents import document_table

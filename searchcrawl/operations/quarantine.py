@@ -12,8 +12,7 @@ from searchcrawl.commit.orphans import let_stay
 from searchcrawl.delivery import delivery_queue, removals
 from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.delivery.delivery_queue import Sent
-from searchcrawl.exceptions import UnknownRun
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit, UnknownRun
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.operations import redelivery
 from searchcrawl.operations.redelivery import ProgressCallback

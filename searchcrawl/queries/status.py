@@ -33,8 +33,7 @@ from searchcrawl.counters import (
     UNSENT_REMOVALS,
     has_mostly_failed_logins,
 )
-from searchcrawl.exceptions import ConfigurationError, UnknownSource
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import ConfigurationError, Exit, UnknownSource
 from searchcrawl.queries.receivers import describe_receivers, warn_of_receivers
 from searchcrawl.rules.lifecycle import MOST_STOPS
 from searchcrawl.rules.rendering import NO_TEXT, RUNS

@@ -14,7 +14,7 @@ from scrapy.exceptions import NotSupported
 from scrapy.http import Response
 from scrapy.utils.misc import build_from_crawler, load_object
 
-from searchcrawl.exit_codes import NO_BROWSER
+from searchcrawl.exceptions import NO_BROWSER
 from searchcrawl.render.rendered_page import BrowserUnavailable
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from searchcrawl import clock
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit
 from searchcrawl.rules.week_window import WeekWindow, parse_days, parse_minute
 from searchcrawl.sources.fetch_tables import Window
 from searchcrawl.sources.project import Schedule

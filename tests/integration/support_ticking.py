@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import update
 
 from searchcrawl.clock import to_ms
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit
 from searchcrawl.scheduling.ticking import Ticked, Ticking
 from searchcrawl.sources.loading import load_project
 from searchcrawl.sources.project import Project

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.exceptions import SourceBusy, StoreError
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit, SourceBusy, StoreError
 from searchcrawl.operations.stopping import stop
 from searchcrawl.scheduling import launching
 from searchcrawl.scheduling.planner import Plan, find_next, list_plans

@@ -30,4 +30,4 @@ def test_examples_when_other_modules_are_loaded_then_are_the_same() -> None:
     first = drawn("")
 
     assert len(first.splitlines()) == 300
-    assert drawn("import searchcrawl.codes, searchcrawl.exit_codes, searchcrawl.convert.archive_reader\n") == first
+    assert drawn("import searchcrawl.codes, searchcrawl.exceptions, searchcrawl.convert.archive_reader\n") == first

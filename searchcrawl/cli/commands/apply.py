@@ -9,7 +9,7 @@ from typing import Any
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_answer
 from searchcrawl.cli.scrapy_commands import require_asyncio
-from searchcrawl.exit_codes import Exit, exit_of
+from searchcrawl.exceptions import Exit, exit_of
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index
 from searchcrawl.operations.plan_file import load_plan

@@ -8,7 +8,7 @@ from typing import Final
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_objects, print_table
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit
 from searchcrawl.queries.status import count_cache
 from searchcrawl.sources.loading import list_source_names, require_source_file
 from searchcrawl.store.opening import use_store

@@ -37,8 +37,16 @@ from searchcrawl.cli.scrapy_commands import require_asyncio, restore_log, run_py
 from searchcrawl.comparison.look import look_at_index
 from searchcrawl.counters import NO_START, has_mostly_failed_logins
 from searchcrawl.delivery.export import find_kind
-from searchcrawl.exceptions import ConfigurationError, LeaseLost, SearchcrawlError, StoreError, UnknownSource
-from searchcrawl.exit_codes import Exit, exit_of, exit_of_failure
+from searchcrawl.exceptions import (
+    ConfigurationError,
+    Exit,
+    LeaseLost,
+    SearchcrawlError,
+    StoreError,
+    UnknownSource,
+    exit_of,
+    exit_of_failure,
+)
 from searchcrawl.extensions.run_log import append_refusal, install_run_log
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.own_code import show_error

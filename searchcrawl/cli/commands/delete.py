@@ -7,8 +7,7 @@ import sys
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_answer, print_note
-from searchcrawl.exceptions import ConfigurationError, UnknownSource
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import ConfigurationError, Exit, UnknownSource
 from searchcrawl.operations import source_deletion
 from searchcrawl.operations.handing_over import hand_over
 from searchcrawl.sources.config import Source

@@ -9,8 +9,7 @@ from searchcrawl import settings as shipped
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.commands.sources import check_files
 from searchcrawl.cli.output import print_line, print_object
-from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import ConfigurationError, Exit
 from searchcrawl.queries.doctor import Check, Health, describe_errors, examine, skip_rest
 from searchcrawl.sources.loading import find_project, load_sources, read_project
 from searchcrawl.sources.stored_modes import apply_umask

@@ -8,8 +8,7 @@ from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_answer, print_error, print_note, progress_bar
-from searchcrawl.exceptions import ConfigurationError, SourceBusy
-from searchcrawl.exit_codes import Exit, exit_of
+from searchcrawl.exceptions import ConfigurationError, Exit, SourceBusy, exit_of
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index
 from searchcrawl.operations import redelivery

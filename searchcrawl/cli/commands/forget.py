@@ -11,8 +11,7 @@ from searchcrawl.admission.trapped_documents import list_trapped
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_answer, print_error, print_line, print_note, print_warnings
-from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, UnknownSource
-from searchcrawl.exit_codes import Exit, exit_of
+from searchcrawl.exceptions import ConfigurationError, Exit, SearchcrawlError, UnknownSource, exit_of
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.failpoints import reach
 from searchcrawl.operations import forgetting

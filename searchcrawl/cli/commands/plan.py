@@ -11,8 +11,7 @@ from scrapy.crawler import AsyncCrawlerProcess
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_line, print_object, print_table
 from searchcrawl.cli.scrapy_commands import require_asyncio
-from searchcrawl.exceptions import StoreError
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit, StoreError
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.failpoints import reach
 from searchcrawl.operations.plan_file import Plan, save_plan

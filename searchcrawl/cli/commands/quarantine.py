@@ -10,7 +10,7 @@ from typing import Any, Final
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError, whole_number
 from searchcrawl.cli.output import print_answer, print_line, print_objects, print_table
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit
 from searchcrawl.index.opening import use_index
 from searchcrawl.operations import quarantine
 from searchcrawl.store.opening import use_store

@@ -26,8 +26,7 @@ from searchcrawl.cli.command import UsageError, require_free, whole_number
 from searchcrawl.cli.commands.init import write_files
 from searchcrawl.cli.leaving import handling
 from searchcrawl.cli.output import print_line, print_note, print_object
-from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit, InvalidUrl
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.queries.source_findings import find_private
 from searchcrawl.sources.loading import PROJECT_VARIABLE

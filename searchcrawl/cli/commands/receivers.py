@@ -9,8 +9,7 @@ from typing import Any, Final
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_line, print_objects, print_table
-from searchcrawl.exceptions import UnknownReceiver
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit, UnknownReceiver
 from searchcrawl.operations.stopping import pause
 from searchcrawl.queries.receivers import describe_receivers
 from searchcrawl.sources.project import FILE

@@ -7,7 +7,7 @@ import argparse
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.commands.flush import show_sent
 from searchcrawl.cli.output import progress_bar
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index
 from searchcrawl.operations import redelivery

@@ -18,7 +18,7 @@ from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError, whole_number
 from searchcrawl.cli.leaving import handling
 from searchcrawl.cli.output import print_line, print_object, print_table, progress_bar
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit
 
 _KILLS: Final = 10
 _SEEDS: Final = 1_000_000

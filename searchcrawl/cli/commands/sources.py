@@ -11,8 +11,7 @@ from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import error_lines, print_line, print_note, print_object, print_table, print_warnings
 from searchcrawl.cli.settings_module import find_name_clashes
-from searchcrawl.exceptions import ConfigurationError, StoreError, UnknownSource
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import ConfigurationError, Exit, StoreError, UnknownSource
 from searchcrawl.queries.source_findings import find_doubts, find_in_source, find_source_doubts
 from searchcrawl.queries.status import GoneSource, list_gone_sources
 from searchcrawl.sources.effective import list_effective_values

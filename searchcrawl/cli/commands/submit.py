@@ -7,7 +7,7 @@ import argparse
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_answer, print_note
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit
 from searchcrawl.operations.visiting import Result, submit
 from searchcrawl.store.opening import use_store
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.following import find_tick_events, follow_tick
 from searchcrawl.cli.output import print_line, print_note, print_object
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit
 from searchcrawl.scheduling.ticking import Ticked, Ticking
 from searchcrawl.store.opening import use_store
 

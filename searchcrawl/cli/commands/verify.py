@@ -10,8 +10,7 @@ from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_error, print_line, print_lists, print_note
 from searchcrawl.comparison.differences import KINDS, Verified, list_crawled_sources, verify
-from searchcrawl.exceptions import UnknownSource
-from searchcrawl.exit_codes import Exit, exit_of
+from searchcrawl.exceptions import Exit, UnknownSource, exit_of
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import Receiver, SearchIndex

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from sqlalchemy import select, update
 
-from searchcrawl.exceptions import SourceBusy, SourceSuspended
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit, SourceBusy, SourceSuspended
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.run_schema import jobs

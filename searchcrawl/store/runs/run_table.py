@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Row, bindparam, case, func, insert, or_, select, update
 
 from searchcrawl.counters import DISCOVERED, select_kept, sum_up
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exceptions import Exit
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.many_rows import count_rows, has_row

@@ -16,7 +16,7 @@ from searchcrawl.cli import commands, dispatch
 from searchcrawl.cli.command import Command
 from searchcrawl.cli.dispatch import make_command
 from searchcrawl.cli.output import print_objects, print_table
-from searchcrawl.exit_codes import exit_of
+from searchcrawl.exceptions import exit_of
 from searchcrawl.sources.secrets import hide
 
 
