@@ -49,7 +49,7 @@ from searchcrawl.politeness.rate_limiter import DryRunRateLimiter, RateLimiter, 
 from searchcrawl.robots.files import RobotsFiles, StoredRobots
 from searchcrawl.rules.redirects import OwnOrigins, TargetRules
 from searchcrawl.run import Run, list_start_urls
-from searchcrawl.soft404.probes import Probes
+from searchcrawl.soft404.signature import Probes
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fetch_tables import Fetch
 from searchcrawl.sources.source_settings import OWN_COMPONENTS

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -19,9 +19,8 @@ from typing import Final, NamedTuple
 
 from searchcrawl import urls
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.admission.wanted_link import WantedLink, may_be_allowed, note_found, reopen_found
 from searchcrawl.clock import now_ms
-from searchcrawl.codes import REDIRECTS, Code
+from searchcrawl.codes import REDIRECTS, REFUSED, Code
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import MAX_URLS, Boundary, refusal_code
@@ -31,9 +30,73 @@ from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.store import host_table
 from searchcrawl.store.documents import anchor_table, document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.urls import link_table, orphan_table, url_table
+from searchcrawl.store.states import FetchState
+from searchcrawl.store.urls import link_table, orphan_table, review_table, url_table
 from searchcrawl.store.urls.link_table import BYTES, MOST_TARGETS, LinkTexts, Nofollow, Unfollowed
-from searchcrawl.store.urls.url_table import NewUrl
+from searchcrawl.store.urls.url_table import KnownUrl, NewUrl, UrlPlace
+
+#: How the rule begins in a row whose URL a rewriter discarded or changed.
+_BY_REWRITERS: Final = ("rewrite[", "rewrite:")
+#: In a row whose URL is no identity any more.
+_BY_IDENTITY: Final = (*_BY_REWRITERS, "scope.strip_parameters:")
+
+
+@dataclass(slots=True)
+class WantedLink:
+    """A URL to look up; ``links`` are those that need no row, and unless ``needs_row`` there are no others."""
+
+    url: str
+    depth: int
+    referrer_id: int | None
+    found_as: str | None = None
+    display: str | None = None
+    links: int = 0
+    needs_row: bool = False
+
+
+def reopen_found(
+    transaction: Transaction,
+    known: Sequence[KnownUrl],
+    wanted: Mapping[int, WantedLink],
+    *,
+    decide: Callable[[str, int], Decision],
+) -> None:
+    """Makes rows due that rewriters had discarded or changed, and that an allowed link now leads to; ``wanted`` by key."""
+    opened = {
+        row.id: (wanted[row.key].found_as, wanted[row.key].display)
+        for row in known
+        if row.fetch_state == FetchState.SETTLED
+        and row.rule is not None
+        and row.rule.startswith(_BY_REWRITERS)
+        and decide(wanted[row.key].url, wanted[row.key].depth).allowed
+    }
+    if opened:
+        review_table.set_found_as(transaction, opened)
+        url_table.reopen(transaction, opened)
+
+
+def note_found(
+    transaction: Transaction,
+    known: Sequence[KnownUrl],
+    wanted: Mapping[int, WantedLink],
+    *,
+    unreviewed: tuple[int, int],
+) -> None:
+    """Has known rows that edited rules were not applied to yet judged by the link that leads to them now.
+
+    Those are the rows above the first id of ``unreviewed`` up to the second.
+    """
+    found = {row.id: wanted[row.key] for row in known if unreviewed[0] < row.id <= unreviewed[1]}
+    others = [row.id for row in known if row.id in found and found[row.id].found_as != row.found_as]
+    review_table.note_found_as(transaction, {row: found[row].found_as for row in others})
+
+
+def may_be_allowed(place: UrlPlace) -> bool:
+    """Whether a row was refused for its depth, or another rule of the boundary, and may be allowed where it is nearer."""
+    is_identity = place.rule is None or not place.rule.startswith(_BY_IDENTITY)
+    # The others are to be visited, and counted.
+    return place.code in REFUSED and place.fetch_state == FetchState.SETTLED and is_identity
+
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from searchcrawl.politeness.host_registry import LATE_SECONDS
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
 from searchcrawl.run import Shutdown
-from searchcrawl.soft404.probes import ProbeResult, Probes
+from searchcrawl.soft404.signature import ProbeResult, Probes
 from searchcrawl.worker_process import pack, unpack
 
 #: So often it asks again for a turn of which it has heard late: a machine may have no time for it at all.

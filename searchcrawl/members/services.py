@@ -15,7 +15,7 @@ from searchcrawl.http.visit_end import join_lines
 from searchcrawl.members.messages import Call, Reply, Tell
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
-from searchcrawl.soft404.probes import ProbeResult
+from searchcrawl.soft404.signature import ProbeResult
 
 _MOST: Final = 10_000
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock, urls
-from searchcrawl.admission.trapped_documents import TrappedDocument, list_trapped
+from searchcrawl.admission.trap_watch import TrappedDocument, list_trapped
 from searchcrawl.cache.opening import open_cache
 from searchcrawl.codes import Code
 from searchcrawl.commit.shared_copies import find_over

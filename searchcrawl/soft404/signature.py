@@ -14,7 +14,7 @@ import string
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from searchcrawl import urls
@@ -121,3 +121,24 @@ def distance(one: Features, other: Features) -> float:
     """How far two texts are from each other: 0 for the same, 1 where they have nothing in common (Jaccard)."""
     together = len(one | other)
     return 1 - len(one & other) / together if together else 0.0
+
+
+class ProbeResult(NamedTuple):
+    """What a host answers to any path (None: it says that there is none), and whether it did so before this run, too."""
+
+    signature: Signature | None
+    answers_any: bool = False
+
+
+class Probes:
+    """Has the processes of one run ask each host once. This one is for a single process, which knows what it asked."""
+
+    async def begin(self, origin: str, *, again: bool) -> ProbeResult | None:
+        """What another process has found out; None: this one is to ask, and calls ``end``.
+
+        ``again``: what was found before does not count any more.
+        """
+        return None
+
+    def end(self, origin: str, result: ProbeResult | None) -> None:
+        """Notes what came of a probe; None: the host could not be asked."""

@@ -28,8 +28,7 @@ from searchcrawl.render.rendered_page import RENDERED_TYPE, RenderFailed
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.rules.archives import list_archives
 from searchcrawl.run import Run
-from searchcrawl.soft404.probes import ProbeResult, Probes
-from searchcrawl.soft404.signature import Sample, Signature, probe_url
+from searchcrawl.soft404.signature import ProbeResult, Probes, Sample, Signature, probe_url
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.stages import stages_of
 from searchcrawl.store import host_table

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from searchcrawl.admission.trapped_documents import list_trapped
+from searchcrawl.admission.trap_watch import list_trapped
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_answer, print_error, print_line, print_note, print_warnings

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, event, select
 
 from searchcrawl import urls
-from searchcrawl.admission.admit import Admission, FoundLinks
+from searchcrawl.admission.admit import Admission, FoundLinks, UrlMemory
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.store import schema as tables
@@ -130,3 +130,46 @@ def test_canonical_when_the_page_comes_nearer_then_so_does_what_it_names(
     admit(database, tested, FoundLinks(None, 1, links("page")))
 
     assert depths(database) == {"page": 1, "below": 2, "best": 1}
+
+
+def test_find_within_when_learnt_then_the_row_comes_back_down_to_its_depth() -> None:
+    memory = UrlMemory()
+
+    memory.add(-(2**63), 7, 3)
+    memory.add(2**63 - 1, 2**40, 0)
+
+    assert [memory.find_within(-(2**63), depth) for depth in (2, 3, 4)] == [None, 7, 7]
+    assert memory.find_within(2**63 - 1, 0) == 2**40
+    assert memory.find_within(1, 9) is None
+
+
+def test_add_when_known_already_then_the_new_depth_counts() -> None:
+    memory = UrlMemory()
+
+    memory.add(1, 7, 3)
+    memory.add(1, 7, 2)
+
+    assert [memory.find_within(1, depth) for depth in (1, 2)] == [None, 7]
+
+
+def test_add_when_the_depth_is_beyond_bounds_then_the_row_is_still_right() -> None:
+    memory = UrlMemory()
+
+    memory.add(1, 7, 1_000_000)
+
+    assert [memory.find_within(1, depth) for depth in (65_534, 65_535)] == [None, 7]
+
+
+def test_add_when_full_then_those_not_asked_for_lately_make_room() -> None:
+    memory = UrlMemory(limit=8)
+    for key in range(8):
+        memory.add(key, key, 0)
+        # A link of each page.
+        assert memory.find_within(0, 0) == 0
+
+    for key in range(8, 12):
+        memory.add(key, key, 0)
+        assert memory.find_within(0, 0) == 0
+
+    assert [memory.find_within(key, 0) for key in (1, 2, 3, 4)] == [None] * 4
+    assert [memory.find_within(key, 0) for key in (11, 10, 0)] == [11, 10, 0]

@@ -17,7 +17,7 @@ from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.run import Shutdown
-from searchcrawl.soft404.probes import ProbeResult
+from searchcrawl.soft404.signature import ProbeResult
 from searchcrawl.sources.source_settings import PluginLimits
 from searchcrawl.store.states import EndReason
 
