@@ -80,7 +80,6 @@ EXCEPTIONS: Final = {
     "searchcrawl.login.session:LoginSession.*": "hands URLs and pages on to readers",
     "searchcrawl.convert.convert_pipeline:ConversionPool.submit": "hands bodies on to a worker process",
     "searchcrawl.convert.archive_shelf:ArchiveShelf.*": "hands bodies and headers on to a worker process",
-    "searchcrawl.convert.archive_middleware:ArchiveFetching.fetch": "hands bodies and headers on to the shelf",
     "searchcrawl.convert.archive_middleware:ArchiveMiddleware.process_response": "hands bodies on to the shelf",
     "searchcrawl.render.*wall:*": "hands URLs and headers on to readers",
     "searchcrawl.render.browser:Browser.render": "hands an answer on to the browser",

@@ -29,10 +29,9 @@ from searchcrawl.items import Claim, Headers, Hop, Link, Outcome
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.rules import redirects
 from searchcrawl.rules.archives import MARK, is_called_archive, list_archives
-from searchcrawl.rules.boundary import Boundary, refusal_code
+from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.redirects import Redirect, RedirectKind, write_target
-from searchcrawl.rules.rewriting import Rewriting
-from searchcrawl.run import Run, Shutdown
+from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 
 _NOT_MODIFIED: Final = 304
@@ -50,39 +49,31 @@ class ArchiveMiddleware:
 
     Without such a file in the archive the answer is 404; where the archive cannot be had, it is that of the archive, and
     where a page came in its place, the visit fails. What forbids the archive forbids its files. Where the URL before the
-    mark is not called like an archive, is none, and the row was no file in one, the URL is an ordinary one.
+    mark is not called like an archive, is none, and the row was no file in one, the URL is an ordinary one. ``robots`` is
+    None if robots.txt is not obeyed.
     """
 
-    def __init__(
-        self,
-        fetching: ArchiveFetching,
-        robots: RobotsFiles | None,
-        boundary: Boundary,
-        *,
-        max_bytes: int,
-        shutdown: Shutdown,
-    ) -> None:
-        self._fetching = fetching
+    def __init__(self, run: Run, side: SideRequests, robots: RobotsFiles | None) -> None:
+        self._side = side
         self._robots = robots
-        self._boundary = boundary
-        self._max_bytes = max_bytes
-        self._shutdown = shutdown
+        self._boundary = run.boundary
+        self._rewriting = run.rewriting
+        self._max_bytes = run.source.fetch.max_bytes
+        self._max_redirects = run.source.fetch.max_redirects
+        self._shutdown = run.shutdown
+        # Redirects for good move the row of the archive, and so those of its files.
+        self._policy = SidePolicy(
+            kind="archive",
+            max_bytes=self._max_bytes + 1,
+            followed=TEMPORARY_REDIRECTS,
+            max_redirects=self._max_redirects,
+        )
         self._shelf: ArchiveShelf | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ArchiveMiddleware:
         stages = stages_of(crawler)
-        run, robots = stages.get(Run), stages.find(RobotsFiles)
-        fetch = run.source.fetch
-        fetching = ArchiveFetching(
-            stages.get(SideRequests),
-            robots,
-            run.boundary,
-            run.rewriting,
-            max_bytes=fetch.max_bytes,
-            max_redirects=fetch.max_redirects,
-        )
-        middleware = cls(fetching, robots, run.boundary, max_bytes=fetch.max_bytes, shutdown=run.shutdown)
+        middleware = cls(stages.get(Run), stages.get(SideRequests), stages.find(RobotsFiles))
         crawler.signals.connect(middleware.close, signal=signals.spider_closed)
         return middleware
 
@@ -167,7 +158,7 @@ class ArchiveMiddleware:
         """The end of a visit whose archive may not be requested by the boundary, or by robots.txt."""
         decision = self._boundary.decide_known(archive, claim.depth)
         if not decision.allowed:
-            rule = f"{decision.key}: {decision.rule}"
+            rule = decision.text
             error = f"its archive is outside the boundary ({rule})"
             return build_visit_end(request, claim, refusal_code(decision), rule=rule, error=error)
         # The file was fetched for the URL itself, which has the same origin.
@@ -197,8 +188,43 @@ class ArchiveMiddleware:
 
     def _get_shelf(self) -> ArchiveShelf:
         if self._shelf is None:
-            self._shelf = ArchiveShelf(self._fetching.fetch)
+            self._shelf = ArchiveShelf(self._fetch)
         return self._shelf
+
+    async def _fetch(self, url: str) -> Fetched:
+        """The answer in the place of an archive; raises SideRequestFailed, BrokenCoding."""
+        answer = await self._follow(url)
+        headers = list_headers(answer.headers)
+        if answer.status != HTTPStatus.OK:
+            return Fetched(answer.status, headers, b"")
+        body = answer.decoded_body(self._max_bytes + 1)
+        if len(body) > self._max_bytes:
+            raise SideRequestFailed(f"the archive has over {self._max_bytes} bytes", code=Code.TOO_LARGE)
+        return Fetched(answer.status, headers, body)
+
+    async def _follow(self, url: str) -> SideAnswer:
+        asked = url
+        for _ in range(self._max_redirects + 1):
+            answer = await self._side.fetch(asked, self._policy, check=self._check, inside=asked == url)
+            verdict = redirects.decide(
+                answer.status,
+                answer.headers.getlist(b"Location"),
+                base_url=answer.url,
+                boundary=self._boundary,
+                max_redirects=self._max_redirects,
+                rewriting=self._rewriting,
+                own_url=url,
+            )
+            if verdict.kind is not RedirectKind.FOLLOW or verdict.url is None:
+                return _take(answer, verdict)
+            # It moved for good to itself, with parameters that are no part of its identity.
+            asked = verdict.url
+        raise SideRequestFailed(f"more than {self._max_redirects} redirects", code=Code.REDIRECT_LOOP)
+
+    async def _check(self, url: str) -> None:
+        """Raises SideRequestFailed for a URL that robots.txt forbids."""
+        if self._robots is not None:
+            await self._robots.check(url)
 
 
 def _build_failed(archive: str, request: Request, claim: Claim, error: SideRequestFailed | BrokenCoding) -> VisitEnded:
@@ -262,66 +288,6 @@ class ArchiveMoved(SideRequestFailed):
         self.target = target
 
 
-class ArchiveFetching:
-    """Requests archives beside the pages; for the event loop. ``robots`` is None if robots.txt is not obeyed."""
-
-    def __init__(
-        self,
-        side: SideRequests,
-        robots: RobotsFiles | None,
-        boundary: Boundary,
-        rewriting: Rewriting,
-        *,
-        max_bytes: int,
-        max_redirects: int,
-    ) -> None:
-        self._side = side
-        self._robots = robots
-        self._boundary = boundary
-        self._rewriting = rewriting
-        self._max_bytes = max_bytes
-        self._max_redirects = max_redirects
-        # Redirects for good move the row of the archive, and so those of its files.
-        self._policy = SidePolicy(
-            kind="archive", max_bytes=max_bytes + 1, followed=TEMPORARY_REDIRECTS, max_redirects=max_redirects
-        )
-
-    async def fetch(self, url: str) -> Fetched:
-        """The answer in the place of an archive; raises SideRequestFailed, BrokenCoding."""
-        answer = await self._follow(url)
-        headers = list_headers(answer.headers)
-        if answer.status != HTTPStatus.OK:
-            return Fetched(answer.status, headers, b"")
-        body = answer.decoded_body(self._max_bytes + 1)
-        if len(body) > self._max_bytes:
-            raise SideRequestFailed(f"the archive has over {self._max_bytes} bytes", code=Code.TOO_LARGE)
-        return Fetched(answer.status, headers, body)
-
-    async def _follow(self, url: str) -> SideAnswer:
-        asked = url
-        for _ in range(self._max_redirects + 1):
-            answer = await self._side.fetch(asked, self._policy, check=self._check, inside=asked == url)
-            verdict = redirects.decide(
-                answer.status,
-                answer.headers.getlist(b"Location"),
-                base_url=answer.url,
-                boundary=self._boundary,
-                max_redirects=self._max_redirects,
-                rewriting=self._rewriting,
-                own_url=url,
-            )
-            if verdict.kind is not RedirectKind.FOLLOW or verdict.url is None:
-                return _take(answer, verdict)
-            # It moved for good to itself, with parameters that are no part of its identity.
-            asked = verdict.url
-        raise SideRequestFailed(f"more than {self._max_redirects} redirects", code=Code.REDIRECT_LOOP)
-
-    async def _check(self, url: str) -> None:
-        """Raises SideRequestFailed for a URL that robots.txt forbids."""
-        if self._robots is not None:
-            await self._robots.check(url)
-
-
 def list_headers(headers: Mapping[Any, Any]) -> Headers:
     """The headers of an answer, each value on its own."""
     return tuple((name, value) for name, values in headers.items() for value in values)
@@ -333,7 +299,7 @@ def _take(answer: SideAnswer, verdict: Redirect) -> SideAnswer:
         return answer
     code = Code.NO_LOCATION if verdict.code is None else verdict.code
     decision = verdict.decision
-    rule = None if decision.allowed else f"{decision.key}: {decision.rule}"
+    rule = None if decision.allowed else decision.text
     error = verdict.error or "its archive has moved"
     if verdict.kind is RedirectKind.MOVE and verdict.url is not None:
         raise ArchiveMoved(error, code=code, rule=rule, target=verdict.url)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -105,8 +105,10 @@ def build_page(
     title, author, subject = collapse_value(title), collapse_value(author), collapse_value(subject)
     named = {**(values or {}), "title": title, "author": author, "subject": subject}
     name_title = build_title(context.headers, context.url) if text and not title else ""
-    return replace(
-        _read_robots(context),
+    robots = read_robots_directives(
+        metas=(), headers=context.robots_tags, user_agent=context.user_agent, now=clock.now()
+    )
+    return Page(
         title=title or name_title,
         name_title=name_title,
         text=text,
@@ -119,6 +121,7 @@ def build_page(
         links=tuple(links),
         malformed=tuple(malformed),
         found=_select(named, context.attribute_origins),
+        **robots._asdict(),
     )
 
 
@@ -126,20 +129,6 @@ def _read_text(text: str) -> str:
     if len(text) > MAX_CHARACTERS:
         raise ConversionFailed(f"a text of over {MAX_CHARACTERS} characters", code=Code.CONVERSION_LIMIT)
     return collapse_lines(text)
-
-
-def _read_robots(context: ConversionContext) -> Page:
-    """A page of which only is known what X-Robots-Tag says."""
-    robots = read_robots_directives(
-        metas=(), headers=context.robots_tags, user_agent=context.user_agent, now=clock.now()
-    )
-    return Page(
-        noindex=robots.noindex,
-        noindex_by_header=robots.noindex_by_header,
-        nofollow=robots.nofollow,
-        nofollow_by_header=robots.nofollow_by_header,
-        unavailable_ms=robots.unavailable_ms,
-    )
 
 
 def _select(named: Mapping[str, str], origins: frozenset[str]) -> FoundTexts:

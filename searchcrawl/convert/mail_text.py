@@ -21,7 +21,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from searchcrawl.convert.html_converter import read_html_text
-from searchcrawl.html.encoding import decode_text
+from searchcrawl.html.encoding import decode
 
 _PLAIN: Final = "text/plain"
 _HTML: Final = "text/html"
@@ -273,7 +273,7 @@ def _encode(text: str) -> bytes:
 
 def _decode(written: bytes, charset: str, default_charset: str) -> str:
     header = f"{_PLAIN}; charset={charset}" if charset else _PLAIN
-    return decode_text(written, content_type=header, default_charset=default_charset)[0]
+    return decode(written, content_type=header, default_charset=default_charset, markup=False)[0]
 
 
 def _read_header(line: bytes, default_charset: str) -> str:

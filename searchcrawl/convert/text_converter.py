@@ -13,14 +13,16 @@ from searchcrawl.codes import Code
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, Converter, build_page, run_in_process, run_in_thread
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.context import ConversionContext
-from searchcrawl.html.encoding import decode_text
+from searchcrawl.html.encoding import decode
 from searchcrawl.html.page_text import MAX_CHARACTERS
 from searchcrawl.items import Page
 
 
 def convert_text(body: bytes, context: ConversionContext) -> Page:
     """The page of a text file. Its title is the name of the file; an empty file has none."""
-    text, charset = decode_text(body, content_type=context.content_type, default_charset=context.default_charset)
+    text, charset = decode(
+        body, content_type=context.content_type, default_charset=context.default_charset, markup=False
+    )
     return build_page(context, text=text, charset=charset)
 
 
@@ -48,7 +50,7 @@ def convert_json(body: bytes, context: ConversionContext) -> Page:
 
     Raises ConversionFailed (903) for what is no JSON.
     """
-    text, charset = decode_text(body, content_type=context.content_type, default_charset="utf-8")
+    text, charset = decode(body, content_type=context.content_type, default_charset="utf-8", markup=False)
     values = _parse(text)
     lines = _take_lines(line for value in values for line in _list_lines(value))
     first = values[0] if len(values) == 1 and isinstance(values[0], dict) else {}
@@ -102,7 +104,9 @@ def _list_lines(value: Any) -> Iterator[str]:
 
 def convert_csv(body: bytes, context: ConversionContext) -> Page:
     """The rows of a table, a line each, its cells separated by blanks."""
-    text, charset = decode_text(body, content_type=context.content_type, default_charset=context.default_charset)
+    text, charset = decode(
+        body, content_type=context.content_type, default_charset=context.default_charset, markup=False
+    )
     sample = text[:_SAMPLE_CHARS]
     separator = max(_SEPARATORS, key=sample.count)
     try:

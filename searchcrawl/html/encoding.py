@@ -116,22 +116,13 @@ def find_codec(encoding: str) -> str:
     return _CODECS.get(encoding) or str(webencodings.lookup(encoding).codec_info.name)
 
 
-def decode(body: bytes, *, content_type: str, default_charset: str) -> tuple[str, str]:
+def decode(body: bytes, *, content_type: str, default_charset: str, markup: bool = True) -> tuple[str, str]:
     """The text of ``body`` without its BOM, and the name of its encoding (WHATWG, lower case).
 
-    The first of these that says anything, and is not plainly wrong, is taken: a BOM, ``content_type`` (the header's value), a meta element in the
-    first 64 KiB, UTF-8 if the body is valid UTF-8, detection on a sample, ``default_charset``. Bytes that are not valid
-    become U+FFFD; never raises.
+    The first of these that says anything, and is not plainly wrong, is taken: a BOM, ``content_type`` (the header's value), a
+    meta element in the first 64 KiB (where there is ``markup``), UTF-8 if the body is valid UTF-8, detection on a sample,
+    ``default_charset``. Bytes that are not valid become U+FFFD; never raises.
     """
-    return _decode(body, content_type, default_charset, markup=True)
-
-
-def decode_text(body: bytes, *, content_type: str, default_charset: str) -> tuple[str, str]:
-    """As ``decode``, for a body that is not HTML: meta elements in it are not looked for."""
-    return _decode(body, content_type, default_charset, markup=False)
-
-
-def _decode(body: bytes, content_type: str, default_charset: str, *, markup: bool) -> tuple[str, str]:
     for bom, name in _BOMS:
         if body.startswith(bom):
             return body[len(bom) :].decode(name, "replace"), name

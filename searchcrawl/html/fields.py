@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import orjson
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from searchcrawl.html.page_text import BLOCK_MARK, collapse
-from searchcrawl.html.regions import LINK_BEGIN, LINK_END, MARK
+from searchcrawl.html.regions import LINK_BEGIN, LINK_END, MARK, list_around
 
 _MOST_PAGE_CHARACTERS: Final = 4_000_000
 _MOST_HEAD_CHARACTERS: Final = 16_384
@@ -219,11 +220,5 @@ def _read_lines(node: LexborNode) -> list[str]:
 
 def _find_around(node: LexborNode, known: dict[int, str]) -> int | None:
     """The nearest of the known elements around one."""
-    parent = node.parent
-    for _ in range(_MOST_AROUND):
-        if parent is None:
-            return None
-        if parent.mem_id in known:
-            return parent.mem_id
-        parent = parent.parent
-    return None
+    numbers = (parent.mem_id for parent in islice(list_around(node), _MOST_AROUND))
+    return next((number for number in numbers if number in known), None)

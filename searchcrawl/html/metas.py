@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -30,8 +29,7 @@ MAX_REFRESH_SECONDS: Final = 100
 _MAX_SECONDS: Final = 2**31
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RobotsDirectives:
+class RobotsDirectives(NamedTuple):
     """Whether the page may be indexed, until when, and whether its links may be followed.
 
     ``noindex_by_header`` and ``nofollow_by_header``: a header alone says that it, or they, may not.

@@ -289,11 +289,7 @@ class _FieldsReader(NamedTuple):
             canonical=canonical,
             feeds=feeds,
             refresh=refresh,
-            noindex=robots.noindex,
-            noindex_by_header=robots.noindex_by_header,
-            nofollow=robots.nofollow,
-            nofollow_by_header=robots.nofollow_by_header,
-            unavailable_ms=robots.unavailable_ms,
+            **robots._asdict(),
         )
         return page, later
 

@@ -13,7 +13,7 @@ from typing import Final
 from selectolax.lexbor import LexborCSSSelector, LexborHTMLParser, LexborNode
 
 from searchcrawl.html.page_text import BLOCK_MARK
-from searchcrawl.html.regions import ANY, HEADED, MOST_OF_NAME, SEAM, is_headed
+from searchcrawl.html.regions import ANY, HEADED, MOST_OF_NAME, SEAM, is_headed, list_around
 
 #: So many tags has a piece, if they are spread evenly, and so many at most.
 _TAGS: Final = 1_000
@@ -128,14 +128,12 @@ def _find_first(root: LexborNode) -> LexborNode | None:
 def _open_again(mark: LexborNode) -> bytes | None:
     """The start tags of the elements around the mark, the outermost first; None where there are too many."""
     tags: list[tuple[str, str]] = []
-    parent = mark.parent
-    while parent is not None:
+    for parent in list_around(mark):
         if len(tags) >= _MAX_DEPTH:
             return None
         name = parent.tag
         if name and name[0] not in "-!#":
             tags.append((name, _write_context(parent)))
-        parent = parent.parent
     tags.reverse()
     written = "".join(f"<{name}{attributes}>" for name, attributes in tags)
     if len(written) > _MAX_OPENED:

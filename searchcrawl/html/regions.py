@@ -7,7 +7,7 @@ which region is decided over the text, once (``main_text``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
@@ -245,14 +245,15 @@ def _decide(element: str, role: str | None, classes: str | None, name: str | Non
 
 def _is_in_heading(node: LexborNode) -> bool:
     """Whether an element is, or is in, the text of a heading, as the buttons are that open the text below it."""
+    return any(parent.tag in _HEADINGS_OF_BUTTONS for parent in islice(list_around(node), _MOST_AROUND))
+
+
+def list_around(node: LexborNode) -> Iterator[LexborNode]:
+    """The elements around a node, the nearest first."""
     parent = node.parent
-    for _ in range(_MOST_AROUND):
-        if parent is None:
-            return False
-        if parent.tag in _HEADINGS_OF_BUTTONS:
-            return True
+    while parent is not None:
+        yield parent
         parent = parent.parent
-    return False
 
 
 def _is_of_heading(node: LexborNode, name: str) -> bool:

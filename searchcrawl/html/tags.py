@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from itertools import islice
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -75,12 +76,5 @@ _DECIDING: Final = _DRAWINGS | {TAG_ID[tag] for tag in _OF_HTML.split()}
 
 def is_of_drawing(node: LexborNode) -> bool:
     """Whether an element is one of a drawing or a formula, and not one of HTML with the same name."""
-    parent = node.parent
-    for _ in range(_MOST_AROUND):
-        if parent is None:
-            return False
-        tag = parent.tag_id
-        if tag in _DECIDING:
-            return tag in _DRAWINGS
-        parent = parent.parent
-    return False
+    around = (parent.tag_id for parent in islice(regions.list_around(node), _MOST_AROUND))
+    return next((tag for tag in around if tag in _DECIDING), None) in _DRAWINGS

@@ -68,34 +68,45 @@ class _Line:
     text: str
 
 
+class _Matched:
+    """One rule, or several, that URLs are compared with by their patterns."""
+
+    def list_patterns(self) -> Iterable[str]:
+        raise NotImplementedError
+
+    @cached_property
+    def matcher(self) -> Protego:
+        """A Protego that refuses all URLs that one of the patterns matches."""
+        return Protego.parse("User-agent: *\n" + "".join(f"Disallow: {each}\n" for each in self.list_patterns()))
+
+    def matches(self, url: str) -> bool:
+        return not self.matcher.can_fetch(url, "*")
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A matcher is built anew where it is needed.
+        return {name: value for name, value in vars(self).items() if name != "matcher"}
+
+
 @dataclass(frozen=True)
-class _Rule:
+class _Rule(_Matched):
     """A rule: its pattern, escaped as Protego needs it, and its line as written."""
 
     pattern: str
     allows: bool
     line: str
 
-    @cached_property
-    def matcher(self) -> Protego:
-        return _build_matcher([self])
-
-    def __getstate__(self) -> dict[str, Any]:
-        return _without_matcher(self)
+    def list_patterns(self) -> Iterable[str]:
+        return (self.pattern,)
 
 
 @dataclass(frozen=True)
-class _Chunk:
+class _Chunk(_Matched):
     """Rules that follow each other in the order of precedence, and are tried together."""
 
     rules: Sequence[_Rule]
 
-    def __getstate__(self) -> dict[str, Any]:
-        return _without_matcher(self)
-
-    @cached_property
-    def matcher(self) -> Protego:
-        return _build_matcher(self.rules)
+    def list_patterns(self) -> Iterable[str]:
+        return (rule.pattern for rule in self.rules)
 
 
 @dataclass
@@ -163,8 +174,8 @@ class RobotsFile:
         """
         url = urls.without_route(url)
         for chunk in self._chunks:
-            if not chunk.matcher.can_fetch(url, "*"):
-                rule = next(rule for rule in chunk.rules if not rule.matcher.can_fetch(url, "*"))
+            if chunk.matches(url):
+                rule = next(rule for rule in chunk.rules if rule.matches(url))
                 return Decision(rule.allows, rule.line, self.url, ROBOTS_KEY)
         return self._allowed
 
@@ -173,19 +184,9 @@ class RobotsFile:
         if self.decide(url).allowed:
             return []
         url = urls.without_route(url)
-        rules = (rule for chunk in self._chunks if not chunk.matcher.can_fetch(url, "*") for rule in chunk.rules)
-        matching = (rule for rule in rules if not rule.allows and not rule.matcher.can_fetch(url, "*"))
+        rules = (rule for chunk in self._chunks if chunk.matches(url) for rule in chunk.rules)
+        matching = (rule for rule in rules if not rule.allows and rule.matches(url))
         return [Decision(False, rule.line, self.url, ROBOTS_KEY) for rule in matching]
-
-
-def _without_matcher(rules: _Rule | _Chunk) -> dict[str, Any]:
-    """What is pickled: a matcher is built anew where it is needed."""
-    return {name: value for name, value in vars(rules).items() if name != "matcher"}
-
-
-def _build_matcher(rules: Sequence[_Rule]) -> Protego:
-    """A Protego that refuses all URLs that one of the patterns matches."""
-    return Protego.parse("User-agent: *\n" + "".join(f"Disallow: {rule.pattern}\n" for rule in rules))
 
 
 def _sort_by_precedence(rules: Iterable[_Rule]) -> list[_Rule]:

@@ -77,7 +77,7 @@ async def fetch_sitemap(
         decision = boundary.decide_sitemap(target)
         if target != url and not decision.allowed:
             raise SideRequestFailed(
-                f"redirects to {target[:200]}, outside the boundary ({decision.key}: {decision.rule})",
+                f"redirects to {target[:200]}, outside the boundary ({decision.text})",
                 code=Code.OUTSIDE_BOUNDARY,
             )
         await check(target)

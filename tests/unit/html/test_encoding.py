@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 from typing import Final
 
 import pytest
 from webencodings import LABELS
 
-from searchcrawl.html.encoding import decode, decode_text, find_codec, find_encoding, prescan
+from searchcrawl.html.encoding import decode, find_codec, find_encoding, prescan
 
-Reader = Callable[..., tuple[str, str]]
 JAPANESE = "これは日本語の文書です。東京の天気は晴れ、大阪は雨でした。"
 
 
@@ -146,7 +144,7 @@ def test_decode_when_default_is_configured_then_ascii_takes_its_name() -> None:
 def test_decode_text_when_it_quotes_a_meta_then_does_not_believe_it() -> None:
     body = "<meta charset=koi8-r> é".encode()
 
-    assert decode_text(body, content_type="text/plain", default_charset="windows-1252")[1] == "utf-8"
+    assert decode(body, content_type="text/plain", default_charset="windows-1252", markup=False)[1] == "utf-8"
 
 
 @pytest.mark.parametrize(
@@ -186,13 +184,15 @@ def test_labels_when_the_standard_reads_nothing_of_them_then_are_unknown(label: 
 @pytest.mark.parametrize(
     "text", ["© 2024", "50 €", "it’s", "a – b", "café", "l’été", "Ärger", "Größe", "100\xa0km", "ACME™", "❱", "Îți"]
 )
-@pytest.mark.parametrize("read", [decode, decode_text])
+@pytest.mark.parametrize("markup", [True, False])
 def test_decode_when_one_letter_of_utf8_is_declared_as_latin_then_it_is_utf8(
-    text: str, label: str, read: Reader
+    text: str, label: str, *, markup: bool
 ) -> None:
     body = f"A page of words. {text}".encode()
 
-    assert read(body, content_type=f"text/plain; charset={label}", default_charset="windows-1252")[1] == "utf-8"
+    content_type = f"text/plain; charset={label}"
+
+    assert decode(body, content_type=content_type, default_charset="windows-1252", markup=markup)[1] == "utf-8"
 
 
 @pytest.mark.parametrize(
@@ -216,13 +216,14 @@ def test_decode_when_one_letter_of_utf8_is_declared_as_latin_then_it_is_utf8(
         ("한국", "euc_kr"),
     ],
 )
-@pytest.mark.parametrize("read", [decode, decode_text])
+@pytest.mark.parametrize("markup", [True, False])
 def test_decode_when_few_letters_have_the_form_of_utf8_by_chance_then_what_is_declared_counts(
-    text: str, codec: str, read: Reader
+    text: str, codec: str, *, markup: bool
 ) -> None:
     label = {"cp866": "ibm866", "cp874": "windows-874", "iso8859_2": "iso-8859-2", "euc_kr": "euc-kr"}.get(codec, codec)
 
-    found = read(text.encode(codec), content_type=f"text/plain; charset={label}", default_charset="windows-1252")
+    content_type = f"text/plain; charset={label}"
+    found = decode(text.encode(codec), content_type=content_type, default_charset="windows-1252", markup=markup)
 
     assert found[0] == text
 
@@ -258,7 +259,9 @@ def test_decode_when_utf16_is_declared_and_right_then_it_counts(text: str, label
     ("text", "codec"), [(CHINESE, "gbk"), (JAPANESE, "shift_jis"), (RUSSIAN, "cp1251"), (FRENCH, "cp1252")]
 )
 def test_decode_text_when_declared_as_utf8_but_in_nothing_like_it_then_it_is_detected(text: str, codec: str) -> None:
-    found = decode_text(text.encode(codec), content_type="text/csv; charset=utf-8", default_charset="windows-1252")
+    found = decode(
+        text.encode(codec), content_type="text/csv; charset=utf-8", default_charset="windows-1252", markup=False
+    )
 
     assert found[0] == text
 
