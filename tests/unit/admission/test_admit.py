@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,15 +22,6 @@ from searchcrawl.store.schema import urls as list_urls
 from searchcrawl.store.urls import link_table, url_classes
 
 SITE = "http://a.test/"
-
-
-@pytest.fixture
-def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
-    database = Database(store_url, tmp_path)
-    with database.write_once() as transaction:
-        run_table.find_or_add_source(transaction, "demo")
-    yield database
-    database.close()
 
 
 def admission(database: Database, *, max_urls: int = 0, **scope: Any) -> Admission:

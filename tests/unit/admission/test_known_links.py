@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import Connection, event, select
@@ -16,19 +15,9 @@ from searchcrawl.store import schema as tables
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import StoredDocument
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import DocumentState
 
 SITE = "http://a.test/"
-
-
-@pytest.fixture
-def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
-    database = Database(store_url, tmp_path)
-    with database.write_once() as transaction:
-        run_table.find_or_add_source(transaction, "demo")
-    yield database
-    database.close()
 
 
 @pytest.fixture

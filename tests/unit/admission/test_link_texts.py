@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from sqlalchemy import select
 
@@ -13,21 +10,15 @@ from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.store.documents import anchor_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import outlinks, urls
 from searchcrawl.store.urls.link_table import LinkTexts, decode_texts
 
 SITE = "http://a.test/"
 
 
-@pytest.fixture
-def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
-    database = Database(store_url, tmp_path)
-    with database.write_once() as transaction:
-        run_table.find_or_add_source(transaction, "demo")
+@pytest.fixture(autouse=True)
+def page(database: Database) -> None:
     run(database, FoundLinks(None, 0, [Link(f"{SITE}page")]))
-    yield database
-    database.close()
 
 
 def run(database: Database, *found: FoundLinks) -> bool:

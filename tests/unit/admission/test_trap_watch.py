@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import permutations, product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,22 +14,12 @@ import pytest
 from searchcrawl.admission.trap_watch import MAX_URLS, TRAP_AFTER, TrapWatch
 from searchcrawl.items import Claim, Document, Page
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import pattern_table
 from tests.factories import claim, document
 
 SITE = "http://a.test"
 AFTER = 40
 WORDS = ("amber", "basin", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet", "jetty", "knoll", "ledge")
-
-
-@pytest.fixture
-def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
-    database = Database(store_url, tmp_path)
-    with database.write_once() as transaction:
-        run_table.find_or_add_source(transaction, "demo")
-    yield database
-    database.close()
 
 
 def watch(database: Database, *, after: int = AFTER, most: int = 0, recount: bool = False) -> TrapWatch:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import text
@@ -13,22 +12,12 @@ from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import link_table, url_classes
 from searchcrawl.store.urls.link_table import MOST_TARGETS, Nofollow
 from tests.statements import statements
 
 SITE = "http://a.test/"
 PAGE = f"{SITE}page"
-
-
-@pytest.fixture
-def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
-    database = Database(store_url, tmp_path)
-    with database.write_once() as transaction:
-        run_table.find_or_add_source(transaction, "demo")
-    yield database
-    database.close()
 
 
 @pytest.fixture

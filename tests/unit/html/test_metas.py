@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -23,7 +22,7 @@ def directives(
     found = read_robots_directives(metas=metas, headers=headers, user_agent=user_agent, now=NOW)
     assert found.noindex_by_header == (found.noindex and not (metas and read_metas(metas).noindex))
     assert found.nofollow_by_header == (found.nofollow and not (metas and read_metas(metas).nofollow))
-    return replace(found, noindex_by_header=False, nofollow_by_header=False)
+    return found._replace(noindex_by_header=False, nofollow_by_header=False)
 
 
 def read_metas(metas: tuple[tuple[str, str], ...]) -> RobotsDirectives:
