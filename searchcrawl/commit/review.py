@@ -39,24 +39,17 @@ ROWS_AT_START: Final = 20_000
 
 
 @dataclass(slots=True)
-class _Reviews:
-    """What edited rules decide about a part of the rows."""
+class _Page:
+    """A page of rows, which ends with ``last``, and what edited rules decide about them."""
 
+    last: int | None
+    rows: int
+    is_last: bool
     refused: list[tuple[Reviewed, int, str, str | None]] = field(default_factory=list)
     #: refused before, and allowed by these rules; limits on URLs and traps may still refuse them
     allowed: list[Reviewed] = field(default_factory=list)
     #: the new URLs of rows whose URL changes
     moved: list[FoundLinks] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Page:
-    """A page of rows, which ends with ``last``, and what is decided about them."""
-
-    last: int | None
-    rows: int
-    is_last: bool
-    reviews: _Reviews = field(default_factory=_Reviews)
 
 
 class Review:
@@ -108,7 +101,7 @@ class Review:
         self._run.write_counted(self._write, page=page)
         self._admission.note_commit()
         self._looked_at += page.rows
-        self._refused += len(page.reviews.refused)
+        self._refused += len(page.refused)
         self._after = None if page.is_last else page.last
         self._tell()
         if self._after is None:
@@ -132,12 +125,12 @@ class Review:
         page = _Page(last, number, is_last=last is None or last >= self._last)
         for row in rows:
             # Before the transaction: a plugin may be slow.
-            _review_row(row, run, page.reviews)
+            _review_row(row, run, page)
         return page
 
     def _write(self, transaction: Transaction, *, page: _Page) -> Mapping[str, int]:
         run, hastening, last = self._run, self._hastening, page.last
-        counts = _write(transaction, run=run, admission=self._admission, reviews=page.reviews)
+        counts = _write(transaction, run=run, admission=self._admission, page=page)
         if hastening is not None:
             hastening = hastening._replace(after=max(hastening.after, self._after or 0))
             if last is not None and last > hastening.after:
@@ -160,15 +153,15 @@ class Review:
             self._release()
 
 
-def _review_row(row: Reviewed, run: Run, reviews: _Reviews) -> None:
+def _review_row(row: Reviewed, run: Run, page: _Page) -> None:
     normalised = run.rewriting.normalise(row.found_as or row.url, row.referrer)
     if normalised.code:
-        _refuse(row, normalised.code, normalised.decision, normalised.error, reviews)
+        _refuse(row, normalised.code, normalised.decision, normalised.error, page)
     elif normalised.url != row.url:
         _refuse(
-            row, Code.OUTSIDE_BOUNDARY, _explain_move(row, normalised, run), f"its URL is {normalised.url} now", reviews
+            row, Code.OUTSIDE_BOUNDARY, _explain_move(row, normalised, run), f"its URL is {normalised.url} now", page
         )
-        reviews.moved.append(
+        page.moved.append(
             FoundLinks(None, row.depth, [normalised.link], is_normalised=True, referrer_id=row.referrer_id)
         )
     else:
@@ -176,17 +169,17 @@ def _review_row(row: Reviewed, run: Run, reviews: _Reviews) -> None:
         decide = run.boundary.decide_known if row.is_known else run.boundary.decide
         decision = decide(row.url, row.depth, in_archive=row.in_archive)
         if not decision.allowed:
-            _refuse(row, refusal_code(decision), decision, None, reviews)
+            _refuse(row, refusal_code(decision), decision, None, page)
         elif row.code in REFUSED and row.fetch_state == FetchState.SETTLED:
             # A link that came before has reopened the others, and they are counted.
-            reviews.allowed.append(row)
+            page.allowed.append(row)
 
 
-def _refuse(row: Reviewed, code: int, decision: Decision, error: str | None, reviews: _Reviews) -> None:
+def _refuse(row: Reviewed, code: int, decision: Decision, error: str | None, page: _Page) -> None:
     rule = decision.text
     # A row to be visited has the code of the visit before.
     if (row.code, row.rule) != (code, rule) or row.fetch_state != FetchState.SETTLED:
-        reviews.refused.append((row, int(code), rule, error))
+        page.refused.append((row, int(code), rule, error))
 
 
 def _explain_move(row: Reviewed, normalised: NormalisedUrl, run: Run) -> Decision:
@@ -197,12 +190,12 @@ def _explain_move(row: Reviewed, normalised: NormalisedUrl, run: Run) -> Decisio
     return Decision(False, "rewritten otherwise", file, "rewrite")
 
 
-def _write(transaction: Transaction, *, run: Run, admission: Admission, reviews: _Reviews) -> Mapping[str, int]:
+def _write(transaction: Transaction, *, run: Run, admission: Admission, page: _Page) -> Mapping[str, int]:
     # The transaction may be a repeated one: what the first try counted is forgotten.
     admission.note_rollback()
     group = Group(horizon_ms=run.row.horizon_ms)
     again: dict[int, tuple[int, str]] = {}
-    for row, code, rule, error in reviews.refused:
+    for row, code, rule, error in page.refused:
         if row.code in REFUSED and row.fetch_state == FetchState.SETTLED:
             again[row.id] = (code, rule)
             continue
@@ -213,8 +206,8 @@ def _write(transaction: Transaction, *, run: Run, admission: Admission, reviews:
     document_rows.write_documents(transaction, run.source_id, group, {})
     url_table.settle(transaction, group.settled, REFUSED_LATER)
     # After that: a row whose URL came in another way before may be the new URL of another row.
-    admission.admit(transaction, reviews.moved)
-    url_table.reopen(transaction, _select_allowed(transaction, admission, reviews.allowed))
+    admission.admit(transaction, page.moved)
+    url_table.reopen(transaction, _select_allowed(transaction, admission, page.allowed))
     return group.counts
 
 
