@@ -4,8 +4,6 @@ what is asked of the site (F3, C6, D2).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +16,6 @@ from searchcrawl.commit.decide import decide
 from searchcrawl.items import Claim, Document, Hop, Outcome
 from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import NewUrl
 from tests.factories import document, outcome
@@ -29,15 +26,12 @@ DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database("sqlite:///store.db", tmp_path)
+def database(database: Database) -> Database:
     with database.write_once() as transaction:
-        run_table.find_or_add_source(transaction, "demo")
         host = host_table.find_or_add(transaction, ["a.test:80"])["a.test:80"]
         rows = [NewUrl(key=urls.key(url), url=url, host_id=host, depth=1) for url in (SHORT, LONG)]
         url_table.add(transaction, 1, rows, 0)
-    yield database
-    database.close()
+    return database
 
 
 def claim_all(database: Database) -> dict[str, Claim]:

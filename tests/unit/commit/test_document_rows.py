@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -14,19 +12,9 @@ from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.removal_table import Before
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import url_table
 from tests.statements import READ, statements
 from tests.unit.commit.support_world import RUN_MS, SITE, Page, World, some_page
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database("sqlite:///store.db", tmp_path)
-    with database.write_once() as transaction:
-        run_table.find_or_add_source(transaction, "demo")
-    yield database
-    database.close()
 
 
 @pytest.fixture(autouse=True)

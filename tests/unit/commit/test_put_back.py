@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +18,6 @@ from searchcrawl.store import batch_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.documents import former_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import link_table, url_table
 from searchcrawl.store.urls.link_table import LinkTexts, Nofollow, Unfollowed
 from tests.unit.commit.support_world import SITE, SOURCE, Page, World, some_page
@@ -76,15 +73,6 @@ class Watched(World):
         links = "SELECT url_id, links, texts FROM outlinks ORDER BY url_id"
         with self.database.read_once() as transaction:
             return [tuple(row) for each in (query, links) for row in transaction.execute(text(each))]
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database("sqlite:///store.db", tmp_path)
-    with database.write_once() as transaction:
-        run_table.find_or_add_source(transaction, "demo")
-    yield database
-    database.close()
 
 
 @pytest.fixture(autouse=True)

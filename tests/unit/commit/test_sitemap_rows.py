@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from searchcrawl import urls
@@ -14,20 +11,10 @@ from searchcrawl.items import ListedUrl, SitemapEnd, SitemapPart
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.store import sitemap_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.runs import run_table
 from tests.unit.store.support_store import SOURCE, add, row
 
 URL = "http://a.test:80/sitemap.xml"
 WHOLE = SitemapEnd(code=200, whole=True)
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database("sqlite:///test.db", tmp_path)
-    with database.write_once() as transaction:
-        run_table.find_or_add_source(transaction, "demo")
-    yield database
-    database.close()
 
 
 def listed(*names: str) -> tuple[ListedUrl, ...]:
