@@ -104,20 +104,18 @@ def follow_tick(project: Project, database: Database, found: Mapping[str, Found]
 
 def _write_metrics(project: Project, database: Database, name: str) -> None:
     try:
-        note_metrics(project, _describe(project, database, name))
+        try:
+            source = load_source(project, name)
+        except ConfigurationError as error:
+            status = describe_refused_source(project, name, error.errors, database)
+        else:
+            status = describe_status(source, database, VERSIONS, preserve=project.cache.preserve, project=project)
+        note_metrics(project, status)
     except UnknownSource:
         # It was deleted, and its schedule still names it.
         return
     except StoreError as error:
         print_error(error)
-
-
-def _describe(project: Project, database: Database, name: str) -> dict[str, Any]:
-    try:
-        source = load_source(project, name)
-    except ConfigurationError as error:
-        return describe_refused_source(project, name, error.errors, database)
-    return describe_status(source, database, VERSIONS, preserve=project.cache.preserve, project=project)
 
 
 class TickFollower:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
@@ -60,13 +60,11 @@ class Command(BaseCommand):
         if as_json:
             print_object(values)
         else:
-            rows = [(key, _as_text(entry["value"]), entry["origin"]) for key, entry in values.items()]
+            rows = [
+                (key, json.dumps(entry["value"], ensure_ascii=False), entry["origin"]) for key, entry in values.items()
+            ]
             print_table(("key", "value", "written in"), rows)
         return Exit.DONE
-
-
-def _as_text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _run_check(*, as_json: bool) -> int:

@@ -13,7 +13,7 @@ from searchcrawl.comparison.differences import KINDS, Verified, list_crawled_sou
 from searchcrawl.exceptions import Exit, UnknownSource, exit_of
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index
-from searchcrawl.index.receiver import Receiver, SearchIndex
+from searchcrawl.index.receiver import SearchIndex
 from searchcrawl.operations.repairing import Repair
 from searchcrawl.queries.status import list_gone_sources
 from searchcrawl.sources.loading import list_source_names, require_source_file
@@ -54,7 +54,19 @@ class Command(BaseCommand):
         with use_store(project) as database, use_index(project) as index:
             only = _require_source(project, database, args[0]) if args else None
             names = list_source_names(project)
-            repair = self._open_repair(project, database, index, names, opts, only) if opts.repair else None
+            repair = None
+            # One that cannot be compared is refused below.
+            if opts.repair and isinstance(index, SearchIndex):
+                repair = Repair(
+                    project=project,
+                    database=database,
+                    index=index,
+                    sources=names,
+                    with_foreign=only is not None or opts.all_sources,
+                    beyond_limits=opts.yes,
+                    retry_seconds=self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS"),
+                    on_source=partial(install_run_log, project),
+                )
             for name in list_crawled_sources(database, names if only is None else [only]):
                 print_note(f"warning: {name} is being crawled: what is on its way to or from the index is not compared")
             treat = None if repair is None else repair.treat
@@ -63,29 +75,6 @@ class Command(BaseCommand):
                 _tell(project, names if only is None else [only], found)
                 ended = [Exit.DONE if found.ok else Exit.DIFFERENT]
         return max([*ended, *_say(repair)])
-
-    def _open_repair(
-        self,
-        project: Project,
-        database: Database,
-        index: Receiver,
-        names: list[str],
-        opts: argparse.Namespace,
-        only: str | None,
-    ) -> Repair | None:
-        """What mends differences; None for an index that cannot be compared, which is refused then."""
-        if not isinstance(index, SearchIndex):
-            return None
-        return Repair(
-            project=project,
-            database=database,
-            index=index,
-            sources=names,
-            with_foreign=only is not None or opts.all_sources,
-            beyond_limits=opts.yes,
-            retry_seconds=self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS"),
-            on_source=partial(install_run_log, project),
-        )
 
 
 def _tell(project: Project, names: Sequence[str], found: Verified) -> None:
