@@ -453,16 +453,13 @@ def _find_hint(context: Context, facts: UrlFacts) -> str:
     if code in {401, Code.LOGIN_FAILED}:
         return f"the login does not open it: see to [login] in {source.file}"
     is_page = "html" in (facts.mimetype or "html") and source.render.mode == "never"
-    if is_page and (code == Code.EMPTY or (code == 200 and _is_shell(context, facts))):
+    page = read_page(context, facts) if is_page and code == 200 else None
+    # One of the pages that ``status`` counts as in need of their scripts.
+    is_shell = page is not None and needs_scripts(page.body, str(page.fields.get("content") or ""))
+    if (is_page and code == Code.EMPTY) or is_shell:
         return f'if scripts write its text, have a browser render it: set mode = "auto" in [render] of {source.file}'
     if code == Code.NO_CONVERTER:
         return f"a class of your own may read its type: see to [converters] in {FILE}"
     if code == Code.CERTIFICATE:
         return f"if its authority is one of your own, name it in fetch.ca_file of {source.file}"
     return ""
-
-
-def _is_shell(context: Context, facts: UrlFacts) -> bool:
-    """Whether it is one of the pages that ``status`` counts as in need of their scripts."""
-    page = read_page(context, facts)
-    return page is not None and needs_scripts(page.body, str(page.fields.get("content") or ""))

@@ -405,7 +405,9 @@ def _explain_nothing(index: SearchIndex, query: SearchQuery, names: Mapping[str,
     """
     asked = parse(query.words, query.attributes)
     notes = list(_read_faults(asked, query))
-    if isinstance(asked, Nothing) or (notes and not _has_words(asked)):
+    # Whether there is anything in it that a document may have.
+    has_words = any(not _is_stop_word(each) and not _is_faulty(each) for each in _read_leaves(asked))
+    if isinstance(asked, Nothing) or (notes and not has_words):
         return notes or ["there is no word to look for"], None
 
     plain = replace(query, rows=0, start=0, facets=(), sort=None)
@@ -463,11 +465,6 @@ def _read_leaves(asked: Query) -> Iterator[Query]:
                 yield from _read_leaves(each)
         case _:
             yield asked
-
-
-def _has_words(asked: Query) -> bool:
-    """Whether there is anything in a query that a document may have."""
-    return any(not _is_stop_word(each) and not _is_faulty(each) for each in _read_leaves(asked))
 
 
 def _is_stop_word(clause: Query) -> bool:

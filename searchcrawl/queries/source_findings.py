@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -48,24 +49,19 @@ def find_source_doubts(source: Source) -> Iterator[ConfigurationError]:
 
 def find_in_source(project: Project, source: Source) -> Iterator[ConfigurationError]:
     """MIME types that are none, URL rules that match nothing, and start URLs that no run would request; raises ConfigurationError as a run does."""
-    for key in ("mime_types", "exclude_mime_types"):
-        for number, text in enumerate(getattr(source.keep, key)):
-            reason, key_of_text = find_wrong_type(text), f"keep.{key}[{number}]"
-            if reason is not None:
-                secret = _is_secret(source, key_of_text)
-                message = f"{_NO_TYPE if secret else reason} (got {quote_value(HIDDEN if secret else text)})"
-                yield ConfigurationError(*source.locate(key_of_text), message)
-    yield from _find_in_url_rules(source)
-    yield from _find_in_starts(project, source)
-
-
-def _find_in_url_rules(source: Source) -> Iterator[ConfigurationError]:
-    for place, rule in _list_url_rules(source):
-        reason = explain_no_match(rule)
+    types = ((f"keep.{key}", getattr(source.keep, key)) for key in ("mime_types", "exclude_mime_types"))
+    named = ((f"{key}[{number}]", text) for key, texts in types for number, text in enumerate(texts))
+    found = [(place, text, find_wrong_type(text), _NO_TYPE) for place, text in named]
+    found += [(place, rule, explain_no_match(rule), _NO_MATCH) for place, rule in _list_url_rules(source)]
+    for place, text, reason, plain in found:
         if reason is not None:
-            secret = _is_secret(source, place)
-            message = f"{_NO_MATCH if secret else reason} (got {quote_value(HIDDEN if secret else rule)})"
-            yield ConfigurationError(*source.locate(place), message)
+            # A value that is secret is in no message.
+            shown, why = (HIDDEN, plain) if _is_secret(source, place) else (text, reason)
+            yield ConfigurationError(*source.locate(place), f"{why} (got {quote_value(shown)})")
+    rewriting = build_rewriting(project, source)
+    rewriting.open(source.name)
+    with closing(rewriting):
+        yield from _find_in_starts(project, source, rewriting)
 
 
 def _list_url_rules(source: Source) -> Iterator[tuple[str, str]]:
@@ -91,16 +87,7 @@ def find_wrong_type(text: str) -> str | None:
     return f"there is no type {top}/{guess(top, _TOP_TYPES)}"
 
 
-def _find_in_starts(project: Project, source: Source) -> Iterator[ConfigurationError]:
-    rewriting = build_rewriting(project, source)
-    rewriting.open(source.name)
-    try:
-        yield from _find_in_rewritten(project, source, rewriting)
-    finally:
-        rewriting.close()
-
-
-def _find_in_rewritten(project: Project, source: Source, rewriting: Rewriting) -> Iterator[ConfigurationError]:
+def _find_in_starts(project: Project, source: Source, rewriting: Rewriting) -> Iterator[ConfigurationError]:
     boundary, guard = build_boundary(source), build_guard(source.fetch)
     written = set(source.start.urls)
     found = 0

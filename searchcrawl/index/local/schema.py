@@ -113,11 +113,10 @@ def open_index(path: Path) -> tantivy.Index:
 def prepare_text(text: str) -> str:
     """The text as it is analysed: each CJK character a word of its own, full-width letters as plain ones."""
     text, has_cjk = simplify(text)
-    return _TONE_MARK.sub(_write_tone, _CJK_CHARACTER.sub(r" \1 ", text)) if has_cjk else text
-
-
-def _write_tone(match: re.Match[str]) -> str:
-    return chr(ord(match[0]) + _TO_TONE_LETTER)
+    if not has_cjk:
+        return text
+    apart = _CJK_CHARACTER.sub(r" \1 ", text)
+    return _TONE_MARK.sub(lambda match: chr(ord(match[0]) + _TO_TONE_LETTER), apart)
 
 
 def prepare_forms(text: str, language: str) -> str:

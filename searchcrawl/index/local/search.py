@@ -48,16 +48,11 @@ def search(searcher: tantivy.Searcher | None, queries: QueryBuilder, query: Sear
     columns = {name: find_column(name) for name in query.facets}
     if searcher is None:
         return SearchAnswer(total=0, facets={name: {} for name in columns})
-    languages = find_languages(searcher)
+    languages = sorted(find_analysed(str(tag) for tag, _ in searcher.terms_with_prefix("languages", "")))
     wanted = queries.build(query, languages)
     total, found = _find(searcher, queries, wanted, query, order_by)
     facets = {name: _count_values(searcher, wanted, name, path) for name, path in columns.items()}
     return SearchAnswer(total=total, hits=_read_hits(searcher, queries, found, query, languages), facets=facets)
-
-
-def find_languages(searcher: tantivy.Searcher) -> list[str]:
-    """The languages of LANGUAGES that documents of the index have."""
-    return sorted(find_analysed(str(tag) for tag, _ in searcher.terms_with_prefix("languages", "")))
 
 
 def find_spellings(searcher: tantivy.Searcher, word: str) -> list[str]:

@@ -115,7 +115,9 @@ def check_answer(shown: str, status: int, retry_after: str | None, body: bytes) 
     if status == 200 and isinstance(header, dict):
         inner = header.get("status", 0)
         if inner == 0:
-            if not _are_errors(header.get("errors")):
+            errors = header.get("errors")
+            # What ``read_errors`` reads.
+            if errors is not None and not (isinstance(errors, list) and all(isinstance(each, dict) for each in errors)):
                 raise misconfigured(shown, f"the answer is not Solr's: {_cut_excerpt(body)}")
             return
         status = inner if isinstance(inner, int) and 400 <= inner < 600 else 500
@@ -135,11 +137,6 @@ def check_answer(shown: str, status: int, retry_after: str | None, body: bytes) 
 def misconfigured(shown: str, reason: str) -> IndexMisconfigured:
     """The error that only an edit of the project or of the server can repair; names both (X-I6)."""
     return IndexMisconfigured(f"searchcrawl.toml: index.url: {shown}: {reason}")
-
-
-def _are_errors(errors: object) -> bool:
-    """Whether it is what ``read_errors`` reads."""
-    return errors is None or (isinstance(errors, list) and all(isinstance(error, dict) for error in errors))
 
 
 def hide_secrets(url: str) -> str:
