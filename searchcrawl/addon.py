@@ -49,10 +49,9 @@ from searchcrawl.http.headers_middleware import ConditionalMiddleware, HeadersMi
 from searchcrawl.http.proxy_middleware import ProxyMiddleware
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.http.replay_middleware import ReplayMiddleware
-from searchcrawl.http.stats_middleware import StatsMiddleware
 from searchcrawl.http.turn_middleware import LateTurnMiddleware, TurnMiddleware
 from searchcrawl.http.visit_end import OutcomeMiddleware
-from searchcrawl.http.visit_log_middleware import VisitLogMiddleware
+from searchcrawl.http.visit_log_middleware import StatsMiddleware, VisitLogMiddleware
 from searchcrawl.kinds.web import WEB
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.run import Run

@@ -131,7 +131,7 @@ def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Calla
     from searchcrawl.members.members import Members  # noqa: PLC0415
     from searchcrawl.members.services import SharedProbes  # noqa: PLC0415
     from searchcrawl.spiders.member_process import serve_run  # noqa: PLC0415
-    from searchcrawl.spiders.own_middleware import build_plugin_errors  # noqa: PLC0415
+    from searchcrawl.spiders.own_spider import build_plugin_errors  # noqa: PLC0415
 
     make = partial(
         start_member,

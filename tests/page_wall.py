@@ -16,11 +16,10 @@ import pytest
 
 from searchcrawl.codes import Code
 from searchcrawl.render.browser import Browser
-from searchcrawl.render.browser_request import BrowserRequest
+from searchcrawl.render.browser_request import Answer, BrowserRequest, FetchFailed, Refused
 from searchcrawl.render.budget import PageBudget
 from searchcrawl.render.login_steps import BrowserCookie
 from searchcrawl.render.rendered_page import RenderedPage
-from searchcrawl.render.wall import Answer, FetchFailed, Refused
 from searchcrawl.sources.fetch_tables import Render
 
 SITE: Final = "http://site.test"

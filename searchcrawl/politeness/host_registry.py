@@ -382,16 +382,17 @@ class HostRegistry:
                 host.report = None
             return reports
 
-    def set_blocks(self, blocks: Iterable[HostBlock]) -> None:
-        """Sets the pauses of hosts that hold for all processes; only a long one blocks the host for this run."""
-        with self.lock:
-            self._apply_blocks(self._blocks.set_all(blocks))
+    def set_blocks(
+        self, blocks: Iterable[HostBlock], names: Collection[str] | None = None, *, only: bool = False
+    ) -> None:
+        """Sets the pauses of hosts that hold for all processes; only a long one blocks the host for this run.
 
-    def set_some_blocks(self, names: Collection[str], blocks: Iterable[HostBlock], *, only: bool = False) -> None:
-        """The same where there are very many: those of these hosts; ``only`` these are known from now on."""
+        Where there are very many: those of the hosts ``names``; ``only`` these are known from now on.
+        """
         with self.lock:
-            self._blocks.set_some(names, blocks, only=only)
-            self._apply_blocks(names)
+            for host in filter(None, map(self._hosts.get, self._blocks.note(blocks, names, only=only))):
+                self._blocks.apply(host)
+                self.on_free(host)
 
     def take_unknown(self) -> list[str]:
         """Takes out the hosts with requests that wait until it is known whether they have a block."""
@@ -427,11 +428,6 @@ class HostRegistry:
         if not known and self._wake is not None:
             self._wake()
         return known
-
-    def _apply_blocks(self, names: Iterable[str]) -> None:
-        for host in filter(None, map(self._hosts.get, names)):
-            self._blocks.apply(host)
-            self.on_free(host)
 
     def _queue_report(self, host: HostState) -> None:
         if host.report is not None and self._wake is not None:
@@ -500,20 +496,18 @@ class HostBlocks:
         names, self._unknown = sorted(self._unknown), set()
         return names
 
-    def set_all(self, blocks: Iterable[HostBlock]) -> list[str]:
-        """Sets all pauses that are in force; returns the hosts that have one, or wait to be asked about."""
-        self._by_name = _find_ends(blocks)
-        self._known = None
-        return [*self._by_name, *self.take_unknown()]
-
-    def set_some(self, names: Iterable[str], blocks: Iterable[HostBlock], *, only: bool) -> None:
-        """Sets the pauses of these hosts; ``only`` these are known from now on."""
+    def note(self, blocks: Iterable[HostBlock], names: Collection[str] | None, *, only: bool) -> Collection[str]:
+        """Sets all pauses that are in force, or those of the hosts ``names``; returns the hosts that they may concern."""
         found = _find_ends(blocks)
+        if names is None:
+            self._by_name, self._known = found, None
+            return [*found, *self.take_unknown()]
         if only or self._known is None:
-            self._by_name, self._known = found, set(names)
+            self._by_name, self._known = found, {*names}
         else:
             self._by_name |= found
-            self._known |= set(names)
+            self._known |= {*names}
+        return names
 
 
 def _find_ends(blocks: Iterable[HostBlock]) -> dict[str, tuple[float, int]]:

@@ -39,7 +39,7 @@ class SlotReservations:
         reserved = self.write()
         unknown = self._hosts.take_unknown()
         if unknown:
-            self._hosts.set_some_blocks(unknown, self._read_some(unknown))
+            self._hosts.set_blocks(self._read_some(unknown), unknown)
         blocked = clock.monotonic() - self._read_at >= _READ_SECONDS and self.read_blocks()
         return reserved or bool(unknown) or blocked
 
@@ -108,7 +108,7 @@ class SlotReservations:
             self._hosts.set_blocks(blocks)
         else:
             used = self._hosts.list_used()
-            self._hosts.set_some_blocks(used, self._read_some(used), only=True)
+            self._hosts.set_blocks(self._read_some(used), used, only=True)
         return bool(blocks)
 
     def _read_some(self, names: list[str]) -> list[HostBlock]:

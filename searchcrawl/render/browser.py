@@ -20,7 +20,7 @@ from playwright.async_api import BrowserContext, Error, Page, Playwright, Storag
 
 from searchcrawl.codes import Code
 from searchcrawl.render import page_scripts
-from searchcrawl.render.browser_request import BrowserRequest
+from searchcrawl.render.browser_request import Answer, BrowserRequest
 from searchcrawl.render.budget import PageBudget, SharedBudget
 from searchcrawl.render.chromium import ChromiumFiles, RefusingProxy, explain_failure, kill_browser, list_flags
 from searchcrawl.render.crawl_wall import PageRules, Wall
@@ -31,7 +31,6 @@ from searchcrawl.render.open_page import OpenPage
 from searchcrawl.render.page_port import Authority, PagePort
 from searchcrawl.render.page_visit import PageVisit
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
-from searchcrawl.render.wall import Answer
 from searchcrawl.sources.fetch_tables import Render
 
 CLOSE_SECONDS: Final = 3.0

@@ -29,11 +29,10 @@ from scrapy_playwright.provider import PlaywrightBrowserProvider
 from searchcrawl.codes import REDIRECT_STATUSES
 from searchcrawl.http.python_spider_handler import PythonSpiderHandler
 from searchcrawl.http.visit_end import ForbiddenAddress
-from searchcrawl.render.browser_request import BrowserRequest
+from searchcrawl.render.browser_request import Answer, BrowserRequest, resolve
 from searchcrawl.render.chromium import ChromiumFiles, explain_failure, find_program, kill_browser, list_flags
 from searchcrawl.render.page_port import Authority, PagePort
 from searchcrawl.render.rendered_page import BrowserUnavailable
-from searchcrawl.render.wall import Answer, resolve
 
 logger = logging.getLogger(__name__)
 

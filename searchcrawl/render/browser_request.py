@@ -1,4 +1,4 @@
-"""One request as Chromium sends it to its proxy, and what it is for (Fetch standard, RFC 9112)."""
+"""One request as Chromium sends it to its proxy, what it is for (Fetch standard, RFC 9112), and what comes of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
+
+from searchcrawl import urls
+from searchcrawl.exceptions import InvalidUrl
 
 _LINE: Final = re.compile(r"([A-Z-]{1,20}) (\S{1,65536}) HTTP/1\.[01]")
 #: The kind of each destination of the Fetch standard; ``empty`` is what scripts fetch.
@@ -111,3 +114,42 @@ def parse_head(head: bytes, origin: str | None) -> tuple[str, str, list[tuple[st
         if line and colon:
             headers.append((name.strip().lower(), value.strip()))
     return found[1], target, headers
+
+
+class Refused(Exception):
+    """A URL may not be requested; the message is the rule that forbids it.
+
+    ``code``, as for a page, says what keeps its robots.txt from being read now: later it may be allowed.
+    """
+
+    def __init__(self, message: str, *, code: int | None = None) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+class FetchFailed(Exception):
+    """A URL could not be fetched; ``code`` is as for a page."""
+
+    def __init__(self, message: str, *, code: int) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer without content codings."""
+
+    url: str
+    status: int
+    headers: Sequence[tuple[str, str]]
+    body: bytes = field(repr=False)
+    #: nobody was logged in
+    lost_login: bool = False
+
+
+def resolve(text: str, base: str | None = None, *, routes: bool = False) -> str | None:
+    """The identity of a URL; None where it is none of http or https."""
+    try:
+        return urls.resolve(text, base, routes=routes)
+    except InvalidUrl:
+        return None

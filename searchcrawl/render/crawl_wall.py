@@ -15,12 +15,11 @@ from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import Sent, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import BodyTooLarge
-from searchcrawl.render.browser_request import BrowserRequest
+from searchcrawl.render.browser_request import Answer, BrowserRequest, FetchFailed, Refused, resolve
 from searchcrawl.render.budget import BudgetSpent, PageBudget
 from searchcrawl.render.credentials import Credentials
 from searchcrawl.render.login_steps import BrowserCookie
 from searchcrawl.render.resource_cache import SHARED_TYPES, ResourceCache, build_key
-from searchcrawl.render.wall import Answer, FetchFailed, Refused, resolve
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.redirects import TargetRules

@@ -11,13 +11,12 @@ from playwright.async_api import Error, Locator, Page
 from searchcrawl import urls
 from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.render import page_scripts
-from searchcrawl.render.browser_request import BrowserRequest
+from searchcrawl.render.browser_request import Answer, BrowserRequest, FetchFailed, Refused, resolve
 from searchcrawl.render.budget import PageBudget
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps, StepFailed, list_cookies
 from searchcrawl.render.login_wall import LoginWall
 from searchcrawl.render.open_page import STAY, OpenPage, Patience, first_line
 from searchcrawl.render.rendered_page import RenderFailed
-from searchcrawl.render.wall import Answer, FetchFailed, Refused, resolve
 from searchcrawl.sources.fetch_tables import Render, Step
 
 _LOOK_SECONDS: Final = 0.05

@@ -7,11 +7,10 @@ from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.http.side_requests import SideRequests
-from searchcrawl.render.browser_request import BrowserRequest
+from searchcrawl.render.browser_request import Answer, BrowserRequest, resolve
 from searchcrawl.render.budget import PageBudget
 from searchcrawl.render.crawl_wall import NO_URL, CrawlWall, choose_headers, send
 from searchcrawl.render.resource_cache import Key, ResourceCache, build_key
-from searchcrawl.render.wall import Answer, resolve
 
 #: The kind of these requests: their cookies are those of the browser.
 BROWSER_LOGIN: Final = "browser_login"

@@ -29,8 +29,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from searchcrawl.render.browser_request import BadRequest, BrowserRequest, parse_head
-from searchcrawl.render.wall import Answer
+from searchcrawl.render.browser_request import Answer, BadRequest, BrowserRequest, parse_head
 
 _DAY: Final = datetime.timedelta(days=1)
 #: Longer than any run; Chromium takes no certificate of more than 398 days from an authority.

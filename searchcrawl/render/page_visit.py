@@ -11,12 +11,11 @@ from playwright.async_api import Error, Page
 from searchcrawl import clock, urls
 from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.render import page_scripts
-from searchcrawl.render.browser_request import BrowserRequest
+from searchcrawl.render.browser_request import Answer, BrowserRequest, FetchFailed, Refused, resolve
 from searchcrawl.render.budget import PageBudget
 from searchcrawl.render.crawl_wall import PageRules
 from searchcrawl.render.open_page import STAY, OpenPage, Patience, first_line
 from searchcrawl.render.rendered_page import RenderedPage, RenderFailed
-from searchcrawl.render.wall import Answer, FetchFailed, Refused, resolve
 from searchcrawl.sources.fetch_tables import Action, Render
 
 _MAX_ROUTES: Final = 1000

@@ -24,6 +24,7 @@ from searchcrawl.http.side_requests import LOST_LOGIN
 from searchcrawl.http.visit_end import PAGES, VisitEnded, build_visit_end, find_claim, find_redirects, join_lines
 from searchcrawl.items import Claim, Hop, Outcome
 from searchcrawl.politeness.backoff import may_retry
+from searchcrawl.render.browser_request import Answer
 from searchcrawl.render.rendered_page import (
     RENDERED_TYPE,
     BrowserUnavailable,
@@ -31,7 +32,6 @@ from searchcrawl.render.rendered_page import (
     RenderFailed,
 )
 from searchcrawl.render.renderer import Plan, Renderer
-from searchcrawl.render.wall import Answer
 from searchcrawl.rules import rendering
 from searchcrawl.rules.redirects import write_target
 from searchcrawl.rules.rendering import ENOUGH_BYTES, Look, Missing, Need, Shell, has_gained, judge

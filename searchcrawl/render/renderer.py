@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from searchcrawl.counters import REFUSED_PARTS, RENDERED, RENDERED_BYTES, RENDERED_MS
 from searchcrawl.exceptions import ConfigurationError, LeaseLost, StoreError
+from searchcrawl.render.browser_request import Answer
 from searchcrawl.render.crawl_wall import CrawlWall, Wall
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps
 from searchcrawl.render.login_wall import LoginWall
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderTrial
-from searchcrawl.render.wall import Answer
 from searchcrawl.rules import rendering
 from searchcrawl.rules.rendering import Judgement, Need, Shell
 from searchcrawl.run import Run

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from searchcrawl import clock
-from searchcrawl.render.wall import Answer
+from searchcrawl.render.browser_request import Answer
 
 _KINDS: Final = frozenset({"script", "stylesheet", "unknown"})
 #: What an answer may be of which nothing says what it is for: on plain http data may look like a script.

@@ -23,7 +23,7 @@ from searchcrawl.stages import Stages
 from searchcrawl.store.opening import open_store
 
 if TYPE_CHECKING:
-    from searchcrawl.spiders.own_middleware import OwnMiddlewares
+    from searchcrawl.spiders.own_spider import OwnMiddlewares
 
 
 class SourceSpider(Spider):
@@ -117,7 +117,7 @@ class SourceSpider(Spider):
         self, error: BaseException | None, claim: Claim, redirects: tuple[Hop, ...]
     ) -> Outcome | None:
         # Loaded where it is used: most sources have none of it.
-        from searchcrawl.spiders.own_middleware import OwnMiddlewares  # noqa: PLC0415
+        from searchcrawl.spiders.own_spider import OwnMiddlewares  # noqa: PLC0415
 
         if error is None:
             return None

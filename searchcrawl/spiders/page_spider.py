@@ -1,8 +1,12 @@
-"""The spider of ``test`` and ``explain --live``: visits one page as a crawl would, and stores nothing."""
+"""Spiders of commands, beside that of a source: for ``test`` and ``explain --live``, and for ``plan`` and ``apply``.
+
+The first one visits one page as a crawl would, and stores nothing. The other one has what the cache holds processed again,
+and requests nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Self
 
 from scrapy import signals
@@ -12,11 +16,14 @@ from twisted.python.failure import Failure
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
 from searchcrawl.frontier.scheduler import build_request
-from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.http.replay_middleware import ReplayMiddleware, find_further
+from searchcrawl.items import Claim, Document, Outcome, VisitEnds
 from searchcrawl.operations.dry_run import DryRun
+from searchcrawl.run import Run
 from searchcrawl.spiders.base_spider import SourceSpider
+from searchcrawl.spiders.running import run_spider
 from searchcrawl.spiders.spider_loader import build_spider_class
 
 
@@ -81,3 +88,33 @@ def visit_page(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: in
         message = f"the visit came to no end: searchcrawl crawl {run.source.name} says why in its log"
         raise ConfigurationError(run.source.file, "settings", message)
     return seen[-1]
+
+
+class ReplaySpider(SourceSpider):
+    """Beside the spider of a source's type: its pages come from the cache."""
+
+    #: Read by the add-on: what would request is left out.
+    replay = True
+
+    def handle_response(self, response: Response) -> Iterator[Document | VisitEnds]:
+        """Yields the document of a response, and those of the answers that came with it."""
+        yield from super().handle_response(response)
+        further = find_further(response)
+        if further:
+            ends = [end if isinstance(end, Outcome) else self.build_document(end) for end in further]
+            yield VisitEnds(ends)
+
+
+def replay_pages(process: AsyncCrawlerProcess, run: Run) -> int:
+    """Processes again what the cache holds of a source, as far as its edit asks for it; returns how many pages.
+
+    Runs the reactor, so only once in a process. Raises ConfigurationError where a component of the user's own did not
+    start.
+    """
+    crawler, error = run_spider(process, build_spider_class(run.project, run.source, ReplaySpider), run=run)
+    if isinstance(error, SearchcrawlError):
+        raise error
+    if process.bootstrap_failed or not isinstance(crawler.spider, ReplaySpider):
+        message = f"the pages cannot be processed: the log of {run.source.name} says why"
+        raise ConfigurationError(run.source.file, "settings", message)
+    return crawler.spider.stages.get(ReplayMiddleware).pages

@@ -20,7 +20,7 @@ HOST: Final = "start.acme.test"
 #: What a source without login, rendering, schedule or feeds has no use for; and each store and index but its own.
 UNUSED: Final = (
     *("playwright", "searchcrawl.login", "searchcrawl.render.browser", "searchcrawl.render.renderer"),
-    *("searchcrawl.render.render_middleware", "searchcrawl.render.crawl_wall", "searchcrawl.render.wall"),
+    *("searchcrawl.render.render_middleware", "searchcrawl.render.crawl_wall", "searchcrawl.render.browser_request"),
     *(
         "psycopg",
         "sqlalchemy.dialects.postgresql",

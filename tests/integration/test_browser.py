@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from searchcrawl.render.browser_request import Answer
 from searchcrawl.render.chromium import ChromiumFiles
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
-from searchcrawl.render.wall import Answer
 from searchcrawl.sources.fetch_tables import Action, Render
 from tests.live_browsers import list_network_services
 from tests.page_wall import NO_ANSWER, SCRIPTS, SITE, UNKNOWN_ROBOTS, RunningBrowser, need_browser

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from searchcrawl.render.wall import Answer
+from searchcrawl.render.browser_request import Answer
 from tests.page_wall import SITE, RunningBrowser, need_browser
 
 _SECRET: Final = "secret-of-a-file"

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl.render.browser_request import BrowserRequest
+from searchcrawl.render.browser_request import Answer, BrowserRequest
 from searchcrawl.render.page_port import Authority, PagePort
-from searchcrawl.render.wall import Answer
 
 _SECONDS: Final = 5.0
 Use = Callable[[int], Awaitable[Any]]

@@ -20,12 +20,11 @@ from searchcrawl.items import Claim, Document, Page
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.http_login_middleware import build_digest_header, find_challenge, find_next_nonce, list_schemes
 from searchcrawl.politeness.backoff import parse_retry_after
-from searchcrawl.render.browser_request import BadRequest, BrowserRequest, parse_head
+from searchcrawl.render.browser_request import Answer, BadRequest, BrowserRequest, parse_head
 from searchcrawl.render.crawl_wall import choose_headers
 from searchcrawl.render.credentials import Credentials
 from searchcrawl.render.page_port import find_tunnel
 from searchcrawl.render.resource_cache import ResourceCache, build_key
-from searchcrawl.render.wall import Answer
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.index_filter import read_last_modified

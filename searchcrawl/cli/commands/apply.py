@@ -57,7 +57,7 @@ class Command(BaseCommand):
         return code
 
     def _replay(self, run: Run) -> Exit:
-        from searchcrawl.spiders.replay_spider import replay_pages  # noqa: PLC0415  # it loads what reads pages
+        from searchcrawl.spiders.page_spider import replay_pages  # noqa: PLC0415  # it loads what reads pages
 
         replay_pages(require_asyncio(self.crawler_process), run)
         if run.shutdown.failure is not None:

@@ -47,7 +47,7 @@ class Command(BaseCommand):
 def _try(process: AsyncCrawlerProcess, project: Project, source: Source, database: Database) -> Plan:
     # Imported here, because it loads everything that reads pages.
     from searchcrawl.frontier.replaying import count_left, count_undecided  # noqa: PLC0415
-    from searchcrawl.spiders.replay_spider import replay_pages  # noqa: PLC0415
+    from searchcrawl.spiders.page_spider import replay_pages  # noqa: PLC0415
 
     with open_trial(project, source, database, VERSIONS) as trial:
         install_run_log(trial.run.project, source)

@@ -253,12 +253,12 @@ def test_host_when_not_all_blocks_are_known_then_its_first_request_waits_until_i
 ) -> None:
     tested, woken = build_window(), list[float]()
     tested.hosts.share(lambda: woken.append(now[0]))
-    tested.hosts.set_some_blocks([], [], only=True)
+    tested.hosts.set_blocks([], [], only=True)
 
     tested.fill(HOST, [claim(1)])
     tested.fill(OTHER, [claim(2)])
     early, asked, again = popped(tested, now[0]), tested.hosts.take_unknown(), tested.hosts.take_unknown()
-    tested.hosts.set_some_blocks(asked, [HostBlock(HOST, clock.now_ms() + 61_000, 429)])
+    tested.hosts.set_blocks([HostBlock(HOST, clock.now_ms() + 61_000, 429)], asked)
 
     assert (early, sorted(asked), again) == (None, sorted([HOST, OTHER]), [])
     assert woken
@@ -271,11 +271,11 @@ def test_side_request_when_not_all_blocks_are_known_then_it_waits_until_that_of_
 ) -> None:
     hosts = build_window().hosts
     hosts.share(lambda: None)
-    hosts.set_some_blocks([], [], only=True)
+    hosts.set_blocks([], [], only=True)
 
     hosts.announce_side_request(HOST)
     early = hosts.try_acquire_request(HOST, now[0]), hosts.try_acquire_host(HOST, now[0])
-    hosts.set_some_blocks(hosts.take_unknown(), [])
+    hosts.set_blocks([], hosts.take_unknown())
 
     assert min(early) > 0
     assert (hosts.try_acquire_request(HOST, now[0]), hosts.try_acquire_host(HOST, now[0])) == (0.0, 0.0)
@@ -284,7 +284,7 @@ def test_side_request_when_not_all_blocks_are_known_then_it_waits_until_that_of_
 def test_host_when_all_blocks_are_known_again_then_nothing_waits(now: list[float]) -> None:
     tested = build_window()
     tested.hosts.share(lambda: None)
-    tested.hosts.set_some_blocks([], [], only=True)
+    tested.hosts.set_blocks([], [], only=True)
     tested.fill(HOST, [claim(1)])
     assert popped(tested, now[0]) is None
 

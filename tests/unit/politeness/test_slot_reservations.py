@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +27,10 @@ class Noting(HostRegistry):
         super().__init__(delay_seconds=0.0, host_concurrency=2)
         self.told: list[int] = []
 
-    def set_blocks(self, blocks: Iterable[HostBlock]) -> None:
+    def set_blocks(self, blocks: Iterable[HostBlock], *arguments: Any, **values: Any) -> None:
         found = list(blocks)
         self.told.append(len(found))
-        super().set_blocks(found)
-
-    def set_some_blocks(self, names: Collection[str], blocks: Iterable[HostBlock], **values: Any) -> None:
-        found = list(blocks)
-        self.told.append(len(found))
-        super().set_some_blocks(names, found, **values)
+        super().set_blocks(found, *arguments, **values)
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ from scrapy.http import Headers, Response
 from searchcrawl.http.side_requests import SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import PUBLIC_ONLY
 from searchcrawl.politeness.rate_limiter import RateLimiter
-from searchcrawl.render.browser_request import BrowserRequest
+from searchcrawl.render.browser_request import Answer, BrowserRequest, FetchFailed, Refused
 from searchcrawl.render.budget import PageBudget, SharedBudget
 from searchcrawl.render.crawl_wall import CrawlWall, PageRules
-from searchcrawl.render.wall import Answer, FetchFailed, Refused
 from searchcrawl.robots.files import RobotsCopy
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import Boundary

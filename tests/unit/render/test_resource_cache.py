@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from searchcrawl import clock
+from searchcrawl.render.browser_request import Answer
 from searchcrawl.render.resource_cache import Key, ResourceCache, build_key
-from searchcrawl.render.wall import Answer
 
 URL = "http://site.test/a.js"
 
