@@ -82,6 +82,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.convert.archive_shelf:ArchiveShelf.*": "hands bodies and headers on to a worker process",
     "searchcrawl.convert.archive_middleware:ArchiveMiddleware.process_response": "hands bodies on to the shelf",
     "searchcrawl.render.*wall:*": "hands URLs and headers on to readers",
+    "searchcrawl.render.browser_request:resolve": "hands URLs on to readers",
     "searchcrawl.render.browser:Browser.render": "hands an answer on to the browser",
     "searchcrawl.render.renderer:Renderer.render": "hands an answer on to the browser",
     "searchcrawl.render.renderer:Verdicts.*": "hands URLs on to the rules",
