@@ -281,6 +281,7 @@ def test_load_source_when_there_is_no_such_source_then_unknown(root: Path, name:
         ("[lifecycle]\nremove_on = [200]", "lifecycle.remove_on: must be at least 400 (got 200)"),
         ("[lifecycle]\nmax_delete_percent = 101", "lifecycle.max_delete_percent: must be at most 100 (got 101)"),
         ('[lifecycle]\norphans = "drop"', "lifecycle.orphans: "),
+        ("[keep]\nmax_age_days = inf", "keep.max_age_days: must be "),
         ("[keep]\nmeta_robots = 1", "keep.meta_robots: must be true or false (got 1)"),
         ('[file]\nroot = "/srv"', "file: not available yet"),
         ('[robots]\nuser_agent = ""', 'robots.user_agent: must not be empty (got "")'),
