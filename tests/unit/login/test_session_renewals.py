@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 from scrapy import Request
@@ -16,136 +15,117 @@ from tests.scripted_login import Login, Worn, sent
 @pytest.mark.parametrize("lasts", [1, 2, 5])
 @pytest.mark.parametrize("wall", [401, 302])
 @pytest.mark.parametrize("closed", [frozenset[str](), frozenset({"/3"}), frozenset({"/0", "/7"})])
-def test_session_when_it_ends_again_and_again_then_is_renewed_as_long_as_that_opens_pages(
+async def test_session_when_it_ends_again_and_again_then_is_renewed_as_long_as_that_opens_pages(
     lasts: int, wall: int, closed: frozenset[str]
 ) -> None:
-    async def story() -> tuple[dict[str, int], int]:
-        worn = Worn(Login(), lasts, wall, closed)
-        return {path: await worn.visit(path) for path in (f"/{number}" for number in range(20))}, worn.login.logins
-
-    codes, logins = asyncio.run(story())
+    worn = Worn(Login(), lasts, wall, closed)
+    codes, logins = {path: await worn.visit(path) for path in (f"/{number}" for number in range(20))}, worn.login.logins
 
     assert {path for path, code in codes.items() if code == 959} == closed
     assert logins <= 20 // lasts + 1 + len(closed)
 
 
-def test_session_when_pages_under_way_wear_it_out_then_all_of_them_open_in_the_end() -> None:
-    async def story() -> list[int]:
-        made = Login()
-        worn = Worn(made, 1)
-        await made.ask("/first")
-        asked = [await made.ask(f"/{number}") for number in range(6)]
-        codes: list[int] = []
-        while asked:
-            # All are answered by one session; the walls come first.
-            answers = [(request, *worn.answer(request.url)) for request in asked]
-            answers.sort(key=lambda one: -one[1])
-            heard = await asyncio.gather(*(made.hear(request, status, **more) for request, status, more in answers))
-            codes += [one.status for one in heard if isinstance(one, Response)]
-            asked = [one for one in heard if isinstance(one, Request)]
-            for request in asked:
-                await sent(made.login.process_request(request))
-        return codes
+async def test_session_when_pages_under_way_wear_it_out_then_all_of_them_open_in_the_end() -> None:
+    made = Login()
+    worn = Worn(made, 1)
+    await made.ask("/first")
+    asked = [await made.ask(f"/{number}") for number in range(6)]
+    codes: list[int] = []
+    while asked:
+        # All are answered by one session; the walls come first.
+        answers = [(request, *worn.answer(request.url)) for request in asked]
+        answers.sort(key=lambda one: -one[1])
+        heard = await asyncio.gather(*(made.hear(request, status, **more) for request, status, more in answers))
+        codes += [one.status for one in heard if isinstance(one, Response)]
+        asked = [one for one in heard if isinstance(one, Request)]
+        for request in asked:
+            await sent(made.login.process_request(request))
 
-    assert asyncio.run(story()) == [200] * 6
+    assert codes == [200] * 6
 
 
 @pytest.mark.parametrize("status", [301, 302, 429, 500, 503])
-def test_renewal_when_its_pages_neither_open_nor_are_refused_then_it_earns_no_other(status: int) -> None:
-    async def story() -> int:
-        made = Login()
-        answers = iter([401, status])
-        request = await made.ask("/lost")
-        for _ in range(2):
-            heard = await made.hear(request, next(answers), Location="/front")
-            if isinstance(heard, Request):
-                request = heard
-                await sent(made.login.process_request(request))
-        ended = await made.follow("/other", lambda: (401, {}))
-        assert ended == 959
-        return made.logins
+async def test_renewal_when_its_pages_neither_open_nor_are_refused_then_it_earns_no_other(status: int) -> None:
+    made = Login()
+    answers = iter([401, status])
+    request = await made.ask("/lost")
+    for _ in range(2):
+        heard = await made.hear(request, next(answers), Location="/front")
+        if isinstance(heard, Request):
+            request = heard
+            await sent(made.login.process_request(request))
+    ended = await made.follow("/other", lambda: (401, {}))
+    assert ended == 959
 
-    assert asyncio.run(story()) == 2
+    assert made.logins == 2
 
 
 @pytest.mark.parametrize("status", [200, 403, 404])
-def test_renewal_when_it_changed_the_answer_of_a_page_then_it_earns_another(status: int) -> None:
-    async def story() -> int:
-        made = Login()
-        answers = iter([401, status])
-        await made.follow("/lost", lambda: (next(answers), {}))
-        await made.follow("/other", lambda: (401, {}))
-        return made.logins
+async def test_renewal_when_it_changed_the_answer_of_a_page_then_it_earns_another(status: int) -> None:
+    made = Login()
+    answers = iter([401, status])
+    await made.follow("/lost", lambda: (next(answers), {}))
+    await made.follow("/other", lambda: (401, {}))
 
-    assert asyncio.run(story()) == 3
+    assert made.logins == 3
 
 
 @pytest.mark.parametrize(
     ("status", "body", "logins"), [(200, b"Hi, everybody", 3), (200, b"public", 2), (304, b"", 3), (200, b"", 2)]
 )
-def test_renewal_when_check_is_on_pages_then_only_those_were_opened(status: int, body: bytes, logins: int) -> None:
-    async def story() -> int:
-        made = Login(check="Hi")
-        await made.hear(await made.ask("/first"), 200, b"Hi")
-        await made.follow("/forbidden", lambda: (401, {}))
-        await made.hear(await made.ask("/page"), status, body)
-        await made.follow("/other", lambda: (401, {}))
-        return made.logins
+async def test_renewal_when_check_is_on_pages_then_only_those_were_opened(
+    status: int, body: bytes, logins: int
+) -> None:
+    made = Login(check="Hi")
+    await made.hear(await made.ask("/first"), 200, b"Hi")
+    await made.follow("/forbidden", lambda: (401, {}))
+    await made.hear(await made.ask("/page"), status, body)
+    await made.follow("/other", lambda: (401, {}))
 
-    assert asyncio.run(story()) == logins
+    assert made.logins == logins
 
 
-def test_renewal_when_the_login_page_is_down_then_pages_are_tried_again_later() -> None:
-    async def story() -> tuple[list[VisitEnded], str]:
-        made = Login()
-        lost, late = await made.ask("/lost"), await made.ask("/late")
-        made.is_down = True
-        ended = []
-        for request in (lost, late):
-            with pytest.raises(VisitEnded) as raised:
-                await made.hear(request, 401)
-            ended.append(raised.value)
-        return ended, made.cookies
-
-    ended, cookies = asyncio.run(story())
+async def test_renewal_when_the_login_page_is_down_then_pages_are_tried_again_later() -> None:
+    made = Login()
+    lost, late = await made.ask("/lost"), await made.ask("/late")
+    made.is_down = True
+    ended = []
+    for request in (lost, late):
+        with pytest.raises(VisitEnded) as raised:
+            await made.hear(request, 401)
+        ended.append(raised.value)
 
     assert [one.outcome.code for one in ended] == [959, 959]
     assert [one.outcome.transient for one in ended] == [True, True]
     assert all(one.outcome.retry_after_seconds for one in ended)
-    assert cookies == ""
+    assert made.cookies == ""
 
 
-def test_renewal_when_no_page_ever_shows_check_then_others_count_as_opened() -> None:
-    async def story() -> int:
-        made = Login(check="Hi")
-        await made.follow("/forbidden", lambda: (401, {}))
-        await made.hear(await made.ask("/page"), 200, b"in")
-        await made.follow("/other", lambda: (401, {}))
-        return made.logins
+async def test_renewal_when_no_page_ever_shows_check_then_others_count_as_opened() -> None:
+    made = Login(check="Hi")
+    await made.follow("/forbidden", lambda: (401, {}))
+    await made.hear(await made.ask("/page"), 200, b"in")
+    await made.follow("/other", lambda: (401, {}))
 
-    assert asyncio.run(story()) == 3
+    assert made.logins == 3
 
 
-def test_closed_page_when_others_neither_open_nor_show_the_wall_then_does_not_wait_for_ever() -> None:
-    async def story() -> tuple[int, int]:
-        made = Login(next_seconds=60)
-        asked = await made.ask("/forbidden")
-        again = await made.hear(asked, 401)
-        assert isinstance(again, Request)
-        await sent(made.login.process_request(again))
-        waiting = asyncio.ensure_future(made.hear(again, 401))
-        count = 0
-        while not waiting.done():
-            await made.hear(await made.ask(f"/gone-{count}"), 404)
-            await asyncio.sleep(0)
-            count += 1
-        with pytest.raises(VisitEnded):
-            await waiting
-        return count, made.logins
+async def test_closed_page_when_others_neither_open_nor_show_the_wall_then_does_not_wait_for_ever() -> None:
+    made = Login(next_seconds=60)
+    asked = await made.ask("/forbidden")
+    again = await made.hear(asked, 401)
+    assert isinstance(again, Request)
+    await sent(made.login.process_request(again))
+    waiting = asyncio.ensure_future(made.hear(again, 401))
+    count = 0
+    while not waiting.done():
+        await made.hear(await made.ask(f"/gone-{count}"), 404)
+        await asyncio.sleep(0)
+        count += 1
+    with pytest.raises(VisitEnded):
+        await waiting
 
-    count, logins = asyncio.run(story())
-
-    assert (count < 100, logins) == (True, 2)
+    assert (count < 100, made.logins) == (True, 2)
 
 
 async def in_doubt(made: Login) -> None:
@@ -155,26 +135,22 @@ async def in_doubt(made: Login) -> None:
     assert made.logins == 2
 
 
-def test_closed_page_when_one_that_is_sent_later_opens_then_no_login_is_done() -> None:
-    async def story() -> tuple[Any, int]:
-        made = Login(next_seconds=60)
-        await in_doubt(made)
-        closed = asyncio.ensure_future(made.hear(await made.ask("/closed"), 401))
-        await asyncio.sleep(0)
-        await made.hear(await made.ask("/later"), 200)
-        with pytest.raises(VisitEnded) as ended:
-            await closed
-        return ended.value.outcome.code, made.logins
+async def test_closed_page_when_one_that_is_sent_later_opens_then_no_login_is_done() -> None:
+    made = Login(next_seconds=60)
+    await in_doubt(made)
+    closed = asyncio.ensure_future(made.hear(await made.ask("/closed"), 401))
+    await asyncio.sleep(0)
+    await made.hear(await made.ask("/later"), 200)
+    with pytest.raises(VisitEnded) as ended:
+        await closed
 
-    assert asyncio.run(story()) == (959, 2)
+    assert (ended.value.outcome.code, made.logins) == (959, 2)
 
 
-def test_closed_pages_when_they_are_several_in_a_row_then_the_login_is_renewed_at_once() -> None:
-    async def story() -> tuple[list[bool], int]:
-        made = Login(next_seconds=60)
-        await in_doubt(made)
-        asked = [await made.ask(f"/{number}") for number in range(3)]
-        heard = await asyncio.gather(*(made.hear(request, 401) for request in asked))
-        return [isinstance(one, Request) for one in heard], made.logins
+async def test_closed_pages_when_they_are_several_in_a_row_then_the_login_is_renewed_at_once() -> None:
+    made = Login(next_seconds=60)
+    await in_doubt(made)
+    asked = [await made.ask(f"/{number}") for number in range(3)]
+    heard = await asyncio.gather(*(made.hear(request, 401) for request in asked))
 
-    assert asyncio.run(story()) == ([True] * 3, 3)
+    assert ([isinstance(one, Request) for one in heard], made.logins) == ([True] * 3, 3)

@@ -7,28 +7,24 @@ import asyncio
 from searchcrawl.login.login_middleware import UnderWay
 
 
-def test_wait_when_nothing_is_under_way_then_is_over_at_once_or_waits_for_the_next() -> None:
-    async def story() -> list[bool]:
-        made = UnderWay(next_seconds=60)
-        at_once = await made.wait()
-        next_one = asyncio.ensure_future(made.wait(for_next=True))
-        await asyncio.sleep(0)
-        made.begin(1, 1)
-        return [at_once, await next_one, await UnderWay(next_seconds=0.01).wait(for_next=True)]
+async def test_wait_when_nothing_is_under_way_then_is_over_at_once_or_waits_for_the_next() -> None:
+    made = UnderWay(next_seconds=60)
+    at_once = await made.wait()
+    next_one = asyncio.ensure_future(made.wait(for_next=True))
+    await asyncio.sleep(0)
+    made.begin(1, 1)
 
-    assert asyncio.run(story()) == [False, True, False]
+    assert [at_once, await next_one, await UnderWay(next_seconds=0.01).wait(for_next=True)] == [False, True, False]
 
 
-def test_requests_when_they_end_then_all_who_wait_hear_it_and_those_of_an_older_login_count_no_more() -> None:
-    async def story() -> tuple[list[bool], int, int]:
-        made = UnderWay()
-        made.begin(1, 1)
-        made.begin(2, 2)
-        waiting = [asyncio.ensure_future(made.wait()) for _ in range(3)]
-        await asyncio.sleep(0)
-        made.end(1, opened=True)
-        made.end(2, opened=True)
-        heard = await asyncio.gather(*waiting, made.wait())
-        return heard, made.sent, made.opened
+async def test_requests_when_they_end_then_all_who_wait_hear_it_and_those_of_an_older_login_count_no_more() -> None:
+    made = UnderWay()
+    made.begin(1, 1)
+    made.begin(2, 2)
+    waiting = [asyncio.ensure_future(made.wait()) for _ in range(3)]
+    await asyncio.sleep(0)
+    made.end(1, opened=True)
+    made.end(2, opened=True)
+    heard = await asyncio.gather(*waiting, made.wait())
 
-    assert asyncio.run(story()) == ([True, True, True, False], 2, 2)
+    assert (heard, made.sent, made.opened) == ([True, True, True, False], 2, 2)
