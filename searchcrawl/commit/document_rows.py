@@ -10,7 +10,7 @@ from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.commit import resolution
 from searchcrawl.commit.decide import Group, build_answered_key, build_key
 from searchcrawl.commit.resolution import Changes
-from searchcrawl.items import Document, Fallback, Page, copy_with
+from searchcrawl.items import Document, Page, copy_with
 from searchcrawl.rules import lifecycle
 from searchcrawl.sources.secrets import redact
 from searchcrawl.store import batch_table
@@ -173,6 +173,7 @@ def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None
 def build_record(document: Document) -> StoredPage:
     """Builds the record of a document for the cache."""
     page, cached = document.page or Page(), document.same_answer
+    fallback = page.fallback
     # An attribute is one value, or a list.
     attributes = {name: values[0] if len(values) == 1 else list(values) for name, values in page.attributes}
     return StoredPage(
@@ -196,14 +197,10 @@ def build_record(document: Document) -> StoredPage:
             **({"modified": page.modified} if page.modified else {}),
             **({"whole_digest": page.whole_digest} if page.whole_digest else {}),
             **({"headings": page.headings, "naming": page.naming} if page.headings else {}),
-            **({"fallback": _list_fallback(page.fallback)} if page.fallback is not None else {}),
+            **({"fallback": [str(fallback.reason), fallback.left, fallback.of]} if fallback is not None else {}),
             **({"attributes": attributes} if attributes else {}),
         },
     )
-
-
-def _list_fallback(fallback: Fallback) -> list[str | int]:
-    return [str(fallback.reason), fallback.left, fallback.of]
 
 
 def _build_row(document: Document, places: Mapping[int, Place], bare: Container[int]) -> StoredDocument:

@@ -18,34 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from searchcrawl.codes import COPIES, Code
 from searchcrawl.rules.copy_order import CopyOrder, build_order
-from searchcrawl.store.documents.duplicate_key_table import KeyedDocument
+from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys, KeyedDocument
 from searchcrawl.store.states import REMOVALS, DocumentState
 
 #: Longer chains of canonical links are ignored, as are longer chains of redirects.
 MAX_HOPS: Final = 10
-
-
-class Lookup(Protocol):
-    """Finds stored documents of a source, as they are now; only good ones (``KeyedDocument.is_good``)."""
-
-    def find_survivors(self, digests: Collection[bytes]) -> Iterable[KeyedDocument]:
-        """Documents with this content that are indexed themselves, also of other sources where copies are shared."""
-
-    def find_copies(self, survivors: Collection[int]) -> Iterable[KeyedDocument]:
-        """Documents known as copies (909) of these."""
-
-    def find_by_url(self, keys: Collection[int]) -> Iterable[KeyedDocument]:
-        """The documents of the URLs with these keys."""
-
-    def find_by_canonical_url(self, keys: Collection[int]) -> Iterable[KeyedDocument]:
-        """Documents that name one of these URLs as canonical."""
-
-    def find_by_display_url(self, display_keys: Collection[int]) -> Iterable[KeyedDocument]:
-        """Documents with these display URLs."""
 
 
 class Change(NamedTuple):
@@ -74,7 +55,11 @@ class Changes:
 
 
 def resolve(
-    before: Mapping[int, KeyedDocument], after: Mapping[int, KeyedDocument], lookup: Lookup, *, canonicals: bool = True
+    before: Mapping[int, KeyedDocument],
+    after: Mapping[int, KeyedDocument],
+    lookup: DuplicateKeys,
+    *,
+    canonicals: bool = True,
 ) -> Changes:
     """Finds what changes for all documents of a source when some of them change.
 
@@ -100,7 +85,7 @@ class _Resolution:
         self,
         before: Mapping[int, KeyedDocument],
         after: Mapping[int, KeyedDocument],
-        lookup: Lookup,
+        lookup: DuplicateKeys,
         *,
         canonicals: bool,
     ) -> None:

@@ -102,9 +102,11 @@ class TurnedPages:
         words: dict[int, PageWords] = {}
         met: dict[Cluster, list[Document]] = {}
         for document in stored:
-            if document.page is None or document.code != 200 or not _is_changed(document):
-                continue
             claim, page = document.claim, document.page
+            # One that was visited before, and has other fields now.
+            is_changed = claim.fields_digest not in (None, document.fields_digest)
+            if page is None or document.code != 200 or not is_changed:
+                continue
             words[claim.url_id] = PageWords.of(claim.url, page.title, page.text)
             sketch = Sketch.of(words[claim.url_id])
             found.sketches[claim.url_id] = sketch.pack()
@@ -244,8 +246,3 @@ class TurnedPages:
 def _select_turned(comparison: Comparison, pages: Mapping[int, Version]) -> dict[int, bool]:
     """The pages that have turned, each with whether the cache still has its earlier text."""
     return {url_id: page.before is not None for url_id, page in pages.items() if comparison.has_turned(page)}
-
-
-def _is_changed(document: Document) -> bool:
-    """Whether a document that was visited before has other fields now."""
-    return document.claim.fields_digest not in (None, document.fields_digest)

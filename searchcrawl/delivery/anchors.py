@@ -130,7 +130,8 @@ def _freeze(run: Run, found: Iterable[tuple[int, str]]) -> int:
     """Freezes texts where they differ from those before; returns of how many documents."""
     changed = 0
     part: dict[int, str] = {}
-    for url_id, text in _compare(_read_frozen(run), iter(found)):
+    frozen = run.read_pages(anchor_table.load_next, source_id=run.source_id, key=itemgetter(0))
+    for url_id, text in _compare(chain.from_iterable(frozen), iter(found)):
         changed += 1
         part[url_id] = text
         if len(part) == _PART:
@@ -152,10 +153,6 @@ def _freeze_part(transaction: Transaction, *, source_id: int, texts: Mapping[int
     anchor_table.note_change(transaction, source_id)
     # One without a record gets them when it is sent for another reason: no page is fetched for them.
     send_again(transaction, anchor_table.find_with_record(transaction, list(texts)))
-
-
-def _read_frozen(run: Run) -> Iterator[tuple[int, str]]:
-    return chain.from_iterable(run.read_pages(anchor_table.load_next, source_id=run.source_id, key=itemgetter(0)))
 
 
 def _compare(before: Iterator[tuple[int, str]], now: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:

@@ -10,7 +10,7 @@ notes the file and the place; then the file gets its name. Before that it means 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from searchcrawl.sources.project import TRIAL_INDEX
 from searchcrawl.sources.receivers import list_feeds
 from searchcrawl.sources.receivers_table import FeedFile
 from searchcrawl.store import log_table, receiver_table
-from searchcrawl.store.log_table import Entry, Place, Tombstone
+from searchcrawl.store.log_table import Entry, Place
 from searchcrawl.store.receiver_table import Fault, ReceiverRow
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import DELIVERED, DocumentState
@@ -218,7 +218,7 @@ def _write_delta(run: Run, feed: FeedFile) -> None:
 def _write_entries(run: Run, row: ReceiverRow, writer: Writer) -> _Written:
     """Writes what the log has after the place of a feed."""
     written, last = _Written(row.place), row.place
-    for tombstone in _list_tombstones(run, row.place):
+    for tombstone in run.read(log_table.find_tombstones, source_id=run.source_id, after=row.place.seq, up_to=None):
         # What came and went since the last delta is in none.
         if tombstone.first_seq is None or tombstone.first_seq <= row.place.seq:
             written.gone.add(f"{run.source.name}:{tombstone.digest.hex()}")
@@ -270,7 +270,3 @@ def _write_removals(run: Run, row: ReceiverRow, page: Sequence[Entry], writer: W
             writer.write({"id": document_id, DELETED: True})
             written.gone.discard(document_id)
             written.removed += 1
-
-
-def _list_tombstones(run: Run, after: Place) -> Iterator[Tombstone]:
-    yield from run.read(log_table.find_tombstones, source_id=run.source_id, after=after.seq, up_to=None)

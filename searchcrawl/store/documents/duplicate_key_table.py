@@ -107,7 +107,7 @@ def load(transaction: Transaction, url_ids: Collection[int]) -> dict[int, KeyedD
 
 
 class DuplicateKeys:
-    """Finds the good documents of a source by their duplicate keys; the ``Lookup`` of duplicate resolution.
+    """Finds the good documents of a source by their duplicate keys, for duplicate resolution.
 
     And those of other sources that the index has, where the source shares copies with them.
     """
