@@ -76,16 +76,20 @@ def list_columns(attributes: AttributeMap | None, *, delta: bool) -> list[Column
     return columns
 
 
-class _Shown:
-    """The fields of documents as JSON and XML have them: one that may have several values is always a list."""
+class _OfObjects:
+    """A writer of fields as JSON and XML have them: one that may have several values is always a list."""
 
-    def __init__(self, columns: Iterable[Column]) -> None:
+    def __init__(self, file: IO[bytes], columns: Iterable[Column]) -> None:
+        self._file = file
         self._lists = frozenset(column.name for column in columns if column.is_multi_valued)
 
-    def show(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: self._show(name, value) for name, value in fields.items()}
+    def close(self) -> None:
+        """Nothing is left."""
 
-    def _show(self, name: str, value: Any) -> Any:
+    def _show(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self._show_value(name, value) for name, value in fields.items()}
+
+    def _show_value(self, name: str, value: Any) -> Any:
         shown = _show(value)
         return [shown] if name in self._lists and shown is not None and not isinstance(shown, list) else shown
 
@@ -103,31 +107,21 @@ def _mend(value: Any) -> Any:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-class _Lines:
+class _Lines(_OfObjects):
     """A JSON object a line."""
 
-    def __init__(self, file: IO[bytes], columns: Iterable[Column]) -> None:
-        self._shown = _Shown(columns)
-        self._file = file
-
     def write(self, fields: Mapping[str, Any]) -> None:
-        self._file.write(orjson.dumps(self._shown.show(fields)))
+        self._file.write(orjson.dumps(self._show(fields)))
         self._file.write(b"\n")
 
-    def close(self) -> None:
-        """Nothing is left."""
 
-
-class _Array:
+class _Array(_OfObjects):
     """One JSON array, an object a line, as Scrapy writes it."""
 
-    def __init__(self, file: IO[bytes], columns: Iterable[Column]) -> None:
-        self._shown = _Shown(columns)
-        self._file = file
-        self._before = b"[\n"
+    _before = b"[\n"
 
     def write(self, fields: Mapping[str, Any]) -> None:
-        self._file.write(self._before + orjson.dumps(self._shown.show(fields)))
+        self._file.write(self._before + orjson.dumps(self._show(fields)))
         self._before = b",\n"
 
     def close(self) -> None:
@@ -135,16 +129,15 @@ class _Array:
         self._file.write(b"[]\n" if self._before == b"[\n" else b"\n]\n")
 
 
-class _Elements:
+class _Elements(_OfObjects):
     """XML as Scrapy writes it: ``items``, an ``item`` for each document, an element a field, ``value`` for those of a list."""
 
     def __init__(self, file: IO[bytes], columns: Iterable[Column]) -> None:
-        self._shown = _Shown(columns)
-        self._file = file
+        super().__init__(file, columns)
         self._file.write(b'<?xml version="1.0" encoding="utf-8"?>\n<items>')
 
     def write(self, fields: Mapping[str, Any]) -> None:
-        written = "".join(f"<{name}>{_build_xml(value)}</{name}>" for name, value in self._shown.show(fields).items())
+        written = "".join(f"<{name}>{_build_xml(value)}</{name}>" for name, value in self._show(fields).items())
         self._file.write(f"\n<item>{written}</item>".encode())
 
     def close(self) -> None:
