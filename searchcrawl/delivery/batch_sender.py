@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from threading import Event
@@ -129,7 +129,9 @@ class BatchSender:
             batch_table.note_accepted(transaction, batch, accepted)
             if self.run.source.copies.near == "remove":
                 # Without ``cache.preserve`` the record, of which it would be made later, may be gone by then.
-                duplicate_key_table.note_signatures(transaction, batch, _find_signatures(part, {*accepted}))
+                # Empty for a text that is too short.
+                made = {url_id: str(document.fields.get("text_signature", "")) for url_id, document in part}
+                duplicate_key_table.note_signatures(transaction, batch, {url_id: made[url_id] for url_id in accepted})
             batch_table.note_refused(transaction, batch, refused)
             return {"indexed": len(accepted)}
 
@@ -218,11 +220,6 @@ def open_sender(
         receiver.end(outcome)
     if tells_receivers and send_rest(run, cache):
         sender.space.free()
-
-
-def _find_signatures(part: Sequence[tuple[int, IndexedDocument]], accepted: Collection[int]) -> dict[int, str]:
-    """What tells near copies of the texts that were sent; empty for one that is too short."""
-    return {url_id: str(document.fields.get("text_signature", "")) for url_id, document in part if url_id in accepted}
 
 
 def _fetch_again(transaction: Transaction, *, batch: SealedBatch, url_ids: Sequence[int]) -> None:
