@@ -92,18 +92,48 @@ def admit(filled: FilledStore, *, count: int, rows: int) -> None:
             url_table.add(transaction, filled.run.source_id, new, 0)
 
 
-@pytest.mark.parametrize(("count", "delay_seconds", "waiting"), [(1, 5.0, 2), (1, 0.0, 192), (70, 5.0, 140)])
-def test_claiming_when_the_window_holds_enough_of_each_host_then_it_rests(
-    filled: FilledStore, count: int, delay_seconds: float, waiting: int
+def put_off(filled: FilledStore, laps: dict[int, int]) -> None:
+    """Gives rows, by number, their laps."""
+    with filled.database.write_once() as transaction:
+        url_table.set_laps(transaction, laps)
+
+
+@pytest.mark.parametrize(
+    ("count", "rows", "last", "trap_after", "room_at_last", "delay_seconds", "waiting"),
+    [
+        pytest.param(1, 500, 0, 0, None, 5.0, 2, id="enough of a host with a delay"),
+        pytest.param(1, 500, 0, 0, None, 0.0, 192, id="enough of a host without one"),
+        pytest.param(70, 7, 0, 0, None, 5.0, 140, id="enough of each host"),
+        pytest.param(65, 1, 0, 0, None, 0.0, 65, id="all there is"),
+        pytest.param(1, 1000, 0, 200, None, 0.0, 64, id="few where traps are watched and nothing is stored yet"),
+        pytest.param(1, 4, 2, 0, None, 0.0, 2, id="nothing that is put off while others are under way"),
+        # And one of each host.
+        pytest.param(1, 100, 100, 200, 10, 0.0, 11, id="no more than are left before a pattern is ended"),
+    ],
+)
+def test_claiming_when_so_much_waits_then_it_rests_and_the_crawl_is_not_over(
+    filled: FilledStore,
+    count: int,
+    rows: int,
+    last: int,
+    trap_after: int,
+    room_at_last: int | None,
+    delay_seconds: float,
+    waiting: int,
 ) -> None:
-    admit(filled, count=count, rows=500 // count)
-    watched = Watched(filled, delay_seconds=delay_seconds)
+    admit(filled, count=count, rows=rows)
+    put_off(filled, dict.fromkeys(range(1, last + 1), 1))
+    watched = Watched(filled, delay_seconds=delay_seconds, trap_after=trap_after)
+    if room_at_last is not None:
+        watched.traps.room_at_last = room_at_last
 
     watched.run_for(_A_WHILE_SECONDS, until=lambda: watched.window.size >= waiting)
 
     assert watched.window.size == waiting
-    # Two rounds see 70 hosts.
-    assert watched.scans <= 4
+    assert not watched.exhausted.is_set()
+    if not last and not trap_after:
+        # Two rounds see 70 hosts.
+        assert watched.scans <= 4
 
 
 def visit_next(filled: FilledStore, watched: Watched) -> int | None:
@@ -117,17 +147,6 @@ def visit_next(filled: FilledStore, watched: Watched) -> int | None:
     watched.window.release(claim.url_id)
     watched.claiming.note_committed(1)
     return claim.url_id
-
-
-def test_claiming_when_traps_are_watched_and_nothing_is_stored_yet_then_few_rows_are_under_way(
-    filled: FilledStore,
-) -> None:
-    admit(filled, count=1, rows=1000)
-    watched = Watched(filled, delay_seconds=0.0, trap_after=200)
-
-    watched.run_for(_A_WHILE_SECONDS, until=lambda: watched.window.size >= 64)
-
-    assert watched.window.size == 64
 
 
 def test_claiming_when_traps_are_watched_and_much_is_stored_then_more_rows_wait(filled: FilledStore) -> None:
@@ -151,16 +170,6 @@ def test_claiming_when_there_is_nothing_to_do_then_the_crawl_is_over(filled: Fil
 
     assert watched.exhausted.is_set()
     assert watched.came == 0
-
-
-def test_claiming_when_claims_are_outstanding_then_the_crawl_is_not_over(filled: FilledStore) -> None:
-    admit(filled, count=65, rows=1)
-    watched = Watched(filled, delay_seconds=0.0)
-
-    watched.run_for(_A_WHILE_SECONDS, until=lambda: watched.window.size >= 65)
-
-    assert watched.window.size == 65
-    assert not watched.exhausted.is_set()
 
 
 def suspect(filled: FilledStore, *, rows: int) -> None:
@@ -245,12 +254,6 @@ def test_claiming_when_rows_are_due_again_then_all_are_claimed_once_and_the_craw
     assert (len(claimed), len(set(claimed))) == (300, 300)
 
 
-def put_off(filled: FilledStore, laps: dict[int, int]) -> None:
-    """Gives rows, by number, their laps."""
-    with filled.database.write_once() as transaction:
-        url_table.set_laps(transaction, laps)
-
-
 def test_claiming_when_rows_are_put_off_then_they_come_after_all_others_by_lap(filled: FilledStore) -> None:
     admit(filled, count=2, rows=4)
     put_off(filled, {1: 2, 2: 1, 5: 1})
@@ -267,31 +270,6 @@ def test_claiming_when_rows_are_put_off_then_they_come_after_all_others_by_lap(f
     assert set(claimed[:5]) == {3, 4, 6, 7, 8}
     assert set(claimed[5:]) == {1, 2, 5}
     assert claimed.index(2) < claimed.index(1)
-
-
-def test_claiming_when_others_are_under_way_then_nothing_that_is_put_off_is_claimed(filled: FilledStore) -> None:
-    admit(filled, count=1, rows=4)
-    put_off(filled, {1: 1, 2: 1})
-    watched = Watched(filled, delay_seconds=0.0)
-
-    watched.run_for(_A_WHILE_SECONDS, until=lambda: watched.window.size >= 2)
-
-    assert watched.window.size == 2
-    assert not watched.exhausted.is_set()
-
-
-def test_claiming_when_few_visits_are_left_before_a_pattern_is_ended_then_no_more_are_under_way(
-    filled: FilledStore,
-) -> None:
-    admit(filled, count=1, rows=100)
-    put_off(filled, dict.fromkeys(range(1, 101), 1))
-    watched = Watched(filled, delay_seconds=0.0, trap_after=200)
-    watched.traps.room_at_last = 10
-
-    watched.run_for(_A_WHILE_SECONDS, until=lambda: watched.window.size >= 11)
-
-    # And one of each host.
-    assert watched.window.size == 11
 
 
 def test_window_when_a_pattern_is_put_off_then_its_claims_make_way(filled: FilledStore) -> None:
