@@ -23,7 +23,7 @@ from searchcrawl.own_code import ordinary_errors
 from searchcrawl.sources.files import SOURCES_DIR, has_source_file
 from searchcrawl.sources.loading import find_project, is_source_name
 from searchcrawl.sources.source_settings import list_own_defaults
-from searchcrawl.spiders.python_modules import describe_broken
+from searchcrawl.spiders.spider_loader import describe_broken
 
 #: These commands make a project or need none.
 WITHOUT_PROJECT: Final = frozenset({"init", "quick"})

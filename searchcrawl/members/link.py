@@ -14,7 +14,7 @@ from searchcrawl.documents.own_pipeline import PluginErrors
 from searchcrawl.exceptions import HostBlocked, SearchcrawlError, StoreError, WorkersUnavailable
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.members.channel import Channel
-from searchcrawl.members.messages import Call, Failed, Logged, Ping, Pong, Reply, Setup, Stopped, Tell
+from searchcrawl.members.messages import Call, Failed, Logged, Ping, Pong, Reply, Setup, Stopped
 from searchcrawl.members.services import ADD_ERROR, BEGIN_PROBE, END_PROBE, NOTE_GOOD, ROBOTS
 from searchcrawl.politeness.host_registry import LATE_SECONDS
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -60,7 +60,7 @@ class Link:
 
     def tell(self, name: str, /, **arguments: Any) -> None:
         """The same without an answer."""
-        self.send(Tell(name, arguments))
+        self.send(Call(None, name, arguments))
 
     def _take(self, message: Any) -> None:
         if isinstance(message, Ping):

@@ -15,7 +15,7 @@ from searchcrawl.exceptions import ConfigurationError, LogError
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Claim
 from searchcrawl.members.channel import Channel
-from searchcrawl.members.messages import Call, Finish, Ping, Pong, Reply, Setup, Tell
+from searchcrawl.members.messages import Call, Finish, Ping, Pong, Reply, Setup
 from searchcrawl.members.services import Services, SharedProbes
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsFiles
@@ -177,9 +177,7 @@ class Member:
         if isinstance(message, Pong):
             return
         if self._services is not None and isinstance(message, Call):
-            self._services.answer(message)
-        elif self._services is not None and isinstance(message, Tell):
-            self._services.note(message)
+            self._services.take(message)
         else:
             self._tell(message)
 

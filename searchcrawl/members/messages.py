@@ -111,16 +111,9 @@ class Moved(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Asks for something (``services``); the answer has the same number."""
+    """Asks for something (``services``); the answer has the same number, None where none is needed."""
 
-    number: int
-    name: str
-    arguments: Mapping[str, Any]
-
-
-class Tell(NamedTuple):
-    """The same where no answer is needed."""
-
+    number: int | None
     name: str
     arguments: Mapping[str, Any]
 

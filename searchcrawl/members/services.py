@@ -12,7 +12,7 @@ from searchcrawl import clock
 from searchcrawl.documents.own_pipeline import PluginErrors
 from searchcrawl.exceptions import HostBlocked, SearchcrawlError
 from searchcrawl.http.visit_end import join_lines
-from searchcrawl.members.messages import Call, Reply, Tell
+from searchcrawl.members.messages import Call, Reply
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
 from searchcrawl.soft404.signature import ProbeResult
@@ -87,27 +87,29 @@ class Services:
         self._tasks: set[asyncio.Task[None]] = set()
         self._held: Counter[tuple[str, str]] = Counter()
 
-    def answer(self, call: Call) -> None:
-        """Begins to answer a call."""
-        task = asyncio.ensure_future(self._answer(call))
+    def take(self, call: Call) -> None:
+        """Begins to answer a call, or does what needs no answer."""
+        if call.number is None:
+            self._note(call)
+            return
+        task = asyncio.ensure_future(self._answer(call.number, call))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def note(self, tell: Tell) -> None:
-        """Does what needs no answer."""
-        if tell.name == END_PROBE:
-            self._probes.end(self, **tell.arguments)
+    def _note(self, call: Call) -> None:
+        if call.name == END_PROBE:
+            self._probes.end(self, **call.arguments)
             return
-        if tell.name in {NOTE_GOOD, ADD_ERROR}:
-            getattr(self._plugin_errors, tell.name)(**tell.arguments)
+        if call.name in {NOTE_GOOD, ADD_ERROR}:
+            getattr(self._plugin_errors, call.name)(**call.arguments)
             return
-        if tell.name in _GIVES_BACK.values():
-            held = tell.name, tell.arguments["host"]
+        if call.name in _GIVES_BACK.values():
+            held = call.name, call.arguments["host"]
             self._held[held] -= 1
             if not self._held[held]:
                 # A run sees a million hosts.
                 del self._held[held]
-        getattr(self._rate_limiter, tell.name)(**tell.arguments)
+        getattr(self._rate_limiter, call.name)(**call.arguments)
 
     def close(self) -> None:
         """Ends what is under way, and gives back what the member held: it has ended."""
@@ -119,17 +121,17 @@ class Services:
                 getattr(self._rate_limiter, name)(host)
         self._held.clear()
 
-    async def _answer(self, call: Call) -> None:
+    async def _answer(self, number: int, call: Call) -> None:
         try:
-            reply = Reply(call.number, await self._find(call))
+            reply = Reply(number, await self._find(call))
         except HostBlocked as error:
-            reply = Reply(call.number, error=str(error), code=error.code)
+            reply = Reply(number, error=str(error), code=error.code)
         except Exception as error:
             # Whatever it is: who asked would wait for ever.
             if not isinstance(error, SearchcrawlError):
                 logger.exception("a process of the run gets no answer: %s", call.name)
             # Not every error has a text.
-            reply = Reply(call.number, error=join_lines(str(error) or repr(error)))
+            reply = Reply(number, error=join_lines(str(error) or repr(error)))
         self._send(reply)
 
     async def _find(self, call: Call) -> Any:

@@ -1,10 +1,13 @@
-"""Makes a spider of each source file, beside the spiders that users write in Python."""
+"""Makes a spider of each source file, beside the spiders that users write in Python: one that is broken costs its own alone."""
 
 from __future__ import annotations
 
 import builtins
+import importlib
+import pkgutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import Any
 
 from scrapy import Spider
@@ -13,6 +16,7 @@ from scrapy.spiderloader import SpiderLoader
 from scrapy.utils.misc import load_object
 
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, UnknownSource
+from searchcrawl.own_code import name_error, ordinary_errors
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.files import SPIDERS_DIR, has_spiders_folder, make_importable
 from searchcrawl.sources.loading import (
@@ -26,7 +30,6 @@ from searchcrawl.sources.loading import (
 from searchcrawl.sources.plugin_classes import import_spider
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.stored_modes import apply_umask
-from searchcrawl.spiders.python_modules import import_all
 
 
 class SourceSpiderLoader(SpiderLoader):
@@ -181,3 +184,22 @@ def find_spider_class(project: Project, source: Source) -> type[Spider]:
     # Imported with the first source of the kind, so that ``list`` stays quick.
     found: type[Spider] = load_object(source.kind.spider)
     return found
+
+
+def import_all(name: str) -> Iterator[ModuleType | ConfigurationError]:
+    """The module of this name and all below it; an error in the place of one that cannot be loaded."""
+    try:
+        # It may raise anything.
+        with ordinary_errors():
+            module = importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001  # see above
+        yield ConfigurationError("settings module", "SPIDER_MODULES", describe_broken(name, error))
+        return
+    yield module
+    for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
+        yield from import_all(f"{name}.{found.name}")
+
+
+def describe_broken(what: str, error: Exception) -> str:
+    """What is said of something of a user's that is imported, and raised."""
+    return f"{what} cannot be loaded: {name_error(error).splitlines()[0]}"

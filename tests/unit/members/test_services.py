@@ -11,7 +11,7 @@ import pytest
 
 from searchcrawl.documents.own_pipeline import PluginErrors
 from searchcrawl.exceptions import HostBlocked
-from searchcrawl.members.messages import Call, Reply, Tell
+from searchcrawl.members.messages import Call, Reply
 from searchcrawl.members.services import ADD_ERROR, NOTE_GOOD, ROBOTS, Services, SharedProbes
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy
@@ -56,7 +56,7 @@ def build_services(
     return Services(limiter or NotingLimiter(), robots, SharedProbes(), errors, send)
 
 
-def ask(*calls: Call | Tell, robots: Any = None, closes: bool = False) -> tuple[list[Reply], list[tuple[str, str]]]:
+def ask(*calls: Call, robots: Any = None, closes: bool = False) -> tuple[list[Reply], list[tuple[str, str]]]:
     """What was answered, and what the limits of hosts were asked."""
     replies: list[Reply] = []
 
@@ -64,10 +64,7 @@ def ask(*calls: Call | Tell, robots: Any = None, closes: bool = False) -> tuple[
         limiter = NotingLimiter()
         services = build_services(replies.append, limiter=limiter, robots=robots)
         for call in calls:
-            if isinstance(call, Call):
-                services.answer(call)
-            else:
-                services.note(call)
+            services.take(call)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
         if closes:
@@ -79,7 +76,7 @@ def ask(*calls: Call | Tell, robots: Any = None, closes: bool = False) -> tuple[
 
 
 def test_answer_when_a_host_allows_a_request_then_the_reply_has_the_number() -> None:
-    replies, called = ask(Call(7, "wait_until_allowed", {"host": "a:80"}), Tell("start_delay", {"host": "a:80"}))
+    replies, called = ask(Call(7, "wait_until_allowed", {"host": "a:80"}), Call(None, "start_delay", {"host": "a:80"}))
 
     assert [(reply.number, reply.error) for reply in replies] == [(7, None)]
     assert called == [("wait", "a:80"), ("start", "a:80")]
@@ -106,14 +103,14 @@ def test_note_when_plugins_fail_in_members_then_their_errors_are_counted_togethe
     reasons: list[str] = []
     shutdown.open(reasons.append)
     errors = PluginErrors(shutdown, PluginLimits(3, 0), count=lambda name: None)
-    good = Tell(NOTE_GOOD, {"name": "mine", "documents": 1})
-    bad = Tell(ADD_ERROR, {"name": "mine", "url": "http://a.example/", "text": "mine: ValueError: no"})
+    good = Call(None, NOTE_GOOD, {"name": "mine", "documents": 1})
+    bad = Call(None, ADD_ERROR, {"name": "mine", "url": "http://a.example/", "text": "mine: ValueError: no"})
     first, second = (build_services(lambda reply: None, errors=errors) for _ in range(2))
 
     for services, tell in ((first, bad), (second, bad), (second, good), (first, bad), (second, bad)):
-        services.note(tell)
+        services.take(tell)
     before = [*reasons]
-    first.note(bad)
+    first.take(bad)
 
     assert (before, reasons) == ([], [EndReason.PLUGIN_ERRORS])
 
@@ -124,7 +121,7 @@ def test_close_when_a_member_held_requests_then_they_are_given_back_and_what_wai
         Call(1, "acquire_request", held),
         Call(2, "acquire_request", held),
         Call(3, "acquire_request", given),
-        Tell("release_request", given),
+        Call(None, "release_request", given),
         Call(4, "wait_until_allowed", {"host": "slow:80"}),
         closes=True,
     )
@@ -139,9 +136,9 @@ def test_note_when_all_was_given_back_then_nothing_is_kept_of_the_hosts() -> Non
         services = build_services(lambda reply: None)
         for number in range(100):
             host = {"host": f"{number}.example:80"}
-            services.answer(Call(number, "acquire_request", host))
+            services.take(Call(number, "acquire_request", host))
             await asyncio.sleep(0)
-            services.note(Tell("release_request", host))
+            services.take(Call(None, "release_request", host))
         return services
 
     services = asyncio.run(run())
