@@ -9,7 +9,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
 
 from searchcrawl.cli import commands
 from searchcrawl.cli.output import (
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 #: Of numbers and codes, in each store.
 _MOST: Final = 2**31 - 1
+#: An option in a usage, with its value.
+_OPTION: Final = re.compile(r"--\S+( [A-Z]+)?")
 #: Where it is there, all of our own settings are.
 _OF_OURS: Final = "SEARCHCRAWL_STALL_SECONDS"
 
@@ -77,12 +79,48 @@ def require_free(folder: Path, *, option: str = "") -> None:
         raise UsageError(f"{option}not empty: {folder}")
 
 
+class Option(NamedTuple):
+    """An option as the help shows it, with its value or without one (``-o --output FILE``, ``--all``), and what it means."""
+
+    shown: str
+    meaning: str
+    #: what makes a value of its text
+    kind: Callable[[str], Any] = str
+    default: Any = None
+    repeatable: bool = False
+    dest: str | None = None
+    choices: Sequence[str] | None = None
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Has the parser know it."""
+        *names, last = self.shown.split()
+        if last.startswith("-"):
+            parser.add_argument(*names, last, action="store_true", help=self.meaning)
+            return
+        parser.add_argument(
+            *names,
+            action="append" if self.repeatable else "store",
+            # A list of its own: commands add to it.
+            default=[] if self.repeatable else self.default,
+            type=self.kind,
+            dest=self.dest,
+            choices=self.choices,
+            metavar=last,
+            help=self.meaning,
+        )
+
+
+def _count_arguments(shown: str) -> tuple[int, int]:
+    """How many arguments a usage shows, at least and at most: ``list|pause NAME [DIR]`` are 2 to 3."""
+    words = _OPTION.sub("", shown).split()
+    return sum(not word.startswith("[") for word in words), len(words)
+
+
 class Command:
     """The base of our commands; each module of ``cli/commands/`` has one subclass, with the name of the module.
 
-    A command declares how many ``arguments`` it takes (at least, at most; None: any number), how its usage shows them,
-    and an ``example``; it defines ``execute``. It raises UsageError for a wrong use, and errors of ``exceptions`` for all
-    else.
+    A command declares how its usage shows its arguments, its ``options``, and an ``example``; it defines ``execute``. It
+    raises UsageError for a wrong use, and errors of ``exceptions`` for all else.
 
     Scrapy's command line (``scrapy crawl NAME``) runs the same classes: it calls ``add_options``, ``process_options``
     and ``run``, and sets ``settings`` and ``crawler_process`` before.
@@ -96,8 +134,10 @@ class Command:
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
     exitcode: int = Exit.DONE
 
-    arguments: ClassVar[tuple[int, int | None]] = (0, 0)
     shown_arguments: ClassVar[str] = ""
+    #: How many it takes (at least, at most; None: any number), where that is not as many as are shown.
+    arguments: ClassVar[tuple[int, int | None] | None] = None
+    options: ClassVar[Sequence[Option]] = ()
     example: ClassVar[str] = ""
     #: What looks like an option, and is refused where it is none.
     option_form: ClassVar[re.Pattern[str]] = re.compile(r"-.", re.DOTALL)
@@ -128,7 +168,7 @@ class Command:
         return self.description or self.short_desc()
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Adds ``--json`` and the global options of Scrapy's commands; subclasses add their own."""
+        """Adds ``--json``, the global options of Scrapy's commands, and those of this one."""
         self._parser = parser
         parser.prog = f"searchcrawl {self.name}"
         parser.usage = f"searchcrawl {self.name} [options] {self.syntax()}".rstrip()
@@ -145,6 +185,8 @@ class Command:
         text = self._shown_if(self.uses_settings)("set a setting of Scrapy; repeatable")
         group.add_argument("-s", "--set", action="append", default=[], metavar="NAME=VALUE", help=text)
         parser.add_argument("--json", action="store_true", help="print JSON: one object, or one a line for lists")
+        for option in self.options:
+            option.add_to(parser)
 
     @staticmethod
     def _shown_if(does_something: bool) -> Callable[[str], str]:
@@ -178,7 +220,7 @@ class Command:
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         """Raises UsageError for options and arguments that do not fit; applies the global options."""
-        least, most = self.arguments
+        least, most = self.arguments or _count_arguments(self.shown_arguments)
         if len(args) < least:
             raise UsageError(f"missing argument: searchcrawl {self.name} {self.syntax()}")
         if most is not None and len(args) > most:

@@ -24,7 +24,6 @@ from searchcrawl.wording import counted
 class Command(BaseCommand):
     uses_settings = True
     requires_crawler_process = True
-    arguments = (1, 1)
     shown_arguments = "PLAN"
     example = "searchcrawl apply intranet-12"
 

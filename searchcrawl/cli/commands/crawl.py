@@ -20,7 +20,7 @@ from scrapy import Spider
 from scrapy.exceptions import UsageError as ScrapyUsageError
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 
-from searchcrawl.cli.command import Command, UsageError
+from searchcrawl.cli.command import Command, Option, UsageError
 from searchcrawl.cli.commands.status import show_summary
 from searchcrawl.cli.commands.urls import url_line
 from searchcrawl.cli.following import follow_run
@@ -104,36 +104,28 @@ class CrawlCommand(Command):
     shown_arguments = "NAME"
     example = "searchcrawl crawl intranet"
     _log_file: str | None = None
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--all", action="store_true", help="each source in turn, without NAME")
-        parser.add_argument(
-            "-a",
+    options = (
+        Option("--all", "each source in turn, without NAME"),
+        Option(
+            "-a NAME=VALUE",
+            "limit=N ends the run after N visits; a spider in Python gets any argument",
+            repeatable=True,
             dest="arguments",
-            action="append",
-            default=[],
-            metavar="NAME=VALUE",
-            help="limit=N ends the run after N visits; a spider in Python gets any argument",
-        )
-        for options, meaning in (
-            (
-                ("-o", "--output"),
-                "write the source's documents to FILE.jsonl, .json, .csv, .xml or .parquet; a spider in Python appends its items",
-            ),
-            (("-O", "--overwrite-output"), "the same, and what is in FILE is lost"),
-        ):
-            parser.add_argument(*options, action="append", default=[], metavar="FILE", help=meaning)
-        parser.add_argument(
-            "--set",
+        ),
+        Option(
+            "-o --output FILE",
+            "write the source's documents to FILE.jsonl, .json, .csv, .xml or .parquet; a spider in Python appends its items",
+            repeatable=True,
+        ),
+        Option("-O --overwrite-output FILE", "the same, and what is in FILE is lost", repeatable=True),
+        Option(
+            "--set KEY=VALUE",
+            "a key of the source file for this run, as fetch.delay_seconds=5; repeatable",
+            repeatable=True,
             dest="overrides",
-            action="append",
-            default=[],
-            metavar="KEY=VALUE",
-            help="a key of the source file for this run, as fetch.delay_seconds=5; repeatable",
-        )
-
-        parser.add_argument("--processes", metavar="N", help="crawl with N processes, as --set fetch.processes=N does")
+        ),
+        Option("--processes N", "crawl with N processes, as --set fetch.processes=N does"),
+    )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         # Known before anything can be refused.

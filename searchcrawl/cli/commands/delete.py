@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import Option
 from searchcrawl.cli.output import print_answer, print_note
 from searchcrawl.exceptions import ConfigurationError, Exit, UnknownSource
 from searchcrawl.operations import source_deletion
@@ -20,17 +21,13 @@ from searchcrawl.wording import counted
 
 class Command(BaseCommand):
     uses_settings = True
-    arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl delete intranet"
     description = (
         "Takes all documents of a source out of the index, and deletes its cache and its rows in the table. Its file stays, "
         "and its log; with the file, the next crawl begins anew. The name has to be typed once more, or --yes given."
     )
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--yes", action="store_true", help="do not ask for the name")
+    options = (Option("--yes", "do not ask for the name"),)
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         (name,) = args

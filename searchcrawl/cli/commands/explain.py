@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import Option
 from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.exceptions import ConfigurationError
@@ -21,14 +22,12 @@ from searchcrawl.store.opening import use_store
 
 class Command(BaseCommand):
     uses_settings = True
-    arguments = (1, 1)
     shown_arguments = "URL"
     example = "searchcrawl explain https://www.example.org/old/page.html"
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--live", action="store_true", help="ask the site too (one request, and its robots.txt)")
-        parser.add_argument("--source", metavar="NAME", help="as this source sees it; else the one that decides")
+    options = (
+        Option("--live", "ask the site too (one request, and its robots.txt)"),
+        Option("--source NAME", "as this source sees it; else the one that decides"),
+    )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()

@@ -22,7 +22,6 @@ from searchcrawl.wording import counted
 
 class Command(BaseCommand):
     uses_settings = True
-    arguments = (0, 1)
     shown_arguments = "[NAME]"
     example = "searchcrawl flush intranet"
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from searchcrawl.admission.trap_watch import list_trapped
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import Option, UsageError
 from searchcrawl.cli.output import print_answer, print_error, print_line, print_note, print_warnings
 from searchcrawl.exceptions import ConfigurationError, Exit, SearchcrawlError, UnknownSource, exit_of
 from searchcrawl.extensions.run_log import install_run_log
@@ -49,27 +49,12 @@ class Command(BaseCommand):
         "is removed: documents from the index, records from the cache, rows from the table. A source that is crawled "
         "meanwhile asks for them no more, and is not changed (exit 5): call again. Without URLs, what the file says is carried out."
     )
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument(
-            "--pattern",
-            action="append",
-            default=[],
-            metavar="P",
-            help="a URL rule, as in scope.exclude_urls; repeatable",
-        )
-        parser.add_argument(
-            "--traps",
-            metavar="NAME",
-            help="what the index has of ended traps of a source, as status counts it",
-        )
-        parser.add_argument("--file", metavar="F", help=f"a file in the form of {FILE}, with a URL or a pattern a line")
-        parser.add_argument(
-            "--yes",
-            action="store_true",
-            help="also where patterns and archives have more documents than the limits on deleting",
-        )
+    options = (
+        Option("--pattern P", "a URL rule, as in scope.exclude_urls; repeatable", repeatable=True),
+        Option("--traps NAME", "what the index has of ended traps of a source, as status counts it"),
+        Option("--file F", f"a file in the form of {FILE}, with a URL or a pattern a line"),
+        Option("--yes", "also where patterns and archives have more documents than the limits on deleting"),
+    )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()

@@ -103,7 +103,6 @@ _FILES: Final[Mapping[str, str]] = {
 
 class Command(BaseCommand):
     requires_project = False
-    arguments = (1, 1)
     shown_arguments = "DIR"
     example = "searchcrawl init intranet"
 

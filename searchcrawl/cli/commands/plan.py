@@ -26,7 +26,6 @@ from searchcrawl.store.opening import use_store
 class Command(BaseCommand):
     uses_settings = True
     requires_crawler_process = True
-    arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl plan intranet"
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError, whole_number
+from searchcrawl.cli.command import Option, UsageError, whole_number
 from searchcrawl.cli.output import print_answer, print_line, print_objects, print_table
 from searchcrawl.exceptions import Exit
 from searchcrawl.index.opening import use_index
@@ -21,19 +21,16 @@ _ROWS_A_TABLE: Final = 1000
 
 
 class Command(BaseCommand):
-    arguments = (2, 2)
     shown_arguments = "list|approve|reject|restore NAME"
     example = "searchcrawl quarantine approve intranet"
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--rejected", action="store_true", help="list the deletions that were rejected")
-        parser.add_argument(
-            "--run",
-            type=whole_number,
-            metavar="N",
-            help="approve, reject or restore the deletions of this run alone; else approve and reject mean those listed last",
-        )
+    options = (
+        Option("--rejected", "list the deletions that were rejected"),
+        Option(
+            "--run N",
+            "approve, reject or restore the deletions of this run alone; else approve and reject mean those listed last",
+            kind=whole_number,
+        ),
+    )
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)

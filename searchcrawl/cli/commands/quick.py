@@ -22,7 +22,7 @@ import orjson
 from searchcrawl import urls
 from searchcrawl.api.child_process import build_environment
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError, require_free, whole_number
+from searchcrawl.cli.command import Option, UsageError, require_free, whole_number
 from searchcrawl.cli.commands.init import write_files
 from searchcrawl.cli.leaving import handling
 from searchcrawl.cli.output import print_line, print_note, print_object
@@ -43,27 +43,20 @@ _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 class Command(BaseCommand):
     requires_project = False
-    arguments = (1, 1)
     shown_arguments = "URL"
     example = "searchcrawl quick https://example.org/ --pages 20"
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument(
-            "--pages", type=whole_number, default=_PAGES, metavar="N", help=f"at most so many pages (default {_PAGES})"
-        )
-        parser.add_argument(
-            "--allow-private",
-            action="append",
-            default=[],
-            metavar="CIDR",
-            help="a network of yours that may be reached, as 127.0.0.1/32 (may be repeated)",
-        )
-        parser.add_argument(
-            "--keep",
-            metavar="DIR",
-            help="make the project in DIR, and keep it whatever happens; else it is in a new folder, and goes if nothing is found",
-        )
+    options = (
+        Option("--pages N", f"at most so many pages (default {_PAGES})", kind=whole_number, default=_PAGES),
+        Option(
+            "--allow-private CIDR",
+            "a network of yours that may be reached, as 127.0.0.1/32 (may be repeated)",
+            repeatable=True,
+        ),
+        Option(
+            "--keep DIR",
+            "make the project in DIR, and keep it whatever happens; else it is in a new folder, and goes if nothing is found",
+        ),
+    )
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)

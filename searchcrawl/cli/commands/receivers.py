@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import Option, UsageError
 from searchcrawl.cli.output import print_line, print_objects, print_table
 from searchcrawl.exceptions import Exit, UnknownReceiver
 from searchcrawl.operations.stopping import pause
@@ -19,13 +19,9 @@ _ACTIONS: Final = ("list", "pause", "resume")
 
 
 class Command(BaseCommand):
-    arguments = (1, 2)
     shown_arguments = "list|pause|resume [NAME]"
     example = "searchcrawl receivers pause archive"
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--source", metavar="S", help="of this source alone")
+    options = (Option("--source S", "of this source alone"),)
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)

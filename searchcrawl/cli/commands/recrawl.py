@@ -14,7 +14,6 @@ from searchcrawl.wording import counted
 
 
 class Command(BaseCommand):
-    arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl recrawl intranet --failed"
     description = (

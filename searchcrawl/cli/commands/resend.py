@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import Option
 from searchcrawl.cli.commands.flush import show_sent
 from searchcrawl.cli.output import progress_bar
 from searchcrawl.exceptions import Exit
@@ -16,15 +17,9 @@ from searchcrawl.store.opening import use_store
 
 class Command(BaseCommand):
     uses_settings = True
-    arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl resend intranet"
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument(
-            "--receiver", metavar="NAME", help="to this receiver instead, which loses what it has besides"
-        )
+    options = (Option("--receiver NAME", "to this receiver instead, which loses what it has besides"),)
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project, source = self.load_source(args[0])

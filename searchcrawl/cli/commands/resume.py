@@ -12,7 +12,6 @@ from searchcrawl.store.opening import use_store
 
 
 class Command(BaseCommand):
-    arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl resume intranet"
     description = "The next crawl, by hand or by its schedule, goes on where the source was suspended."

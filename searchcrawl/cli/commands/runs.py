@@ -18,7 +18,6 @@ _COLUMNS: Final = ("run", "source", "started", "ended (exit)", "fetched", "faile
 
 
 class Command(BaseCommand):
-    arguments = (0, 1)
     shown_arguments = "[NAME]"
     example = "searchcrawl runs intranet"
 

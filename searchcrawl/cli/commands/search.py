@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.padding import Padding
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError, whole_number
+from searchcrawl.cli.command import Option, UsageError, whole_number
 from searchcrawl.cli.output import console_for_answers, print_note, print_object, print_table, styled
 from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.queries import search
@@ -34,41 +34,16 @@ class Command(BaseCommand):
         " * finds everything."
         " Put a query with quotes or a leading minus into single quotes, after -- where it begins with a minus."
     )
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--source", metavar="NAME", help="documents of this source only")
-        parser.add_argument(
-            "--group",
-            action="append",
-            default=[],
-            metavar="NAME",
-            help="documents of sources of this group (may be repeated)",
-        )
-        parser.add_argument(
-            "--offset", type=whole_number, default=0, metavar="N", help="leave out so many of the first hits"
-        )
-        parser.add_argument(
-            "--language",
-            metavar="TAG",
-            help="the language of what facets show (that of the environment if it is not given)",
-        )
-        parser.add_argument(
-            "--rows", type=whole_number, default=10, metavar="N", help="so many hits (default 10, at most 1000)"
-        )
-        parser.add_argument(
-            "--sort", metavar="NAME", help="by an attribute; --sort=-NAME or 'NAME desc' begins with the largest"
-        )
-        parser.add_argument(
-            "--filter",
-            action="append",
-            default=[],
-            metavar="NAME:VALUE",
-            help="exact value of an attribute (may be repeated)",
-        )
-        parser.add_argument(
-            "--facet", action="append", default=[], metavar="NAME", help="count an attribute's values (may be repeated)"
-        )
+    options = (
+        Option("--source NAME", "documents of this source only"),
+        Option("--group NAME", "documents of sources of this group (may be repeated)", repeatable=True),
+        Option("--offset N", "leave out so many of the first hits", kind=whole_number, default=0),
+        Option("--language TAG", "the language of what facets show (that of the environment if it is not given)"),
+        Option("--rows N", "so many hits (default 10, at most 1000)", kind=whole_number, default=10),
+        Option("--sort NAME", "by an attribute; --sort=-NAME or 'NAME desc' begins with the largest"),
+        Option("--filter NAME:VALUE", "exact value of an attribute (may be repeated)", repeatable=True),
+        Option("--facet NAME", "count an attribute's values (may be repeated)", repeatable=True),
+    )
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         if opts.loglevel is not None and opts.loglevel.upper() not in logging.getLevelNamesMapping():

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, Final, NoReturn
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError, whole_number
+from searchcrawl.cli.command import Option, UsageError, whole_number
 from searchcrawl.cli.leaving import handling
 from searchcrawl.cli.output import print_line, print_object, print_table, progress_bar
 from searchcrawl.exceptions import Exit
@@ -29,7 +29,6 @@ _COLUMNS: Final = ("round", "crawl", "killed at", "URLs", "documents", "in hand"
 
 class Command(BaseCommand):
     requires_project = False
-    arguments = (0, 0)
     shown_arguments = "--kill9"
     example = "searchcrawl selftest --kill9 --kills 30"
     description = (
@@ -38,14 +37,11 @@ class Command(BaseCommand):
         "counters and requests with a crawl that nobody disturbed. No project is needed, and none is touched. Ends "
         "with 0 where all is equal, with 1 where anything differs; then the folder is kept."
     )
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--kill9", action="store_true", help="kill with SIGKILL; there is no other test yet")
-        parser.add_argument(
-            "--kills", type=whole_number, default=_KILLS, metavar="N", help=f"kill so many processes (default {_KILLS})"
-        )
-        parser.add_argument("--seed", type=whole_number, metavar="N", help="choose the same kills as an earlier call")
+    options = (
+        Option("--kill9", "kill with SIGKILL; there is no other test yet"),
+        Option("--kills N", f"kill so many processes (default {_KILLS})", kind=whole_number, default=_KILLS),
+        Option("--seed N", "choose the same kills as an earlier call", kind=whole_number),
+    )
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)

@@ -14,7 +14,6 @@ from searchcrawl.index.opening import find_configset
 
 class Command(BaseCommand):
     requires_project = False
-    arguments = (2, 2)
     shown_arguments = "configset DIR"
     example = "searchcrawl solr configset /var/solr/data/configsets/searchcrawl/conf"
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import Option, UsageError
 from searchcrawl.cli.output import (
     is_on_terminal,
     print_line,
@@ -45,13 +45,9 @@ _MOST_REFUSED: Final = 10
 
 
 class Command(BaseCommand):
-    arguments = (0, 1)
     shown_arguments = "[NAME]"
     example = "searchcrawl status intranet"
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--prometheus", action="store_true", help="print metrics for Prometheus")
+    options = (Option("--prometheus", "print metrics for Prometheus"),)
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)

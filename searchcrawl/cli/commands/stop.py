@@ -14,7 +14,6 @@ _WAIT_SECONDS = 60.0
 
 
 class Command(BaseCommand):
-    arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl stop intranet"
     description = (

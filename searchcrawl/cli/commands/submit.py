@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import Option, UsageError
 from searchcrawl.cli.output import print_answer, print_note
 from searchcrawl.exceptions import Exit
 from searchcrawl.operations.visiting import Result, submit
@@ -13,7 +13,6 @@ from searchcrawl.store.opening import use_store
 
 
 class Command(BaseCommand):
-    arguments = (1, 1)
     shown_arguments = "URL --source NAME"
     example = "searchcrawl submit https://www.example.org/new.html --source intranet"
     description = (
@@ -21,10 +20,7 @@ class Command(BaseCommand):
         "in within seconds, else the next one does. recrawl --url has a known URL visited again. Ends with 2 for one that "
         "is not taken."
     )
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--source", metavar="NAME", help="the source")
+    options = (Option("--source NAME", "the source"),)
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         if opts.source is None:

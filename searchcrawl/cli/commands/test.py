@@ -9,7 +9,7 @@ from typing import Any
 
 from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import Option, UsageError
 from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import print_answer
 from searchcrawl.cli.scrapy_commands import require_asyncio
@@ -27,24 +27,13 @@ _MAX_SHOWN_CHARACTERS = 600
 class Command(BaseCommand):
     uses_settings = True
     requires_crawler_process = True
-    arguments = (1, 1)
     shown_arguments = "URL --source NAME"
     example = "searchcrawl test https://www.example.org/page.html --source intranet"
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--source", metavar="NAME", help="by the rules of this source")
-        parser.add_argument(
-            "--render",
-            action="store_true",
-            help="render it, whatever render.mode says, and show its text before that as well",
-        )
-        parser.add_argument(
-            "--trace",
-            metavar="FILE",
-            type=Path,
-            help="with --render: write what the browser did, for Playwright's viewer",
-        )
+    options = (
+        Option("--source NAME", "by the rules of this source"),
+        Option("--render", "render it, whatever render.mode says, and show its text before that as well"),
+        Option("--trace FILE", "with --render: write what the browser did, for Playwright's viewer", kind=Path),
+    )
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)

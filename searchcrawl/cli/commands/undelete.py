@@ -17,7 +17,6 @@ from searchcrawl.wording import counted
 
 class Command(BaseCommand):
     uses_settings = True
-    arguments = (1, 1)
     shown_arguments = "RUN"
     example = "searchcrawl undelete 12"
 

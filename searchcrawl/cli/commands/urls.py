@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from searchcrawl import clock
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError, utf8_text
+from searchcrawl.cli.command import Option, UsageError, utf8_text
 from searchcrawl.cli.output import print_line, print_objects, while_read
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, is_code
 from searchcrawl.queries.urls import UrlFilter, list_urls
@@ -22,28 +22,31 @@ _CODE_DIGITS: Final = 4
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]*]+)(:[0-9]{1,5})?")
 
 
+def _read_code(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= _CODE_DIGITS):
+        raise argparse.ArgumentTypeError(f"must be one code, such as 404 or 952 (got {text!r})")
+    if not is_code(int(text)):
+        raise argparse.ArgumentTypeError(f"there is no such code (got {text}): docs/reference/codes.md has all")
+    return int(text)
+
+
+def _read_host(text: str) -> str:
+    host = utf8_text(text)
+    if not _HOST.fullmatch(host):
+        raise argparse.ArgumentTypeError(f"must be a host, with a port or without one (got {host!r})")
+    return host
+
+
 class Command(BaseCommand):
-    arguments = (1, 1)
     shown_arguments = "NAME"
     example = "searchcrawl urls intranet --state failed --since 2030-01-31"
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        states = [state.value for state in UrlState]
-        parser.add_argument("--state", choices=states, metavar="STATE", help=", ".join(states))
-        parser.add_argument("--code", type=_read_code, metavar="N", help="an HTTP status or a code of searchcrawl")
-        parser.add_argument(
-            "--rule",
-            type=utf8_text,
-            metavar="RULE",
-            help="the rule that decided, its key, or both with a colon between",
-        )
-        parser.add_argument(
-            "--host", type=_read_host, metavar="HOST[:PORT]", help="a host, on any port where none is named"
-        )
-        parser.add_argument(
-            "--since", metavar="DATE", help="visited, or first seen, since an ISO date or date-time (UTC by default)"
-        )
+    options = (
+        Option("--state STATE", ", ".join(UrlState), choices=[state.value for state in UrlState]),
+        Option("--code N", "an HTTP status or a code of searchcrawl", kind=_read_code),
+        Option("--rule RULE", "the rule that decided, its key, or both with a colon between", kind=utf8_text),
+        Option("--host HOST[:PORT]", "a host, on any port where none is named", kind=_read_host),
+        Option("--since DATE", "visited, or first seen, since an ISO date or date-time (UTC by default)"),
+    )
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)
@@ -64,21 +67,6 @@ class Command(BaseCommand):
                 print_objects(rows)
             else:
                 _show(rows)
-
-
-def _read_code(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= _CODE_DIGITS):
-        raise argparse.ArgumentTypeError(f"must be one code, such as 404 or 952 (got {text!r})")
-    if not is_code(int(text)):
-        raise argparse.ArgumentTypeError(f"there is no such code (got {text}): docs/reference/codes.md has all")
-    return int(text)
-
-
-def _read_host(text: str) -> str:
-    host = utf8_text(text)
-    if not _HOST.fullmatch(host):
-        raise argparse.ArgumentTypeError(f"must be a host, with a port or without one (got {host!r})")
-    return host
 
 
 def _moment_ms(text: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import Option, UsageError
 from searchcrawl.cli.output import print_error, print_line, print_lists, print_note
 from searchcrawl.comparison.differences import KINDS, Verified, list_crawled_sources, verify
 from searchcrawl.exceptions import Exit, UnknownSource, exit_of
@@ -33,14 +33,11 @@ class Command(BaseCommand):
         "--repair sends it again from the cache or removes it, within the limits on deleting; foreign documents are "
         "removed only where their source is named, or with --all-sources."
     )
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--all-sources", action="store_true", help="all sources; repair those without a file, too")
-        parser.add_argument("--repair", action="store_true", help="mend the differences")
-        parser.add_argument(
-            "--yes", action="store_true", help="remove more than the limits on deleting allow, too (with --repair)"
-        )
+    options = (
+        Option("--all-sources", "all sources; repair those without a file, too"),
+        Option("--repair", "mend the differences"),
+        Option("--yes", "remove more than the limits on deleting allow, too (with --repair)"),
+    )
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)
