@@ -72,22 +72,6 @@ def test_pages_when_the_source_is_edited_after_a_run_that_did_not_end_and_the_cl
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("ahead", [30 * DAY, 4000 * DAY])
-def test_pages_when_the_clock_was_far_ahead_once_then_do_not_wait_for_that_day_to_be_visited_again(
-    project: CrawlProject, ahead: int
-) -> None:
-    edited = source(project.site, HOST) | {"lifecycle": {"recrawl_every_hours": 24}}
-    project.edit(**edited)
-    run_at(project, ahead)
-    project.site.delete_page(HOST, "/two.html")
-
-    after = run_at(project, 0)
-
-    assert sorted(after.requested) == ALL
-    assert project.indexed() == sorted({*ALL} - {f"{HOST}/two.html"})
-
-
-@pytest.mark.few(1)
 @pytest.mark.parametrize("ahead", [1800, DAY, 30 * DAY])
 def test_pages_when_the_clock_was_ahead_once_then_they_are_visited_once_more_and_wait_for_their_time_again(
     project: CrawlProject, ahead: int

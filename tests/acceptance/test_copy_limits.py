@@ -170,17 +170,6 @@ def test_copies_when_the_survivor_changes_then_those_that_wait_are_documents_of_
     assert is_verified(project)
 
 
-def test_copies_when_runs_end_early_then_all_together_stay_within_the_limits(project: CrawlProject) -> None:
-    name_another(project.site, "/")
-
-    ended = [run(project, "-a", "limit=7") for _ in range(6)]
-
-    left = len(project.indexed())
-    assert left >= len(NAMES) + 1 - FREE
-    assert waiting(project)
-    assert sum(each.counts["deleted"] for each in ended) == len(NAMES) + 1 - left
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("many", [True, False])
 def test_copies_when_the_process_is_killed_over_it_then_the_next_one_decides_the_same(

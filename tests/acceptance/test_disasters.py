@@ -235,28 +235,6 @@ def test_documents_when_a_disaster_meets_the_site_then_all_are_found_and_again_i
     assert live.found_by_command(live.size - 1)
 
 
-def test_documents_when_three_fifths_are_really_gone_then_the_others_are_left_once_somebody_agreed(
-    live: LivePages,
-) -> None:
-    kept = live.size * 2 // 5
-    live.site.down()
-    live.crawl()
-    live.site.up()
-    everything = live.wrong()
-    for number in range(kept, live.size):
-        live.site.delete_page(HOST, live_pages.path(number))
-    first, second = live.crawl(), live.crawl()
-    waiting = live.wrong()
-    approved = live.command("quarantine", "approve", "demo")
-    live.gone = {*range(kept, live.size)}
-    after = live.crawl()
-
-    assert (everything, waiting, live.wrong()) == ([], [], [])
-    assert (first.exit_code, second.exit_code, approved, after.exit_code) == (9, 9, 0, 0)
-    assert [each.status["quarantined"] for each in (first, second, after)] == [live.size - kept, live.size - kept, 0]
-    assert (after.status["documents"], live.differences()) == (kept + 1, "")
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["seed lost its links", "sitemap empty", "sitemap cut", "sitemap gone"])
 def test_documents_when_orphans_are_deleted_and_what_names_them_is_lost_then_they_wait_until_it_is_back(

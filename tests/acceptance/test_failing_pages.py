@@ -212,18 +212,6 @@ def test_failing_pages_when_a_copy_of_them_is_well_then_it_takes_their_place(pro
     assert back.in_index == first.in_index
 
 
-def test_failing_pages_when_the_key_is_not_set_then_stay_for_ever(project: CrawlProject) -> None:
-    edit(project)
-    before = run(project)
-    for name in NAMES[:3]:
-        project.site.set_behaviour(HOST, path(name), status=500)
-
-    after = [run(project) for _ in range(4)][-1]
-
-    assert after.in_index == before.in_index
-    assert failures(project, NAMES[0]) == {"server": 4}
-
-
 def test_pages_when_others_before_them_block_their_host_in_each_run_then_they_are_read_in_the_runs_after(
     project: CrawlProject,
 ) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from tests.acceptance.support_members import HOSTS, TOLERANCE_SECONDS, fill, make
 from tests.acceptance.support_project import new_project
-from tests.acceptance.support_rendering import SHELL
 from tests.acceptance.support_stories import page, pages
 from tests.crawl_forks import Forks, started
 from tests.site.client import SiteProcess
@@ -120,26 +119,6 @@ def test_crawl_when_a_plugin_fails_in_all_processes_then_its_errors_count_togeth
 
     assert ended.exit_code == 3
     assert "mine.Pipeline failed at 6 documents in a row" in project.log()
-
-
-def test_crawl_when_pages_have_no_text_without_scripts_then_those_of_all_processes_are_counted(
-    tmp_path: Path, site: SiteProcess
-) -> None:
-    host, names = "apps.acme.test", [f"app{number}" for number in range(12)]
-    for name in names:
-        site.set_page(host, f"/{name}.html", SHELL.replace("App", name))
-    project = new_project(
-        tmp_path,
-        site,
-        start={"urls": [site.url(host, f"/{name}.html") for name in names], "sitemaps": "off"},
-        scope={"include_hosts": [f"={host}"]},
-        fetch={"processes": 3, "delay_seconds": 0},
-    )
-
-    ended = project.crawl()
-
-    (warning,) = (each for each in ended.status["warnings"] if each["code"] == "needs_javascript")
-    assert warning["message"].startswith("12 pages that the last run read have next to no text")
 
 
 def test_crawl_when_a_redirected_visit_loses_its_process_then_its_first_host_keeps_its_delay(

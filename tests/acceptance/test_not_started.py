@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from tests.acceptance.support_project import CrawlProject
-from tests.crawl_forks import CLOCK, COMMANDS, PAUSE, Forks, started
+from tests.crawl_forks import CLOCK, COMMANDS, PAUSE
 from tests.site.client import SiteProcess, configure, write_project
 from tests.stored_rows import query
 
@@ -131,15 +131,3 @@ def test_status_when_nothing_looks_at_the_clock_then_overdue(make: Callable[...,
     found = [codes(project, "demo", **{CLOCK: str(round(hours * HOUR))}) for hours in (9, 10.5, 12)]
 
     assert found == [set(), set(), {"overdue"}]
-
-
-def test_run_when_a_crawl_cannot_be_started_then_told_once(make: Callable[..., CrawlProject]) -> None:
-    project = make("demo")
-    (project.folder / "var" / "log" / "demo.out").mkdir(parents=True)
-
-    with Forks(1) as forks, started(forks.start(project.folder, "run", **{PAUSE: "0.01"})) as service:
-        service.until(lambda: told(project) != [])
-        # Some ticks, of two seconds each.
-        time.sleep(5)
-
-    assert told(project) == [("not_started", "demo")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -312,22 +311,6 @@ def test_orphans_when_decided_then_they_leave_or_stay_and_nothing_waits_again(ma
     assert is_verified(many)
 
 
-def test_orphans_when_rejected_and_restored_then_they_leave_and_do_not_come_back(many: CrawlProject) -> None:
-    run(many)
-    start_page_without_links(many)
-    number = str(run(many).ended.status["run"]["id"])
-    decide(many, "reject")
-
-    decide(many, "restore")
-    gone, again = left(many), run(many).ended.exit_code
-    many.command("undelete", number)
-    back = len(left(many))
-    last = run(many).ended.exit_code
-
-    assert (gone, again) == (set(), 0)
-    assert (back, last, len(left(many))) == (MANY, 0, MANY)
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("point", "number"),
@@ -354,19 +337,3 @@ def test_orphans_when_killed_in_the_middle_then_the_next_run_ends_the_same(
     assert (after.ended.exit_code, len(listed(many))) == ((9, MANY) if waits else (0, 0))
     assert len(left(many)) == (MANY if waits else MANY - number)
     assert is_verified(many)
-
-
-def test_explain_when_a_document_is_an_orphan_then_it_says_why_it_left_and_what_brings_it_back(
-    project: CrawlProject,
-) -> None:
-    run(project)
-    link(project.site)
-    run(project)
-
-    said = json.loads(project.command("explain", project.site.url(HOST, "/alpha.html"), "--json").stdout)
-    steps = {step["step"]: step for step in said["steps"]}
-
-    assert not said["in_index"]
-    assert steps["removal"]["outcome"] == "removed"
-    assert "(orphan)" in steps["removal"]["detail"]
-    assert steps["visit"]["detail"] == "not until a page, a sitemap or the start list names it again"

@@ -140,18 +140,6 @@ def test_apply_when_the_removals_pass_the_limits_then_the_plan_says_so_and_the_o
     assert site.requested() == []
 
 
-def test_crawl_when_the_removals_of_an_edit_pass_the_limits_then_they_wait_in_spite_of_a_plan(
-    project: CrawlProject,
-) -> None:
-    edit(project, keep={"exclude_urls": ["*/p/*"]})
-    plan(project, code=10)
-
-    ended = project.crawl()
-
-    assert ended.exit_code == 9
-    assert len(project.indexed()) == 23
-
-
 def test_apply_when_something_changed_since_then_it_is_refused_and_nothing_changes(project: CrawlProject) -> None:
     edit(project, attributes={"meta:dc.creator": "writer"})
     first = plan(project)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,21 +124,6 @@ def test_restore_when_the_page_came_back_then_its_document_stays(project: CrawlP
 
     assert (done["documents"], listed(project, "--rejected")) == (0, [])
     assert left(project) == set(NAMES)
-
-
-def test_explain_when_a_removal_was_rejected_then_it_says_so_and_how_to_let_it_go(project: CrawlProject) -> None:
-    run(project)
-    number = delete(project, "alpha")
-    decide(project, "reject")
-
-    said = json.loads(project.command("explain", project.site.url(HOST, "/alpha.html"), "--json").stdout)
-
-    (step,) = [step for step in said["steps"] if step["step"] == "removal"]
-    assert said["in_index"]
-    assert "its removal was rejected" in said["verdict"]
-    assert step["outcome"] == "rejected"
-    assert "(404)" in step["detail"]
-    assert f"searchcrawl quarantine restore demo --run {number}" in step["detail"]
 
 
 @pytest.mark.matrix
