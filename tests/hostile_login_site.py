@@ -9,8 +9,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
-from tests.login_site import Seen
-from tests.threaded_site import ThreadedSite
+from tests.threaded_site import QuietHandler, Seen, ThreadedSite
 
 APP: Final = "app.acme.test"
 #: Another host below the same domain, and one that is not.
@@ -96,15 +95,13 @@ def _list_words(one: Seen) -> str:
     return unquote_plus(f"{one.path} {one.headers} {one.body}")
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     site: State
-    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("latin-1")
-        host, path = self.headers["Host"].partition(":")[0], self.path.partition("?")[0]
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        self.site.seen.append(Seen(self.command, self.headers["Host"], self.path, headers, body))
+        seen = self.read_request()
+        host, path = seen.host.partition(":")[0], self.path.partition("?")[0]
+        self.site.seen.append(seen)
         page = self.site.pages.get((host, path)) or self._find_page(path)
         if callable(page):
             page = page(self)
@@ -112,9 +109,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(page)
 
     do_POST = do_PUT = do_HEAD = do_OPTIONS = do_GET
-
-    def log_message(self, *_: Any) -> None:
-        """Says nothing."""
 
     def _find_page(self, path: str) -> Page:
         if path == "/robots.txt":

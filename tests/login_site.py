@@ -11,30 +11,17 @@ import hashlib
 import re
 import secrets
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from http.cookies import SimpleCookie
-from http.server import BaseHTTPRequestHandler
-from typing import Any, Final, NamedTuple
+from typing import Final
 from urllib.parse import parse_qs, quote
 
-from tests.threaded_site import ThreadedSite
+from tests.threaded_site import QuietHandler, Seen, ThreadedSite
 
 USER: Final = "wanda"
 PASSWORD: Final = "c4n4ry-of-the-login"
 COOKIE: Final = "c4n4ry-of-the-cookie"
 NAMES: Final = ("one", "two", "three", "four", "five")
 LOG_OUT: Final = "Log out, wanda"
-
-
-class Seen(NamedTuple):
-    """A request as it came."""
-
-    method: str
-    host: str
-    path: str
-    headers: dict[str, str]
-    body: str
 
 
 @dataclass
@@ -89,17 +76,14 @@ class LoginSite(ThreadedSite):
         return [one for one in self.state.seen if one.host == f"{host}.acme.test:{self.port}"]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     site: State
-    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        body = self.rfile.read(length).decode("latin-1")
-        host, path = self.headers["Host"], self.path.partition("?")[0]
-        headers = {name.lower(): value for name, value in self.headers.items()}
+        seen = self.read_request()
+        host, body, path = seen.host, seen.body, self.path.partition("?")[0]
         with self.site.lock:
-            self.site.seen.append(Seen(self.command, host, self.path, headers, body))
+            self.site.seen.append(seen)
             kind = host.partition(".")[0]
             if kind == "form" and (
                 self.command == "POST" or f"{self.path}&".startswith((f"{self.site.login}&", "/login?"))
@@ -110,24 +94,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_POST = do_GET
 
-    def log_message(self, *_: Any) -> None:
-        """Says nothing."""
-
     def _page(self, path: str, host: str) -> None:
         if path == "/robots.txt":
-            self._answer(200, "User-agent: *\nDisallow: /two.html\n", "text/plain")
+            self.answer(200, "User-agent: *\nDisallow: /two.html\n", "text/plain")
         elif path == "/sitemap.xml":
             listed = f"<urlset><url><loc>http://{host}/mapped.html</loc></url></urlset>"
-            self._answer(200, listed, "application/xml")
+            self.answer(200, listed, "application/xml")
         elif path == "/away.html":
-            self._answer(302, "", Location=f"http://elsewhere.acme.test:{host.rpartition(':')[2]}/")
+            self.answer(302, "", Location=f"http://elsewhere.acme.test:{host.rpartition(':')[2]}/")
         elif path in self.site.leads:
-            self._answer(302, "", Location=self.site.leads[path])
+            self.answer(302, "", Location=self.site.leads[path])
         elif path == "/" or path[1:-5] in (*NAMES, "mapped") or path.startswith("/more-") or "topic=" in self.path:
             names = (*NAMES, "away", "login", *(f"more-{number}" for number in range(self.site.more)))
             links = "".join(f'<a href="/{name}.html">{name}</a>' for name in names)
             links += "".join(f'<a href="{lead}">{lead}</a>' for lead in self.site.leads)
-            self._answer(
+            self.answer(
                 200,
                 f"<title>{path}</title><p>The inner page {self.path} of {host}. {LOG_OUT}</p>{links}".replace(
                     "/login.html", "/login"
@@ -135,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
                 cookies=self._count_views(path, host),
             )
         else:
-            self._answer(404, "<p>There is nothing</p>")
+            self.answer(404, "<p>There is nothing</p>")
 
     def _count_views(self, path: str, host: str) -> list[str]:
         if host.partition(".")[0] not in self.site.counting:
@@ -147,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
         wanted = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
         if self.headers.get("Authorization") == wanted:
             return True
-        self._answer(401, "who?", **{"WWW-Authenticate": 'Basic realm="inner"'})
+        self.answer(401, "who?", **{"WWW-Authenticate": 'Basic realm="inner"'})
         return False
 
     def _digest(self) -> bool:
@@ -162,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
         fresh = secrets.token_hex(8)
         state.nonces[fresh] = state.nonce_lasts
         challenge = f'Digest realm="inner", qop="auth", algorithm={state.algorithm}, nonce="{fresh}", opaque="o"'
-        self._answer(401, "who?", **{"WWW-Authenticate": challenge + (", stale=true" if stale else "")})
+        self.answer(401, "who?", **{"WWW-Authenticate": challenge + (", stale=true" if stale else "")})
         return False
 
     def _expected(self, given: dict[str, str]) -> str:
@@ -174,13 +155,13 @@ class _Handler(BaseHTTPRequestHandler):
         return h(f"{h(f'{USER}:inner:{PASSWORD}')}:{used}:{asked}")
 
     def _cookies(self) -> bool:
-        if self._cookie("session") == COOKIE:
+        if self.cookie("session") == COOKIE:
             return True
-        self._answer(401, "who?")
+        self.answer(401, "who?")
         return False
 
     def _form(self) -> bool:
-        session, state, path = self._cookie("session"), self.site, quote(self.path)
+        session, state, path = self.cookie("session"), self.site, quote(self.path)
         if state.forgets and state.logins == 1 and self.path.endswith(".html"):
             state.sessions.clear()
         if state.sessions.get(session, 0) > 0 and self.path not in state.closed:
@@ -190,13 +171,13 @@ class _Handler(BaseHTTPRequestHandler):
         if state.forgets:
             self._meet_stranger()
         elif state.wall == "redirect":
-            self._answer(302, "", Location=f"{state.login}{'&' if '?' in state.login else '?'}next={path}")
+            self.answer(302, "", Location=f"{state.login}{'&' if '?' in state.login else '?'}next={path}")
         elif state.wall == "refresh":
-            self._answer(200, f'<meta http-equiv="refresh" content="0; url={state.login}">One moment')
+            self.answer(200, f'<meta http-equiv="refresh" content="0; url={state.login}">One moment')
         elif state.wall == "form":
             self._show_form()
         else:
-            self._answer(401, "who?")
+            self.answer(401, "who?")
         return False
 
     def _meet_stranger(self) -> None:
@@ -208,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
             state.changed.wait_for(lambda: state.strangers > 1, 20)
         else:
             state.changed.wait_for(lambda: state.logins > 1, 20)
-        self._answer(302, "", Location="/login", **{"Set-Cookie": "session=of-a-visitor; Path=/"})
+        self.answer(302, "", Location="/login", **{"Set-Cookie": "session=of-a-visitor; Path=/"})
 
     def _log_in(self, body: str) -> None:
         state = self.site
@@ -222,38 +203,16 @@ class _Handler(BaseHTTPRequestHandler):
             state.sessions[session] = state.lasts
             state.logins += 1
             state.changed.notify_all()
-            self._answer(303, "", Location="/", **{"Set-Cookie": f"session={session}; HttpOnly; Path=/"})
+            self.answer(303, "", Location="/", **{"Set-Cookie": f"session={session}; HttpOnly; Path=/"})
 
     def _show_form(self, say: str = "") -> None:
         token = secrets.token_hex(8)
         self.site.tokens.add(token)
-        self._answer(
+        self.answer(
             200,
             f"<title>Welcome</title>{say}<form action=/search><input name=q></form><form method=post action='{self.site.action}'>"
             f"<input type=hidden name=token value={token}><input name=user><input type=password name=pass></form>",
         )
-
-    def _cookie(self, name: str) -> str:
-        found = SimpleCookie(self.headers.get("Cookie") or "").get(name)
-        return found.value if found is not None else ""
-
-    def _answer(
-        self,
-        status: int,
-        body: str,
-        kind: str = "text/html; charset=utf-8",
-        *,
-        cookies: Iterable[str] = (),
-        **headers: str,
-    ) -> None:
-        data = body.encode()
-        self.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **headers}.items():
-            self.send_header(name, value)
-        for cookie in cookies:
-            self.send_header("Set-Cookie", cookie)
-        self.end_headers()
-        self.wfile.write(data)
 
 
 _MAY_SEE: Final = {

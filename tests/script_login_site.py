@@ -10,13 +10,11 @@ import json
 import secrets
 import threading
 from dataclasses import dataclass, field
-from http.cookies import SimpleCookie
-from http.server import BaseHTTPRequestHandler
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qs
 
-from tests.login_site import PASSWORD, USER, Seen
-from tests.threaded_site import ThreadedSite
+from tests.login_site import PASSWORD, USER
+from tests.threaded_site import QuietHandler, Seen, ThreadedSite
 
 APP: Final = "app.acme.test"
 SSO: Final = "sso.acme.test"
@@ -96,39 +94,35 @@ class ScriptLoginSite(ThreadedSite):
         return [one for one in self.state.seen if one.host == f"{host}:{self.port}"]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     site: State
-    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("latin-1")
-        self.host, _, self.port = self.headers["Host"].partition(":")
-        headers = {name.lower(): value for name, value in self.headers.items()}
+        seen = self.read_request()
+        self.host, _, self.port = seen.host.partition(":")
+        body = seen.body
         with self.site.lock:
-            self.site.seen.append(Seen(self.command, self.headers["Host"], self.path, headers, body))
+            self.site.seen.append(seen)
             if self.path == self.site.broken:
-                self._answer(503, "not now")
+                self.answer(503, "not now")
             elif self.host == SSO:
                 self._answer_sso(body)
             elif self.host == APP:
                 self._answer_app(body)
             else:
-                self._answer(404, "nothing")
+                self.answer(404, "nothing")
 
     do_POST = do_GET
-
-    def log_message(self, *_: Any) -> None:
-        """Says nothing."""
 
     def _answer_app(self, body: str) -> None:
         path = self.path.partition("?")[0]
         if path == "/robots.txt":
-            self._answer(200, "User-agent: *\nDisallow: /login\nDisallow: /api/session\n", "text/plain")
+            self.answer(200, "User-agent: *\nDisallow: /login\nDisallow: /api/session\n", "text/plain")
         elif path == "/login":
             page = _LOGIN % {"foreign": f"{FOREIGN}:{self.port}"}
-            self._answer(200, page, **{"Set-Cookie": f"xsrf={secrets.token_hex(8)}; Path=/"})
+            self.answer(200, page, **{"Set-Cookie": f"xsrf={secrets.token_hex(8)}; Path=/"})
         elif path == "/sso":
-            self._answer(
+            self.answer(
                 302, "", Location=f"http://{SSO}:{self.port}/auth?next=app", **{"Set-Cookie": "asked=1; Path=/"}
             )
         elif path == "/callback":
@@ -136,47 +130,47 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/api/session":
             self._open_session(body)
         elif path == "/welcome":
-            self._answer(302, "", Location="/", **{"Set-Cookie": "welcomed=1; Path=/"})
+            self.answer(302, "", Location="/", **{"Set-Cookie": "welcomed=1; Path=/"})
         elif path.startswith("/app/"):
-            self._answer(200, _SHELL)
+            self.answer(200, _SHELL)
         elif path.startswith("/api/app/"):
             self._answer_data(path.rpartition("/")[2])
         else:
             self._answer_page(path)
 
     def _answer_page(self, path: str) -> None:
-        if self._cookie("session") not in self.site.sessions:
-            self._answer(302, "", Location="/login")
+        if self.cookie("session") not in self.site.sessions:
+            self.answer(302, "", Location="/login")
         elif path == "/" or path[1:-5] in PLAIN:
             links = [*(f"/{name}.html" for name in PLAIN), *(f"/app/{name}" for name in RENDERED)]
             anchors = "".join(f'<a href="{link}">{link}</a> ' for link in links)
             words = " ".join(f"plain words of {path} number {number}" for number in range(30))
-            self._answer(200, f"<title>{path}</title><p>{words} {LOG_OUT}</p>{anchors}")
+            self.answer(200, f"<title>{path}</title><p>{words} {LOG_OUT}</p>{anchors}")
         else:
-            self._answer(404, "<p>There is nothing</p>")
+            self.answer(404, "<p>There is nothing</p>")
 
     def _answer_data(self, name: str) -> None:
-        site, session = self.site, self._cookie("session")
+        site, session = self.site, self.cookie("session")
         token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
         if not token or site.sessions.get(session) != token:
-            self._answer(401, "who?")
+            self.answer(401, "who?")
             return
         if name not in RENDERED:
-            self._answer(404, "<p>There is no such page.</p>")
+            self.answer(404, "<p>There is no such page.</p>")
             return
         site.uses[session] = site.uses.get(session, 0) + 1
         if site.uses[session] >= site.lasts:
             del site.sessions[session]
-        self._answer(200, f"<h1>Page {name}</h1><p>{f'inner text of {name} ' * 30}{LOG_OUT}</p>")
+        self.answer(200, f"<h1>Page {name}</h1><p>{f'inner text of {name} ' * 30}{LOG_OUT}</p>")
 
     def _open_session(self, body: str) -> None:
         given = json.loads(body) if self.headers.get("Content-Type") == "application/json" else {}
-        has_token = self._cookie("xsrf") and self._cookie("xsrf") == self.headers.get("X-Xsrf")
+        has_token = self.cookie("xsrf") and self.cookie("xsrf") == self.headers.get("X-Xsrf")
         if not has_token or (given.get("user"), given.get("pass")) != (USER, self.site.password):
-            self._answer(403, "{}", "application/json")
+            self.answer(403, "{}", "application/json")
             return
         cookie, token = self._begin()
-        self._answer(200, json.dumps({"token": token}), "application/json", **{"Set-Cookie": cookie})
+        self.answer(200, json.dumps({"token": token}), "application/json", **{"Set-Cookie": cookie})
 
     def _begin(self) -> tuple[str, str]:
         session, token = secrets.token_hex(16), secrets.token_hex(16)
@@ -188,32 +182,20 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "GET":
             query = self.path.partition("?")[2]
             page = _SSO_FORM % (f"?{query}" if query else "")
-            self._answer(200, page, **{"Set-Cookie": "flow=of-the-sso; Path=/; HttpOnly"})
+            self.answer(200, page, **{"Set-Cookie": "flow=of-the-sso; Path=/; HttpOnly"})
             return
         given = {name: values[-1] for name, values in parse_qs(body).items()}
-        if self._cookie("flow") != "of-the-sso" or (given.get("user"), given.get("pass")) != (USER, self.site.password):
-            self._answer(200, _SSO_FORM % "")
+        if self.cookie("flow") != "of-the-sso" or (given.get("user"), given.get("pass")) != (USER, self.site.password):
+            self.answer(200, _SSO_FORM % "")
             return
         code = secrets.token_hex(8)
         self.site.codes.add(code)
-        self._answer(303, "", Location=f"http://{APP}:{self.port}/callback?code={code}")
+        self.answer(303, "", Location=f"http://{APP}:{self.port}/callback?code={code}")
 
     def _call_back(self) -> None:
         code = self.path.partition("code=")[2]
-        if code not in self.site.codes or self._cookie("asked") != "1":
-            self._answer(403, "no")
+        if code not in self.site.codes or self.cookie("asked") != "1":
+            self.answer(403, "no")
             return
         self.site.codes.discard(code)
-        self._answer(302, "", Location="/", **{"Set-Cookie": self._begin()[0]})
-
-    def _cookie(self, name: str) -> str:
-        found = SimpleCookie(self.headers.get("Cookie") or "").get(name)
-        return found.value if found is not None else ""
-
-    def _answer(self, status: int, body: str, kind: str = "text/html; charset=utf-8", **headers: str) -> None:
-        data = body.encode()
-        self.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(data)
+        self.answer(302, "", Location="/", **{"Set-Cookie": self._begin()[0]})

@@ -1,9 +1,21 @@
-"""The worker processes of a process, which tests kill."""
+"""The processes of a folder, and the worker processes of a process, which tests kill."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+
+def processes(folder: Path) -> list[int]:
+    """The processes that have this working directory."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            if (each / "cwd").readlink() == folder and (each / "stat").read_text().split(") ")[1][0] != "Z":
+                found.append(int(each.name))
+        except OSError:
+            continue
+    return found
 
 
 def list_workers(owner: int | None = None) -> list[int]:

@@ -63,12 +63,15 @@ def refused(project: CrawlProject, host: str) -> dict[str, tuple[int, str]]:
     return {url.removeprefix(host): (row["code"], row["rule"]) for url, row in rows if host in url and row["rule"]}
 
 
+@pytest.fixture
+def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    return new_project(tmp_path, site)
+
+
 @pytest.mark.matrix
 def test_boundary_when_a_host_is_taken_out_and_put_back_then_its_documents_leave_and_come_back(
-    site: SiteProcess, tmp_path: Path
+    project: CrawlProject,
 ) -> None:
-    project = new_project(tmp_path, site)
-
     first = edited(project, HOST, OTHER)
     # Were its rows visited to find out, they would take their turns: ten seconds each.
     without = edited(project, HOST, OTHER, scope={"exclude_hosts": [OTHER]})
@@ -97,10 +100,8 @@ def test_boundary_when_a_host_is_taken_out_and_put_back_then_its_documents_leave
 
 
 def test_boundary_when_a_page_limit_is_edited_then_the_rule_is_named_and_only_evidence_removes(
-    site: SiteProcess, tmp_path: Path
+    project: CrawlProject,
 ) -> None:
-    project = new_project(tmp_path, site)
-
     first = edited(project, HOST)
     nearer = edited(project, HOST, scope={"depth": 1, "max_path_segments": 1})
     rows = refused(project, HOST)
@@ -116,13 +117,9 @@ def test_boundary_when_a_page_limit_is_edited_then_the_rule_is_named_and_only_ev
     assert (back.codes, back.in_index) == (first.codes, first.in_index)
 
 
-def test_boundary_when_the_longest_url_is_edited_then_longer_ones_leave_and_come_back(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = new_project(tmp_path, site)
-
+def test_boundary_when_the_longest_url_is_edited_then_longer_ones_leave_and_come_back(project: CrawlProject) -> None:
     first = edited(project, LONG)
-    limit = len(site.url(LONG, f"/{'x' * 80}"))
+    limit = len(project.site.url(LONG, f"/{'x' * 80}"))
     shorter = edited(project, LONG, scope={"max_url_length": limit})
     rows = refused(project, LONG)
     shortest = edited(project, LONG, scope={"max_url_length": limit - 1})
@@ -136,10 +133,8 @@ def test_boundary_when_the_longest_url_is_edited_then_longer_ones_leave_and_come
 
 
 def test_boundary_when_more_would_leave_than_the_limits_allow_then_all_wait_for_an_approval(
-    site: SiteProcess, tmp_path: Path
+    project: CrawlProject,
 ) -> None:
-    project = new_project(tmp_path, site)
-
     first = edited(project, HOST, MANY)
     held = edited(project, HOST)
     waiting = project.command("quarantine", "list", "demo", "--json").stdout.splitlines()
@@ -154,10 +149,8 @@ def test_boundary_when_more_would_leave_than_the_limits_allow_then_all_wait_for_
 
 
 def test_strip_parameters_when_edited_then_urls_that_are_others_leave_and_their_new_identity_comes(
-    site: SiteProcess, tmp_path: Path
+    project: CrawlProject,
 ) -> None:
-    project = new_project(tmp_path, site)
-
     first = edited(project, SESSIONS)
     stripped = edited(project, SESSIONS, scope={"strip_parameters": ["sid"]})
     rows = refused(project, SESSIONS)
@@ -174,9 +167,8 @@ def test_strip_parameters_when_edited_then_urls_that_are_others_leave_and_their_
 
 
 def test_rewrite_when_edited_then_rows_follow_their_links_and_one_that_is_linked_as_it_is_stays(
-    site: SiteProcess, tmp_path: Path
+    project: CrawlProject,
 ) -> None:
-    project = new_project(tmp_path, site)
     # Not idempotent: what was rewritten must not be rewritten again.
     first_rule, second_rule = {"match": "/old/", "replace": "/new/"}, {"match": "/old/", "replace": "/new/other/"}
 
@@ -216,12 +208,11 @@ def test_boundary_when_the_process_is_killed_while_edited_rules_are_applied_then
 
 
 def test_boundary_when_an_edit_is_taken_back_after_a_run_that_was_cut_short_then_all_is_as_before(
-    site: SiteProcess, tmp_path: Path
+    project: CrawlProject,
 ) -> None:
-    project = new_project(tmp_path, site)
     first = edited(project, HOST, OTHER)
 
-    project.edit(start={"urls": [site.url(HOST)]}, scope={"include_hosts": [HOST]}, fetch={"retries": 0})
+    project.edit(start={"urls": [project.site.url(HOST)]}, scope={"include_hosts": [HOST]}, fetch={"retries": 0})
     cut_short = run(project, "-a", "limit=1")
     back = edited(project, HOST, OTHER)
 
@@ -235,15 +226,16 @@ def test_boundary_when_an_edit_is_taken_back_after_a_run_that_was_cut_short_then
 @pytest.mark.few(1)
 @pytest.mark.parametrize("killed_at", [None, "lease.taken", "row.updated", "links.committed"])
 def test_edit_when_pages_are_due_much_later_then_the_next_run_looks_at_all_of_them_all_the_same(
-    site: SiteProcess, tmp_path: Path, killed_at: str | None
+    project: CrawlProject, killed_at: str | None
 ) -> None:
-    project = new_project(tmp_path, site)
     lifecycle = {"recrawl_every_hours": 1000}
 
     first = edited(project, HOST, lifecycle=lifecycle)
     unedited = edited(project, HOST, lifecycle=lifecycle)
     keys = {"keep": {"exclude_urls": ["*/deep/*"]}, "lifecycle": lifecycle}
-    project.edit(start={"urls": [site.url(HOST)]}, scope={"include_hosts": [HOST]}, fetch={"retries": 0}, **keys)
+    project.edit(
+        start={"urls": [project.site.url(HOST)]}, scope={"include_hosts": [HOST]}, fetch={"retries": 0}, **keys
+    )
     if killed_at is not None:
         assert run(project, SEARCHCRAWL_FAILPOINT=killed_at).ended.exit_code == -9
     without = edited(project, HOST, **keys)

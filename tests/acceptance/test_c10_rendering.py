@@ -14,7 +14,7 @@ import pytest
 
 from searchcrawl.rules.rendering import SAMPLE_ONE_IN, is_sampled
 from tests.acceptance.support_project import environment
-from tests.acceptance.support_rendering import HOST, SHELL, app, plain, rendering, text_of
+from tests.acceptance.support_rendering import HOST, SHELL, Rendering, app, plain, rendering, text_of
 from tests.site.client import SiteProcess
 
 
@@ -163,6 +163,13 @@ def test_c10_source_when_no_browser_can_start_then_exit_4_before_the_first_reque
     assert site.log() == []
 
 
+def run_code(here: Rendering, code: str) -> subprocess.CompletedProcess[str]:
+    """A program in the project, in a process that has loaded nothing."""
+    command = [sys.executable, "-c", code]
+    folder = here.project.folder
+    return subprocess.run(command, check=False, cwd=folder, env=environment(), capture_output=True, text=True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "requested"),
     [(["crawl", "demo"], []), (["test", "URL", "--source", "demo", "--render"], ["/robots.txt"])],
@@ -177,14 +184,7 @@ def test_c10_source_when_the_driver_is_not_installed_then_exit_4_names_what_is_m
         "from searchcrawl.__main__ import main; main()"
     )
 
-    ended = subprocess.run(
-        [sys.executable, "-c", code],
-        check=False,
-        cwd=here.project.folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-    )
+    ended = run_code(here, code)
 
     assert ended.returncode == 4, ended.stderr
     assert "sources/demo.toml: render.mode: the driver of the browser is not installed" in ended.stderr
@@ -203,14 +203,7 @@ def test_c10_source_when_it_does_not_render_then_nothing_of_a_browser_is_loaded(
         "sys.argv = ['searchcrawl', 'crawl', 'demo']; from searchcrawl.__main__ import main; main()"
     )
 
-    ended = subprocess.run(
-        [sys.executable, "-c", code],
-        check=False,
-        cwd=here.project.folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-    )
+    ended = run_code(here, code)
 
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr.splitlines()[-1] == "[]"

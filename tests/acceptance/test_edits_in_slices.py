@@ -68,6 +68,11 @@ def crawl_edited(project: CrawlProject, host: str, scope: dict[str, Any], *optio
     return run(project, *options, **variables)
 
 
+@pytest.fixture
+def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    return new_project(tmp_path, site)
+
+
 def test_edit_when_rows_are_looked_at_while_it_crawls_then_it_ends_as_if_they_were_before(
     site: SiteProcess, tmp_path: Path
 ) -> None:
@@ -100,9 +105,8 @@ def test_edit_when_rows_are_looked_at_while_it_crawls_then_it_ends_as_if_they_we
 @pytest.mark.few(1)
 @pytest.mark.parametrize("killed_at", ["links.mid:3", "links.mid:9", "row.updated:1", "batch.sealed"])
 def test_edit_when_the_process_is_killed_between_two_slices_then_the_next_run_ends_the_same(
-    site: SiteProcess, tmp_path: Path, killed_at: str
+    project: CrawlProject, killed_at: str
 ) -> None:
-    project = new_project(tmp_path, site)
     crawl_edited(project, HOST, _BEFORE)
 
     killed = crawl_edited(project, HOST, _AFTER, **SLICED, SEARCHCRAWL_FAILPOINT=killed_at)
@@ -115,10 +119,7 @@ def test_edit_when_the_process_is_killed_between_two_slices_then_the_next_run_en
     assert again.requested == []
 
 
-def test_edit_when_runs_are_cut_short_between_slices_then_no_page_is_visited_twice(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = new_project(tmp_path, site)
+def test_edit_when_runs_are_cut_short_between_slices_then_no_page_is_visited_twice(project: CrawlProject) -> None:
     crawl_edited(project, HOST, _BEFORE)
     edit(project, HOST, _AFTER)
 
@@ -132,10 +133,7 @@ def test_edit_when_runs_are_cut_short_between_slices_then_no_page_is_visited_twi
     assert runs[-1].in_index == set(runs[-1].versions) == {f"{HOST}/", *_list_after(HOST)}
 
 
-def test_edit_when_rows_are_to_be_visited_then_none_is_before_it_was_looked_at(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = new_project(tmp_path, site)
+def test_edit_when_rows_are_to_be_visited_then_none_is_before_it_was_looked_at(project: CrawlProject) -> None:
     scope = {"include_hosts": [LATE]}
     cut_short = crawl_edited(project, LATE, scope, "-a", "limit=1")
 
@@ -150,13 +148,11 @@ def test_edit_when_rows_are_to_be_visited_then_none_is_before_it_was_looked_at(
 
 @pytest.mark.parametrize("starts", [["/"], ["/", "/new/a"]], ids=["a link", "a start URL"])
 def test_edit_when_a_row_that_was_rewritten_is_named_as_it_is_then_it_stays(
-    site: SiteProcess, tmp_path: Path, starts: list[str]
+    project: CrawlProject, starts: list[str]
 ) -> None:
-    project = new_project(tmp_path, site)
-
     def crawl(*rules: dict[str, str], **variables: str) -> Run:
         project.edit(
-            start={"urls": [site.url(MOVING, path) for path in starts]},
+            start={"urls": [project.site.url(MOVING, path) for path in starts]},
             scope={"include_hosts": [MOVING]},
             fetch={"retries": 0, "delay_seconds": 0},
             rewrite=list(rules),
@@ -170,8 +166,7 @@ def test_edit_when_a_row_that_was_rewritten_is_named_as_it_is_then_it_stays(
     assert found.in_index == set(found.versions) == rewritten.in_index | {f"{MOVING}/old/a"}
 
 
-def test_edit_when_rows_are_reopened_and_refused_again_then_none_is_visited(site: SiteProcess, tmp_path: Path) -> None:
-    project = new_project(tmp_path, site)
+def test_edit_when_rows_are_reopened_and_refused_again_then_none_is_visited(project: CrawlProject) -> None:
     scope = {"include_hosts": [HOST]}
     stripped = {**scope, "strip_parameters": ["sid"]}
     crawl_edited(project, HOST, stripped)
@@ -187,12 +182,10 @@ def test_edit_when_rows_are_reopened_and_refused_again_then_none_is_visited(site
     assert found.in_index == set(found.versions) == {f"{HOST}/", *_list_after(HOST)}
 
 
-def test_edit_when_two_rewriters_change_places_then_each_page_stays(site: SiteProcess, tmp_path: Path) -> None:
-    project = new_project(tmp_path, site)
-
+def test_edit_when_two_rewriters_change_places_then_each_page_stays(project: CrawlProject) -> None:
     def crawl(*pairs: tuple[str, str], **variables: str) -> Run:
         project.edit(
-            start={"urls": [site.url(SWAPPED)]},
+            start={"urls": [project.site.url(SWAPPED)]},
             scope={"include_hosts": [SWAPPED]},
             fetch={"retries": 0, "delay_seconds": 0},
             rewrite=[{"match": f"/{old}$", "replace": f"/{new}"} for old, new in pairs],
@@ -207,15 +200,11 @@ def test_edit_when_two_rewriters_change_places_then_each_page_stays(site: SitePr
     assert set(at_once.versions) == at_once.in_index
 
 
-def test_edit_when_a_host_has_many_rows_then_others_are_asked_before_it_has_none(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = new_project(tmp_path, site)
-
+def test_edit_when_a_host_has_many_rows_then_others_are_asked_before_it_has_none(project: CrawlProject) -> None:
     def write(**keys: Any) -> None:
         hosts = {"include_hosts": [HOST, OTHER]}
         fetch = {"retries": 0, "delay_seconds": 0.3}
-        project.edit(start={"urls": [site.url(HOST)]}, scope=hosts, fetch=fetch, lifecycle=_WEEKS, **keys)
+        project.edit(start={"urls": [project.site.url(HOST)]}, scope=hosts, fetch=fetch, lifecycle=_WEEKS, **keys)
 
     write()
     run(project)
@@ -226,14 +215,11 @@ def test_edit_when_a_host_has_many_rows_then_others_are_asked_before_it_has_none
     assert hosts.index(OTHER) < len(hosts) // 2
 
 
-def test_forgotten_list_when_it_is_half_applied_and_taken_back_then_all_pages_come_back(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = new_project(tmp_path, site)
+def test_forgotten_list_when_it_is_half_applied_and_taken_back_then_all_pages_come_back(project: CrawlProject) -> None:
     forgotten = project.folder / "forgotten.txt"
     # One of the first rows.
     first = crawl_edited(project, HOST, {"include_hosts": [HOST]})
-    forgotten.write_text(f"{site.url(HOST, '/0')}\n", "utf-8")
+    forgotten.write_text(f"{project.site.url(HOST, '/0')}\n", "utf-8")
     killed = run(project, **SLICED, SEARCHCRAWL_FAILPOINT="links.mid:4")
     forgotten.write_text("", "utf-8")
     found = run(project, **SLICED)
@@ -243,10 +229,7 @@ def test_forgotten_list_when_it_is_half_applied_and_taken_back_then_all_pages_co
     assert found.codes == first.codes
 
 
-def test_edit_when_refused_urls_are_allowed_again_then_max_urls_counts_each_once(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = new_project(tmp_path, site)
+def test_edit_when_refused_urls_are_allowed_again_then_max_urls_counts_each_once(project: CrawlProject) -> None:
     first = crawl_edited(project, HOST, {**_BEFORE, "host": [{"host": HOST, "exclude_paths": ["/p"]}]})
     allowed = {"include_hosts": [HOST], "max_urls": 1 + _PAGES + 3}
 

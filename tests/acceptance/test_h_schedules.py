@@ -19,6 +19,7 @@ from tests.crawl_forks import COMMANDS, PAUSE, Forks, started
 from tests.final_state import settled
 from tests.site.client import SiteProcess, configure, write_project
 from tests.stored_rows import query
+from tests.workers import processes
 
 pytestmark = pytest.mark.extended
 
@@ -49,18 +50,6 @@ def wait_until(come: Callable[[], bool]) -> None:
     while not come():
         assert time.monotonic() < end
         time.sleep(0.05)
-
-
-def processes(folder: Path) -> list[int]:
-    """The processes that have this working directory."""
-    found = []
-    for each in Path("/proc").glob("[0-9]*"):
-        try:
-            if (each / "cwd").readlink() == folder and (each / "stat").read_text().split(") ")[1][0] != "Z":
-                found.append(int(each.name))
-        except OSError:
-            continue
-    return found
 
 
 def runs(folder: Path) -> list[tuple[Any, ...]]:

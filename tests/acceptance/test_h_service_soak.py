@@ -17,24 +17,13 @@ from tests.acceptance.support_project import CrawlProject
 from tests.crawl_forks import PAUSE, Forks, Running
 from tests.site.client import SiteProcess, configure, write_project
 from tests.stored_rows import query
+from tests.workers import processes
 
 HOST: Final = "gen.acme.test"
 #: The pages of each source.
 SOURCES: Final = {name: 40 + number for number, name in enumerate(("one", "two", "three", "four", "five"))}
 SECONDS: Final = float(os.environ.get("SOAK_SECONDS", "3600"))
 KILL_SECONDS: Final = float(os.environ.get("SOAK_KILL_SECONDS", "60"))
-
-
-def processes(folder: Path) -> list[int]:
-    """The processes that have this working directory."""
-    found = []
-    for each in Path("/proc").glob("[0-9]*"):
-        try:
-            if (each / "cwd").readlink() == folder and (each / "stat").read_text().split(") ")[1][0] != "Z":
-                found.append(int(each.name))
-        except OSError:
-            continue
-    return found
 
 
 def wait_until(come: Callable[[], bool], *, seconds: float = 180) -> None:

@@ -66,10 +66,10 @@ def test_log_when_it_is_asked_for_urls_then_it_has_a_line_for_each_visit_and_beg
     again = loud.crawl()
     site.clear_behaviours()
     files = {path.name: path.read_text("utf-8") for path in (loud.folder / "var" / "log").iterdir()}
-    lines = [line for text in files.values() for line in text.splitlines() if "http.visit_log [SC" in line]
+    lines = [line for text in files.values() for line in text.splitlines() if "[SC071]" in line]
 
     assert again.exit_code == 0
-    assert "http.visit_log [SC" not in quiet.log()
+    assert "[SC071]" not in quiet.log()
     assert set(files) == {"demo.log", "demo.log.1", "demo.log.2"}
     assert all(len(text.encode()) <= 3000 for text in files.values())
     assert any(re.search(rf" 304 http://{HOST}:\d+/page\d\.html: 0 bytes, \d+ ms: ", line) for line in lines)

@@ -65,6 +65,11 @@ def forget(project: CrawlProject, name: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.fixture
+def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    return build(tmp_path, site)
+
+
 def test_receiver_when_put_back_from_before_a_page_was_forgotten_then_that_leaves_it(
     site: SiteProcess, tmp_path: Path
 ) -> None:
@@ -96,15 +101,14 @@ def test_receiver_when_a_page_is_forgotten_while_it_is_taken_out_then_that_leave
 
 @pytest.mark.parametrize("name", BOTH)
 def test_page_when_forgotten_and_found_again_while_a_receiver_is_paused_then_it_has_it(
-    site: SiteProcess, tmp_path: Path, name: str
+    project: CrawlProject, name: str
 ) -> None:
-    project = build(tmp_path, site)
     project.crawl()
     project.command("receivers", "pause", name)
     forget(project, "b")
-    (tmp_path / "forgotten.txt").unlink()
+    (project.folder / "forgotten.txt").unlink()
     project.crawl()
-    site.delete_page(HOST, "/c.html")
+    project.site.delete_page(HOST, "/c.html")
     project.crawl()
     project.command("receivers", "resume", name)
     project.crawl()
@@ -171,14 +175,11 @@ def test_documents_when_the_index_lost_them_and_they_are_gone_then_they_leave_wi
     assert set(in_index(project, "second")) == {f"{HOST}/"}
 
 
-def test_versions_of_a_class_when_it_is_taken_out_and_put_back_then_they_rise(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = build(tmp_path, site)
+def test_versions_of_a_class_when_it_is_taken_out_and_put_back_then_they_rise(project: CrawlProject) -> None:
     project.crawl()
     project.command("resend", "demo", "--receiver", "lines")
     set_receivers(project, ONE)
-    change(site, "a", "page a anew")
+    change(project.site, "a", "page a anew")
     project.crawl()
     set_receivers(project, BOTH)
     project.crawl()
@@ -187,30 +188,26 @@ def test_versions_of_a_class_when_it_is_taken_out_and_put_back_then_they_rise(
     assert_same(project)
 
 
-def test_source_when_deleted_after_a_page_was_forgotten_unheard_then_a_class_has_nothing(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = build(tmp_path, site)
+def test_source_when_deleted_after_a_page_was_forgotten_unheard_then_a_class_has_nothing(project: CrawlProject) -> None:
     project.crawl()
-    (tmp_path / AWAY).touch()
+    (project.folder / AWAY).touch()
     forget(project, "b")
-    (tmp_path / AWAY).unlink()
+    (project.folder / AWAY).unlink()
     done = project.command("delete", "demo", "--yes")
 
     assert done.returncode == 0, done.stderr
     assert (in_lines(project), in_index(project, "second")) == ({}, {})
 
 
-def test_source_when_deleted_and_a_class_refuses_removals_then_its_rows_stay(site: SiteProcess, tmp_path: Path) -> None:
-    project = build(tmp_path, site)
+def test_source_when_deleted_and_a_class_refuses_removals_then_its_rows_stay(project: CrawlProject) -> None:
     project.crawl()
     refusing = CLASS.replace(
         "if refused in", "if hasattr(each, 'code') and pathlib.Path('stays').exists() or refused in"
     )
-    (tmp_path / "lines.py").write_text(refusing, "utf-8")
-    (tmp_path / "stays").touch()
+    (project.folder / "lines.py").write_text(refusing, "utf-8")
+    (project.folder / "stays").touch()
     refused = project.command("delete", "demo", "--yes", "--json")
-    (tmp_path / "stays").unlink()
+    (project.folder / "stays").unlink()
     status = json.loads(project.command("status", "demo", "--json").stdout)
 
     assert json.loads(refused.stdout)["failed"] == len(NAMES) + 1

@@ -58,6 +58,11 @@ def told_since(project: CrawlProject, before: int) -> list[tuple[str, str]]:
     return sorted((line["told"], line["fields"].get("title", "")) for line in lines)
 
 
+@pytest.fixture
+def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    return build(tmp_path, site)
+
+
 @pytest.mark.matrix
 def test_receivers_when_pages_come_change_and_go_then_each_has_what_the_index_has_and_is_told_so(
     site: SiteProcess, tmp_path: Path
@@ -99,20 +104,19 @@ def test_receivers_when_pages_come_change_and_go_then_each_has_what_the_index_ha
 
 
 def test_receiver_when_away_for_three_runs_then_the_others_are_right_meanwhile_and_it_is_at_the_end(
-    site: SiteProcess, tmp_path: Path
+    project: CrawlProject,
 ) -> None:
-    project = build(tmp_path, site)
     project.crawl()
-    (tmp_path / AWAY).touch()
+    (project.folder / AWAY).touch()
     codes = []
     for number in (1, 2, 3):
-        change(site, number)
+        change(project.site, number)
         codes.append(project.crawl().exit_code)
         assert_same(project, names=("second",))
     status = json.loads(project.command("status", "demo", "--json").stdout)
     away = list_receivers(project)["lines"]
     shown = project.command("receivers", "list").stdout
-    (tmp_path / AWAY).unlink()
+    (project.folder / AWAY).unlink()
     flushed = project.command("flush", "demo", "--json")
 
     assert codes == [0, 0, 0]
@@ -124,8 +128,7 @@ def test_receiver_when_away_for_three_runs_then_the_others_are_right_meanwhile_a
     assert_same(project)
 
 
-def test_receiver_when_paused_then_it_gets_nothing_until_it_is_resumed(site: SiteProcess, tmp_path: Path) -> None:
-    project = build(tmp_path, site)
+def test_receiver_when_paused_then_it_gets_nothing_until_it_is_resumed(project: CrawlProject) -> None:
     paused = project.command("receivers", "pause", "lines")
     project.crawl()
     before = in_lines(project)
@@ -144,12 +147,11 @@ def test_receiver_when_paused_then_it_gets_nothing_until_it_is_resumed(site: Sit
 
 
 def test_receiver_when_paused_while_a_cache_that_keeps_nothing_is_full_then_it_gets_what_is_fetched_again(
-    site: SiteProcess, tmp_path: Path
+    project: CrawlProject,
 ) -> None:
-    project = build(tmp_path, site)
     text = " ".join(f"word{number}" for number in range(30_000))
     for name in NAMES:
-        site.set_page(HOST, f"/{name}.html", page(f"page {name}", text=f"{name} {text}"))
+        project.site.set_page(HOST, f"/{name}.html", page(f"page {name}", text=f"{name} {text}"))
     small = {"preserve": False, "threshold_mb": 0.1, "max_gb": 0.0003}
     set_receivers(project, BOTH, cache=small)
     project.command("receivers", "pause", "lines")
@@ -169,18 +171,15 @@ def test_receiver_when_paused_while_a_cache_that_keeps_nothing_is_full_then_it_g
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("point", [*OF_RECEIVERS, "batch.post.mid:2", "receiver.sent:2", "receiver.moved:2"])
-def test_receivers_when_killed_at_any_step_then_the_next_run_loses_nothing(
-    site: SiteProcess, tmp_path: Path, point: str
-) -> None:
-    project = build(tmp_path, site)
+def test_receivers_when_killed_at_any_step_then_the_next_run_loses_nothing(project: CrawlProject, point: str) -> None:
     project.crawl()
-    change(site, 1)
+    change(project.site, 1)
     if point == "receiver.swept":
-        killed = COMMANDS.run(tmp_path, "resend", "demo", "--receiver", "second", SEARCHCRAWL_FAILPOINT=point)
+        killed = COMMANDS.run(project.folder, "resend", "demo", "--receiver", "second", SEARCHCRAWL_FAILPOINT=point)
         assert killed.returncode == -signal.SIGKILL
     else:
         assert project.crawl(SEARCHCRAWL_FAILPOINT=point).exit_code == -signal.SIGKILL
-    change(site, 2)
+    change(project.site, 2)
     again = project.crawl()
 
     assert again.exit_code == 0
@@ -213,13 +212,10 @@ def test_receiver_when_emptied_or_put_back_or_new_then_it_gets_everything_again(
     assert_same(project, names=("second", "lines", "third"))
 
 
-def test_receiver_when_taken_out_and_put_back_then_what_went_meanwhile_leaves_it_too(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = build(tmp_path, site)
+def test_receiver_when_taken_out_and_put_back_then_what_went_meanwhile_leaves_it_too(project: CrawlProject) -> None:
     project.crawl()
     set_receivers(project, {})
-    change(site, 1)
+    change(project.site, 1)
     project.crawl()
     without = list_receivers(project)
     set_receivers(project, BOTH)
@@ -229,16 +225,13 @@ def test_receiver_when_taken_out_and_put_back_then_what_went_meanwhile_leaves_it
     assert_same(project)
 
 
-def test_receiver_when_it_refuses_a_document_then_that_is_said_and_others_are_there(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = build(tmp_path, site)
-    (tmp_path / "refused").write_text("b.html")
+def test_receiver_when_it_refuses_a_document_then_that_is_said_and_others_are_there(project: CrawlProject) -> None:
+    (project.folder / "refused").write_text("b.html")
     ended = project.crawl()
     told = list_receivers(project)["lines"]
     status = json.loads(project.command("status", "demo", "--json").stdout)
-    (tmp_path / "refused").unlink()
-    site.set_page(HOST, "/b.html", page("page b anew"))
+    (project.folder / "refused").unlink()
+    project.site.set_page(HOST, "/b.html", page("page b anew"))
     project.crawl()
 
     assert ended.exit_code == 0
@@ -252,14 +245,11 @@ def test_receiver_when_it_refuses_a_document_then_that_is_said_and_others_are_th
 @pytest.mark.parametrize(
     ("what", "error"), [("raises", "LookupError: no such thing"), ("mute", "it gave 0 receipts for 5")]
 )
-def test_receiver_when_its_class_is_wrong_then_only_it_waits(
-    site: SiteProcess, tmp_path: Path, what: str, error: str
-) -> None:
-    project = build(tmp_path, site)
-    (tmp_path / what).touch()
+def test_receiver_when_its_class_is_wrong_then_only_it_waits(project: CrawlProject, what: str, error: str) -> None:
+    (project.folder / what).touch()
     ended = project.crawl()
     told = list_receivers(project)["lines"]
-    (tmp_path / what).unlink()
+    (project.folder / what).unlink()
     project.crawl()
 
     assert ended.exit_code == 0
@@ -268,11 +258,10 @@ def test_receiver_when_its_class_is_wrong_then_only_it_waits(
     assert_same(project)
 
 
-def test_receiver_when_it_hangs_then_the_run_ends_and_it_gets_all_later(site: SiteProcess, tmp_path: Path) -> None:
-    project = build(tmp_path, site)
-    (tmp_path / "hangs").touch()
+def test_receiver_when_it_hangs_then_the_run_ends_and_it_gets_all_later(project: CrawlProject) -> None:
+    (project.folder / "hangs").touch()
     ended = project.crawl()
-    (tmp_path / "hangs").unlink()
+    (project.folder / "hangs").unlink()
     meanwhile = list_receivers(project)["lines"]
     project.crawl()
 
@@ -282,9 +271,7 @@ def test_receiver_when_it_hangs_then_the_run_ends_and_it_gets_all_later(site: Si
     assert_same(project)
 
 
-def test_resend_to_a_receiver_when_it_is_unknown_then_exit_2(site: SiteProcess, tmp_path: Path) -> None:
-    project = build(tmp_path, site)
-
+def test_resend_to_a_receiver_when_it_is_unknown_then_exit_2(project: CrawlProject) -> None:
     unknown = project.command("resend", "demo", "--receiver", "third")
 
     assert unknown.returncode == 2
@@ -308,13 +295,12 @@ def test_removals_when_past_the_limits_then_receivers_keep_the_documents_until_t
     assert_same(project)
 
 
-def test_url_when_forgotten_then_it_leaves_receivers_also_one_that_was_away(site: SiteProcess, tmp_path: Path) -> None:
-    project = build(tmp_path, site)
+def test_url_when_forgotten_then_it_leaves_receivers_also_one_that_was_away(project: CrawlProject) -> None:
     project.crawl()
-    (tmp_path / AWAY).touch()
-    done = project.command("forget", site.url(HOST, "/b.html"), "--json")
+    (project.folder / AWAY).touch()
+    done = project.command("forget", project.site.url(HOST, "/b.html"), "--json")
     meanwhile = set(in_lines(project)), set(in_index(project, "second"))
-    (tmp_path / AWAY).unlink()
+    (project.folder / AWAY).unlink()
     project.crawl()
 
     assert done.returncode == 0, done.stderr
@@ -324,15 +310,12 @@ def test_url_when_forgotten_then_it_leaves_receivers_also_one_that_was_away(site
     assert_same(project)
 
 
-def test_source_when_deleted_then_receivers_are_emptied_before_it_is_forgotten(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = build(tmp_path, site)
+def test_source_when_deleted_then_receivers_are_emptied_before_it_is_forgotten(project: CrawlProject) -> None:
     project.crawl()
-    (tmp_path / AWAY).touch()
+    (project.folder / AWAY).touch()
     hurry = ("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
     away = project.command("delete", "demo", "--yes", *hurry)
-    (tmp_path / AWAY).unlink()
+    (project.folder / AWAY).unlink()
     done = project.command("delete", "demo", "--yes", *hurry)
 
     assert (away.returncode, done.returncode) == (6, 0), (away.stderr, done.stderr)

@@ -111,14 +111,18 @@ def at(*names: str) -> list[str]:
 ALL: Final = at("", "new.html", *(f"archive/{name}.html" for name in OLD))
 
 
+@pytest.fixture
+def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    return build(tmp_path, site)
+
+
 def test_pages_when_they_are_not_to_be_requested_yet_then_they_wait_and_are_indexed_once_they_may(
-    tmp_path: Path, site: SiteProcess
+    project: CrawlProject,
 ) -> None:
-    project = build(tmp_path, site)
     project.close()
     first = project.crawl()
     closed = project.asked(), project.indexed(), states(project)
-    told = project.command("explain", site.url(HOST, "/archive/one.html")).stdout
+    told = project.command("explain", project.site.url(HOST, "/archive/one.html")).stdout
     project.crawl()
     still = project.asked()
     project.close("{'seconds': -1}")
@@ -140,15 +144,14 @@ def test_pages_when_they_are_not_to_be_requested_yet_then_they_wait_and_are_inde
 
 
 def test_documents_when_they_are_not_to_be_requested_then_they_stay_as_they_are_whatever_the_site_has(
-    tmp_path: Path, site: SiteProcess
+    project: CrawlProject,
 ) -> None:
-    project = build(tmp_path, site)
     project.crawl()
     before = project.rows()
     project.asked()
     project.close()
-    site.set_page(HOST, "/archive/one.html", page("changed"))
-    site.delete_page(HOST, "/archive/two.html")
+    project.site.set_page(HOST, "/archive/one.html", page("changed"))
+    project.site.delete_page(HOST, "/archive/two.html")
     closed = project.crawl()
 
     assert (closed.exit_code, project.asked(), project.indexed()) == (0, [], ALL)
@@ -187,39 +190,34 @@ def test_pages_when_they_are_closed_for_ever_then_others_are_visited_and_nothing
     assert project.indexed() == ALL
 
 
-def test_page_when_a_try_failed_and_it_closes_then_it_is_none_of_the_run(tmp_path: Path, site: SiteProcess) -> None:
-    project = build(tmp_path, site)
-    project.edit(**source(site, HOST, retries=2), spider="mine:Closing")
-    site.set_behaviour(HOST, "/archive/one.html", status=503, headers={"Retry-After": "1"})
+def test_page_when_a_try_failed_and_it_closes_then_it_is_none_of_the_run(project: CrawlProject) -> None:
+    project.edit(**source(project.site, HOST, retries=2), spider="mine:Closing")
+    project.site.set_behaviour(HOST, "/archive/one.html", status=503, headers={"Retry-After": "1"})
     ended = project.crawl()
 
     assert (ended.exit_code, ended.counts["fetched"], ended.counts["fetch_failures"]) == (0, 3, 0)
     assert project.indexed() == [url for url in ALL if not url.endswith("one.html")]
 
 
-def test_page_when_it_is_allowed_again_and_waits_then_no_rule_is_named(tmp_path: Path, site: SiteProcess) -> None:
-    project = build(tmp_path, site)
-    project.edit(**source(site, HOST), spider="mine:Days")
-    shut = source(site, HOST)
+def test_page_when_it_is_allowed_again_and_waits_then_no_rule_is_named(project: CrawlProject) -> None:
+    project.edit(**source(project.site, HOST), spider="mine:Days")
+    shut = source(project.site, HOST)
     shut["scope"]["exclude_urls"] = ["*/archive/*"]
     project.edit(**shut, spider="mine:Days")
     project.crawl()
     refused = states(project)["one.html"]
     project.close()
-    project.edit(**source(site, HOST), spider="mine:Days")
+    project.edit(**source(project.site, HOST), spider="mine:Days")
     project.crawl()
 
     assert (refused, states(project)["one.html"]) == ("rejected", "todo")
     assert project.rows()[f"{HOST}/archive/one.html"]["rule"] is None
 
 
-def test_edit_when_pages_are_not_to_be_requested_then_it_holds_for_them_once_they_may(
-    tmp_path: Path, site: SiteProcess
-) -> None:
-    project = build(tmp_path, site)
+def test_edit_when_pages_are_not_to_be_requested_then_it_holds_for_them_once_they_may(project: CrawlProject) -> None:
     project.crawl()
     project.close("{'seconds': 1}")
-    project.edit(**source(site, HOST), spider="mine:Days", keep={"exclude_names": ["two.html"]})
+    project.edit(**source(project.site, HOST), spider="mine:Days", keep={"exclude_names": ["two.html"]})
     project.crawl()
     closed = project.indexed()
     project.open()
@@ -243,10 +241,9 @@ def test_redirect_when_it_leads_to_what_is_not_to_be_requested_then_its_page_wai
     assert states(project)["moved.html"] == "todo"
 
 
-def test_page_when_the_spider_answers_something_else_then_it_alone_fails(tmp_path: Path, site: SiteProcess) -> None:
-    project = build(tmp_path, site)
+def test_page_when_the_spider_answers_something_else_then_it_alone_fails(project: CrawlProject) -> None:
     project.crawl()
-    project.edit(**source(site, HOST), spider="mine:Wrong")
+    project.edit(**source(project.site, HOST), spider="mine:Wrong")
     ended = project.crawl()
 
     row = project.rows()[f"{HOST}/archive/one.html"]
@@ -254,10 +251,9 @@ def test_page_when_the_spider_answers_something_else_then_it_alone_fails(tmp_pat
     assert "find_opening: TypeError: returned a datetime without a time zone" in row["error"]
 
 
-def test_test_when_the_page_is_not_to_be_requested_then_it_says_from_when(tmp_path: Path, site: SiteProcess) -> None:
-    project = build(tmp_path, site)
+def test_test_when_the_page_is_not_to_be_requested_then_it_says_from_when(project: CrawlProject) -> None:
     project.close()
-    tried = project.command("test", site.url(HOST, "/archive/one.html"), "--source", "demo")
+    tried = project.command("test", project.site.url(HOST, "/archive/one.html"), "--source", "demo")
 
     assert "not to be requested before" in tried.stdout + tried.stderr
     assert project.asked() == []

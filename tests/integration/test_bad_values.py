@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Receipt, SearchIndex, SearchQuery
-from searchcrawl.index.solr.receiver import SolrReceiver
 from tests.solr_documents import batch, document
 
 #: 40 KB, as one word and of two bytes a character, and as one that a cut may hit in its middle.
@@ -41,16 +36,6 @@ ODD: Final[dict[str, Any]] = {
     "mark": {"title": "\ue000a\ue001", "color_s": "\uffff"},
     "many": {"duplicates": [f"http://example.com/{number}" for number in range(5000)]},
 }
-
-
-@pytest.fixture(params=["local", pytest.param("solr", marks=pytest.mark.solr)])
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SearchIndex]:
-    if request.param == "local":
-        receiver: SearchIndex = LocalReceiver(tmp_path)
-    else:
-        receiver = SolrReceiver(request.getfixturevalue("solr_core"), timeout_seconds=30)
-    with closing(receiver):
-        yield receiver
 
 
 def in_index(index: SearchIndex) -> list[str]:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
 from searchcrawl.index.local.receiver import LocalReceiver
-from searchcrawl.index.receiver import Receipt, SearchIndex, SearchQuery
-from searchcrawl.items import IndexedDocument
+from searchcrawl.index.receiver import SearchIndex, SearchQuery
 from tests.local_index import batch, document, found, named, removal
 
 #: Delivers one document a batch: python -c … FOLDER SOURCE BATCHES
@@ -71,118 +69,6 @@ def test_search_when_there_is_no_index_yet_then_there_are_no_hits_and_no_folder(
     assert (answer.total, answer.hits, answer.facets) == (0, (), {"host": {}})
     assert list(receiver.scan("demo")) == []
     assert not folder.exists()
-
-
-def test_deliver_when_a_document_is_older_or_as_old_then_it_is_acknowledged_and_ignored(
-    receiver: LocalReceiver,
-) -> None:
-    receiver.deliver(batch(5, document("1", "new")))
-
-    receipts = [*receiver.deliver(batch(4, document("1", "older"))), *receiver.deliver(batch(5, document("1", "same")))]
-
-    assert receipts == [Receipt("demo:1", accepted=True)] * 2
-    assert (found(receiver, "new"), found(receiver, "older OR same")) == (["1"], [])
-
-
-def test_deliver_when_a_document_is_newer_then_it_replaces_the_other(receiver: LocalReceiver) -> None:
-    receiver.deliver(batch(1, document("1", "old"), document("2", "stays")))
-
-    receiver.deliver(batch(2, document("1", "new")))
-
-    assert (found(receiver, "old"), found(receiver, "new"), found(receiver, "stays")) == ([], ["1"], ["2"])
-    assert [(entry.id, entry.crawl_version) for entry in receiver.scan("demo")] == [("demo:1", 2), ("demo:2", 1)]
-
-
-def test_deliver_when_a_removal_is_followed_by_an_older_document_then_it_stays_removed(receiver: LocalReceiver) -> None:
-    receiver.deliver(batch(1, document("1", "text")))
-    receipts = receiver.deliver(batch(3, removals=[removal("1"), removal("unknown")]))
-
-    receiver.deliver(batch(2, document("1", "text"), document("unknown", "text")))
-
-    assert receipts == [Receipt("demo:1", accepted=True), Receipt("demo:unknown", accepted=True)]
-    assert (found(receiver, "*"), list(receiver.scan(None))) == ([], [])
-
-
-def test_deliver_when_a_removal_is_older_then_the_document_stays_and_a_newer_one_comes_back(
-    receiver: LocalReceiver,
-) -> None:
-    receiver.deliver(batch(3, document("1", "first")))
-    receiver.deliver(batch(2, removals=[removal("1")]))
-    after_old_removal = found(receiver, "first")
-    receiver.deliver(batch(4, removals=[removal("1")]))
-    receiver.deliver(batch(5, document("1", "second")))
-
-    assert (after_old_removal, found(receiver, "second")) == (["1"], ["1"])
-
-
-def test_deliver_when_a_document_cannot_be_stored_then_it_alone_is_refused_with_the_reason(
-    receiver: LocalReceiver,
-) -> None:
-    documents = [document("1", "text"), document("2", "text", depth="deep"), document("3", "text")]
-
-    receipts = receiver.deliver(batch(1, *documents))
-
-    assert [receipt.accepted for receipt in receipts] == [True, False, True]
-    assert "deep" in str(receipts[1].error)
-    assert named(receiver, "text") == {"1", "3"}
-
-
-def test_deliver_when_values_are_odd_then_the_document_is_stored_all_the_same(receiver: LocalReceiver) -> None:
-    odd: dict[str, Any] = {
-        "title": "nul\x00, surrogate \udcff and \ue000mark\ue001",
-        "last_modified": datetime(1, 1, 1, tzinfo=UTC),
-        "host": "h" * 100_000,
-        "when_dt": "9999-12-31T23:59:59Z",
-        "author": None,
-        "content": "word " + "x" * 1_000_000,
-        "n_l": float("nan"),
-    }
-
-    (receipt,) = receiver.deliver(batch(1, document("odd", **odd)))
-
-    assert receipt.error is None
-    assert found(receiver, "surrogate word") == ["odd"]
-
-
-def test_scan_when_there_are_more_documents_than_a_page_then_all_come_by_rising_id(
-    receiver: LocalReceiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("searchcrawl.index.local.receiver._PAGE_DOCUMENTS", 10)
-    numbers = [(number * 8) % 35 for number in range(35)]
-    for start in range(0, 35, 5):
-        receiver.deliver(batch(1, *(document(f"{number:02}", checksum="c") for number in numbers[start : start + 5])))
-    receiver.deliver(batch(2, removals=[removal("03")]))
-    receiver.deliver(batch(1, IndexedDocument(id="aaa:1"), source="aaa"))
-
-    entries = list(receiver.scan("demo"))
-
-    assert [entry.id for entry in entries] == [f"demo:{number:02}" for number in range(35) if number != 3]
-    assert entries[0] == ("demo:00", 1, "c", "http://a.example/00", "", 0)
-    assert next(receiver.scan(None)).id == "aaa:1"
-
-
-def test_find_versions_when_some_are_removed_or_unknown_then_those_of_the_others_alone(receiver: LocalReceiver) -> None:
-    empty = (dict(receiver.find_versions(["demo:1"])), receiver.find_highest_version("demo"))
-    receiver.deliver(batch(3, *(document(str(number), "text") for number in range(1200))))
-    receiver.deliver(batch(5, document("1", "newer"), removals=[removal("2")]))
-
-    found_versions = receiver.find_versions([f"demo:{number}" for number in range(1, 1300)])
-    last_versions = receiver.find_last_versions(["demo:0", "demo:1", "demo:2", "demo:1300"])
-
-    assert empty == ({}, 0)
-    assert last_versions == {"demo:0": 3, "demo:1": 5, "demo:2": 5}
-    assert found_versions == {f"demo:{number}": 5 if number == 1 else 3 for number in range(1, 1200) if number != 2}
-    assert dict(receiver.find_versions([])) == {}
-
-
-def test_find_highest_version_when_the_last_delivery_was_a_removal_then_its_version(receiver: LocalReceiver) -> None:
-    receiver.deliver(batch(3, document("1", "text"), document("2", "text")))
-    receiver.deliver(batch(9, IndexedDocument(id="aaa:1"), source="aaa"))
-    before = receiver.find_highest_version("demo")
-    receiver.deliver(batch(4, removals=[removal("2")]))
-
-    assert (before, receiver.find_highest_version("demo"), receiver.find_highest_version("aaa")) == (3, 4, 9)
-    assert receiver.find_highest_version("dem") == 0
 
 
 def test_purge_when_there_are_tombstones_then_nothing_deleted_is_left(receiver: LocalReceiver, folder: Path) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 import threading
 import urllib.error
-from datetime import UTC, datetime
 
 import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
-from searchcrawl.index.receiver import Batch, Receipt, SearchIndex
+from searchcrawl.index.receiver import Batch, SearchIndex
 from searchcrawl.index.solr import receiver as solr_receiver_module
 from searchcrawl.index.solr.receiver import REQUIRED_FIELDS, SolrReceiver
-from searchcrawl.items import IndexedDocument
 from tests.solr_documents import answer, batch, document, found, put, when_up
 from tests.solr_server import RunningSolr
 
@@ -71,59 +68,6 @@ def test_i3_deliver_when_the_schema_knows_none_of_a_field_then_misconfigured(sol
         solr_receiver.deliver(batch(*documents))
 
 
-def test_i9_deliver_when_values_are_odd_then_the_document_is_taken(solr_receiver: SolrReceiver) -> None:
-    odd = {
-        "content": "a\x00b\ud800c\uffff " + "long" * 20_000,
-        "url": "http://example.com/" + "é" * 40_000,
-        "title": "t" * 100_000,
-        "last_modified": datetime(9999, 12, 31, tzinfo=UTC),
-        "first_seen": datetime(1, 1, 1, tzinfo=UTC),
-        "size_l": math.nan,
-        "description": "",
-        "groups": [],
-        "content_txt_en": "words",
-        "title_txt_it": "parole",
-        "content_txt_ja": "日本語",
-    }
-
-    receipts = solr_receiver.deliver(batch(document("site:0!a/b c", **odd)))
-    solr_receiver.commit()
-
-    assert receipts == [Receipt("site:0!a/b c", True)]
-    assert found(solr_receiver, "abc") == {"site:0!a/b c"}
-
-
-def test_i7_deliver_when_a_batch_is_repeated_then_nothing_changes(solr_receiver: SolrReceiver) -> None:
-    same = batch(document("a", checksum="1"), document("b", checksum="2"), removed=("c",))
-
-    receipts = [solr_receiver.deliver(same), solr_receiver.deliver(same)]
-    solr_receiver.commit()
-
-    assert receipts[0] == receipts[1]
-    assert [(entry.id, entry.crawl_version, entry.checksum) for entry in solr_receiver.scan(None)] == [
-        ("a", 1, "1"),
-        ("b", 1, "2"),
-    ]
-
-
-def test_i4_deliver_when_a_document_is_late_then_the_newer_one_stays(solr_receiver: SolrReceiver) -> None:
-    solr_receiver.deliver(batch(document("a", content="newer"), version=6))
-    late = solr_receiver.deliver(batch(document("a", content="older"), version=5))
-    solr_receiver.commit()
-
-    assert late == [Receipt("a", True)]
-    assert (found(solr_receiver, "newer"), found(solr_receiver, "older")) == ({"a"}, set())
-
-
-def test_i4_deliver_when_a_removal_is_late_then_the_newer_document_stays(solr_receiver: SolrReceiver) -> None:
-    solr_receiver.deliver(batch(document("a", content="newer"), version=6))
-    late = solr_receiver.deliver(batch(version=5, removed=("a",)))
-    solr_receiver.commit()
-
-    assert late == [Receipt("a", True)]
-    assert found(solr_receiver, "newer") == {"a"}
-
-
 def test_i4_get_when_a_version_is_asked_for_then_uncommitted_documents_and_tombstones_answer(
     solr_receiver: SolrReceiver, solr_core: str
 ) -> None:
@@ -149,22 +93,6 @@ def test_i6_deliver_when_the_core_knows_no_such_field_then_ping_says_what_it_lac
         solr_receiver.ping()
 
 
-def test_i4_deliver_when_a_document_comes_after_its_removal_then_it_stays_removed_until_newer(
-    solr_receiver: SolrReceiver,
-) -> None:
-    solr_receiver.deliver(batch(document("a", content="word"), version=5))
-    solr_receiver.deliver(batch(version=6, removed=("a", "never-seen")))
-    solr_receiver.deliver(batch(document("a", content="word"), version=5))
-    solr_receiver.deliver(batch(document("never-seen", content="word"), version=5))
-    solr_receiver.commit()
-    removed = found(solr_receiver, "*")
-
-    solr_receiver.deliver(batch(document("a", content="word"), version=7))
-    solr_receiver.commit()
-
-    assert (removed, found(solr_receiver, "*")) == (set(), {"a"})
-
-
 def test_purge_when_there_are_tombstones_then_they_are_gone_for_good(
     solr_receiver: SolrReceiver, solr_core: str
 ) -> None:
@@ -178,52 +106,6 @@ def test_purge_when_there_are_tombstones_then_they_are_gone_for_good(
     assert purged == 3
     assert (index["numDocs"], index["maxDoc"]) == (197, 197)
     assert solr_receiver.purge() == 0
-
-
-def test_scan_when_there_are_thousands_then_each_comes_once_by_id_and_without_tombstones(
-    solr_receiver: SolrReceiver,
-) -> None:
-    names = sorted(f"d{number}" for number in range(2500))
-    put(solr_receiver, *(document(name, checksum=f"c{name}") for name in names), IndexedDocument(id="x"))
-    solr_receiver.deliver(batch(version=2, removed=("d7",)))
-    solr_receiver.commit()
-
-    entries = list(solr_receiver.scan("site"))
-
-    assert [entry.id for entry in entries] == [name for name in names if name != "d7"]
-    assert entries[0] == ("d0", 1, "cd0", "http://example.com/d0", "", 0)
-    assert [entry.id for entry in solr_receiver.scan(None)][-1] == "x"
-
-
-def test_find_versions_when_some_are_removed_unknown_or_not_committed_then_those_of_the_others_alone(
-    solr_receiver: SolrReceiver,
-) -> None:
-    empty = (dict(solr_receiver.find_versions(["site:1"])), solr_receiver.find_highest_version("site"))
-    put(solr_receiver, *(document(f"site:{number}") for number in range(1200)))
-    solr_receiver.deliver(batch(document("site:1"), version=5, removed=("site:2",)))
-    solr_receiver.commit()
-    solr_receiver.deliver(batch(document("site:3"), version=7))
-
-    found_versions = solr_receiver.find_versions([f"site:{number}" for number in range(1, 1300)])
-    last_versions = solr_receiver.find_last_versions([f"site:{number}" for number in range(2300)])
-
-    assert empty == ({}, 0)
-    assert len(last_versions) == 1200
-    assert [last_versions[f"site:{number}"] for number in range(3)] == [1, 5, 5]
-    assert found_versions == {f"site:{number}": 5 if number == 1 else 1 for number in range(1, 1200) if number != 2}
-    assert dict(solr_receiver.find_versions([])) == {}
-
-
-def test_find_highest_version_when_the_last_delivery_was_a_removal_then_its_version(
-    solr_receiver: SolrReceiver,
-) -> None:
-    put(solr_receiver, document("site:1"), document("site:2"))
-    before = solr_receiver.find_highest_version("site")
-    solr_receiver.deliver(batch(version=1_700_000_000_123, removed=("site:2",)))
-    solr_receiver.commit()
-
-    assert (before, solr_receiver.find_highest_version("site")) == (1, 1_700_000_000_123)
-    assert solr_receiver.find_highest_version("sit") == 0
 
 
 def test_ping_when_the_core_fits_then_returns_and_all_promised_fields_are_there(

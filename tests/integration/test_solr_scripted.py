@@ -222,17 +222,6 @@ def test_i9_deliver_when_an_id_cannot_be_stored_then_it_is_refused_and_never_sen
     assert [request.ids for request in scripted_solr.received] == [["a"], ["c"]]
 
 
-def test_i10_deliver_when_removals_look_like_queries_then_they_are_ids_with_a_version(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
-) -> None:
-    scripted_solr.script = [scripts.good]
-
-    scripted_receiver.deliver(small_batch(removals=("*:*", "id:*", '{"query":"*:*"}')))
-
-    assert scripted_solr.received[0].body == {"delete": ["*:*", "id:*", '{"query":"*:*"}']}
-    assert scripted_solr.received[0].parameters["del_version"] == ["7"]
-
-
 @pytest.mark.parametrize(
     "update_log",
     [
