@@ -125,6 +125,7 @@ def _read_status(
         }
     totals = document_table.count_totals(transaction, source_id)
     executing = lease.is_held(transaction, source_id)
+    links = link_table.load_refused(transaction, source_id)
     return {
         "source": source.name,
         "state": _find_state(run, executing=executing),
@@ -138,10 +139,7 @@ def _read_status(
         "counts": {name: run.counts.get(name, 0) for name in COUNTS},
         **totals,
         "force_recrawl": _find_recrawl_reason(transaction, source_id, source, versions),
-        "refused_links": [
-            {"rule": row.rule, "host": row.host, "count": row.links}
-            for row in link_table.load_refused(transaction, source_id)
-        ],
+        "refused_links": [{"rule": row.rule, "host": row.host, "count": row.links} for row in links],
         "warnings": [
             *_warn_of_source(source, run),
             *warn_of_rendering(source, run.counts, url_queries.find_lacking(transaction, source_id, apart=NO_TEXT)),
