@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, get_args, get_origin
 
@@ -278,65 +278,51 @@ def _error_of(details: ErrorDetails, file: str, model: type[Table]) -> Configura
     if inner := context.get("key"):
         at = (*at, inner) if isinstance(inner, str) else (*at, *inner)
         value = value.get(inner) if isinstance(value, Mapping) else None
-    privacy = _find_privacy(model, at)
-    key = join_key(("", *_show_names(model, at, value)))
+    place = _find_place(model, at, value)
+    key, privacy = join_key(("", *place.parts)), place.privacy
     if of_name:
-        (*_, value), privacy = _show_names(model, (*at, str(value)), None), Privacy.PUBLIC
+        value, privacy = _find_place(model, (*at, str(value)), None).parts[-1], Privacy.PUBLIC
     got = f" (got {quote_value(value, privacy)})"
     if details["type"] == "not_available":
         return NotAvailableYet(file, key, "not available yet" + got)
     message = _message(details["type"], context, details["msg"])
-    if details["type"] == "tuple_type" and isinstance(value, Mapping) and [*_walk(model, at)][-1][2]:
+    if details["type"] == "tuple_type" and isinstance(value, Mapping) and place.of_table:
         message += f": write [[{key}]]"
     silent = details["type"] == "missing" or value is None or privacy is Privacy.SILENT
     return ConfigurationError(file, key, message + ("" if silent else got))
 
 
-def _walk(model: type[Table], at: Iterable[str | int]) -> Iterator[tuple[str | int, Privacy | None, bool]]:
-    """Each part of a place, with the privacy of the key that it is; None for names of entries and numbers of items.
+class _Place(NamedTuple):
+    """A place in a model: its parts as messages show them, how private its value is, whether it is a key of tables."""
 
-    The third value says whether it is a key of tables.
-    """
+    parts: list[str | int]
+    privacy: Privacy
+    of_table: bool
+
+
+def _find_place(model: type[Table], at: Iterable[str | int], value: Any) -> _Place:
+    """The place of ``value``; the name of an entry that may be a credential is stars. Names of tables are none."""
+    parts: list[str | int] = []
+    privacy = above = Privacy.PUBLIC
     current: type[Table] | None = model
-    named = False
+    is_named = of_table = False
+    entries = frozenset[str]()
     for part in at:
-        name = None
-        if current is not None and not named and isinstance(part, str) and part in _keys(current):
-            name = _field_name(current, part)
-        if name is None or current is None:
-            named = False
-            yield part, None, False
+        field = None if current is None or is_named else _keys(current).get(str(part))
+        if field is None or current is None:
+            # In the place of a table its key: the two were swapped.
+            is_swapped = isinstance(part, str) and isinstance(value, str) and value in entries
+            shown = show_name(part, value, above) if isinstance(part, str) else part
+            parts.append(HIDDEN if is_swapped else shown)
+            privacy, is_named, of_table, entries = privacy_below(privacy, str(part)), False, False, frozenset[str]()
             continue
-        annotation = current.model_fields[name].annotation
-        below = _table_of(annotation)
-        yield part, privacy_of(current, name), below is not None
-        current, named = below, _is_mapping(annotation)
-
-
-def _list_entry_keys(model: type[Table], name: str | int) -> frozenset[str]:
-    """The keys of the tables in a top-level table whose names a user chooses; none where it is no such table."""
-    field = _keys(model).get(str(name))
-    below = _table_of(field.annotation) if field is not None and _is_mapping(field.annotation) else None
-    return frozenset(_keys(below)) if below is not None else frozenset()
-
-
-def _find_privacy(model: type[Table], at: Iterable[str | int]) -> Privacy:
-    found = Privacy.PUBLIC
-    for part, privacy, _ in _walk(model, at):
-        found = privacy_below(found, str(part)) if privacy is None else privacy
-    return found
-
-
-def _show_names(model: type[Table], at: Iterable[str | int], value: Any) -> Iterator[str | int]:
-    """The parts of a place; stars for the name of an entry that may be a credential. Names of tables are none."""
-    above, entries = Privacy.PUBLIC, frozenset[str]()
-    for part, privacy, of_table in _walk(model, at):
-        above = above if privacy is None else Privacy.PUBLIC if of_table else privacy
-        is_name = privacy is None and isinstance(part, str)
-        # In the place of a table its key: the two were swapped.
-        is_swapped = is_name and isinstance(value, str) and value in entries
-        yield HIDDEN if is_swapped else show_name(str(part), value, above) if is_name else part
-        entries = _list_entry_keys(model, part) if privacy is not None else frozenset()
+        parts.append(part)
+        privacy = privacy_of(current, _field_name(current, str(part)))
+        current, is_named = _table_of(field.annotation), _is_mapping(field.annotation)
+        of_table = current is not None
+        above = Privacy.PUBLIC if of_table else privacy
+        entries = frozenset(_keys(current)) if is_named and current is not None else frozenset[str]()
+    return _Place(parts, privacy, of_table)
 
 
 def _message(kind: str, context: Mapping[str, Any], otherwise: str) -> str:

@@ -14,6 +14,7 @@ import re2
 from pydantic import AfterValidator, Field, model_validator
 
 from searchcrawl import urls
+from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.kinds.kind import Kind
 from searchcrawl.kinds.registry import KINDS, LATER
 from searchcrawl.kinds.web import WEB
@@ -522,6 +523,10 @@ class Source(SourceFile):
     def finds_urls(self) -> bool:
         """Whether new URLs are taken from pages and sitemaps (D11)."""
         return self.mode != "index_only"
+
+    def build_error(self, key: str, message: str) -> ConfigurationError:
+        """The error of a value, with the file in which it was written."""
+        return ConfigurationError(*self.locate(key), message)
 
     def locate(self, key: str) -> tuple[str, str]:
         """The file in which ``key`` (as ``scope.exclude_urls[0]``) was written, and its name there."""

@@ -188,12 +188,9 @@ def _build_entry(source: Source, key: str, value: Any) -> dict[str, Any]:
     else:
         privacy = privacy_of(type(model), name) if isinstance(model, BaseModel) else privacy_of(type(source), table)
         tables = getattr(model, name) if isinstance(model, BaseModel) else model
-        shown = _mask_tables(tables, with_references) if _are_tables(tables) else mask(with_references, privacy)
+        are_tables = isinstance(tables, tuple) and all(isinstance(item, BaseModel) for item in tables)
+        shown = _mask_tables(tables, with_references) if are_tables else mask(with_references, privacy)
     return {"value": shown, "origin": BUILT_IN if origin is None else str(origin)}
-
-
-def _are_tables(value: Any) -> bool:
-    return isinstance(value, tuple) and all(isinstance(item, BaseModel) for item in value)
 
 
 def _mask_tables(tables: Iterable[BaseModel], rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -377,10 +377,6 @@ _PAGE_ACTIONS: Final = ("click", "wait", "scroll")
 _check_kind: Final = require(RESOURCE_KINDS.__contains__, f"must be one of {', '.join(RESOURCE_KINDS)}")
 
 
-def _check_kinds(kinds: tuple[str, ...]) -> tuple[str, ...]:
-    return check_no_repeats(kinds) if kinds else kinds
-
-
 class Action(Table):
     """One ``[[render.actions]]``: a step that is done in each page that its rule names (C10)."""
 
@@ -425,7 +421,7 @@ class Render(Table):
     pages: PositiveCount = key(2, "How many pages are rendered at once.", unit="pages")
     block: Annotated[
         ListOf[Annotated[str, Privacy.PUBLIC, Check(_check_kind, "kind of resource")]],
-        AfterValidator(_check_kinds),
+        AfterValidator(lambda kinds: kinds and check_no_repeats(kinds)),
     ] = key(
         (),
         f"Kinds of what a page loads that are not loaded, besides images, fonts and media: "

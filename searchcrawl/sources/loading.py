@@ -368,7 +368,7 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
     if not source.start.urls and not source.start.files:
         errors.append(ConfigurationError(source.file, "start.urls", "is required, or start.files"))
     errors += [
-        ConfigurationError(*source.locate(f"start.urls[{number}]"), f"not {source.kind.url} (got {quote_value(url)})")
+        source.build_error(f"start.urls[{number}]", f"not {source.kind.url} (got {quote_value(url)})")
         for number, url in enumerate(source.start.urls)
         if not urls.resolve(url).startswith(source.kind.begins)
     ]
@@ -376,23 +376,22 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
     named = {key: str(getattr(source.fetch, key)) for key in TlsFiles._fields if getattr(source.fetch, key)}
     files += [(f"fetch.{key}", file) for key, file in named.items()]
     errors += [
-        ConfigurationError(*source.locate(key), f"{message} (got {quote_value(file)})")
+        source.build_error(key, f"{message} (got {quote_value(file)})")
         for key, file in files
         if (message := find_no_file(project.path(file))) is not None
     ]
     if named and not errors:
         errors += [
-            ConfigurationError(*source.locate(f"fetch.{key}"), f"{message} (got {quote_value(named[key])})")
+            source.build_error(f"fetch.{key}", f"{message} (got {quote_value(named[key])})")
             for key, message in source.fetch.tls_files(project.root).find_errors()
         ]
-    found = [(f"login.{key}", message) for key, message in find_login_errors(source.login)]
-    errors += [ConfigurationError(*source.locate(key), message) for key, message in found]
+    errors += [source.build_error(f"login.{key}", message) for key, message in find_login_errors(source.login)]
     errors += [*_find_unmapped(source), *find_plugin_errors(project, source), *find_feed_errors(project, source)]
     errors += find_unknown_receivers(project, source)
     scope = source.scope
     if scope.hash_routes and not source.render.in_use:
         message = 'needs render.mode = "auto" or "always": routes are rendered (got true)'
-        errors.append(ConfigurationError(*source.locate("scope.hash_routes"), message))
+        errors.append(source.build_error("scope.hash_routes", message))
     if not scope.allow_all and not scope.include_hosts and not scope.include_urls:
         message = "nothing is included: name hosts or URLs, or set scope.allow_all = true"
         return [*errors, ConfigurationError(source.file, "scope.include_hosts", message)]
@@ -417,7 +416,7 @@ def _find_unmapped(source: Source) -> list[ConfigurationError]:
 def find_plugin_errors(project: Project, source: Source) -> list[ConfigurationError]:
     """The errors of classes of users that are to see documents, or that are components of Scrapy (K4)."""
     found = [
-        ConfigurationError(*source.locate(f"settings.{name}"), message)
+        source.build_error(f"settings.{name}", message)
         for name, message in find_component_errors(source.settings, root=project.root)
     ]
     imports: tuple[tuple[str, str | None, Callable[..., object]], ...] = (
@@ -470,12 +469,13 @@ def find_rule_errors(source: Source, compile_rules: Callable[[Source], Any]) -> 
     while (error := _find_first(source, compile_rules)) is not None:
         rules = _find_rules(source, error.key)
         if error.key in seen or not 1 < len(rules) <= _LONGEST_LIST:
-            yield _locate(source, error)
+            yield source.build_error(error.key, error.message)
             return
         seen.add(error.key)
         found = {rule: _find_first(_replace(source, error.key, [rule]), compile_rules) for rule in dict.fromkeys(rules)}
         good = [rule for rule, of_rule in found.items() if of_rule is None or of_rule.key != error.key]
-        yield from (_locate(source, found[rule] or error) for rule in found if rule not in good)
+        wrong = [found[rule] or error for rule in found if rule not in good]
+        yield from (source.build_error(each.key, each.message) for each in wrong)
         source = _replace(source, error.key, good)
 
 
@@ -485,10 +485,6 @@ def _find_first(source: Source, compile_rules: Callable[[Source], Any]) -> Confi
     except ConfigurationError as error:
         return error
     return None
-
-
-def _locate(source: Source, error: ConfigurationError) -> ConfigurationError:
-    return ConfigurationError(*source.locate(error.key), error.message)
 
 
 def _find_rules(source: Source, key: str) -> Sequence[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -61,20 +62,21 @@ def import_class(
 
     Raises ConfigurationError with the file and key to be edited.
     """
+    refuse_class = partial(_build_error, plugin, file, key)
     try:
         found = find_class(plugin, root)
     except Exception as error:
         # A module of a user may raise any error when it is loaded.
         reason = name_error(error).splitlines()[0]
-        raise ConfigurationError(file, key, f'cannot be imported: {reason} (got "{plugin}")') from error
+        raise refuse_class(f"cannot be imported: {reason}") from error
     if not isinstance(found, type):
-        raise ConfigurationError(file, key, f'is no class (got "{plugin}")')
+        raise refuse_class("is no class")
     missing = [method for method in methods if not callable(getattr(found, method, None))]
     if missing:
-        raise ConfigurationError(file, key, f'has no method {", ".join(missing)} (got "{plugin}")')
+        raise refuse_class(f"has no method {', '.join(missing)}")
     if methods and (needed := _find_wrong_arguments(found, arguments or {})):
         how = "without arguments" if arguments is None else f"with {', '.join(arguments) or 'no arguments'}"
-        raise ConfigurationError(file, key, f'must be made {how}: {needed} (got "{plugin}")')
+        raise refuse_class(f"must be made {how}: {needed}")
     return found
 
 
@@ -83,9 +85,7 @@ def import_converter(plugin: str, *, file: str, key: str, root: Path) -> Any:
     found = import_class(plugin, ["convert"], file=file, key=key, root=root)
     kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
     if any(is_kind(found.convert) for is_kind in kinds):
-        raise ConfigurationError(
-            file, key, f'convert must be an ordinary method, without async and yield (got "{plugin}")'
-        )
+        raise _build_error(plugin, file, key, "convert must be an ordinary method, without async and yield")
     return found
 
 
@@ -106,18 +106,22 @@ def import_spider(plugin: str, *, base: str, file: str, key: str, root: Path) ->
 
     ``base`` is ``module.Class`` of which it must be a subclass; that is not imported here, because it loads Scrapy.
     """
+    refuse_class = partial(_build_error, plugin, file, key)
     found = import_class(plugin, (), file=file, key=key, root=root)
     if base not in {_name(each) for each in found.__mro__[1:]}:
-        raise ConfigurationError(file, key, f'is no subclass of {base} (got "{plugin}")')
+        raise refuse_class(f"is no subclass of {base}")
     if getattr(found, "custom_settings", None):
-        raise ConfigurationError(file, key, f'must have no custom_settings: use [settings] (got "{plugin}")')
+        raise refuse_class("must have no custom_settings: use [settings]")
     for each in found.__mro__:
         if _name(each) == base:
             return found
         for name in vars(each).keys() & _NOT_OVERRIDDEN.keys():
-            message = f'must not override {name}: {_NOT_OVERRIDDEN[name]} (got "{plugin}")'
-            raise ConfigurationError(file, key, message)
+            raise refuse_class(f"must not override {name}: {_NOT_OVERRIDDEN[name]}")
     return found
+
+
+def _build_error(plugin: str, file: str, key: str, message: str) -> ConfigurationError:
+    return ConfigurationError(file, key, f'{message} (got "{plugin}")')
 
 
 def _name(found: type) -> str:

@@ -53,7 +53,7 @@ def find_unknown_receivers(project: Project, source: Source) -> Iterator[Configu
     for name in source.receivers or ():
         if name not in project.receivers:
             message = f"no such receiver in {FILE}{guess(name, project.receivers)} (got {quote_value(name)})"
-            yield ConfigurationError(*source.locate("receivers"), message)
+            yield source.build_error("receivers", message)
 
 
 def list_receivers(project: Project, source: Source) -> tuple[str, ...]:
