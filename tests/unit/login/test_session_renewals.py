@@ -9,6 +9,8 @@ from scrapy import Request
 from scrapy.http import Response
 
 from searchcrawl.http.visit_end import VisitEnded
+from searchcrawl.login.login_middleware import UnderWay
+from searchcrawl.login.session import Renewals
 from tests.scripted_login import Login, Worn, sent
 
 
@@ -154,3 +156,92 @@ async def test_closed_pages_when_they_are_several_in_a_row_then_the_login_is_ren
     heard = await asyncio.gather(*(made.hear(request, 401) for request in asked))
 
     assert ([isinstance(one, Request) for one in heard], made.logins) == ([True] * 3, 3)
+
+
+async def test_wait_when_nothing_is_under_way_then_is_over_at_once_or_waits_for_the_next() -> None:
+    made = UnderWay(next_seconds=60)
+    at_once = await made.wait()
+    next_one = asyncio.ensure_future(made.wait(for_next=True))
+    await asyncio.sleep(0)
+    made.begin(1, 1)
+
+    assert [at_once, await next_one, await UnderWay(next_seconds=0.01).wait(for_next=True)] == [False, True, False]
+
+
+async def test_requests_when_they_end_then_all_who_wait_hear_it_and_those_of_an_older_login_count_no_more() -> None:
+    made = UnderWay()
+    made.begin(1, 1)
+    made.begin(2, 2)
+    waiting = [asyncio.ensure_future(made.wait()) for _ in range(3)]
+    await asyncio.sleep(0)
+    made.end(1, opened=True)
+    made.end(2, opened=True)
+    heard = await asyncio.gather(*waiting, made.wait())
+
+    assert (heard, made.sent, made.opened) == ([True, True, True, False], 2, 2)
+
+
+def renewed(made: Renewals, pages: str) -> int:
+    """How many of ``pages`` have the login renewed, each by a letter.
+
+    ``o``: opens; ``a``: opens, and was closed before the login; ``c``: is closed, and is asked for again if that helps.
+    """
+    count = 0
+    for page in pages:
+        if page == "c":
+            made.note_closed()
+            if made.may_begin():
+                made.begin()
+                count += 1
+        else:
+            made.note_opened(was_closed=page == "a")
+    return count
+
+
+@pytest.mark.parametrize(
+    ("pages", "times"),
+    [
+        # The first is free, and none comes after one that opened nothing.
+        ("c", 1),
+        ("ccccccccccccccc", 1),
+        ("oooocc", 1),
+        # Sessions that last for a page or three
+        ("oca" * 50, 50),
+        ("oooca" * 50, 50),
+        # A page that is closed to this user, and then real ends
+        ("ooccooooca", 2),
+        ("occoccocaocca", 4),
+    ],
+)
+def test_renewal_when_the_last_one_opened_pages_then_is_done(pages: str, times: int) -> None:
+    assert renewed(Renewals(), pages) == times
+
+
+def test_renewals_when_many_pages_are_closed_to_this_user_then_are_few() -> None:
+    assert renewed(Renewals(), "oc" * 1000) == 3
+    assert renewed(Renewals(), "o" + "c" * 1000) == 1
+    assert renewed(Renewals(), ("o" + "c" * 100) * 10) <= 8
+
+
+def test_renewal_when_the_session_ends_after_many_closed_pages_then_is_done_after_a_few() -> None:
+    made = Renewals()
+    renewed(made, "oc" * 1000)
+
+    assert [renewed(made, "c") for _ in range(4)].count(1) == 1
+    made.note_opened(was_closed=True)
+    assert renewed(made, "c") == 1
+
+
+def test_closed_pages_when_the_last_login_has_not_opened_any_yet_then_are_undecided_but_not_for_ever() -> None:
+    made = Renewals()
+    before = made.is_undecided
+    made.begin()
+    tries = []
+    for _ in range(20):
+        made.note_closed()
+        tries.append(made.is_undecided)
+    opened = Renewals()
+    opened.begin()
+    opened.note_opened(was_closed=False)
+
+    assert (before, tries[0], tries[-1], opened.is_undecided) == (False, True, False, False)

@@ -10,17 +10,11 @@ from searchcrawl.exceptions import ConfigurationError, InvalidFile
 from searchcrawl.rules.attribute_values import Mapped
 from searchcrawl.sources.attribute_table import choose_shown_names, map_index_fields
 from searchcrawl.sources.config import Source
+from searchcrawl.sources.effective import Registered, dump_registered, load_registered
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
 from searchcrawl.sources.loading import build_attribute_map, load_project, load_source, load_sources
 
 SOURCE = '[start]\nurls = ["http://a.test/"]\n[scope]\nallow_all = true\n'
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "searchcrawl.toml").write_text('contact = "a@b.example"\n', "utf-8")
-    (tmp_path / "sources").mkdir()
-    return tmp_path
 
 
 def write(root: Path, table: str, name: str = "a") -> None:
@@ -202,3 +196,40 @@ def test_fields_when_sources_share_an_attribute_then_it_is_one_of_one_type(root:
     assert errors == []
     assert (fields["version"], fields["issued"]) == ("version_s", "Issued_dt")
     assert (fields["lastmodifieddate"], fields["author"], fields["depth"]) == ("last_modified", "author", "depth")
+
+
+FILE = """
+groups = ["press", "all"]
+[start]
+urls = ["http://a.test/"]
+[scope]
+allow_all = true
+[attributes]
+"meta:color" = "color"
+"meta:size" = "size"
+"meta:lang" = "language"
+[attributes.types]
+size = "number"
+[attributes.values.color]
+red = {name = "Red", DE = "Rot", fr = {env = "HIDDEN_NAME"}}
+blue = "Blue"
+green = {env = "HIDDEN_NAME"}
+"""
+
+
+def test_source_when_registered_then_comes_back_and_no_value_of_the_environment_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIDDEN_NAME", "hidden-text")
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "searchcrawl.toml").write_text('contact = "me@example.org"\n', "utf-8")
+    (tmp_path / "sources" / "a.toml").write_text(FILE, "utf-8")
+
+    text = dump_registered(load_source(load_project(tmp_path), "a"))
+
+    assert load_registered(text) == Registered(
+        types={"color": "string", "size": "number"},
+        values={"color": {"red": {"name": "Red", "de": "Rot"}, "blue": "Blue"}},
+        groups=["all", "press"],
+    )
+    assert "hidden-text" not in text

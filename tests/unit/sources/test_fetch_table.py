@@ -12,27 +12,18 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.politeness.host_registry import build_delay_schedule
 from searchcrawl.sources.effective import list_effective_values
-from searchcrawl.sources.loading import load_project, load_source, load_sources
+from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.sources.secrets import redact
 from tests.certificates import write_certificate
-
-GOOD = '[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["example.org"]\n'
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "searchcrawl.toml").write_text('contact = "crawler@example.org"\n')
-    (tmp_path / "sources").mkdir()
-    return tmp_path
+from tests.unit.sources.test_loading import GOOD, lines_of
 
 
 def write_source(root: Path, addition: str) -> None:
     (root / "sources" / "demo.toml").write_text(GOOD + addition + "\n", encoding="utf-8")
 
 
-def lines_of(root: Path, addition: str) -> list[str]:
-    write_source(root, addition)
-    return [str(error) for error in load_sources(load_project(root))[1]]
+def lines_of_fetch(root: Path, addition: str) -> list[str]:
+    return lines_of(root, GOOD + addition + "\n")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +60,7 @@ def lines_of(root: Path, addition: str) -> list[str]:
     ],
 )  # fmt: skip
 def test_load_source_when_a_value_of_fetch_is_wrong_then_one_line_says_so(root: Path, addition: str, line: str) -> None:
-    lines = lines_of(root, addition)
+    lines = lines_of_fetch(root, addition)
 
     assert len(lines) == 1
     assert lines[0].startswith(f"sources/demo.toml: {line}")
@@ -99,14 +90,14 @@ def test_load_source_when_a_key_belongs_to_another_certificate_then_refused_by_i
     write_certificate(root, host="two.test")
     plain = '[fetch]\nclient_certificate = "one.test-0.pem"'
 
-    lines = lines_of(root, f'{plain}\nclient_key = "two.test-0.pem"')
-    garbage = lines_of(root, f'{plain}\nclient_key = "searchcrawl.toml"')
+    lines = lines_of_fetch(root, f'{plain}\nclient_key = "two.test-0.pem"')
+    garbage = lines_of_fetch(root, f'{plain}\nclient_key = "searchcrawl.toml"')
 
     assert lines == ['sources/demo.toml: fetch.client_key: is not the key of client_certificate (got "two.test-0.pem")']
     assert garbage == [
         'sources/demo.toml: fetch.client_key: has no unencrypted key in PEM form (got "searchcrawl.toml")'
     ]
-    assert lines_of(root, plain) == []
+    assert lines_of_fetch(root, plain) == []
 
 
 def test_load_source_when_a_key_has_a_password_then_refused_without_asking_for_it(root: Path) -> None:
@@ -119,8 +110,8 @@ def test_load_source_when_a_key_has_a_password_then_refused_without_asking_for_i
     (root / "own.pem").write_bytes(certificate.partition(b"-----BEGIN PRIVATE")[0])
     (root / "own.key").write_bytes(key)
 
-    without = lines_of(root, '[fetch]\nclient_certificate = "own.pem"')
-    encrypted = lines_of(root, '[fetch]\nclient_certificate = "own.pem"\nclient_key = "own.key"')
+    without = lines_of_fetch(root, '[fetch]\nclient_certificate = "own.pem"')
+    encrypted = lines_of_fetch(root, '[fetch]\nclient_certificate = "own.pem"\nclient_key = "own.key"')
 
     assert without == [
         'sources/demo.toml: fetch.client_certificate: has no usable key: name its file in client_key (got "own.pem")'
