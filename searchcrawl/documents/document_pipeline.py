@@ -41,6 +41,65 @@ from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
 
+
+class FetchedFilterPipeline:
+    """Notes the filter of ``[keep]`` that refuses a document by its type, size, age, URL or name.
+
+    The document is not dropped: its links are followed, and it gets 952 once its page was read.
+    """
+
+    def __init__(self, rules: IndexFilter) -> None:
+        self._rules = rules
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> FetchedFilterPipeline:
+        run = stages_of(crawler).get(Run)
+        if not run.index_filter:
+            raise NotConfigured
+        return cls(run.index_filter)
+
+    def process_document(self, item: Document) -> Document:
+        refusal = self._rules.find_refusal(self._collect_facts(item))
+        return item if refusal is None else copy_with(item, refusal=refusal.text)
+
+    def _collect_facts(self, document: Document) -> FetchedFacts:
+        """The facts for the filters; a fact that no filter of this source needs is left out."""
+        rules = self._rules
+        return FetchedFacts(
+            url=document.claim.url,
+            name=find_file_name(document.headers, document.base_url) if rules.needs_name else "",
+            mimetype=document.mimetype,
+            size_bytes=len(document.body),
+            modified_ms=index_filter.read_last_modified(document.last_modified) if rules.depends_on_time else None,
+            fetched_ms=clock.to_ms(document.fetched_at),
+        )
+
+
+class BodyDigestPipeline:
+    """Gives each document the digest of its body, its headers and the rule that refuses it."""
+
+    def __init__(self, attributes: AttributeMap | None) -> None:
+        self._attributes = attributes
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> BodyDigestPipeline:
+        run = stages_of(crawler).get(Run)
+        return cls(run.attributes)
+
+    def process_document(self, item: Document) -> Document:
+        # A page whose canonical link leads to itself is the same as one without a canonical link.
+        canonical = item.canonical if item.canonical != item.claim.url else None
+        digest = compute_body_digest(
+            item.body,
+            robots_tags=",".join(list_robots_tags(item.headers)),
+            canonical=canonical or "",
+            attributes=self._attributes.join_headers(item.headers) if self._attributes is not None else "",
+            reading=describe_reading(item.body, item.headers, item.mimetype),
+            refusal=item.refusal,
+        )
+        return copy_with(item, body_digest=digest)
+
+
 #: Fields of a page that an attribute may fill, and what separates several values; None: only the first one is taken.
 _SEPARATORS: Final[Mapping[str, str | None]] = {
     "title": None,
@@ -167,93 +226,6 @@ def _cut_beginning(text: str) -> str:
     return line[: cut if cut > 0 else _MAX_DESCRIPTION_CHARS].rstrip() + "…"
 
 
-class BodyDigestPipeline:
-    """Gives each document the digest of its body, its headers and the rule that refuses it."""
-
-    def __init__(self, attributes: AttributeMap | None) -> None:
-        self._attributes = attributes
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> BodyDigestPipeline:
-        run = stages_of(crawler).get(Run)
-        return cls(run.attributes)
-
-    def process_document(self, item: Document) -> Document:
-        # A page whose canonical link leads to itself is the same as one without a canonical link.
-        canonical = item.canonical if item.canonical != item.claim.url else None
-        digest = compute_body_digest(
-            item.body,
-            robots_tags=",".join(list_robots_tags(item.headers)),
-            canonical=canonical or "",
-            attributes=self._attributes.join_headers(item.headers) if self._attributes is not None else "",
-            reading=describe_reading(item.body, item.headers, item.mimetype),
-            refusal=item.refusal,
-        )
-        return copy_with(item, body_digest=digest)
-
-
-class FieldsDigestPipeline:
-    """Gives each document that was read the digest of its fields; others keep the one of their row.
-
-    With ``finds_copies`` documents that have the same one are copies of each other (F2).
-    """
-
-    def __init__(self, *, finds_copies: bool) -> None:
-        self._finds_copies = finds_copies
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> FieldsDigestPipeline:
-        return cls(finds_copies=stages_of(crawler).get(Run).source.copies.scope != "off")
-
-    def process_document(self, item: Document) -> Document:
-        if item.page is not None:
-            digest = compute_fields_digest(item.page, known=item.claim.fields_digest)
-            copy_digest = compute_copy_digest(item.page) if self._finds_copies else None
-            return copy_with(
-                item, fields_digest=digest, copy_digest=copy_digest, url_fit=_find_fit(item.claim.url, item.page)
-            )
-        return item
-
-
-def _find_fit(url: str, page: Page) -> int:
-    """How the URL fits what copies have in common: a title that is the name of a file is that of each file."""
-    title = "" if is_named_by_file(page) else page.title
-    return find_fit(url, language=page.language, title=title, text=page.text)
-
-
-class FetchedFilterPipeline:
-    """Notes the filter of ``[keep]`` that refuses a document by its type, size, age, URL or name.
-
-    The document is not dropped: its links are followed, and it gets 952 once its page was read.
-    """
-
-    def __init__(self, rules: IndexFilter) -> None:
-        self._rules = rules
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> FetchedFilterPipeline:
-        run = stages_of(crawler).get(Run)
-        if not run.index_filter:
-            raise NotConfigured
-        return cls(run.index_filter)
-
-    def process_document(self, item: Document) -> Document:
-        refusal = self._rules.find_refusal(self._collect_facts(item))
-        return item if refusal is None else copy_with(item, refusal=refusal.text)
-
-    def _collect_facts(self, document: Document) -> FetchedFacts:
-        """The facts for the filters; a fact that no filter of this source needs is left out."""
-        rules = self._rules
-        return FetchedFacts(
-            url=document.claim.url,
-            name=find_file_name(document.headers, document.base_url) if rules.needs_name else "",
-            mimetype=document.mimetype,
-            size_bytes=len(document.body),
-            modified_ms=index_filter.read_last_modified(document.last_modified) if rules.depends_on_time else None,
-            fetched_ms=clock.to_ms(document.fetched_at),
-        )
-
-
 class PageFilterPipeline:
     """Gives each document that was read its code, its canonical URL and its display URL.
 
@@ -311,3 +283,32 @@ class PageFilterPipeline:
             canonical_link=canonical,
             display_url=display_url,
         )
+
+
+class FieldsDigestPipeline:
+    """Gives each document that was read the digest of its fields; others keep the one of their row.
+
+    With ``finds_copies`` documents that have the same one are copies of each other (F2).
+    """
+
+    def __init__(self, *, finds_copies: bool) -> None:
+        self._finds_copies = finds_copies
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> FieldsDigestPipeline:
+        return cls(finds_copies=stages_of(crawler).get(Run).source.copies.scope != "off")
+
+    def process_document(self, item: Document) -> Document:
+        if item.page is not None:
+            digest = compute_fields_digest(item.page, known=item.claim.fields_digest)
+            copy_digest = compute_copy_digest(item.page) if self._finds_copies else None
+            return copy_with(
+                item, fields_digest=digest, copy_digest=copy_digest, url_fit=_find_fit(item.claim.url, item.page)
+            )
+        return item
+
+
+def _find_fit(url: str, page: Page) -> int:
+    """How the URL fits what copies have in common: a title that is the name of a file is that of each file."""
+    title = "" if is_named_by_file(page) else page.title
+    return find_fit(url, language=page.language, title=title, text=page.text)
