@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import itemgetter
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.opening import use_cache
@@ -30,6 +30,7 @@ from searchcrawl.run import Run
 from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import NearRow
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.statements import split
 from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
@@ -66,7 +67,6 @@ def find_groups(documents: Iterable[SignedDocument]) -> dict[bytes, bytes]:
 #: So many documents a transaction.
 _PART: Final = 500
 
-T = TypeVar("T")
 #: What is indexed of the text of a document, by its URL and type.
 CutText = Callable[[object, str, str], object]
 
@@ -91,8 +91,8 @@ def _take_out(run: Run, cut: CutText) -> int:
         # None: its own content stands for it.
         wanted = {row.url_id: digest for row in rows if (digest := standing.get(row.own_digest)) != row.near_digest}
         changed += len(wanted)
-        for part in _split(wanted):
-            _write(run, part)
+        for part in split([*wanted]):
+            _write(run, {url_id: wanted[url_id] for url_id in part})
     return changed
 
 
@@ -136,8 +136,9 @@ def _sign_all(run: Run, cache: DocumentCache, cut: CutText) -> Iterator[SignedDo
     for rows in _load_pages(run):
         unsigned = (row for row in rows if row.signature is None)
         made = {row.url_id: sign(text) for row in unsigned if (text := _read_text(cache, cut, row)) is not None}
-        for part in _split(made):
-            run.write(duplicate_key_table.set_signatures, signatures=part)
+        for part in split([*made]):
+            signatures = {url_id: made[url_id] for url_id in part}
+            run.write(duplicate_key_table.set_signatures, signatures=signatures)
             reach("near.signed")
         for row in rows:
             signature = made.get(row.url_id, row.signature or "")
@@ -150,12 +151,6 @@ def _load_pages(run: Run) -> Iterator[list[NearRow]]:
         rows, after = run.read(duplicate_key_table.load_near_page, source_id=run.source_id, after=after)
         if rows:
             yield rows
-
-
-def _split(values: Mapping[int, T]) -> Iterator[dict[int, T]]:
-    entries = list(values.items())
-    for start in range(0, len(entries), _PART):
-        yield dict(entries[start : start + _PART])
 
 
 def _write_part(transaction: Transaction, *, source_id: int, digests: Mapping[int, bytes | None]) -> None:
