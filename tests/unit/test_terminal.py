@@ -5,14 +5,25 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 import sys
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
 import pytest
 
-from searchcrawl.cli.output import fit_columns, guard_output, print_line, print_note, print_object, print_table
+from searchcrawl.cli.output import (
+    fit_columns,
+    guard_output,
+    print_line,
+    print_note,
+    print_object,
+    print_objects,
+    print_table,
+    while_read,
+)
 from searchcrawl.extensions.run_log import LogFile, OneLine
 from searchcrawl.sources.secrets import hide, redact
 from searchcrawl.terminal import GuardedStream, escape_json, guard_logs, make_console, to_lines, to_one_line, wrap_line
@@ -194,3 +205,36 @@ def test_table_when_it_is_wider_than_the_terminal_then_columns_wrap_between_word
 
 def test_table_when_a_cell_is_a_path_then_it_may_be_folded() -> None:
     assert fit_columns([("http://a.test/" + "x" * 50, "word")], 30) == [26, 4]
+
+
+@pytest.fixture
+def unread() -> Iterator[GuardedStream]:
+    """A stream whose reader has ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w", buffering=1, encoding="utf-8") as inner:
+        yield GuardedStream(inner)
+
+
+def test_list_when_its_reader_has_ended_then_the_rest_is_not_asked_for(
+    unread: GuardedStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", unread)
+    rows = iter([{"number": number} for number in range(10)])
+
+    print_objects(rows)
+
+    assert not unread.is_read
+    assert next(rows) == {"number": 1}
+
+
+def test_list_when_it_is_read_then_all_of_it_comes() -> None:
+    assert list(while_read(range(3))) == [0, 1, 2]
+
+
+def test_stream_when_its_reader_has_ended_then_more_may_be_written_to_it(unread: GuardedStream) -> None:
+    for _ in range(3):
+        unread.write("line\n")
+        unread.flush()
+
+    assert not unread.is_read
