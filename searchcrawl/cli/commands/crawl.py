@@ -10,7 +10,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -20,11 +21,13 @@ from scrapy import Spider
 from scrapy.exceptions import UsageError as ScrapyUsageError
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 
+from searchcrawl import clock
 from searchcrawl.cli.command import Command, Option, UsageError
 from searchcrawl.cli.commands.status import show_summary
 from searchcrawl.cli.commands.urls import url_line
 from searchcrawl.cli.following import follow_run
 from searchcrawl.cli.output import (
+    error_lines,
     flush_output,
     print_error,
     print_note,
@@ -62,7 +65,7 @@ from searchcrawl.sources.plugin_classes import find_component_errors
 from searchcrawl.sources.privacy import Privacy, is_credential
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.receivers import find_origin, find_own_place, find_path, list_feeds
-from searchcrawl.sources.secrets import Concealed, hide
+from searchcrawl.sources.secrets import Concealed, hide, redact
 from searchcrawl.sources.source_settings import COMPONENTS, find_obstacle, find_refusal_on_command_line
 from searchcrawl.spiders.base_spider import SourceSpider
 from searchcrawl.spiders.running import run_spider
@@ -71,16 +74,10 @@ from searchcrawl.store.opening import open_store, use_store
 from searchcrawl.store.runs import job_table, run_table
 from searchcrawl.store.runs.job_table import END_CLEANLY
 from searchcrawl.store.states import EndReason
+from searchcrawl.terminal import to_one_line
 
 if TYPE_CHECKING:
     from searchcrawl.scheduling.service import Signals
-from collections.abc import Callable
-from contextlib import contextmanager
-
-from searchcrawl import clock
-from searchcrawl.cli.output import error_lines
-from searchcrawl.sources.secrets import redact
-from searchcrawl.terminal import to_one_line
 
 logger = logging.getLogger(__name__)
 

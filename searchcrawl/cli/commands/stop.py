@@ -20,7 +20,7 @@ class Command(BaseCommand):
         "The run ends with exit code 3 once what it has fetched is delivered; the next crawl goes on with it. A start that waits "
         "for its turn is taken back. Waits for the end of the run, a minute at most."
     )
-
+    #: Whether it is not to be crawled again, either.
     suspends = False
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
