@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Self, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, cast
 
 import scrapy
 from pydispatch import dispatcher  # type: ignore[import-untyped]
@@ -40,44 +40,40 @@ from searchcrawl.own_code import is_ours
 _Send = Callable[[Request], Awaitable[Response]]
 
 
-class PlainMiddlewares:
-    """Does what Scrapy's manager does, which waits after each method: that costs as much as many of them."""
+_Methods = Mapping[str, Sequence[Callable[..., Any]]]
 
-    def __init__(
-        self, requests: Sequence[Callable[..., Any]], responses: Sequence[Any], failures: Sequence[Any]
-    ) -> None:
-        self._requests = requests
-        self._responses = responses
-        self._failures = failures
 
-    @classmethod
-    def of(cls, manager: DownloaderMiddlewareManager) -> Self | None:
-        """The middlewares of a manager; None if one of them is a user's own."""
-        methods: Any = manager.methods
-        kinds = [tuple(methods[name]) for name in ("process_request", "process_response", "process_exception")]
-        ours = all(is_ours(getattr(method, "__module__", "")) for kind in kinds for method in kind)
-        return cls(*kinds) if ours else None
+def _list_plain(manager: DownloaderMiddlewareManager) -> _Methods | None:
+    """The methods of our middlewares by their names; None if one of them is a user's own."""
+    names = ("process_request", "process_response", "process_exception")
+    methods: dict[str, Any] = {name: tuple(manager.methods[name]) for name in names}
+    ours = all(is_ours(getattr(method, "__module__", "")) for kind in methods.values() for method in kind)
+    return methods if ours else None
 
-    async def download(self, send: _Send, request: Request) -> Response | Request:
-        """The answer of ``send`` or of a middleware in its place, or the request that one of them wants instead."""
-        result: Any
-        try:
-            result = await _ask(self._requests, request=request)
-            if result is None:
-                result = await send(request)
-        except Exception as error:
-            # A middleware or the handler: they are asked what it means.
-            result = await _ask(self._failures, request=request, exception=error)
-            if result is None:
-                raise
-        for process in self._responses:
-            if isinstance(result, Request):
-                break
-            result = process(request=request, response=result)
-            if not isinstance(result, Response | Request):
-                result = await result
-        answer: Response | Request = result
-        return answer
+
+async def _pass_through(methods: _Methods, send: _Send, request: Request) -> Response | Request:
+    """The answer of ``send`` or of a middleware in its place, or the request that one of them wants instead.
+
+    Scrapy's manager waits after each method: that costs as much as many of them.
+    """
+    result: Any
+    try:
+        result = await _ask(methods["process_request"], request=request)
+        if result is None:
+            result = await send(request)
+    except Exception as error:
+        # A middleware or the handler: they are asked what it means.
+        result = await _ask(methods["process_exception"], request=request, exception=error)
+        if result is None:
+            raise
+    for process in methods["process_response"]:
+        if isinstance(result, Request):
+            break
+        result = process(request=request, response=result)
+        if not isinstance(result, Response | Request):
+            result = await result
+    answer: Response | Request = result
+    return answer
 
 
 async def _ask(methods: Sequence[Callable[..., Any]], **given: Any) -> Any:
@@ -100,16 +96,18 @@ KNOWN_RELEASES: Final = frozenset({(2, 19)})
 class VisitEngine(ExecutionEngine):
     """Scrapy's engine, whose requests from the scheduler each run in one task; made by ``use_visit_engine``."""
 
-    _middlewares: PlainMiddlewares | None
+    _plain: _Methods | None
     _reads_plainly: bool
     _visits: set[asyncio.Task[None]]
 
     def take_over(self) -> None:
         """Looks at the components, once they are made."""
         self.signals = self.scraper.signals = QuietSignals(self.crawler)
-        self._middlewares = PlainMiddlewares.of(self.downloader.middleware)
+        self._plain = _list_plain(self.downloader.middleware)
         # A spider middleware is a user's own, or there because of one.
-        self._reads_plainly = not any(any(methods) for methods in _list_methods(self.scraper))
+        methods = self.scraper.spidermw.methods
+        names = ("process_spider_input", "process_spider_output", "process_spider_exception")
+        self._reads_plainly = not any(any(methods[name]) for name in names)
         self._visits = set()
 
     def _start_scheduled_request(self) -> bool:
@@ -165,10 +163,10 @@ class VisitEngine(ExecutionEngine):
         """The answer, a request in its place, or why there is none."""
         slot: Any = self._slot
         try:
-            if self._middlewares is None:
+            if self._plain is None:
                 result = await self.downloader.middleware.download_async(self._send, request)
             else:
-                result = await self._middlewares.download(self._send, request)
+                result = await _pass_through(self._plain, self._send, request)
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: BLE001  # the spider's errback takes it
@@ -294,8 +292,3 @@ def is_closing(crawler: Crawler) -> bool:
     """Whether the spider of a crawler whose engine was made is being closed, or closed."""
     slot = crawler.engine._slot
     return slot is None or slot.closing is not None
-
-
-def _list_methods(scraper: Scraper) -> list[Any]:
-    methods = scraper.spidermw.methods
-    return [methods[name] for name in ("process_spider_input", "process_spider_output", "process_spider_exception")]

@@ -42,11 +42,8 @@ class DecompressionMiddleware:
         if claim is None:
             return response
         if len(response.body) >= _THREAD_FROM_BYTES:
-            return self._decode_in_thread(request, response, claim)
+            return run_in_thread(self._decode, request, response, claim)
         return self._decode(request, response, claim)
-
-    async def _decode_in_thread(self, request: Request, response: Response, claim: Claim) -> Response:
-        return await run_in_thread(self._decode, request, response, claim)
 
     def _decode(self, request: Request, response: Response, claim: Claim) -> Response:
         codings = parse_codings(response.headers.getlist(b"Content-Encoding"))

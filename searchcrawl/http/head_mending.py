@@ -84,7 +84,7 @@ def _mend_lines(lines: list[bytes]) -> list[bytes]:
             lengths += value.split(b",")
             continue
         if name.lower() == _TRANSFER:
-            if _has_no_coding(value):
+            if all(coding.strip(b" \t").lower() in _NO_CODING for coding in value.split(b",")):
                 continue
             codings.append(value.strip(b" \t").lower())
         # A line that goes on with the one before has no name.
@@ -103,10 +103,6 @@ def _list_headers(lines: list[bytes]) -> Iterator[bytes]:
             yield line
         elif _DOUBTFUL.search(line):
             raise Unmendable
-
-
-def _has_no_coding(value: bytes) -> bool:
-    return all(coding.strip(b" \t").lower() in _NO_CODING for coding in value.split(b","))
 
 
 def _join_lengths(lengths: list[bytes]) -> list[bytes]:

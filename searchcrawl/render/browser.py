@@ -400,12 +400,11 @@ def clean_trace(file: Path) -> None:
     with zipfile.ZipFile(file) as source, zipfile.ZipFile(cleaned, "w", zipfile.ZIP_DEFLATED) as target:
         for entry in source.infolist():
             data = source.read(entry)
-            target.writestr(entry, _clean(data) if entry.filename.endswith(".network") else data)
+            if entry.filename.endswith(".network"):
+                values = [_clean_value(json.loads(line)) for line in data.splitlines() if line]
+                data = b"".join(json.dumps(value).encode() + b"\n" for value in values)
+            target.writestr(entry, data)
     cleaned.replace(file)
-
-
-def _clean(lines: bytes) -> bytes:
-    return b"".join(json.dumps(_clean_value(json.loads(line))).encode() + b"\n" for line in lines.splitlines() if line)
 
 
 def _clean_value(value: Any) -> Any:

@@ -100,7 +100,11 @@ class SpiderProxy:
         url = resolve(request.url)
         if url is None or request.kind in _ENDLESS:
             return None
-        headers = [(name, value) for name, value in request.headers if _is_sent(name)]
+        headers = [
+            (name, value)
+            for name, value in request.headers
+            if name not in _OF_CONNECTION and not name.startswith("proxy-")
+        ]
         try:
             status, received, body = await self._send(request.method, request.url, headers, request.body)
         except Exception as error:  # noqa: BLE001  # whatever it is, the spider gets it
@@ -140,10 +144,6 @@ def _strip(error: Exception) -> Exception:
     return error
 
 
-def _is_sent(name: str) -> bool:
-    return name not in _OF_CONNECTION and not name.startswith("proxy-")
-
-
 _GUARD: Final = "SEARCHCRAWL_GUARD"
 #: What leads a browser past a proxy of ours, and has no place with the guard.
 _ELSEWHERE: Final = ("PLAYWRIGHT_CDP_URL", "PLAYWRIGHT_CONNECT_URL")
@@ -169,7 +169,7 @@ class GuardedBrowserHandler(BrowserHandler):
     def __init__(self, crawler: Crawler, client: PythonSpiderHandler) -> None:
         _check_settings(crawler.settings)
         super().__init__(crawler)
-        self._proxy = SpiderProxy(client.answer_browser, self._count_refused)
+        self._proxy = SpiderProxy(client.answer_browser, functools.partial(self.stats.inc_value, _REFUSED_COUNT))
         self.browser_provider_cls = functools.partial(GuardedProvider, proxy=self._proxy)
 
     async def download_request(self, request: Request) -> Response:
@@ -191,9 +191,6 @@ class GuardedBrowserHandler(BrowserHandler):
             await super().close()
         finally:
             await self._proxy.close()
-
-    def _count_refused(self) -> None:
-        self.stats.inc_value(_REFUSED_COUNT)
 
 
 async def open_browser(crawler: Crawler, client: PythonSpiderHandler | None) -> BrowserHandler:

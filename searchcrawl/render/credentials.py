@@ -86,7 +86,7 @@ class Credentials:
         if origin not in self._origins:
             return False
         marker = self._markers[origin.partition(":")[0]]
-        if marker not in _read_names(request.fields.get("cookie", "")):
+        if marker not in {pair.partition("=")[0].strip() for pair in request.fields.get("cookie", "").split(";")}:
             return False
         asker = request.fields.get("origin")
         if asker is not None:
@@ -113,7 +113,3 @@ class Credentials:
         pairs = (pair.strip() for pair in header.split(";"))
         markers = self._markers.values()
         return "; ".join(pair for pair in pairs if pair not in held and pair.partition("=")[0] not in markers)
-
-
-def _read_names(header: str) -> set[str]:
-    return {pair.partition("=")[0].strip() for pair in header.split(";")}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -37,17 +36,13 @@ def start_process(project: Project, name: str, token: str) -> subprocess.Popen[b
         return subprocess.Popen(  # noqa: S603  # our own command
             build_command(name, token),
             cwd=project.root,
-            env=_build_environment(project),
+            # It may have been relative to another folder.
+            env={**os.environ, PROJECT_VARIABLE: str(project.root)},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-
-
-def _build_environment(project: Project) -> Mapping[str, str]:
-    # It may have been relative to another folder.
-    return {**os.environ, PROJECT_VARIABLE: str(project.root)}
 
 
 class ScrapydRefused(SearchcrawlError):

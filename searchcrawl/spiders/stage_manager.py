@@ -73,7 +73,7 @@ class StageManager(ItemPipelineManager):
         except SearchcrawlError:
             raise
         except Exception as error:
-            theirs = [path for path in crawler.settings.getdict("ITEM_PIPELINES") if not _is_ours_by_name(path)]
+            theirs = [path for path in crawler.settings.getdict("ITEM_PIPELINES") if not is_ours(_show(path))]
             if not theirs:
                 raise
             _refuse(crawler, f"{' or '.join(map(_show, theirs))} cannot begin: {join_lines(show_error(error))}", error)
@@ -177,10 +177,6 @@ class StageManager(ItemPipelineManager):
 
 def _is_ours(component: object) -> bool:
     return is_ours(type(component).__module__)
-
-
-def _is_ours_by_name(component: Any) -> bool:
-    return is_ours(_show(component))
 
 
 def _show(component: Any) -> str:

@@ -82,7 +82,12 @@ class WebSpider(SourceSpider):
         """The document of an answer, before it is read."""
         headers = answer.headers
         last = {name.lower(): value for name, value in headers}
-        canonical = self._find_canonical(answer) if b"link" in last else None
+        canonical = None
+        if b"link" in last:
+            links = [value for name, value in headers if name.lower() == b"link"]
+            canonical = read_canonical(links, base_url=answer.url, rewriting=self.run.rewriting)
+        # Validators belong to the URL that answered.
+        etag = None if answer.redirects else _decode(last.get(b"etag"))
         return Document(
             claim=answer.claim,
             base_url=answer.url,
@@ -98,18 +103,9 @@ class WebSpider(SourceSpider):
             parts=answer.parts,
             lacks=answer.lacks,
             canonical=canonical,
-            etag=CANONICAL_ETAG if canonical not in {None, answer.claim.url} else _read_etag(answer, last),
+            etag=CANONICAL_ETAG if canonical not in {None, answer.claim.url} else etag,
             last_modified=_decode(last.get(b"last-modified")),
         )
-
-    def _find_canonical(self, answer: Answer) -> str | None:
-        links = [value for name, value in answer.headers if name.lower() == b"link"]
-        return read_canonical(links, base_url=answer.url, rewriting=self.run.rewriting)
-
-
-def _read_etag(answer: Answer, last: Mapping[bytes, bytes]) -> str | None:
-    # Validators belong to the URL that answered.
-    return None if answer.redirects else _decode(last.get(b"etag"))
 
 
 def _decode(value: bytes | None) -> str | None:
