@@ -44,7 +44,9 @@ class ProxyRoute:
         """Why ``url``, a normalised one, may not be requested through the proxy; None if it may."""
         guard = self._public_guard if public_only else self._guard
         host = urls.parse(url).host.strip("[]")
-        for address in guard.addresses_for(host) or _list_literal(host):
+        # A normalised URL has only one spelling of an address.
+        literal = [host] if ":" in host or host.replace(".", "").isdigit() else []
+        for address in guard.addresses_for(host) or literal:
             if not guard.decide(address).allowed:
                 return guard.explain(address)
         return None
@@ -57,11 +59,6 @@ def build_proxy_route(fetch: Fetch) -> ProxyRoute | None:
     # Without the proxy's own host, which may be anywhere.
     plain = fetch.model_copy(update={"proxy": None})
     return ProxyRoute(fetch.proxy, build_guard(plain), build_public_guard(plain))
-
-
-def _list_literal(host: str) -> list[str]:
-    """The host, if it is an address; a normalised URL has only one spelling of an address."""
-    return [host] if ":" in host or host.replace(".", "").isdigit() else []
 
 
 class ProxyMiddleware:

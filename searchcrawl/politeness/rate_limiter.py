@@ -192,24 +192,23 @@ class DryRunRateLimiter(SharedRateLimiter):
     async def _find_turn(self, host: str) -> float:
         """When the next request may go, in monotonic seconds."""
         delay, next_at = self._hosts.delay_seconds(host), self._hosts.next_at(host)
-        if not delay and not await asyncio.to_thread(self._is_reserved, host):
-            return clock.monotonic()
+        if not delay:
+            allowed_ms = await asyncio.to_thread(
+                self._database.read, lambda transaction: host_table.find_allowed_ms(transaction, host)
+            )
+            if allowed_ms <= clock.now_ms():
+                return clock.monotonic()
         return await self._reserve(host, delay, next_at)
-
-    def _is_reserved(self, host: str) -> bool:
-        allowed_ms = self._database.read(lambda transaction: host_table.find_allowed_ms(transaction, host))
-        return allowed_ms > clock.now_ms()
 
     async def _wait_while_closed(self, host: str) -> bool:
         """Waits until no pause of the host is left, which any process was asked for; returns whether there was one."""
         waited = False
-        while (block := await asyncio.to_thread(self._read_block, host)) is not None:
+        while block := await asyncio.to_thread(
+            self._database.read, lambda transaction: host_table.find_block(transaction, host, clock.now_ms())
+        ):
             seconds = (block.until_ms - clock.now_ms()) / 1000
             if seconds > MAX_RETRY_PAUSE_SECONDS:
                 raise HostBlocked(f"{host} gets no request for {seconds:.0f} s, as it asked", code=block.code)
             await asyncio.sleep(max(seconds, 0.0))
             waited = True
         return waited
-
-    def _read_block(self, host: str) -> host_table.HostBlock | None:
-        return self._database.read(lambda transaction: host_table.find_block(transaction, host, clock.now_ms()))

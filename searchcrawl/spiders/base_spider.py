@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider
@@ -49,7 +49,10 @@ class SourceSpider(Spider):
         cls.require_source()
         if run is None:
             # Somebody's own process: what crawl refuses is not ignored here.
-            _refuse_unknown([*map(str, args), *kwargs])
+            unknown = [*map(str, args), *kwargs]
+            if unknown:
+                # No value is shown: it may be a password.
+                raise ValueError(f"unknown spider argument: {unknown[0]} (there is limit)")
         try:
             with ordinary_errors():
                 spider = super().from_crawler(crawler, *args, **kwargs)
@@ -124,12 +127,6 @@ class SourceSpider(Spider):
         if self._own_middlewares is None:
             self._own_middlewares = OwnMiddlewares(self.crawler, self.run)
         return self._own_middlewares.end_visit(error, claim, answers=self.answers, redirects=redirects)
-
-
-def _refuse_unknown(names: Sequence[str]) -> None:
-    if names:
-        # No value is shown: it may be a password.
-        raise ValueError(f"unknown spider argument: {names[0]} (there is limit)")
 
 
 def _read_number(name: str, value: str | int) -> int:
