@@ -23,7 +23,7 @@ from searchcrawl.convert.own_converter import list_own_converters, refuse_wrong_
 from searchcrawl.convert.registry import Registry
 from searchcrawl.counters import SHELLS
 from searchcrawl.exceptions import DocumentError, LogError, NoConverter, WorkerLost, WorkersUnavailable
-from searchcrawl.html.context import ALL_TEXT, ConversionContext, TextRules
+from searchcrawl.html.context import ConversionContext, TextRules
 from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.html.raw_page import needs_scripts
 from searchcrawl.http.visit_end import join_lines
@@ -57,7 +57,8 @@ class ConvertPipeline:
     """Gives each document its page; a body that cannot be read ends the visit with its code.
 
     A document with the same bytes as at the last visit passes unread. A document that the index filter refuses gets an
-    empty page without being read, if its format has no links to follow. ``count_shell`` is called for each page that is
+    empty page without being read, if its format has no links to follow. ``context`` has what is the same for all bodies of
+    the source. ``count_shell`` is called for each page that is
     next to empty without its scripts; None where a browser renders such pages. What this process parses itself has its
     ``mark`` meanwhile.
     """
@@ -65,12 +66,8 @@ class ConvertPipeline:
     def __init__(
         self,
         stats: StatsCollector,
+        context: ConversionContext,
         *,
-        user_agent: str,
-        default_charset: str,
-        attribute_origins: frozenset[str] = frozenset(),
-        text_rules: TextRules = ALL_TEXT,
-        routes: bool = False,
         shutdown: Shutdown | None = None,
         registry: Registry | None = None,
         count_shell: Callable[[], None] | None = None,
@@ -78,11 +75,7 @@ class ConvertPipeline:
     ) -> None:
         self._stats = stats
         self._registry = registry or Registry()
-        self._user_agent = user_agent
-        self._default_charset = default_charset
-        self._attribute_origins = attribute_origins
-        self._text_rules = text_rules
-        self._routes = routes
+        self._context = context
         self._shutdown = shutdown or Shutdown()
         self._pool = ConversionPool()
         self._count_shell = count_shell
@@ -93,13 +86,16 @@ class ConvertPipeline:
     def from_crawler(cls, crawler: Crawler) -> ConvertPipeline:
         run = stages_of(crawler).get(Run)
         refuse_wrong_converters(run.project)
-        return cls(
-            crawler.stats,
-            user_agent=run.source.robots.user_agent or run.project.user_agent,
+        context = ConversionContext(
             default_charset=run.source.fetch.default_charset,
+            user_agent=run.source.robots.user_agent or run.project.user_agent,
             attribute_origins=run.attributes.attribute_origins if run.attributes is not None else frozenset(),
             text_rules=build_text_rules(run.source.content),
             routes=run.source.scope.hash_routes,
+        )
+        return cls(
+            crawler.stats,
+            context,
             shutdown=run.shutdown,
             registry=Registry(list_own_converters(run.project)),
             count_shell=None if run.source.render.in_use else lambda: run.count(**{SHELLS: 1}),
@@ -187,16 +183,12 @@ class ConvertPipeline:
                 self._shutdown.fail(LogError(f"log {mark.path}: {error.strerror or error}"))
 
     def _build_context(self, document: Document) -> ConversionContext:
-        return ConversionContext(
+        return copy_with(
+            self._context,
             url=document.base_url,
             row_url=document.claim.url,
             headers=document.headers,
             mimetype=document.mimetype,
-            default_charset=self._default_charset,
-            user_agent=self._user_agent,
-            attribute_origins=self._attribute_origins,
-            text_rules=self._text_rules,
-            routes=self._routes,
         )
 
     def _add_page(self, document: Document, converter: Converter, page: Page) -> Document:

@@ -35,7 +35,7 @@ class ConversionContext:
     With ``routes`` links keep a fragment that is a route.
     """
 
-    url: str
+    url: str = ""
     row_url: str = ""
     headers: Headers = ()
     mimetype: str = ""

@@ -163,24 +163,19 @@ def find_base(bases: Iterable[LexborNode], url: str) -> str:
     return url
 
 
-def read_reference(node: LexborNode) -> Reference | None:
-    """The reference of an ``a``, ``area``, ``frame`` or ``iframe``; None where it has none, LOCAL for one to the page itself."""
+def read_reference(node: LexborNode, *, routes: bool = False) -> Reference | None:
+    """The reference of an ``a``, ``area``, ``frame`` or ``iframe``; None where it has none, LOCAL for one to the page itself.
+
+    With ``routes`` a route of the page itself is a target.
+    """
     attributes = node.attributes
     # The last one is that of a drawing.
     reference = attributes.get("href") or attributes.get("src") or attributes.get("xlink:href")
     if not reference:
         return None
-    return LOCAL if reference[0] == "#" else (reference, attributes.get("rel"))
-
-
-def read_reference_or_route(node: LexborNode) -> Reference | None:
-    """The same where a route of the page itself is a target."""
-    reference = read_reference(node)
-    if reference is not LOCAL:
-        return reference
-    attributes = node.attributes
-    written = attributes.get("href") or attributes.get("src") or attributes.get("xlink:href") or ""
-    return (written, attributes.get("rel")) if has_route(written) else LOCAL
+    if reference[0] == "#" and not (routes and has_route(reference)):
+        return LOCAL
+    return reference, attributes.get("rel")
 
 
 def read_embedded(node: LexborNode) -> Reference | None:

@@ -242,24 +242,20 @@ class _Selection:
 
     def without(self, found: Sequence[_Region]) -> _Selection:
         """What is in none of the regions."""
-        if not found:
-            return self
-        if len(found) > _FEW_REGIONS:
-            pairs = zip(self.lengths, self._cover(found), strict=True)
-            return _Selection([0 if depth else length for length, depth in pairs], self._words)
-        lengths = [*self.lengths]
-        for region in found:
-            lengths[region.begin : region.end] = [0] * (region.end - region.begin)
-        return _Selection(lengths, self._words)
+        return self._select(found, inside=False) if found else self
 
     def only(self, found: Sequence[_Region]) -> _Selection:
         """What is in any of the regions."""
+        return self._select(found, inside=True)
+
+    def _select(self, found: Sequence[_Region], *, inside: bool) -> _Selection:
         if len(found) > _FEW_REGIONS:
             pairs = zip(self.lengths, self._cover(found), strict=True)
-            return _Selection([length if depth else 0 for length, depth in pairs], self._words)
-        lengths = [0] * len(self.lengths)
+            return _Selection([length if bool(depth) is inside else 0 for length, depth in pairs], self._words)
+        lengths = [0] * len(self.lengths) if inside else [*self.lengths]
         for region in found:
-            lengths[region.begin : region.end] = self.lengths[region.begin : region.end]
+            begin, end = region.begin, region.end
+            lengths[begin:end] = self.lengths[begin:end] if inside else [0] * (end - begin)
         return _Selection(lengths, self._words)
 
     def has_most_of(self, content: _Selection) -> bool:

@@ -39,7 +39,6 @@ from searchcrawl.html.links import (
     find_base,
     read_embedded,
     read_reference,
-    read_reference_or_route,
     read_relations,
 )
 from searchcrawl.html.main_text import PageTexts, choose_text, unite_links
@@ -207,7 +206,6 @@ def _read_trees(trees: Iterable[LexborHTMLParser], *, with_regions: bool = False
 def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool, routes: bool) -> None:
     """It is one walk that keeps few nodes, because the walk and each node kept are what takes time."""
     references = found.references
-    read = read_reference_or_route if routes else read_reference
     kind_of = (tags.KIND_WITH_REGIONS if with_regions else tags.KIND_OF_TAG).get
     # Local names, because members of an enum are slow to look up.
     block, item, link, region, heading = Kind.BLOCK, Kind.ITEM, Kind.LINK, Kind.REGION, Kind.HEADING
@@ -217,7 +215,7 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
         if kind is None:
             continue
         if kind is link:
-            reference = read(node)
+            reference = read_reference(node, routes=routes)
             if reference is LOCAL:
                 _insert_before(node, _LOCAL_BEGIN)
                 _insert_after(node, _LOCAL_END)

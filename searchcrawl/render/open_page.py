@@ -14,8 +14,10 @@ from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.render import page_scripts
 from searchcrawl.render.browser_request import Answer, BrowserRequest, FetchFailed, Refused, resolve
 from searchcrawl.render.budget import MAX_IN_FLIGHT, BudgetSpent, PageBudget
-from searchcrawl.render.rendered_page import Part, RenderFailed
+from searchcrawl.render.rendered_page import RenderFailed
 from searchcrawl.render.resource_cache import SHARED_TYPES
+from searchcrawl.render.wall import Answer, FetchFailed, Refused, resolve
+from searchcrawl.rules.rendering import Part
 from searchcrawl.sources.fetch_tables import Render
 
 #: The kinds without which a page has no text; all others are refused. ``unknown`` is a script or data.

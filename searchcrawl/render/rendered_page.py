@@ -5,28 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from searchcrawl.items import Headers
+from searchcrawl.rules.rendering import Part
 
 #: The type of the text that is made of a tree.
 RENDERED_TYPE: Final = "text/html; charset=utf-8"
-
-
-class Part(NamedTuple):
-    """Something that a page asked for, and how that ended.
-
-    ``kind`` is ``script`` (modules and workers too), ``style``, ``frame`` or ``data`` (fetch, XHR). ``code`` is the status of the
-    answer, or as for a page what kept it from coming; 0: the page did not wait for it, or CORS kept it from the page. ``type`` is the media type of the
-    answer, in lower case, empty where it named none. ``is_empty``: it came without a body. What a rule refused is no part:
-    ``RenderedPage.refused`` counts it.
-    """
-
-    url: str
-    kind: str
-    code: int
-    type: str = ""
-    is_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)

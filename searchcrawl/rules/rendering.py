@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum, StrEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import orjson
 import xxhash
@@ -139,28 +139,20 @@ _MOST_CHARACTERS: Final = 100
 _DIGEST_CHARACTERS: Final = 8
 
 
-class Part(Protocol):
-    """What a page asked for: ``kind``, the code and the media type of its end (``render.rendered_page.Part``)."""
+class Part(NamedTuple):
+    """Something that a page asked for, and how that ended.
 
-    @property
-    def url(self) -> str:
-        """Its URL."""
+    ``kind`` is ``script`` (modules and workers too), ``style``, ``frame`` or ``data`` (fetch, XHR). ``code`` is the status
+    of the answer, or as for a page what kept it from coming; 0: the page did not wait for it, or CORS kept it from the page.
+    ``type`` is the media type of the answer, in lower case, empty where it named none. ``is_empty``: it came without a body.
+    What a rule refused is no part: ``Found.refused`` counts it.
+    """
 
-    @property
-    def kind(self) -> str:
-        """What it is for."""
-
-    @property
-    def code(self) -> int:
-        """A status, or a code as for a page."""
-
-    @property
-    def type(self) -> str:
-        """The media type of the answer."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it came without a body."""
+    url: str
+    kind: str
+    code: int
+    type: str = ""
+    is_empty: bool = False
 
 
 class PartEnd(StrEnum):

@@ -25,6 +25,8 @@ from searchcrawl.rules.lifecycle import digest_unread
 from searchcrawl.run import Shutdown
 from tests import factories
 
+CONTEXT = ConversionContext(user_agent="searchcrawl")
+
 
 def shout(body: bytes, context: ConversionContext) -> Page:
     if body == b"bug":
@@ -48,7 +50,7 @@ def stats() -> StatsCollector:
 
 @pytest.fixture
 def pipeline(stats: StatsCollector) -> Iterator[ConvertPipeline]:
-    pipeline = ConvertPipeline(stats, user_agent="searchcrawl", default_charset="windows-1252")
+    pipeline = ConvertPipeline(stats, CONTEXT)
     yield pipeline
     asyncio.run(pipeline.close_spider())
 
@@ -107,7 +109,7 @@ def test_document_when_no_worker_can_read_it_then_its_row_is_released_and_the_ru
     reads = Converter(name="pdf", mime_types=("text/x-shout",), convert=shout, choose_place=lambda body: RunsIn.PROCESS)
     monkeypatch.setattr(registry, "CONVERTERS", (reads,))
     monkeypatch.setattr(ConversionPool, "submit", lambda *_: failed(failure))
-    pipeline = ConvertPipeline(stats, user_agent="searchcrawl", default_charset="windows-1252", shutdown=shutdown)
+    pipeline = ConvertPipeline(stats, CONTEXT, shutdown=shutdown)
 
     outcome = process(pipeline, unread("words"))
 
@@ -202,9 +204,7 @@ def test_page_when_it_is_next_to_empty_without_its_scripts_then_it_is_counted(
     stats: StatsCollector, body: str, shells: int
 ) -> None:
     counted: list[None] = []
-    pipeline = ConvertPipeline(
-        stats, user_agent="searchcrawl", default_charset="utf-8", count_shell=lambda: counted.append(None)
-    )
+    pipeline = ConvertPipeline(stats, CONTEXT, count_shell=lambda: counted.append(None))
 
     process(pipeline, unread(body, mimetype="text/html"))
 

@@ -16,6 +16,7 @@ from searchcrawl.convert.convert_pipeline import ConvertPipeline
 from searchcrawl.convert.own_converter import find_converter_errors, list_own_converters
 from searchcrawl.convert.registry import Registry
 from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.html.context import ConversionContext
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.testing import Converted, converted
@@ -94,9 +95,7 @@ def test_own_converter_when_files_fail_it_in_any_way_then_each_costs_one_documen
     monkeypatch.setattr("searchcrawl.convert.convert_pipeline.TIMEOUT_SECONDS", 3.0)
     pipeline = ConvertPipeline(
         StatsCollector(get_crawler()),
-        user_agent="searchcrawl",
-        default_charset="utf-8",
-        attribute_origins=frozenset({"meta:created"}),
+        ConversionContext(default_charset="utf-8", attribute_origins=frozenset({"meta:created"})),
         registry=Registry(list_own_converters(loaded)),
     )
     pipeline._pool._timeout_seconds = 3.0
