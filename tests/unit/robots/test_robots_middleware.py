@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
-from collections.abc import Callable, Coroutine
 from itertools import pairwise
 from typing import Any
 
@@ -88,13 +87,17 @@ async def judged(middleware: RobotsMiddleware, url: str) -> Outcome | None:
     return None
 
 
-def run(steps: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    return asyncio.run(steps())
+def visit(middleware: RobotsMiddleware, *urls: str) -> list[Outcome | None]:
+    """How the visits end, one after the other."""
+
+    async def visit_all() -> list[Outcome | None]:
+        return [await judged(middleware, url) for url in urls]
+
+    return asyncio.run(visit_all())
 
 
 def outcome_for(answer: Answer, url: str = "http://site.test/page") -> Outcome | None:
-    site = Site({"http://site.test/robots.txt": answer})
-    outcome: Outcome | None = run(lambda: judged(obeying(site), url))
+    (outcome,) = visit(obeying(Site({"http://site.test/robots.txt": answer})), url)
     return outcome
 
 
@@ -180,22 +183,18 @@ def test_robots_when_many_pages_wait_then_it_is_asked_for_once() -> None:
         together = [judged(middleware, f"http://site.test/{n}") for n in range(5)]
         return [*await asyncio.gather(*together), await judged(middleware, "http://site.test/private/later")]
 
-    outcomes = run(steps)
+    *outcomes, last = asyncio.run(steps())
 
     assert site.asked == ["http://site.test/robots.txt"]
-    assert outcomes[:5] == [None] * 5
-    assert outcomes[5].code == 951
+    assert outcomes == [None] * 5
+    assert last is not None
+    assert last.code == 951
 
 
 def test_robots_when_asked_for_then_it_and_the_waiting_page_take_turns() -> None:
     site = Site({})
-    middleware = obeying(site)
 
-    async def steps() -> None:
-        await judged(middleware, "http://site.test/1")
-        await judged(middleware, "http://site.test/2")
-
-    run(steps)
+    visit(obeying(site), "http://site.test/1", "http://site.test/2")
 
     assert site.turns == ["site.test:80", "site.test:80"]
 
@@ -203,14 +202,9 @@ def test_robots_when_asked_for_then_it_and_the_waiting_page_take_turns() -> None
 def test_c2_robots_when_read_for_a_sitemap_and_it_asks_for_a_delay_then_the_next_page_waits_for_its_turn() -> None:
     site = Site({"http://site.test/robots.txt": (200, RULES, {})})
     files = files_of(site)
-    middleware = RobotsMiddleware(files, site)
+    asyncio.run(files.get_rules("http://site.test"))
 
-    async def steps() -> None:
-        await files.get_rules("http://site.test")
-        for number in range(3):
-            await judged(middleware, f"http://site.test/{number}")
-
-    run(steps)
+    visit(RobotsMiddleware(files, site), *(f"http://site.test/{number}" for number in range(3)))
 
     # The file's, and that of the page that may have been handed out before.
     assert site.turns == ["site.test:80", "site.test:80"]
@@ -218,20 +212,11 @@ def test_c2_robots_when_read_for_a_sitemap_and_it_asks_for_a_delay_then_the_next
 
 def test_robots_when_origins_differ_then_each_is_asked() -> None:
     site = Site({})
-    middleware = obeying(site)
+    origins = ["http://site.test", "https://site.test", "http://site.test:8080", "http://www.site.test"]
 
-    async def steps() -> None:
-        for url in ("http://site.test/", "https://site.test/", "http://site.test:8080/", "http://www.site.test/"):
-            await judged(middleware, url)
+    visit(obeying(site), *(f"{origin}/" for origin in origins))
 
-    run(steps)
-
-    assert site.asked == [
-        "http://site.test/robots.txt",
-        "https://site.test/robots.txt",
-        "http://site.test:8080/robots.txt",
-        "http://www.site.test/robots.txt",
-    ]
+    assert site.asked == [f"{origin}/robots.txt" for origin in origins]
 
 
 @pytest.mark.parametrize(
@@ -255,12 +240,9 @@ def test_robots_when_time_goes_by_then_it_is_asked_for_again(
     time = [1000.0]
     monkeypatch.setattr(clock, "monotonic", lambda: time[0])
 
-    async def steps() -> None:
-        await judged(middleware, "http://site.test/1")
-        time[0] += seconds
-        await judged(middleware, "http://site.test/2")
-
-    run(steps)
+    visit(middleware, "http://site.test/1")
+    time[0] += seconds
+    visit(middleware, "http://site.test/2")
 
     assert len(site.asked) == asked
 
@@ -274,15 +256,13 @@ def test_robots_when_refreshing_fails_then_the_last_good_copy_stays(
     time = [1000.0]
     monkeypatch.setattr(clock, "monotonic", lambda: time[0])
 
-    async def steps() -> list[Outcome | None]:
-        await judged(middleware, "http://site.test/")
-        site.answers["http://site.test/robots.txt"] = failure
-        time[0] += 25 * 3600
-        return [await judged(middleware, "http://site.test/"), await judged(middleware, "http://site.test/private/x")]
-
-    allowed, refused = run(steps)
+    visit(middleware, "http://site.test/")
+    site.answers["http://site.test/robots.txt"] = failure
+    time[0] += 25 * 3600
+    allowed, refused = visit(middleware, "http://site.test/", "http://site.test/private/x")
 
     assert allowed is None
+    assert refused is not None
     assert refused.rule == "Disallow: /private/"
     assert len(site.asked) == 2
 
@@ -297,7 +277,7 @@ def redirects(count: int) -> dict[str, Answer]:
 def test_robots_when_redirected_then_five_are_followed_and_more_allow_all(count: int, code: int | None) -> None:
     site = Site(redirects(count))
 
-    outcome = run(lambda: judged(obeying(site), "http://site.test/private/x"))
+    (outcome,) = visit(obeying(site), "http://site.test/private/x")
 
     assert (outcome.code if outcome else None) == code
     assert len(site.asked) == min(count, 5) + 1
@@ -332,7 +312,7 @@ def test_robots_when_it_asks_for_a_delay_then_the_host_is_slowed_down(
 ) -> None:
     site = Site({"http://site.test/robots.txt": (200, RULES, {})})
 
-    run(lambda: judged(obeying(site, max_crawl_delay_seconds=longest), "http://site.test/"))
+    visit(obeying(site, max_crawl_delay_seconds=longest), "http://site.test/")
 
     assert site.delays == expected
 
@@ -341,10 +321,9 @@ def test_robots_when_not_obeyed_then_log_says_so_once_and_nothing_is_asked(caplo
     site = Site({"http://site.test/robots.txt": (200, RULES, {})})
 
     with caplog.at_level(logging.INFO):
-        middleware = RobotsMiddleware(None, site)
-        outcome = run(lambda: judged(middleware, "http://site.test/private/x"))
+        outcomes = visit(RobotsMiddleware(None, site), "http://site.test/private/x")
 
-    assert outcome is None
+    assert outcomes == [None]
     assert site.asked == []
     assert [record.message for record in caplog.records] == [
         "robots.txt is not obeyed for this source (robots.obey = false)"
@@ -365,11 +344,7 @@ def test_robots_when_files_are_large_then_the_oldest_are_given_up_and_asked_for_
     site = Site({f"{host}/robots.txt": (200, large, {}) for host in hosts})
     middleware = obeying(site, max_memory_bytes=12_000_000)
 
-    async def steps() -> list[Outcome | None]:
-        visits = [f"{host}/private/x" for host in (*hosts, hosts[-1], hosts[0])]
-        return [await judged(middleware, url) for url in visits]
-
-    ended = run(steps)
+    ended = visit(middleware, *(f"{host}/private/x" for host in (*hosts, hosts[-1], hosts[0])))
 
     assert {outcome.rule for outcome in ended if outcome} == {"Disallow: /private/"}
     assert site.asked == [f"{host}/robots.txt" for host in (*hosts, hosts[0])]
