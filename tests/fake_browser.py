@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from searchcrawl.render.wall import Answer
-
 from searchcrawl.render import renderer
 from searchcrawl.render.browser_request import Answer
 from searchcrawl.render.crawl_wall import Wall
-from searchcrawl.render.rendered_page import BrowserUnavailable, Part, RenderedPage, RenderFailed
+from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
 from searchcrawl.rules.rendering import Part
 from searchcrawl.sources.fetch_tables import Render
 from tests.crawl_forks import BROWSER

@@ -16,7 +16,6 @@ from searchcrawl.render.browser_request import Answer, BrowserRequest, FetchFail
 from searchcrawl.render.budget import MAX_IN_FLIGHT, BudgetSpent, PageBudget
 from searchcrawl.render.rendered_page import RenderFailed
 from searchcrawl.render.resource_cache import SHARED_TYPES
-from searchcrawl.render.wall import Answer, FetchFailed, Refused, resolve
 from searchcrawl.rules.rendering import Part
 from searchcrawl.sources.fetch_tables import Render
 
