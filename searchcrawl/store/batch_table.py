@@ -261,8 +261,7 @@ class Chunk(NamedTuple):
 
 def find_resend_version(transaction: Transaction, source_id: int) -> int | None:
     """The version of the resend: documents with an older receipt are sent again. None without a resend."""
-    found: int | None = transaction.execute(select(sources.c.resend_version).where(sources.c.id == source_id)).scalar()
-    return found
+    return transaction.execute(select(sources.c.resend_version).where(sources.c.id == source_id)).scalar()
 
 
 def begin_resend(transaction: Transaction, source_id: int, now_ms: int) -> None:

@@ -32,7 +32,6 @@ PAGE_ROWS: Final = 500
 NOT_NOW: Final = "it waits for the index"
 #: Above all numbers.
 _NO_END: Final = (1 << 63) - 1
-_survivor = documents.alias("survivor")
 #: The row and the record say what is to be sent: it is on its way to the index, or there, or the index alone refuses it.
 #: Others are drawn anew once they are.
 _CAN_BE_SENT: Final = and_(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, TextClause, and_, bindparam, case, exists, func, or_, select, text, update
+from sqlalchemy import Column, ColumnElement, TextClause, and_, case, exists, func, or_, select, text, update
 
 from searchcrawl.rules.lifecycle import describe_evidence
 from searchcrawl.store.batch_table import SealedBatch, add_batch, load_batches, set_documents
@@ -297,16 +297,12 @@ def reject(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     return [row.url_id for row in read_parts(transaction, query, documents.c.url_id, url_ids)]
 
 
-_REMOVE: Final = update(documents).where(documents.c.url_id == bindparam("row_id")).values(REMOVED.values)
-
-
 def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Notes that the index acknowledged removals.
 
     A copy stays a copy of its survivor. A page that came back meanwhile stays in its new batch.
     """
-    if url_ids:
-        transaction.execute(_REMOVE, [{"row_id": url_id} for url_id in url_ids])
+    set_documents(transaction, url_ids, **REMOVED.values)
     orphan_table.park_removed(transaction, url_ids)
 
 
@@ -355,8 +351,7 @@ def find_times(transaction: Transaction, run_id: int) -> tuple[int, int | None]:
 
 def find_listed_run(transaction: Transaction, source_id: int) -> int | None:
     """The newest run whose removals were listed; None where none were ever."""
-    found: int | None = transaction.execute(select(sources.c.listed_run).where(sources.c.id == source_id)).scalar()
-    return found
+    return transaction.execute(select(sources.c.listed_run).where(sources.c.id == source_id)).scalar()
 
 
 def set_listed_run(transaction: Transaction, source_id: int, run_id: int) -> None:

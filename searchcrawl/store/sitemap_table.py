@@ -202,8 +202,7 @@ def unlist_others(transaction: Transaction, sitemap_id: int, listed: Collection[
     """Clears sitemap and lastmod of rows that the sitemap no longer lists; returns their number."""
     there = transaction.execute(select(urls.c.id).where(urls.c.sitemap_id == sitemap_id)).scalars()
     vanished = [row_id for row_id in there if row_id not in listed]
-    for part in split(vanished):
-        transaction.execute(update(urls).where(urls.c.id.in_(part)).values(sitemap_id=None, lastmod_ms=None))
+    write_parts(transaction, update(urls).values(sitemap_id=None, lastmod_ms=None), urls.c.id, vanished)
     return len(vanished)
 
 
@@ -215,10 +214,9 @@ def find_other_children(transaction: Transaction, sitemap_id: int, named: Collec
 
 def forget(transaction: Transaction, gone: Sequence[int]) -> None:
     """Removes sitemaps, and clears what they said."""
-    for part in split(gone):
-        transaction.execute(update(urls).where(urls.c.sitemap_id.in_(part)).values(sitemap_id=None, lastmod_ms=None))
-        transaction.execute(update(sitemaps).where(sitemaps.c.parent_id.in_(part)).values(parent_id=None))
-        transaction.execute(delete(sitemaps).where(sitemaps.c.id.in_(part)))
+    write_parts(transaction, update(urls).values(sitemap_id=None, lastmod_ms=None), urls.c.sitemap_id, gone)
+    write_parts(transaction, update(sitemaps).values(parent_id=None), sitemaps.c.parent_id, gone)
+    write_parts(transaction, delete(sitemaps), sitemaps.c.id, gone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,9 +296,8 @@ def _set_due(
         if probing:
             query = query.where(or_(found_here.c.probed, found_here.c.number <= PROBES))
         found = list(transaction.execute(query).scalars())
-        for some in split(found):
-            with url_classes.watch(transaction, some):
-                transaction.execute(update(urls).where(urls.c.id.in_(some)).values(due_ms=due_ms))
+        with url_classes.watch(transaction, found):
+            write_parts(transaction, update(urls).values(due_ms=due_ms), urls.c.id, found)
         count += len(found)
     return count
 

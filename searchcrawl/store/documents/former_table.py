@@ -16,8 +16,8 @@ from searchcrawl.store.documents.document_events import PUT_BACK
 from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import read_parts, set_rows
-from searchcrawl.store.schema import KEPT, PLACE, documents, former_documents, outlinks, urls
+from searchcrawl.store.many_rows import read_parts, set_rows, write_parts
+from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, KEPT, PLACE, documents, former_documents, outlinks, urls
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import AT_HAND, MOVING, SHOWN, UNSENT, DocumentState
 from searchcrawl.store.urls import link_table, url_classes
@@ -77,7 +77,7 @@ def keep(transaction: Transaction, source_id: int, run_id: int, sketches: Mappin
             select(
                 *columns, urls.c.failed_runs, urls.c.failures, outlinks.c.links, outlinks.c.texts.label("link_texts")
             )
-            .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+            .select_from(DOCUMENTS_WITH_URLS)
             .outerjoin(outlinks, outlinks.c.url_id == documents.c.url_id)
             .where(documents.c.url_id.in_(part), known)
         )
@@ -173,22 +173,6 @@ _SET: Final = (
         **PUT_BACK.values,
     )
 )
-#: The index has the new text, and nobody has the old one any more: the next visit must count as a change.
-_FORGET_VALIDATORS: Final = (
-    update(documents)
-    .where(documents.c.url_id == bindparam("row_id"))
-    .values(etag=None, last_modified=None, body_digest=None)
-)
-_MARK: Final = (
-    update(former_documents)
-    .where(former_documents.c.url_id == bindparam("row_id"))
-    .values(restored=1, **{name: bindparam(f"now_{name}") for name in (*PLACE, "content_length")})
-)
-_SET_LINKS: Final = (
-    update(outlinks)
-    .where(outlinks.c.url_id == bindparam("row_id"))
-    .values(links=bindparam("old_links"), texts=bindparam("old_texts", type_=outlinks.c.texts.type))
-)
 
 
 def restore(transaction: Transaction, url_ids: Sequence[int], *, readable: Collection[int]) -> list[Restored]:
@@ -205,18 +189,18 @@ def restore(transaction: Transaction, url_ids: Sequence[int], *, readable: Colle
         rows = list(transaction.execute(query.where(here)))
         states = {row.url_id: _choose_state(row, has_record=row.url_id in readable) for row in rows}
         back = [(row, state) for row in rows if (state := states[row.url_id]) is not None]
-        lost = [row for row in rows if states[row.url_id] is None]
         _execute(transaction, _SET, [_build_values(row, state, readable) for row, state in back])
-        _execute(transaction, _FORGET_VALIDATORS, [{"row_id": row.url_id} for row in lost])
-        links = [
-            {"row_id": row.url_id, "old_links": row.links, "old_texts": row.link_texts}
-            for row in rows
-            if row.links is not None
-        ]
-        _execute(transaction, _SET_LINKS, links)
+        # The index has the new text, and nobody has the old one any more: the next visit must count as a change.
+        unknown = update(documents).values(etag=None, last_modified=None, body_digest=None)
+        write_parts(
+            transaction, unknown, documents.c.url_id, [row.url_id for row in rows if states[row.url_id] is None]
+        )
+        links = {row.url_id: {"links": row.links, "texts": row.link_texts} for row in rows if row.links is not None}
+        set_rows(transaction, outlinks.c.url_id, links)
         # Those of the other text say nothing of this one.
         link_table.forget_unfollowed(transaction, [row.url_id for row in rows])
-        _execute(transaction, _MARK, [_build_mark(row, states[row.url_id]) for row in rows])
+        marks = {row.url_id: _build_mark(row, states[row.url_id]) for row in rows}
+        set_rows(transaction, former_documents.c.url_id, marks)
         restored += [
             Restored(row.url_id, row.run_id, row.now_code in COPIES, row.failed_runs, row.failures) for row in rows
         ]
@@ -242,8 +226,7 @@ def _choose_state(row: Row[Any], *, has_record: bool) -> DocumentState | None:
 def _build_mark(row: Row[Any], state: DocumentState | None) -> dict[str, Any]:
     """What took the place of the document; where nothing could be put back, that is still there."""
     taken = "" if state is None else "now_"
-    names = (*PLACE, "content_length")
-    return {"row_id": row.url_id, **{f"now_{name}": getattr(row, f"{taken}{name}") for name in names}}
+    return {"restored": 1, **{name: getattr(row, f"{taken}{name}") for name in (*PLACE, "content_length")}}
 
 
 def _build_values(row: Row[Any], state: DocumentState, readable: Collection[int]) -> dict[str, Any]:

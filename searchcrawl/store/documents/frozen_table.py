@@ -40,8 +40,7 @@ class FrozenTable(Generic[T]):
         """What is frozen of a host."""
         table = self._table
         query = select(self._value).where(table.c.source_id == source_id, table.c.host == host)
-        found: T | None = transaction.execute(query).scalar()
-        return found
+        return transaction.execute(query).scalar()
 
     def freeze(self, transaction: Transaction, source_id: int, frozen: Frozen[T]) -> None:
         """Puts this in the place of what was frozen of its host."""

@@ -77,11 +77,21 @@ class Dialect(ABC):
         """The text of an error of the driver, without values of rows; ``url`` is that of the engine, once there is one."""
 
     @abstractmethod
+    def insert(self, table: Table) -> Any:
+        """Builds an INSERT of this database, which has the clause ON CONFLICT."""
+
     def upsert(self, table: Table, key: Sequence[str], changes: Changes | None = None, where: Any = None) -> Insert:
         """Builds an INSERT that changes the existing row with the same ``key`` instead, if ``where`` is true for it.
 
-        Without ``changes`` the existing row stays as it is.
+        Without ``changes`` the existing row stays as it is. SQLite and PostgreSQL have it in the same form.
         """
+        statement = self.insert(table)
+        found: Insert = (
+            statement.on_conflict_do_nothing(index_elements=key)
+            if changes is None
+            else statement.on_conflict_do_update(index_elements=key, set_=changes(statement.excluded), where=where)
+        )
+        return found
 
     @abstractmethod
     def is_among(self, column: Column[Any], values: Sequence[Any]) -> ColumnElement[bool]:
@@ -115,13 +125,4 @@ def dialect_of(transaction: Connection) -> Dialect:
 @cache
 def _load(name: str) -> Dialect:
     found: Dialect = import_module(_MODULES[name]).DIALECT
-    return found
-
-
-def add_on_conflict(statement: Any, key: Sequence[str], changes: Changes | None, where: Any) -> Insert:
-    """Adds the clause ON CONFLICT to an INSERT of SQLite or PostgreSQL, which have it in the same form."""
-    if changes is None:
-        found: Insert = statement.on_conflict_do_nothing(index_elements=key)
-    else:
-        found = statement.on_conflict_do_update(index_elements=key, set_=changes(statement.excluded), where=where)
     return found

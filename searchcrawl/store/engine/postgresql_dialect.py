@@ -20,7 +20,6 @@ from sqlalchemy import (
     Connection,
     Engine,
     ExceptionContext,
-    Insert,
     Table,
     bindparam,
     create_engine,
@@ -33,7 +32,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from searchcrawl.exceptions import ConfigurationError, StoreAway, StoreError, StoreLocked
-from searchcrawl.store.engine.dialect import Changes, Dialect, add_on_conflict
+from searchcrawl.store.engine.dialect import Dialect
 
 _OLDEST: Final = 15
 #: A frozen process loses its transaction and locks before the others stop waiting for them.
@@ -129,8 +128,7 @@ class PostgresqlDialect(Dialect):
 
     def find_transaction_status(self, transaction: Connection, number: str) -> str | None:
         query = text("SELECT pg_xact_status(CAST(:number AS xid8))")
-        status: str | None = transaction.execute(query, {"number": number}).scalar()
-        return status
+        return transaction.execute(query, {"number": number}).scalar()
 
     def classify_error(self, error: DBAPIError) -> type[StoreError]:
         state = getattr(error.orig, "sqlstate", None)
@@ -151,8 +149,8 @@ class PostgresqlDialect(Dialect):
             text += _BEHIND.format(table=diagnosis.table_name)
         return text
 
-    def upsert(self, table: Table, key: Sequence[str], changes: Changes | None = None, where: Any = None) -> Insert:
-        return add_on_conflict(insert(table), key, changes, where)
+    def insert(self, table: Table) -> Any:
+        return insert(table)
 
     def is_among(self, column: Column[Any], values: Sequence[Any]) -> ColumnElement[bool]:
         """Passes the values as one array and joins it.

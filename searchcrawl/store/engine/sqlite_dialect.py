@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import URL, Column, ColumnElement, Connection, Engine, Insert, Table, create_engine, event, func
+from sqlalchemy import URL, Column, ColumnElement, Connection, Engine, Table, create_engine, event, func
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
@@ -21,7 +21,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from searchcrawl import clock
 from searchcrawl.durable import make_folder
 from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
-from searchcrawl.store.engine.dialect import Changes, Dialect, add_on_conflict
+from searchcrawl.store.engine.dialect import Dialect
 from searchcrawl.store.statements import unindexed
 
 #: How long a connection waits for a lock; ``OutageRetry`` tries again after that.
@@ -90,8 +90,8 @@ class SqliteDialect(Dialect):
             reasons += _find_refusal(Path(url.database))
         return f"{cause} ({': '.join(reasons)})" if reasons else str(cause)
 
-    def upsert(self, table: Table, key: Sequence[str], changes: Changes | None = None, where: Any = None) -> Insert:
-        return add_on_conflict(insert(table), key, changes, where)
+    def insert(self, table: Table) -> Any:
+        return insert(table)
 
     def is_among(self, column: Column[Any], values: Sequence[Any]) -> ColumnElement[bool]:
         return column.in_(values)

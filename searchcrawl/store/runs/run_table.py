@@ -70,8 +70,7 @@ def find_or_add_source(transaction: Transaction, name: str) -> int:
 
 def find_source(transaction: Transaction, name: str) -> int | None:
     """The id of a source; None where it was never run."""
-    found: int | None = transaction.execute(select(sources.c.id).where(sources.c.name == name)).scalar()
-    return found
+    return transaction.execute(select(sources.c.id).where(sources.c.name == name)).scalar()
 
 
 def find_source_names(transaction: Transaction) -> dict[int, str]:
@@ -82,14 +81,12 @@ def find_source_names(transaction: Transaction) -> dict[int, str]:
 def find_source_of(transaction: Transaction, run_id: int) -> str | None:
     """The name of the source of a run; None where there is no such run."""
     query = select(sources.c.name).join(runs, runs.c.source_id == sources.c.id).where(runs.c.id == run_id)
-    found: str | None = transaction.execute(query).scalar()
-    return found
+    return transaction.execute(query).scalar()
 
 
 def find_fingerprint(transaction: Transaction, source: int) -> str | None:
     """The fingerprint of the configuration with which the documents of a source were made."""
-    found: str | None = transaction.execute(select(sources.c.fingerprint).where(sources.c.id == source)).scalar()
-    return found
+    return transaction.execute(select(sources.c.fingerprint).where(sources.c.id == source)).scalar()
 
 
 def set_fingerprint(transaction: Transaction, source: int, value: str) -> None:
@@ -99,8 +96,7 @@ def set_fingerprint(transaction: Transaction, source: int, value: str) -> None:
 
 def find_forgotten(transaction: Transaction, source: int) -> str | None:
     """The digest of the list of forgotten URLs that was applied to all rows of a source."""
-    found: str | None = transaction.execute(select(sources.c.forgotten).where(sources.c.id == source)).scalar()
-    return found
+    return transaction.execute(select(sources.c.forgotten).where(sources.c.id == source)).scalar()
 
 
 def set_forgotten(transaction: Transaction, source: int, digest: str | None) -> None:

@@ -73,8 +73,7 @@ def add_reason(transaction: Transaction, *, source_id: int, reason: str) -> None
 
 def find_reason(transaction: Transaction, source_id: int) -> str | None:
     """Why rows were marked since the last completed run; None where none were."""
-    found: str | None = transaction.execute(select(sources.c.recrawl).where(sources.c.id == source_id)).scalar()
-    return found
+    return transaction.execute(select(sources.c.recrawl).where(sources.c.id == source_id)).scalar()
 
 
 def forget_reasons(transaction: Transaction, source_id: int) -> None:

@@ -378,8 +378,7 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
 def find_shown_as(transaction: Transaction, source_id: int, display_key: int) -> str | None:
     """The access URL of the document with this display URL (its key); an indexed one first."""
     place = {"source_id": source_id, "display_key": display_key}
-    found: str | None = transaction.execute(_SHOWN_AS, place).scalar()
-    return found
+    return transaction.execute(_SHOWN_AS, place).scalar()
 
 
 _OF_DOCUMENTS: Final = select(urls.c.url).join(documents, documents.c.url_id == urls.c.id)
@@ -467,8 +466,7 @@ def find_redirect_target(transaction: Transaction, source_id: int, url: str) -> 
     targets = [] if url_id is None else link_table.load(transaction, [url_id]).get(url_id, [])
     if len(targets) != 1:
         return None
-    found: str | None = transaction.execute(select(urls.c.url).where(urls.c.id == targets[0])).scalar_one_or_none()
-    return found
+    return transaction.execute(select(urls.c.url).where(urls.c.id == targets[0])).scalar_one_or_none()
 
 
 class RedirectingUrl(NamedTuple):

@@ -253,6 +253,13 @@ def _select(transaction: Transaction, query: Select[Any], values: Mapping[str, A
     return [_ClaimRow._make(row) for row in transaction.execute(query, values)]
 
 
+#: Columns that a claim has as they are.
+_CLAIM_AS_STORED: Final = (
+    *("url", "host_id", "depth", "failed_runs", "failures", "code", "canonical_key", "display_key", "display_url"),
+    *("interval_ms", "sitemap_id", "lastmod_ms", "rendered", "parts", "lacks"),
+)
+
+
 def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
     has_document = row.segment is not None or row.state in AT_HAND
     # The document belongs in the index and its record is gone: the page is needed, so no validators are sent.
@@ -271,14 +278,9 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
         # The last answer is not the one that the document was made of.
         etag, last_modified = (None, None) if unread_body is None else (unread_body.etag, unread_body.last_modified)
     return Claim(
+        **{name: getattr(row, name) for name in _CLAIM_AS_STORED},
         url_id=row.id,
-        url=row.url,
-        host_id=row.host_id,
-        depth=row.depth,
         attempt=row.attempts,
-        failed_runs=row.failed_runs,
-        failures=row.failures,
-        code=row.code,
         etag=etag,
         last_modified=last_modified,
         body_digest=None if whole else row.body_digest,
@@ -286,19 +288,10 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
         fields_digest=row.fields_digest if row.document_code in WITH_DOCUMENT else None,
         has_document=has_document,
         is_known=is_known(row.indexed_version, row.state),
-        canonical_key=row.canonical_key,
-        display_key=row.display_key,
-        display_url=row.display_url,
         redirected=redirected,
         rejected=row.evidence if row.rejected_run is not None and (has_document or row.indexed_version) else None,
         anew=whole,
         visited_ms=row.last_fetched_ms,
-        interval_ms=row.interval_ms,
-        sitemap_id=row.sitemap_id,
-        lastmod_ms=row.lastmod_ms,
-        rendered=row.rendered,
-        parts=row.parts,
-        lacks=row.lacks,
         unread=unread_body,
         in_archive=row.etag is not None and row.etag.startswith(ARCHIVE_ETAG),
     )
@@ -330,8 +323,7 @@ def find_next_due_ms(transaction: Transaction, source_id: int, *, at_last: bool 
     """When the first row that is to do becomes due, of those that are visited after all others or of these; None without any."""
     lap = urls.c.lap > 0 if at_last else urls.c.lap == 0
     query = select(func.min(urls.c.due_ms)).where(TODO, urls.c.source_id == source_id, lap)
-    value: int | None = transaction.execute(query).scalar()
-    return value
+    return transaction.execute(query).scalar()
 
 
 _REPLACED: Final = ("error", "attempts", "failed_runs", "failures", "due_ms", "redirects", "unread", "lacks")

@@ -8,14 +8,10 @@ from pathlib import Path
 import pytest
 
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.runs import run_table
-from tests.unit.store.support_store import SOURCE
+from tests.unit.store.support_store import open_store
 
 
 @pytest.fixture
 def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
-    database = Database(store_url, tmp_path)
-    with database.write_once() as transaction:
-        assert run_table.find_or_add_source(transaction, "demo") == SOURCE
-    yield database
-    database.close()
+    with open_store(tmp_path, store_url) as database:
+        yield database

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from sqlalchemy import select, update
 
 from searchcrawl import urls as identity
-from searchcrawl.store import batch_table, host_table
+from searchcrawl.store import batch_table, host_table, removal_table
+from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.documents import document_table
-from searchcrawl.store.documents.document_table import StoredDocument
+from searchcrawl.store.documents.document_table import Confirmed, StoredDocument
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.removal_table import Before
 from searchcrawl.store.run_schema import leases
+from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls import url_table
@@ -20,6 +25,32 @@ from searchcrawl.store.urls.url_table import NewUrl, Settled
 
 SOURCE: Final = 1
 NOW_MS: Final = 1_000_000
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+@contextmanager
+def open_store(folder: Path, url: str = "sqlite:///store.db") -> Iterator[Database]:
+    """A store with one source."""
+    with closing(Database(url, folder)) as database:
+        assert write(database, run_table.find_or_add_source, "demo") == SOURCE
+        yield database
+
+
+def write(
+    database: Database, call: Callable[Concatenate[Transaction, _P], _T], *given: _P.args, **named: _P.kwargs
+) -> _T:
+    """What a function of the tables says, in a writing transaction of its own."""
+    with database.write_once() as transaction:
+        return call(transaction, *given, **named)
+
+
+def read(
+    database: Database, call: Callable[Concatenate[Transaction, _P], _T], *given: _P.args, **named: _P.kwargs
+) -> _T:
+    """The same in a reading one."""
+    with database.read_once() as transaction:
+        return call(transaction, *given, **named)
 
 
 def add(
@@ -46,10 +77,9 @@ def claim(
     database: Database, *, limit: int = 100, horizon_ms: int = NOW_MS, forced: bool = False, host: int = 1
 ) -> list[int]:
     """Claims rows; their ids in the order in which they are handed out."""
-    with database.write_once() as transaction:
-        claims = url_table.claim(
-            transaction, SOURCE, host, limit=limit, now_ms=NOW_MS, horizon_ms=horizon_ms, forced=forced
-        )
+    claims = write(
+        database, url_table.claim, SOURCE, host, limit=limit, now_ms=NOW_MS, horizon_ms=horizon_ms, forced=forced
+    )
     return [one.url_id for one in claims]
 
 
@@ -68,8 +98,7 @@ def settle(database: Database, url_ids: Sequence[int], **values: Any) -> None:
 
 def store(database: Database, url_ids: Sequence[int], *, body: bytes | None = None, **values: Any) -> None:
     """Writes documents in the cache, each with a body and text of its own unless one is given."""
-    with database.write_once() as transaction:
-        document_table.store(transaction, SOURCE, [_stored(url_id, body, values) for url_id in url_ids])
+    write(database, document_table.store, SOURCE, [_stored(url_id, body, values) for url_id in url_ids])
 
 
 def _stored(url_id: int, body: bytes | None, values: dict[str, Any]) -> StoredDocument:
@@ -121,12 +150,39 @@ def fetch_states(database: Database, url_ids: Sequence[int]) -> list[FetchState]
     return [FetchState(row(database, url_id).fetch_state) for url_id in url_ids]
 
 
-def present(database: Database, *names: str) -> list[int]:
-    """Documents that the index got in one delivery."""
+def cached(database: Database, *names: str, **values: Any) -> list[int]:
+    """Documents that were fetched."""
     ids = add(database, names)
-    store(database, ids)
-    with database.write_once() as transaction:
-        batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
-        assert batch is not None
-        batch_table.note_accepted(transaction, batch, ids)
+    settle(database, ids)
+    store(database, ids, **values)
     return ids
+
+
+def sealed(database: Database, *names: str, **values: Any) -> tuple[list[int], SealedBatch]:
+    """Documents in a delivery."""
+    ids = cached(database, *names, **values)
+    batch = write(database, batch_table.seal_documents, SOURCE, 1, NOW_MS)
+    assert batch is not None
+    return ids, batch
+
+
+def present(database: Database, *names: str, **values: Any) -> list[int]:
+    """Documents that the index got in one delivery."""
+    ids, batch = sealed(database, *names, **values)
+    write(database, batch_table.note_accepted, batch, ids)
+    return ids
+
+
+def mark(database: Database, ids: Sequence[int]) -> None:
+    """Their pages are gone."""
+    write(database, document_table.mark_evidence, ids, "404")
+
+
+def confirm(database: Database, ids: Sequence[int], *, send_again: bool = False) -> None:
+    """Their pages are there, as they were."""
+    write(database, document_table.confirm, [Confirmed(url_id=url_id, send_again=send_again) for url_id in ids])
+
+
+def candidates(database: Database) -> list[int]:
+    """The documents that leave at the end of the run."""
+    return [row.url_id for row in read(database, removal_table.find_candidates, SOURCE, before=Before(0, 0))]

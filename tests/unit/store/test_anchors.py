@@ -15,12 +15,11 @@ from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState, Leaving
 from searchcrawl.store.urls import link_table
 from searchcrawl.store.urls.link_table import LinkTexts
-from tests.unit.store.support_store import SOURCE, add, store
+from tests.unit.store.support_store import SOURCE, add, read, store, write
 
 
 def link(database: Database, page: int, texts: Mapping[int, Sequence[str]], title: str = "") -> None:
-    with database.write_once() as transaction:
-        link_table.store(transaction, {page: list(texts)}, {page: LinkTexts(title, texts)})
+    write(database, link_table.store, {page: list(texts)}, {page: LinkTexts(title, texts)})
 
 
 def set_document(database: Database, url_id: int, **values: object) -> None:
@@ -34,18 +33,15 @@ def end_visit(database: Database, url_id: int, code: int) -> None:
 
 
 def counting(database: Database) -> list[int]:
-    with database.read_once() as transaction:
-        return [page.url_id for page in anchor_table.load_pages(transaction, SOURCE, after=0)]
+    return [page.url_id for page in read(database, anchor_table.load_pages, SOURCE, after=0)]
 
 
 def describe(database: Database) -> str:
-    with database.read_once() as transaction:
-        return anchor_table.describe(transaction, SOURCE)
+    return read(database, anchor_table.describe, SOURCE)
 
 
 def frozen(database: Database, url_ids: Sequence[int]) -> dict[int, list[str]]:
-    with database.read_once() as transaction:
-        return anchor_table.load(transaction, url_ids)
+    return read(database, anchor_table.load, url_ids)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +100,7 @@ def test_links_when_copies_redirects_or_changes_come_then_texts_are_to_be_collec
 
     assert len(set(seen)) == len(seen)
     end_visit(database, old, 954)
-    with database.read_once() as transaction:
-        successors = anchor_table.load_successors(transaction, SOURCE)
+    successors = read(database, anchor_table.load_successors, SOURCE)
     assert [successors.follow(url_id) for url_id in ids] == [target, target, survivor, survivor]
 
 

@@ -8,55 +8,38 @@ import pytest
 
 from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.documents import document_queries, document_table
-from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import DocumentState
-from tests.unit.store.support_store import NOW_MS, SOURCE, document, present, states
+from tests.unit.store.support_store import NOW_MS, SOURCE, confirm, document, mark, present, read, states, write
 
 CACHED, QUARANTINED, PRESENT = DocumentState.CACHED, DocumentState.QUARANTINED, DocumentState.PRESENT
 RECORD_LOST = DocumentState.RECORD_LOST
 
 
-def leave(database: Database, ids: list[int]) -> None:
-    """Its page is gone."""
-    with database.write_once() as transaction:
-        document_table.mark_evidence(transaction, ids, "404")
-
-
 def hold(database: Database, ids: list[int]) -> None:
     """The run ends, and the removal waits."""
-    with database.write_once() as transaction:
-        removal_table.quarantine(transaction, ids, 7)
+    write(database, removal_table.quarantine, ids, 7)
 
 
 def change(database: Database, ids: list[int]) -> list[int]:
     """It has another depth now; returns what is to be fetched."""
-    with database.write_once() as transaction:
-        return document_table.send_again(transaction, ids)
-
-
-def come_back(database: Database, ids: list[int], *, send_again: bool = False) -> None:
-    """Its page is there again, as it was."""
-    with database.write_once() as transaction:
-        document_table.confirm(transaction, [Confirmed(url_id=url_id, send_again=send_again) for url_id in ids])
+    return write(database, document_table.send_again, ids)
 
 
 def lose_record(database: Database, ids: list[int]) -> None:
-    with database.write_once() as transaction:
-        batch_table.forget_segment(transaction, SOURCE, document(database, ids[0]).segment)
+    write(database, batch_table.forget_segment, SOURCE, document(database, ids[0]).segment)
 
 
 def reject(database: Database, ids: list[int]) -> None:
-    with database.write_once() as transaction:
-        removal_table.reject(transaction, ids)
+    write(database, removal_table.reject, ids)
 
 
-@pytest.mark.parametrize("back", [come_back, reject])
+@pytest.mark.parametrize("back", [confirm, reject])
 def test_held_when_a_value_changed_then_it_is_sent_once_the_document_stays(
     database: Database, back: Callable[[Database, list[int]], None]
 ) -> None:
     ids = present(database, "a")
-    leave(database, ids)
+    mark(database, ids)
     hold(database, ids)
     assert change(database, ids) == []
     assert states(database, ids) == [QUARANTINED]
@@ -71,10 +54,10 @@ def test_held_when_its_page_is_found_again_then_it_is_sent_if_the_visit_finds_an
     database: Database, *, differs: bool, after: DocumentState
 ) -> None:
     ids = present(database, "a")
-    leave(database, ids)
+    mark(database, ids)
     hold(database, ids)
 
-    come_back(database, ids, send_again=differs)
+    confirm(database, ids, send_again=differs)
 
     assert states(database, ids) == [after]
 
@@ -82,21 +65,20 @@ def test_held_when_its_page_is_found_again_then_it_is_sent_if_the_visit_finds_an
 def test_held_when_its_record_is_gone_too_then_its_page_is_fetched_only_if_it_stays(database: Database) -> None:
     ids = present(database, "a")
     lose_record(database, ids)
-    leave(database, ids)
+    mark(database, ids)
     hold(database, ids)
 
     wanted = change(database, ids)
-    come_back(database, ids)
+    confirm(database, ids)
 
     assert wanted == []
-    with database.read_once() as transaction:
-        assert document_table.find_lost(transaction, ids) == set(ids)
+    assert read(database, document_table.find_lost, ids) == set(ids)
     assert states(database, ids) == [RECORD_LOST]
 
 
 def test_held_when_it_was_sent_again_with_the_new_value_then_once_is_enough(database: Database) -> None:
     ids = present(database, "a")
-    leave(database, ids)
+    mark(database, ids)
     hold(database, ids)
     change(database, ids)
     with database.write_once() as transaction:
@@ -105,20 +87,18 @@ def test_held_when_it_was_sent_again_with_the_new_value_then_once_is_enough(data
         assert sealed is not None
         batch_table.note_accepted(transaction, sealed.batch, ids)
 
-    come_back(database, ids)
+    confirm(database, ids)
 
     assert states(database, ids) == [PRESENT]
 
 
 def test_common_text_when_a_removal_waits_then_the_document_is_looked_at_as_well(database: Database) -> None:
     ids = present(database, "a")
-    leave(database, ids)
+    mark(database, ids)
     hold(database, ids)
 
-    with database.read_once() as transaction:
-        found = document_queries.find_sent(transaction, SOURCE, None, after=0)
+    found = read(database, document_queries.find_sent, SOURCE, None, after=0)
     change(database, ids)
-    with database.read_once() as transaction:
-        again = document_queries.find_sent(transaction, SOURCE, None, after=0)
+    again = read(database, document_queries.find_sent, SOURCE, None, after=0)
 
     assert ([row.url_id for row in found], again) == (ids, [])

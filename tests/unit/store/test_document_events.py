@@ -11,7 +11,6 @@ import ast
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -28,11 +27,10 @@ from searchcrawl.store.documents.comparison_table import Indexed
 from searchcrawl.store.documents.document_table import Confirmed, StoredDocument
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.run_schema import batches
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import documents, former_documents, urls
 from searchcrawl.store.states import BatchState, DocumentState, FetchState, Leaving
 from searchcrawl.store.urls import forget_table, orphan_table
-from tests.unit.store.support_store import NOW_MS, SOURCE
+from tests.unit.store.support_store import NOW_MS, SOURCE, open_store
 
 FILE: Final = Path(__file__).with_name("document_events.txt")
 BATCH, OTHER_BATCH = 7, 8
@@ -218,21 +216,10 @@ class Walk:
         ]
 
 
-@contextmanager
-def open_walk(folder: Path) -> Iterator[Walk]:
-    """A walk in a store of its own."""
-    database = Database("sqlite:///walk.db", folder)
-    try:
-        database.write(lambda transaction: run_table.find_or_add_source(transaction, "demo"))
-        yield Walk(database)
-    finally:
-        database.close()
-
-
 @pytest.fixture(scope="module")
 def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
-    with open_walk(tmp_path_factory.mktemp("walk")) as found:
-        yield found
+    with open_store(tmp_path_factory.mktemp("walk")) as database:
+        yield Walk(database)
 
 
 @pytest.mark.parametrize("name", EVENTS)
@@ -270,6 +257,7 @@ def states_in(node: ast.keyword | ast.Dict) -> list[ast.expr]:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder, open_walk(Path(folder)) as found:
-        lines = [line for name in EVENTS for line in found.describe(name)]
+    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder)) as store_of_walk:
+        walked = Walk(store_of_walk)
+        lines = [line for name in EVENTS for line in walked.describe(name)]
         FILE.write_text("\n".join([*lines, ""]), "utf-8")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from searchcrawl import urls
@@ -15,7 +13,20 @@ from searchcrawl.store.engine.database import Database
 from searchcrawl.store.removal_table import Before
 from searchcrawl.store.states import DocumentState
 from searchcrawl.store.urls import url_table
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, row, settle, states, store
+from tests.unit.store.support_store import (
+    NOW_MS,
+    SOURCE,
+    cached,
+    document,
+    mark,
+    present,
+    read,
+    row,
+    settle,
+    states,
+    store,
+    write,
+)
 
 NONE, CACHED, PRESENT, WITHHELD = (
     DocumentState.NONE,
@@ -30,32 +41,8 @@ def key(name: str) -> int:
     return urls.key(f"http://a.test:80/{name}")
 
 
-def cached(database: Database, *names: str, **values: object) -> list[int]:
-    """Documents that were fetched."""
-    ids = add(database, names)
-    settle(database, ids)
-    store(database, ids, **values)  # type: ignore[arg-type]  # fields of StoredDocument
-    return ids
-
-
-def present(database: Database, *names: str, **values: object) -> list[int]:
-    """Documents in the index."""
-    ids = cached(database, *names, **values)
-    with database.write_once() as transaction:
-        batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
-        assert batch is not None
-        batch_table.note_accepted(transaction, batch, ids)
-    return ids
-
-
 def stand(database: Database, url_id: int, code: int, other: int | None, state: DocumentState | None) -> None:
-    with database.write_once() as transaction:
-        duplicate_key_table.set_results(transaction, [(url_id, code, other, state)])
-
-
-def mark(database: Database, ids: Sequence[int]) -> None:
-    with database.write_once() as transaction:
-        document_table.mark_evidence(transaction, ids, "404")
+    write(database, duplicate_key_table.set_results, [(url_id, code, other, state)])
 
 
 def test_heads_when_a_body_is_there_several_times_then_only_who_stands_for_it_and_does_not_leave(
@@ -66,9 +53,8 @@ def test_heads_when_a_body_is_there_several_times_then_only_who_stands_for_it_an
     mark(database, ids[2:3])
     store(database, ids[3:], body=b"same", code=952, state=NONE)
 
-    with database.read_once() as transaction:
-        keys = DuplicateKeys(transaction, SOURCE)
-        heads, copies = keys.find_survivors([b"same", b"other"]), keys.find_copies(ids)
+    keys = read(database, DuplicateKeys, SOURCE)
+    heads, copies = keys.find_survivors([b"same", b"other"]), keys.find_copies(ids)
 
     assert [member.url_id for member in heads] == ids[:1]
     assert [(member.url_id, member.duplicate_of) for member in copies] == [(ids[1], ids[0])]
@@ -96,8 +82,7 @@ def test_move_when_a_better_copy_comes_then_all_copies_follow_but_not_who_lost_a
     for number, code in ((1, Code.DUPLICATE), (2, Code.NOT_CANONICAL), (3, Code.DISPLAY_URL_CLASH)):
         stand(database, ids[number], code, ids[0], WITHHELD)
 
-    with database.write_once() as transaction:
-        duplicate_key_table.move_duplicates(transaction, 1, [(ids[0], ids[4])])
+    write(database, duplicate_key_table.move_duplicates, 1, [(ids[0], ids[4])])
 
     assert [document(database, url_id).duplicate_of for url_id in ids] == [None, ids[4], ids[4], ids[0], None]
 
@@ -151,12 +136,10 @@ def test_evidence_when_a_copy_is_gone_then_nobody_stands_for_it_any_more(databas
 
 def test_resend_when_the_record_is_gone_then_the_page_is_wanted(database: Database) -> None:
     ids = present(database, "a", "b")
-    with database.write_once() as transaction:
-        batch_table.forget_segment(transaction, SOURCE, 1)
+    write(database, batch_table.forget_segment, SOURCE, 1)
     store(database, ids[1:])
 
-    with database.write_once() as transaction:
-        lost = document_table.send_again(transaction, ids)
+    lost = write(database, document_table.send_again, ids)
 
     assert lost == ids[:1]
     assert states(database, ids) == [RECORD_LOST, CACHED]
@@ -164,10 +147,9 @@ def test_resend_when_the_record_is_gone_then_the_page_is_wanted(database: Databa
 
 def test_claim_when_a_document_is_wanted_then_its_page_is_asked_for_whole(database: Database) -> None:
     ids = present(database, "a")
-    with database.write_once() as transaction:
-        batch_table.mark_records_lost(transaction, ids)
-        url_table.reopen(transaction, ids)
-        claims = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
+    write(database, batch_table.mark_records_lost, ids)
+    write(database, url_table.reopen, ids)
+    claims = write(database, url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
 
     assert [(claim.has_document, claim.etag, claim.body_digest) for claim in claims] == [(False, None, None)]
     assert document(database, ids[0]).body_digest is not None
@@ -177,8 +159,7 @@ def test_codes_when_the_last_visit_failed_then_the_row_keeps_saying_so(database:
     ids = cached(database, "a", "b")
     settle(database, ids[1:], code=503)
 
-    with database.write_once() as transaction:
-        url_table.set_codes(transaction, dict.fromkeys(ids, Code.DUPLICATE))
+    write(database, url_table.set_codes, dict.fromkeys(ids, Code.DUPLICATE))
 
     assert [row(database, url_id).code for url_id in ids] == [909, 503]
 
@@ -192,8 +173,7 @@ def test_duplicates_when_they_are_more_than_a_document_lists_then_the_first_ones
         stand(database, url_id, Code.DUPLICATE, ids[0], WITHHELD)
     stand(database, ids[6], Code.NOT_CANONICAL, ids[5], WITHHELD)
 
-    with database.read_once() as transaction:
-        found = duplicate_key_table.find_duplicates(transaction, ids)
+    found = read(database, duplicate_key_table.find_duplicates, ids)
 
     listed = {survivor: [copy.url.rpartition("/")[2] for copy in copies] for survivor, copies in found.items()}
     assert listed == {ids[0]: ["B", "c", "d"], ids[5]: ["y"]}
@@ -204,15 +184,13 @@ def test_receipt_when_it_was_lost_with_the_process_then_the_document_still_leave
     database: Database, change: str
 ) -> None:
     other, sending = *present(database, "a"), *cached(database, "b")
-    with database.write_once() as transaction:
-        assert batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS) is not None
+    assert write(database, batch_table.seal_documents, SOURCE, 1, NOW_MS) is not None
 
     # It is in the index by now, and nobody has written that down.
     if change == "noindex":
         store(database, [sending], code=952, state=NONE, segment=None)
     elif change == "sent again":
-        with database.write_once() as transaction:
-            document_table.send_again(transaction, [sending])
+        write(database, document_table.send_again, [sending])
         mark(database, [sending])
     else:
         code = Code.DUPLICATE if change == "copy" else Code.DISPLAY_URL_CLASH
@@ -228,12 +206,10 @@ def test_receipt_when_it_was_lost_with_the_process_then_the_document_still_leave
 
 def test_refused_or_held_back_when_asked_then_only_the_good_ones_stand(database: Database) -> None:
     ids = present(database, "a", "b", body=b"same")
-    with database.write_once() as transaction:
-        document_table.mark_evidence(transaction, ids[:1], "404")
-        removal_table.quarantine(transaction, ids[:1], 1)
+    write(database, document_table.mark_evidence, ids[:1], "404")
+    write(database, removal_table.quarantine, ids[:1], 1)
 
-    with database.read_once() as transaction:
-        found = duplicate_key_table.load(transaction, ids)
+    found = read(database, duplicate_key_table.load, ids)
 
     assert [found[url_id].is_good for url_id in ids] == [False, True]
     assert found[ids[0]].state == QUARANTINED

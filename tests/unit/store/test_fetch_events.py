@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -19,12 +18,11 @@ from searchcrawl import store
 from searchcrawl.codes import Code
 from searchcrawl.rules.lifecycle import Failures
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import fetch_events, forget_table, url_queue, url_table
 from searchcrawl.store.urls.url_table import Settled
-from tests.unit.store.support_store import NOW_MS, SOURCE
+from tests.unit.store.support_store import NOW_MS, SOURCE, open_store
 
 FILE: Final = Path(__file__).with_name("fetch_events.txt")
 Event = Callable[[Transaction, Sequence[int]], object]
@@ -98,21 +96,10 @@ class Walk:
         return [f"{name}: {before.name} -> {now.name}" for before, now in zip(FetchState, after, strict=True)]
 
 
-@contextmanager
-def open_walk(folder: Path) -> Iterator[Walk]:
-    """A walk in a store of its own."""
-    database = Database("sqlite:///walk.db", folder)
-    try:
-        database.write(lambda transaction: run_table.find_or_add_source(transaction, "demo"))
-        yield Walk(database)
-    finally:
-        database.close()
-
-
 @pytest.fixture(scope="module")
 def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
-    with open_walk(tmp_path_factory.mktemp("walk")) as found:
-        yield found
+    with open_store(tmp_path_factory.mktemp("walk")) as database:
+        yield Walk(database)
 
 
 @pytest.mark.parametrize("name", EVENTS)
@@ -155,6 +142,7 @@ def test_state_of_a_visit_when_written_then_by_an_event() -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder, open_walk(Path(folder)) as found:
-        lines = [line for name in EVENTS for line in found.describe(name)]
+    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder)) as store_of_walk:
+        walked = Walk(store_of_walk)
+        lines = [line for name in EVENTS for line in walked.describe(name)]
         FILE.write_text("\n".join([*lines, ""]), "utf-8")

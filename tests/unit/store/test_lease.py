@@ -21,20 +21,18 @@ from searchcrawl.store.run_schema import leases
 from searchcrawl.store.runs import holder, lease
 from searchcrawl.store.runs.lease import EXPIRY_MS, Lease
 from tests.filled_store import FilledStore
-from tests.unit.store.support_store import SOURCE, age_leases
+from tests.unit.store.support_store import SOURCE, age_leases, read, write
 
 DAY_MS: Final = 86_400_000
 _ENDED: Final = "import os; print(os.getpid())"
 
 
 def take(database: Database) -> Lease:
-    with database.write_once() as transaction:
-        return lease.take(transaction, SOURCE, name="demo")
+    return write(database, lease.take, SOURCE, name="demo")
 
 
 def is_held(database: Database) -> bool:
-    with database.read_once() as transaction:
-        return lease.is_held(transaction, SOURCE)
+    return read(database, lease.is_held, SOURCE)
 
 
 def fence(database: Database) -> int:
@@ -104,8 +102,7 @@ def test_lease_when_its_last_beat_is_nearly_too_old_then_a_beat_keeps_it(databas
     own = take(database)
     age_leases(database, EXPIRY_MS - 2000)
     nearly = is_held(database)
-    with database.write_once() as transaction:
-        lease.renew(transaction, own)
+    write(database, lease.renew, own)
     age_leases(database, EXPIRY_MS - 2000)
 
     assert (nearly, is_held(database)) == (True, True)

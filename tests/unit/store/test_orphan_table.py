@@ -10,20 +10,30 @@ from sqlalchemy import update
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.documents import document_table
-from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.removal_table import Before
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState, Leaving
 from searchcrawl.store.urls import orphan_table, url_table
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, document, row, settle, states, store
+from tests.unit.store.support_store import (
+    NOW_MS,
+    SOURCE,
+    cached,
+    candidates,
+    claim,
+    confirm,
+    document,
+    read,
+    row,
+    settle,
+    states,
+    store,
+    write,
+)
 
 
 def present(database: Database, names: Sequence[str]) -> list[int]:
     """Documents in the index."""
-    ids = add(database, names)
-    settle(database, ids)
-    store(database, ids)
+    ids = cached(database, *names)
     with database.write_once() as transaction:
         values = {"state": int(DocumentState.PRESENT), "indexed_version": 7}
         transaction.execute(update(documents).where(documents.c.url_id.in_(ids)).values(values))
@@ -31,18 +41,7 @@ def present(database: Database, names: Sequence[str]) -> list[int]:
 
 
 def mark(database: Database, ids: Sequence[int]) -> None:
-    with database.write_once() as transaction:
-        orphan_table.mark(transaction, ids)
-
-
-def confirm(database: Database, ids: Sequence[int]) -> None:
-    with database.write_once() as transaction:
-        document_table.confirm(transaction, [Confirmed(url_id=url_id) for url_id in ids])
-
-
-def candidates(database: Database) -> list[int]:
-    with database.read_once() as transaction:
-        return [each.url_id for each in removal_table.find_candidates(transaction, SOURCE, before=Before(0, 0))]
+    write(database, orphan_table.mark, ids)
 
 
 def test_mark_when_an_orphan_is_visited_and_good_then_it_still_leaves(database: Database) -> None:
@@ -58,8 +57,7 @@ def test_mark_when_an_orphan_is_visited_and_good_then_it_still_leaves(database: 
 def test_quarantine_when_an_orphan_is_visited_and_good_then_its_removal_waits_on(database: Database) -> None:
     ids = present(database, ["a"])
     mark(database, ids)
-    with database.write_once() as transaction:
-        removal_table.quarantine(transaction, ids, 7)
+    write(database, removal_table.quarantine, ids, 7)
 
     confirm(database, ids)
 
@@ -70,16 +68,13 @@ def test_quarantine_when_an_orphan_is_visited_and_good_then_its_removal_waits_on
 def test_named_when_the_removal_waits_then_it_is_dropped(database: Database) -> None:
     ids = present(database, ["a", "b"])
     mark(database, ids)
-    with database.write_once() as transaction:
-        removal_table.quarantine(transaction, ids[:1], 7)
+    write(database, removal_table.quarantine, ids[:1], 7)
 
-    with database.write_once() as transaction:
-        orphan_table.note_named(transaction, ids, due_ms=NOW_MS)
+    write(database, orphan_table.note_named, ids, due_ms=NOW_MS)
 
     assert states(database, ids) == [DocumentState.PRESENT] * 2
     assert candidates(database) == []
-    with database.read_once() as transaction:
-        assert removal_table.list_waiting(transaction, SOURCE, after=0) == []
+    assert read(database, removal_table.list_waiting, SOURCE, after=0) == []
 
 
 @pytest.mark.parametrize("changed", [True, False])
@@ -88,30 +83,26 @@ def test_rejected_when_an_orphan_is_good_or_changes_then_the_rejection_is_rememb
 ) -> None:
     ids = present(database, ["a"])
     mark(database, ids)
-    with database.write_once() as transaction:
-        removal_table.quarantine(transaction, ids, 7)
-        removal_table.reject(transaction, ids)
+    write(database, removal_table.quarantine, ids, 7)
+    write(database, removal_table.reject, ids)
 
     if changed:
         store(database, ids, body=b"newer")
     else:
         confirm(database, ids)
 
-    with database.read_once() as transaction:
-        assert [each.run for each in removal_table.list_rejected(transaction, SOURCE, after=0)] == [7]
+    assert [each.run for each in read(database, removal_table.list_rejected, SOURCE, after=0)] == [7]
 
 
 def test_removed_when_it_was_an_orphan_then_it_is_not_visited_until_it_is_named(database: Database) -> None:
     ids = present(database, ["orphan", "gone"])
     mark(database, ids[:1])
-    with database.write_once() as transaction:
-        document_table.mark_evidence(transaction, ids[1:], "404")
-        removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids, counted=True)
-        removal_table.note_removed(transaction, ids)
+    write(database, document_table.mark_evidence, ids[1:], "404")
+    write(database, removal_table.seal, SOURCE, 1, NOW_MS, ids, counted=True)
+    write(database, removal_table.note_removed, ids)
 
     parked = [(row(database, url_id).due_ms, row(database, url_id).rule) for url_id in ids]
-    with database.write_once() as transaction:
-        orphan_table.note_named(transaction, ids, due_ms=5)
+    write(database, orphan_table.note_named, ids, due_ms=5)
 
     assert parked == [(None, ORPHAN_RULE), (NOW_MS, None)]
     assert (row(database, ids[0]).due_ms, row(database, ids[0]).rule) == (5, None)
@@ -124,23 +115,19 @@ def test_named_when_a_visit_is_under_way_then_the_end_of_the_run_has_the_documen
 ) -> None:
     ids = present(database, ["orphan"])
     mark(database, ids)
-    with database.write_once() as transaction:
-        removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids, counted=True)
-        removal_table.note_removed(transaction, ids)
-        url_table.reopen(transaction, ids)
+    write(database, removal_table.seal, SOURCE, 1, NOW_MS, ids, counted=True)
+    write(database, removal_table.note_removed, ids)
+    write(database, url_table.reopen, ids)
     assert claim(database) == ids
     if not has_record:
-        with database.write_once() as transaction:
-            batch_table.forget_segment(transaction, SOURCE, 1)
+        write(database, batch_table.forget_segment, SOURCE, 1)
 
     # The visit is written before the page that names it.
     confirm(database, ids)
-    with database.write_once() as transaction:
-        orphan_table.note_named(transaction, ids, due_ms=0)
+    write(database, orphan_table.note_named, ids, due_ms=0)
     settle(database, ids)
     between = document(database, ids[0]).evidence
-    with database.write_once() as transaction:
-        sends = orphan_table.note_named(transaction, ids, due_ms=NOW_MS + 9)
+    sends = write(database, orphan_table.note_named, ids, due_ms=NOW_MS + 9)
 
     assert (between, document(database, ids[0]).evidence) == (ORPHAN, None)
     assert (states(database, ids), sends) == ([after], has_record)
@@ -152,7 +139,6 @@ def test_unmark_when_a_process_died_then_nothing_is_left_of_its_marks(database: 
     ids = present(database, ["a"])
     mark(database, ids)
 
-    with database.write_once() as transaction:
-        orphan_table.unmark(transaction, ids)
+    write(database, orphan_table.unmark, ids)
 
     assert (candidates(database), document(database, ids[0]).evidence) == ([], None)

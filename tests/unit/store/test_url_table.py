@@ -9,8 +9,20 @@ from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.urls import url_queue, url_table
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, document, fetch_states, row, settle, store
+from searchcrawl.store.urls import url_queries, url_queue, url_table
+from tests.unit.store.support_store import (
+    NOW_MS,
+    SOURCE,
+    add,
+    claim,
+    document,
+    fetch_states,
+    read,
+    row,
+    settle,
+    store,
+    write,
+)
 
 TODO, FETCHING, SETTLED = FetchState.TODO, FetchState.FETCHING, FetchState.SETTLED
 
@@ -28,9 +40,8 @@ def test_known_when_keys_are_asked_for_then_only_rows_that_are_there(database: D
     ids = add(database, ["a", "b"], depth=3)
     key = row(database, ids[0]).key
 
-    with database.read_once() as transaction:
-        found = url_table.find_known(transaction, SOURCE, [key, 5])
-        elsewhere = url_table.find_known(transaction, SOURCE + 1, [key])
+    found = read(database, url_table.find_known, SOURCE, [key, 5])
+    elsewhere = read(database, url_table.find_known, SOURCE + 1, [key])
 
     assert [(one.id, one.key, one.depth, one.fetch_state, one.code) for one in found] == [(ids[0], key, 3, 0, 0)]
     assert elsewhere == []
@@ -61,8 +72,7 @@ def test_claim_when_a_retry_has_a_pause_then_not_before_it_is_over(database: Dat
     claim(database)
     settle(database, ids, fetch_state=TODO, code=503, attempts=1, due_ms=NOW_MS + 1000)
 
-    with database.read_once() as transaction:
-        due_ms = url_table.find_next_due_ms(transaction, SOURCE)
+    due_ms = read(database, url_table.find_next_due_ms, SOURCE)
 
     assert claim(database) == []
     assert due_ms == NOW_MS + 1000
@@ -73,10 +83,9 @@ def test_claim_when_a_document_is_known_then_it_carries_validators_unless_forced
     store(database, ids)
     settle(database, ids)
 
-    with database.write_once() as transaction:
-        plain = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
-        url_table.release(transaction, ids)
-        forced = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=True)
+    plain = write(database, url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
+    write(database, url_table.release, ids)
+    forced = write(database, url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=True)
 
     assert [(one.etag, one.body_digest, one.fields_digest) for one in plain] == [('"1"', b"body 1", b"fields")]
     assert [(one.etag, one.body_digest, one.fields_digest) for one in forced] == [(None, None, b"fields")]
@@ -91,14 +100,12 @@ def test_claim_when_a_header_named_the_canonical_page_then_no_validators_until_i
     settle(database, ids)
 
     def ask() -> list[tuple[str | None, str | None, bytes | None]]:
-        with database.write_once() as transaction:
-            found = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
-            url_table.release(transaction, ids)
+        found = write(database, url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
+        write(database, url_table.release, ids)
         return [(one.etag, one.last_modified, one.body_digest) for one in found]
 
     named = ask()
-    with database.write_once() as transaction:
-        document_table.confirm(transaction, [Confirmed(url_id=ids[0], etag=etag, read=True)])
+    write(database, document_table.confirm, [Confirmed(url_id=ids[0], etag=etag, read=True)])
 
     assert named == [(None, None, b"body 1")]
     assert ask() == [(etag, "then", b"body 1")]
@@ -110,8 +117,7 @@ def test_recover_when_a_process_died_then_its_rows_are_to_do_again(database: Dat
     done = add(database, ["c"])
     settle(database, done)
 
-    with database.write_once() as transaction:
-        count = url_queue.recover(transaction, SOURCE, stalled=False).claims
+    count = write(database, url_queue.recover, SOURCE, stalled=False).claims
 
     assert count == 2
     assert fetch_states(database, held + done) == [TODO, TODO, SETTLED]
@@ -132,8 +138,7 @@ def test_count_todo_when_rows_are_due_later_then_they_are_not_counted(database: 
     settle(database, add(database, ["b"]), due_ms=NOW_MS)
     settle(database, add(database, ["c"]), due_ms=NOW_MS + 1)
 
-    with database.read_once() as transaction:
-        count = url_queue.count_todo(transaction, SOURCE, NOW_MS)
+    count = read(database, url_queue.count_todo, SOURCE, NOW_MS)
 
     assert count == 2
 
@@ -144,8 +149,7 @@ def test_b10_claim_when_the_date_of_its_author_is_over_then_the_page_is_asked_fo
     for url_id, moment_ms in zip(ids, (NOW_MS - 1, NOW_MS, None), strict=True):
         store(database, [url_id], unavailable_ms=moment_ms)
 
-    with database.write_once() as transaction:
-        claims = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
+    claims = write(database, url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
 
     found = {one.url_id: one.etag is None and one.body_digest is None for one in claims}
     assert found == dict(zip(ids, (True, False, False), strict=True))
@@ -156,10 +160,11 @@ def test_b10_date_when_the_page_is_read_again_then_is_the_one_that_it_says_now(d
     settle(database, ids)
     store(database, ids, unavailable_ms=5)
 
-    with database.write_once() as transaction:
-        document_table.confirm(
-            transaction, [Confirmed(url_id=ids[0], read=True), Confirmed(url_id=ids[1], unavailable_ms=7)]
-        )
+    write(
+        database,
+        document_table.confirm,
+        [Confirmed(url_id=ids[0], read=True), Confirmed(url_id=ids[1], unavailable_ms=7)],
+    )
 
     assert [document(database, url_id).unavailable_ms for url_id in ids] == [None, 5]
 
@@ -170,3 +175,14 @@ def test_claim_when_the_clock_was_set_back_then_rows_to_be_tried_again_do_not_wa
     settle(database, [soon], fetch_state=TODO, code=503, attempts=1, due_ms=NOW_MS + 60_000)
 
     assert claim(database) == [ahead]
+
+
+def test_warned_urls_when_counted_then_are_those_of_the_source_by_code(database: Database) -> None:
+    for name, code in (("a", 965), ("b", 965), ("c", 959), ("d", 404), ("e", 200)):
+        settle(database, add(database, [name]), code=code)
+
+    counted = read(database, url_queries.count_warned_urls, SOURCE)
+    elsewhere = read(database, url_queries.count_warned_urls, SOURCE + 1)
+
+    assert counted == {965: 2, 959: 1}
+    assert elsewhere == {}
