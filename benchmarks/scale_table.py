@@ -109,8 +109,7 @@ def fill(database: Database, size: int, *, hosts: int = 0, documents_alone: bool
             put(transaction, "documents", _DOCUMENT_COLUMNS, _document_rows(pages, now_ms, kind))
             if not documents_alone:
                 put(transaction, "outlinks", ("url_id", "links"), _outlink_rows(pages, size))
-    with database.write_once() as transaction:
-        _finish(transaction)
+    database.write(_finish)
 
 
 def _put_rest(transaction: Transaction, put: Callable[..., None], hosts: int, now_ms: int) -> None:

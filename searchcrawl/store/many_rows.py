@@ -26,6 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.dml import UpdateBase
 
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.statements import split, unindexed
 
 _Row = Mapping[str, Any]
@@ -62,11 +63,15 @@ def has_row(transaction: Transaction, *conditions: ColumnElement[bool] | TextCla
 
 
 def read_parts(
-    transaction: Transaction, query: _Query, column: ColumnElement[Any], values: Collection[Any]
+    transaction: Transaction, query: _Query, column: Column[Any], values: Collection[Any], *, are_keys: bool = False
 ) -> Iterator[Row[*tuple[Any, ...]]]:
-    """The rows of a query with one of ``values`` in ``column``."""
+    """The rows of a query with one of ``values`` in ``column``, a part of them at a time.
+
+    ``are_keys``: they are no ids of rows, and a planner may not know yet that there is an index for them (``is_among``).
+    """
     for part in split(list(values)):
-        yield from transaction.execute(query.where(column.in_(part)))
+        here = dialect_of(transaction).is_among(column, part) if are_keys else column.in_(part)
+        yield from transaction.execute(query.where(here))
 
 
 def write_parts(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
@@ -58,8 +57,8 @@ def copy_source(database: Database, side: Database, source_id: int | None) -> No
     The copy goes on in a new segment of the cache. Raises StoreError.
     """
     if source_id is not None:
-        database.read(partial(_copy, side=side, source_id=source_id))
-    side.write(partial(_prepare, source_id=source_id))
+        database.read(_copy, side=side, source_id=source_id)
+    side.write(_prepare, source_id=source_id)
 
 
 def _copy(transaction: Transaction, *, side: Database, source_id: int) -> None:
@@ -68,7 +67,7 @@ def _copy(transaction: Transaction, *, side: Database, source_id: int) -> None:
     for table, query in queries:
         result = transaction.execute(query)
         while rows := result.fetchmany(_ROWS):
-            side.write(partial(_add, table=table, values=[dict(row._mapping) for row in rows]))
+            side.write(_add, table=table, values=[dict(row._mapping) for row in rows])
 
 
 def _add(transaction: Transaction, *, table: Table, values: Sequence[Mapping[str, Any]]) -> None:

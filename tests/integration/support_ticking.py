@@ -81,8 +81,7 @@ class World:
     def kill(self, name: str) -> None:
         """A crawl is killed: what is seen of it is that nobody holds its lease."""
         taken, _ = self.leases.pop(name)
-        with self.database.write_once() as opened:
-            lease.release(opened, taken)
+        self.database.write(lease.release, taken)
 
     def silence(self, name: str, holder: str | None = None) -> None:
         """The heartbeat of a crawl is late, as if its process had slept; with ``holder`` one of another machine."""

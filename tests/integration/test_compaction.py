@@ -135,8 +135,7 @@ def test_free_when_records_wait_for_the_index_then_their_segment_stays_as_it_is(
     visit(cached, "/new", deliver=False)
     cached.begin_segment()
     visit(cached, "/new", version=2, deliver=False)
-    with cached.database.write_once() as transaction:
-        document_table.send_again(transaction, [cached.ids["/0"]])
+    cached.database.write(document_table.send_again, [cached.ids["/0"]])
     before = places(cached)
 
     free(cached, 1)
@@ -167,8 +166,7 @@ def test_free_when_a_record_is_to_be_sent_meanwhile_then_it_stays_where_it_is(
 
     def reach(name: str) -> None:
         if name == "segment.copied":
-            with cached.database.write_once() as transaction:
-                document_table.send_again(transaction, [cached.ids["/3"]])
+            cached.database.write(document_table.send_again, [cached.ids["/3"]])
 
     monkeypatch.setattr(cache_space, "reach", reach)
     free(cached, total(cached) - BODY)
@@ -179,8 +177,7 @@ def test_free_when_a_record_is_to_be_sent_meanwhile_then_it_stays_where_it_is(
 
 def test_free_when_what_was_before_may_be_put_back_then_it_is_kept(cached: CachedStore) -> None:
     visit(cached, *names(0, PAGES))
-    with cached.database.write_once() as transaction:
-        former_table.keep(transaction, cached.run.source_id, cached.run.id, {cached.ids["/1"]: b""})
+    cached.database.write(former_table.keep, cached.run.source_id, cached.run.id, {cached.ids["/1"]: b""})
     before = cached.bodies["/1"]
     cached.begin_segment()
     visit(cached, *names(0, PAGES - 1), version=2)
@@ -188,8 +185,7 @@ def test_free_when_what_was_before_may_be_put_back_then_it_is_kept(cached: Cache
 
     free(cached, total(cached) - BODY)
 
-    with cached.database.read_once() as transaction:
-        (change,) = former_table.find_changes(transaction, [cached.ids["/1"]])
+    (change,) = cached.database.read(former_table.find_changes, [cached.ids["/1"]])
     assert change.before is not None
     place = Place(*change.before)
     assert place.segment == 4

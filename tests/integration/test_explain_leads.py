@@ -23,16 +23,14 @@ def ask(filled: FilledStore, url: str, source: Source | None = None) -> dict[str
 def refuse(filled: FilledStore, page: str, kind: Nofollow, *targets: str, cut: bool = False) -> None:
     """The page has links that may not be followed."""
     found = Unfollowed(filled.ids[page], kind, [urls.key(SITE + target) for target in targets], cut)
-    with filled.database.write_once() as transaction:
-        link_table.add_unfollowed(transaction, filled.run.source_id, [found])
+    filled.database.write(link_table.add_unfollowed, filled.run.source_id, [found])
 
 
 def lead(filled: FilledStore, *hops: str, to: str) -> None:
     """The page of the first hop came from another URL."""
     trail = ",".join(f'{{"url":"{SITE}{hop}","code":302}}' for hop in hops)
     filled.settle(hops[0], 200, redirects=f"[{trail}]")
-    with filled.database.write_once() as transaction:
-        duplicate_key_table.set_keys(transaction, "answered_key", {filled.ids[hops[0]]: urls.key(to)})
+    filled.database.write(duplicate_key_table.set_keys, "answered_key", {filled.ids[hops[0]]: urls.key(to)})
 
 
 def test_explain_when_redirects_led_to_a_url_without_a_row_then_it_names_the_page_that_stands_for_it(
@@ -100,8 +98,7 @@ def test_explain_when_canonical_links_count_for_nothing_then_the_step_says_why(f
     filled.settle("/failed", 503)
     named = dict(pairwise(chain)) | {"/to-do": "/waiting", "/other": "/failed"}
     keys = {filled.ids[page]: urls.key(SITE + target) for page, target in named.items()}
-    with filled.database.write_once() as transaction:
-        duplicate_key_table.set_keys(transaction, "canonical_key", keys)
+    filled.database.write(duplicate_key_table.set_keys, "canonical_key", keys)
 
     told = {page: ask(filled, SITE + page) for page in ("/c0", "/to-do", "/other", "/c11")}
 

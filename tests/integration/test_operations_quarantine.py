@@ -145,8 +145,7 @@ def test_reject_when_removals_wait_then_the_documents_stay(filled: FilledStore) 
     assert done == {"source": "demo", "documents": 1, "removed": 0, "failed": 0, "waiting": 0}
     assert filled.indexed_urls() == ["/a", "/b"]
     assert listed(filled) == []
-    with filled.database.read_once() as transaction:
-        assert not lease.is_held(transaction, filled.run.source_id)
+    assert not filled.database.read(lease.is_held, filled.run.source_id)
 
 
 def test_quarantine_when_nothing_waits_or_never_ran_then_nothing_is_done(filled: FilledStore) -> None:

@@ -129,10 +129,9 @@ def test_explain_when_a_rule_about_the_whole_source_refused_then_it_is_named(fil
 
 def test_explain_when_copies_are_known_then_each_names_the_other(filled: FilledStore) -> None:
     filled.fetch("/first", "/second")
-    with filled.database.write_once() as transaction:
-        duplicate_key_table.set_results(
-            transaction, [(filled.ids["/second"], 909, filled.ids["/first"], DocumentState.WITHHELD)]
-        )
+    filled.database.write(
+        duplicate_key_table.set_results, [(filled.ids["/second"], 909, filled.ids["/first"], DocumentState.WITHHELD)]
+    )
     filled.settle("/second", 909)
     filled.send()
 
@@ -146,8 +145,7 @@ def test_explain_when_copies_are_known_then_each_names_the_other(filled: FilledS
 def test_explain_when_a_display_url_is_asked_for_then_the_page_behind_it_is_explained(filled: FilledStore) -> None:
     shown = "https://www.example.test/page"
     filled.fetch("/page")
-    with filled.database.write_once() as transaction:
-        duplicate_key_table.set_keys(transaction, "display_key", {filled.ids["/page"]: urls.key(shown)})
+    filled.database.write(duplicate_key_table.set_keys, "display_key", {filled.ids["/page"]: urls.key(shown)})
     filled.send()
 
     told = ask(filled, shown)
@@ -160,8 +158,7 @@ def test_explain_when_robots_txt_is_known_then_all_its_lines_that_forbid_are_nam
     filled.admit("/tmp/a.html")
     filled.settle("/tmp/a.html", 951, rule="Disallow: /tmp/")
     body = b"User-agent: *\nDisallow: /tmp/\nDisallow: /*.html\nAllow: /tmp/b.html\n"
-    with filled.database.write_once() as transaction:
-        host_table.save_robots(transaction, SITE, body, clock.now_ms())
+    filled.database.write(host_table.save_robots, SITE, body, clock.now_ms())
 
     known, never, allowed = (ask(filled, f"/tmp/{name}.html") for name in ("a", "c", "b"))
 

@@ -60,8 +60,7 @@ def test_status_when_a_run_goes_on_then_executing_with_its_queue(filled: FilledS
 
 
 def test_status_when_the_process_of_a_run_died_then_it_waits_for_resume(filled: FilledStore) -> None:
-    with filled.database.write_once() as transaction:
-        lease.release(transaction, filled.run.lease)
+    filled.database.write(lease.release, filled.run.lease)
 
     assert status(filled)["state"] == "waiting_for_resume"
     assert warned(filled) == ["interrupted"]

@@ -35,8 +35,7 @@ def test_list_urls_when_each_kind_is_there_then_every_state_is_found(filled: Fil
         removal_table.seal(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), ids, counted=True)
     filled.settle("/gone", 404)
     filled.fetch("/sent")
-    with filled.database.write_once() as transaction:
-        batch_table.seal_documents(transaction, filled.run.source_id, filled.run.id, clock.now_ms())
+    filled.database.write(batch_table.seal_documents, filled.run.source_id, filled.run.id, clock.now_ms())
     filled.fetch("/cached")
     filled.fetch("/noindex", code=952)
     filled.admit("/todo", "/fetching")
@@ -107,10 +106,9 @@ def test_list_urls_when_the_index_refuses_a_document_then_it_failed_with_that_re
 
 def test_list_urls_when_a_copy_is_known_then_its_survivor_is_named(filled: FilledStore) -> None:
     filled.fetch("/first", "/second")
-    with filled.database.write_once() as transaction:
-        duplicate_key_table.set_results(
-            transaction, [(filled.ids["/second"], 909, filled.ids["/first"], DocumentState.WITHHELD)]
-        )
+    filled.database.write(
+        duplicate_key_table.set_results, [(filled.ids["/second"], 909, filled.ids["/first"], DocumentState.WITHHELD)]
+    )
     filled.settle("/second", 909)
 
     row = rows(filled)[1]

@@ -41,8 +41,7 @@ class Store(FilledStore):
         gone = PATHS[:number]
         for path in gone:
             self.settle(path, 404)
-        with self.database.write_once() as transaction:
-            document_table.mark_evidence(transaction, [self.ids[path] for path in gone], "404")
+        self.database.write(document_table.mark_evidence, [self.ids[path] for path in gone], "404")
 
     def remove(self, *, unlimited: bool = False) -> None:
         """What the end of a run does, after a dead process or not."""

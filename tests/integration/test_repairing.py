@@ -185,8 +185,7 @@ def test_repair_when_a_process_died_before_it_removed_what_it_had_counted_then_i
     fill(cached, 30)
     version = next(iter(cached.index.scan("demo"))).crawl_version
     tamper(cached.project, put={id_of(f"/added{each}"): fields(f"/added{each}", version) for each in range(8)})
-    with cached.database.write_once() as transaction:
-        batch_table.add_batch(transaction, cached.run.source_id, cached.run.id, version, removals=8)
+    cached.database.write(batch_table.add_batch, cached.run.source_id, cached.run.id, version, removals=8)
 
     found, _ = repair(cached)
 

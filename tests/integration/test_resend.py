@@ -64,8 +64,7 @@ def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(ca
     cached.fetch(*NAMES)
     cached.send()
     cached.hold_back("/a", "/b")
-    with cached.database.write_once() as transaction:
-        document_table.mark_evidence(transaction, [cached.ids["/c"]], "404")
+    cached.database.write(document_table.mark_evidence, [cached.ids["/c"]], "404")
     cached.end(exit_code=9)
     empty_the_index(cached)
 
@@ -78,10 +77,10 @@ def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(ca
         "/a",
         "/b",
     ]
-    with cached.database.read_once() as transaction:
-        assert [
-            row.url_id for row in removal_table.find_candidates(transaction, cached.run.source_id, before=Before(0, 0))
-        ] == [cached.ids["/c"]]
+    assert [
+        row.url_id
+        for row in cached.database.read(removal_table.find_candidates, cached.run.source_id, before=Before(0, 0))
+    ] == [cached.ids["/c"]]
 
 
 def test_resend_when_the_index_had_refused_a_document_then_it_is_tried_again(cached: CachedStore) -> None:
@@ -116,8 +115,7 @@ def test_resend_when_the_cache_has_lost_records_then_these_are_counted(cached: C
     cached.fetch(*NAMES)
     cached.send()
     cached.end()
-    with cached.database.write_once() as transaction:
-        batch_table.forget_segment(transaction, cached.run.source_id, 1)
+    cached.database.write(batch_table.forget_segment, cached.run.source_id, 1)
 
     done = resend(cached)
 
@@ -176,5 +174,4 @@ def test_resend_when_the_cache_preserves_nothing_then_nothing_is_given_up_before
 
     assert done == sent(4)
     assert list(cached.cache.list_segments()) == []
-    with cached.database.read_once() as transaction:
-        assert url_queries.count_indexed_without_record(transaction, cached.run.source_id) == 4
+    assert cached.database.read(url_queries.count_indexed_without_record, cached.run.source_id) == 4

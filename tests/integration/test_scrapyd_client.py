@@ -239,8 +239,7 @@ def test_tick_when_the_answer_is_lost_then_the_job_is_not_ordered_again_and_begi
     assert [service for service, _ in scrapyd.asked].count("/schedule.json") == 1
     assert world.job("a").state is JobState.RUNNING
     assert world.launched == []
-    with world.database.read_once() as opened:
-        assert PASSWORD not in repr(job_table.load(opened, [1, 2]))
+    assert PASSWORD not in repr(world.database.read(job_table.load, [1, 2]))
 
 
 @pytest.mark.parametrize("told", [answer(b"<html>"), answer(b"", 500)])

@@ -111,5 +111,4 @@ def test_segment_when_it_is_begun_in_place_of_another_then_it_is_not_given_up(
     writer.finish()
 
     assert cache.read_page(place_of(filled, "/page"), url=f"{SITE}/page").body == b"page /page"
-    with filled.database.read_once() as transaction:
-        assert segment_table.find_open(transaction, filled.run.source_id)[0] == 2
+    assert filled.database.read(segment_table.find_open, filled.run.source_id)[0] == 2

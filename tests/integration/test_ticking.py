@@ -137,8 +137,7 @@ def test_crawl_when_it_was_given_up_and_goes_on_then_its_job_does_and_one_that_i
     taken, _ = world.leases["a"]
     world.silence("a", ELSEWHERE)
     world.tick()
-    with world.database.write_once() as opened:
-        lease.renew(opened, taken)
+    world.database.write(lease.renew, taken)
 
     again = world.tick()
     world.silence("a", ELSEWHERE)
@@ -211,12 +210,10 @@ def test_source_when_a_command_holds_it_for_a_moment_then_its_crawl_is_tried_aga
         held = lease.take(opened, source_id, name="a")
     with pytest.raises(SourceBusy):
         world.begin("a", token)
-    with world.database.write_once() as opened:
-        job_table.end(opened, source_id, token, exit_code=Exit.BUSY, error="busy", now_ms=world.now)
+    world.database.write(job_table.end, source_id, token, exit_code=Exit.BUSY, error="busy", now_ms=world.now)
 
     busy = world.tick(11)
-    with world.database.write_once() as opened:
-        lease.release(opened, held)
+    world.database.write(lease.release, held)
 
     assert (busy.started, busy.waiting, busy.overrun, busy.failed) == ([], ["a"], [], {})
     assert world.tick().started == ["a"]

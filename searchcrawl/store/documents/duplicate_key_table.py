@@ -5,7 +5,7 @@ Where near copies are taken out, another text stands for that of a document, fou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -98,11 +98,7 @@ KEYED_DOCUMENTS: Final = select(
 
 def load(transaction: Transaction, url_ids: Collection[int]) -> dict[int, KeyedDocument]:
     """Loads the documents of these rows by id, good or not."""
-    found = _select(
-        transaction,
-        url_ids,
-        lambda part: KEYED_DOCUMENTS.where(dialect_of(transaction).is_among(documents.c.url_id, part)),
-    )
+    found = _select(transaction, KEYED_DOCUMENTS, documents.c.url_id, url_ids)
     return {document.url_id: document for document in found}
 
 
@@ -155,21 +151,14 @@ class DuplicateKeys:
         return self._find_good(display_keys, self._of_source, one_of=documents.c.display_key)
 
     def _find_good(self, values: Collection[Any], *conditions: Any, one_of: Column[Any]) -> list[KeyedDocument]:
-        found = _select(
-            self._transaction,
-            values,
-            lambda part: KEYED_DOCUMENTS.where(*conditions, dialect_of(self._transaction).is_among(one_of, part)),
-        )
+        found = _select(self._transaction, KEYED_DOCUMENTS.where(*conditions), one_of, values)
         return [document for document in found if document.is_good]
 
 
 def _select(
-    transaction: Transaction, values: Collection[Any], query: Callable[[Sequence[Any]], Select[Any]]
+    transaction: Transaction, query: Select[Any], column: Column[Any], values: Collection[Any]
 ) -> Iterator[KeyedDocument]:
-    ordered = sorted(values)
-    for part in split(ordered):
-        for row in transaction.execute(query(part)):
-            yield KeyedDocument._make(row)
+    return map(KeyedDocument._make, read_parts(transaction, query, column, sorted(values), are_keys=True))
 
 
 def has_canonicals(transaction: Transaction, source_id: int) -> bool:

@@ -15,9 +15,8 @@ from sqlalchemy import ColumnElement, bindparam, delete, or_, select, update
 from searchcrawl.rules.traps import PRODUCTIVE_PAGES, WITH_TEXT
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import read_page
+from searchcrawl.store.many_rows import read_page, read_parts
 from searchcrawl.store.schema import patterns, render_patterns, urls
-from searchcrawl.store.statements import split
 
 #: URLs that are read by one query.
 _URLS_AT_ONCE: Final = 20_000
@@ -127,14 +126,10 @@ def forget_cuts(transaction: Transaction, source_id: int, *, key: str, limit: in
 
 def count_urls(transaction: Transaction, source_id: int, texts: Sequence[str]) -> dict[str, int]:
     """How many URLs patterns have; 0 for those that are not known."""
-    found = dict.fromkeys(texts, 0)
-    for part in split(texts):
-        keys = [_hash_text(text) for text in part]
-        query = select(patterns.c.pattern, patterns.c.urls).where(
-            patterns.c.source_id == source_id, dialect_of(transaction).is_among(patterns.c.key, keys)
-        )
-        found.update({row.pattern: row.urls for row in transaction.execute(query)})
-    return found
+    query = select(patterns.c.pattern, patterns.c.urls).where(patterns.c.source_id == source_id)
+    keys = [_hash_text(text) for text in texts]
+    rows = read_parts(transaction, query, patterns.c.key, keys, are_keys=True)
+    return dict.fromkeys(texts, 0) | {row.pattern: row.urls for row in rows}
 
 
 def set_counts(transaction: Transaction, source_id: int, numbers: Mapping[str, int]) -> None:

@@ -7,7 +7,6 @@ others become due before their time; so do those that a clock that was wrong put
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from typing import Final, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, case, false, func, or_, select, tuple_, update
@@ -17,12 +16,11 @@ from searchcrawl.items import ARCHIVE_ETAG
 from searchcrawl.rules.recrawl import LONGEST_OPENING_MS
 from searchcrawl.store.documents.presence import IS_KNOWN, IS_RECORD_LOST
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import count_rows, read_page, set_rows, write_parts
+from searchcrawl.store.many_rows import count_rows, read_page, read_parts, set_rows, write_parts
 from searchcrawl.store.runs import lease as leases
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, PLACE, URLS_WITH_DOCUMENTS, documents, sources, urls
-from searchcrawl.store.statements import is_one_of, split, unindexed
+from searchcrawl.store.statements import is_one_of, unindexed
 from searchcrawl.store.states import INDEXABLE, FetchState
 from searchcrawl.store.urls import url_classes
 from searchcrawl.store.urls.url_table import DUE_BY_TIME
@@ -121,13 +119,8 @@ class DisplayRow(NamedTuple):
 
 def find_displays(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[DisplayRow]:
     """The rows of ``keys`` that are there."""
-    found: list[DisplayRow] = []
-    for part in split(keys):
-        query = select(urls.c.id, urls.c.key, urls.c.url, urls.c.display_url).where(
-            urls.c.source_id == source_id, dialect_of(transaction).is_among(urls.c.key, part)
-        )
-        found.extend(DisplayRow._make(row) for row in transaction.execute(query))
-    return found
+    query = select(*(urls.c[name] for name in DisplayRow._fields)).where(urls.c.source_id == source_id)
+    return [DisplayRow._make(row) for row in read_parts(transaction, query, urls.c.key, keys, are_keys=True)]
 
 
 def set_displays(transaction: Transaction, displays: Mapping[int, str | None]) -> None:
@@ -190,7 +183,7 @@ def _has_answer(horizon_ms: int) -> ColumnElement[bool]:
 
 
 def count_answers(transaction: Transaction, source_id: int, *, horizon_ms: int) -> tuple[int, int]:
-    """How many rows ``find`` would find in all, and how many a run would visit."""
+    """How many rows ``find_answers`` would find in all, and how many a run would visit."""
     due = or_(urls.c.fetch_state != int(FetchState.SETTLED), urls.c.due_ms <= horizon_ms)
     stored = func.sum(case((_has_answer(horizon_ms), 1), else_=0))
     query = select(func.coalesce(stored, 0), func.count()).select_from(URLS_WITH_DOCUMENTS)
@@ -303,7 +296,7 @@ def hasten_late(database: Database, lease: Lease, *, longest_ms: int, now_ms: in
     """
     after: tuple[int, int] | None = (now_ms + longest_ms + 1, 0)
     while after is not None:
-        after = database.write(partial(_hasten_late, lease=lease, after=after, longest_ms=longest_ms, now_ms=now_ms))
+        after = database.write(_hasten_late, lease=lease, after=after, longest_ms=longest_ms, now_ms=now_ms)
 
 
 def _hasten_late(

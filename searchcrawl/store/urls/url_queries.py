@@ -133,7 +133,7 @@ def _read_pages(database: Database, source_id: int, build_query: Callable[[int],
     """The rows of a source, read a page at a time; ``build_query`` gets the ``url_id`` after which a page begins."""
     after = 0
     while True:
-        page = database.read(partial(_load_page, query=build_query(after), source_id=source_id))
+        page = database.read(_load_page, query=build_query(after), source_id=source_id)
         yield from page
         if len(page) < _PAGE_ROWS:
             return

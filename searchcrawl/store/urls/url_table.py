@@ -13,7 +13,6 @@ from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, Claim
 from searchcrawl.rules import lifecycle
 from searchcrawl.store.documents.presence import is_known
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.many_rows import read_parts, set_rows, write_parts, write_rows
 from searchcrawl.store.schema import URLS_WITH_DOCUMENTS, documents, urls
 from searchcrawl.store.statements import split, unindexed
@@ -103,13 +102,8 @@ class Settled:
 
 def find_known(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[KnownUrl]:
     """The known rows among ``keys``."""
-    found: list[KnownUrl] = []
-    for part in split(keys):
-        query = select(*(urls.c[name] for name in KnownUrl._fields)).where(
-            urls.c.source_id == source_id, dialect_of(transaction).is_among(urls.c.key, part)
-        )
-        found.extend(KnownUrl(*row) for row in transaction.execute(query))
-    return found
+    query = select(*(urls.c[name] for name in KnownUrl._fields)).where(urls.c.source_id == source_id)
+    return [KnownUrl._make(row) for row in read_parts(transaction, query, urls.c.key, keys, are_keys=True)]
 
 
 def add(transaction: Transaction, source_id: int, rows: Sequence[NewUrl], seen_ms: int) -> dict[int, int]:

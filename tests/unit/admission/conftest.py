@@ -15,7 +15,6 @@ from searchcrawl.store.runs import run_table
 def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
     """A store with a source, the first one."""
     database = Database(store_url, tmp_path)
-    with database.write_once() as transaction:
-        run_table.find_or_add_source(transaction, "demo")
+    database.write(run_table.find_or_add_source, "demo")
     yield database
     database.close()

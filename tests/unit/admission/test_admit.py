@@ -25,8 +25,7 @@ SITE = "http://a.test/"
 
 
 def admission(database: Database, *, max_urls: int = 0, **scope: Any) -> Admission:
-    with database.read_once() as transaction:
-        known = run_table.count_urls(transaction, 1, without=REFUSED)
+    known = database.read(run_table.count_urls, 1, without=REFUSED)
     boundary = Boundary(include_hosts=["a.test"], **scope)
     return Admission(source_id=1, boundary=boundary, max_urls=max_urls, known_urls=known)
 
@@ -139,8 +138,7 @@ def test_admit_when_the_transaction_fails_then_the_links_are_not_remembered(data
 
 def counted(database: Database) -> dict[tuple[str | None, str | None], int]:
     """Links without a row by rule and host."""
-    with database.read_once() as transaction:
-        return {(row.rule, row.host): row.links for row in link_table.load_refused(transaction, 1)}
+    return {(row.rule, row.host): row.links for row in database.read(link_table.load_refused, 1)}
 
 
 def names_of_hosts(database: Database) -> set[str]:

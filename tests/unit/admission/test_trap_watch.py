@@ -261,8 +261,7 @@ def test_end_when_the_limit_was_edited_then_it_is_forgiven(database: Database, a
     edited = watch(database, after=after)
 
     assert not edited.active
-    with database.read_once() as transaction:
-        assert [row for row in pattern_table.load(transaction, 1) if row.cut] == []
+    assert [row for row in database.read(pattern_table.load, 1) if row.cut] == []
 
 
 def test_growth_when_processes_end_before_it_is_enough_then_the_next_ones_go_on(database: Database) -> None:
@@ -362,8 +361,7 @@ def test_number_when_a_pattern_has_as_many_urls_as_allowed_then_more_are_refused
         [None, None, None, over],
         [over] * 4,
     ]
-    with database.read_once() as transaction:
-        (row,) = pattern_table.load(transaction, 1)
+    (row,) = database.read(pattern_table.load, 1)
     assert (row.text, row.cut, row.cut_limit) == (f"{SITE}/day/{{n}}", MAX_URLS, 3)
 
 
@@ -383,8 +381,7 @@ def test_number_when_what_it_refused_is_claimed_again_then_it_is_counted_up_to_t
     claims = [claim(url=f"{SITE}/day/{number}", code=961) for number in range(4)]
     claims += [claim(url=f"{SITE}/day/9", code=0), claim(url=f"{SITE}/day/8", code=200)]
 
-    with database.write_once() as transaction:
-        kept, refused_claims, _ = tested.split_claims(transaction, claims, at_last=False)
+    kept, refused_claims, _ = database.write(tested.split_claims, claims, at_last=False)
 
     assert [_name(one) for one in kept] == ["0", "1", "9", "8"]
     assert [_name(one) for one, _ in refused_claims] == ["2", "3"]
@@ -442,8 +439,7 @@ def test_number_when_urls_are_those_of_files_in_archives_then_they_are_not_count
 
 
 def pattern_counts(database: Database) -> int:
-    with database.write_once() as transaction:
-        return sum(pattern_table.count_urls(transaction, 1, [f"{SITE}/inv.zip!/invoice-{{n}}.txt"]).values())
+    return sum(database.write(pattern_table.count_urls, 1, [f"{SITE}/inv.zip!/invoice-{{n}}.txt"]).values())
 
 
 def _name(one: Claim) -> str:

@@ -39,8 +39,7 @@ def links(*names: str, nofollow: bool = True) -> list[Link]:
 
 
 def named(database: Database, name: str, *, gone: Sequence[int] = (404,)) -> list[tuple[str, str]]:
-    with database.read_once() as transaction:
-        found = link_table.find_unfollowed(transaction, 1, urls.key(SITE + name), gone=gone)
+    found = database.read(link_table.find_unfollowed, 1, urls.key(SITE + name), gone=gone)
     return [(one.page.removeprefix(SITE), one.kind.title) for one in found]
 
 
@@ -95,8 +94,7 @@ def test_page_when_it_has_very_many_such_links_then_it_costs_one_row_of_8_kiloby
 
     assert rows(database) == [(8 * MOST_TARGETS, 1)]
     assert named(database, "n999") == [("page", "rel=nofollow")]
-    with database.read_once() as transaction:
-        assert link_table.is_unfollowed_cut(transaction, 1)
+    assert database.read(link_table.is_unfollowed_cut, 1)
 
 
 def test_source_when_its_links_take_too_much_then_further_pages_are_only_known_to_have_some(

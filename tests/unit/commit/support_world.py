@@ -125,8 +125,7 @@ class World:
 
     def deliver(self) -> None:
         """Sends what is cached, and takes surplus copies out; a part of the receipts may come late."""
-        with self.database.write_once() as transaction:
-            batch = batch_table.seal_documents(transaction, self.source_id, 1, self.now_ms)
+        batch = self.database.write(batch_table.seal_documents, self.source_id, 1, self.now_ms)
         if batch is not None:
             self._send(batch)
         with self.database.write_once() as transaction:
@@ -153,8 +152,7 @@ class World:
                 copy.url.removeprefix(SITE) for copy in duplicates.get(row.url_id, ())
             ]
         self.sent += len(rows)
-        with self.database.write_once() as transaction:
-            batch_table.note_accepted(transaction, batch, [row.url_id for row in rows])
+        self.database.write(batch_table.note_accepted, batch, [row.url_id for row in rows])
 
     def approve(self) -> bool:
         """Carries out the removals that wait; whether there were any."""
@@ -183,16 +181,15 @@ class World:
                 removal_table.note_removed(transaction, [row.url_id for row in rows])
 
     def _claims(self) -> list[Claim]:
-        with self.database.write_once() as transaction:
-            return url_table.claim(
-                transaction,
-                self.source_id,
-                1,
-                limit=100,
-                now_ms=self.now_ms,
-                horizon_ms=self.now_ms,
-                forced=self.forced,
-            )
+        return self.database.write(
+            url_table.claim,
+            self.source_id,
+            1,
+            limit=100,
+            now_ms=self.now_ms,
+            horizon_ms=self.now_ms,
+            forced=self.forced,
+        )
 
     def _visited(self, claim: Claim) -> Document | Outcome:
         name = claim.url.removeprefix(SITE)

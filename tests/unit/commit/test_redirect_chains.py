@@ -56,8 +56,7 @@ def chain_of(database: Database, length: int, *, code: int = Code.MOVED) -> int:
 def moved(database: Database, url_id: int, number: int, target: str, *, max_redirects: int = 10) -> Outcome:
     claim = Claim(url_id=url_id, url=hop(number), host_id=1, depth=0)
     outcome = Outcome(claim=claim, code=Code.MOVED, links=(Link(target),))
-    with database.read_once() as transaction:
-        (found,) = link_rows.cut_redirect_chains(transaction, [outcome], source_id=1, max_redirects=max_redirects)
+    (found,) = database.read(link_rows.cut_redirect_chains, [outcome], source_id=1, max_redirects=max_redirects)
     assert isinstance(found, Outcome)
     return found
 
@@ -158,7 +157,6 @@ def test_redirects_when_they_are_in_one_group_then_the_last_of_a_loop_gets_963(d
         )
         for number, url_id in enumerate(ids)
     ]
-    with database.read_once() as transaction:
-        found = link_rows.cut_redirect_chains(transaction, items, source_id=1, max_redirects=10)
+    found = database.read(link_rows.cut_redirect_chains, items, source_id=1, max_redirects=10)
 
     assert [item.code for item in found] == [Code.MOVED, Code.MOVED, Code.REDIRECT_LOOP]

@@ -62,8 +62,7 @@ def hand_over(worlds: Sequence[World], without: World) -> None:
     for _ in range(3):
         for world in worlds:
             if world is not without and wants(world):
-                with world.database.read_once() as transaction:
-                    world.batch_before = run_table.find_last_batch(transaction)
+                world.batch_before = world.database.read(run_table.find_last_batch)
                 settle(world, gives_way=False)
                 world.deliver()
 

@@ -44,8 +44,7 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
 
 
 def learn(filled: FilledStore, *names: str) -> dict[str, int]:
-    with filled.database.write_once() as transaction:
-        return host_table.find_or_add(transaction, names)
+    return filled.database.write(host_table.find_or_add, names)
 
 
 def age(filled: FilledStore, *, days: int = 100, name: str | None = None) -> None:

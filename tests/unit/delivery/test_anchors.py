@@ -66,8 +66,7 @@ class FakeRun:
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
     with closing(Database("sqlite:///store.db", tmp_path)) as database:
-        with database.write_once() as transaction:
-            run_table.find_or_add_source(transaction, "demo")
+        database.write(run_table.find_or_add_source, "demo")
         ids = add(database, ["a", "b"])
         settle(database, ids)
         store(database, ids)

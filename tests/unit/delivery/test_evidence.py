@@ -26,8 +26,7 @@ MOVED, REFRESH = int(Code.MOVED), int(Code.META_REFRESH)
 @pytest.fixture
 def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
     database = Database(store_url, tmp_path)
-    with database.write_once() as transaction:
-        run_table.find_or_add_source(transaction, "demo")
+    database.write(run_table.find_or_add_source, "demo")
     yield database
     database.close()
 
@@ -37,8 +36,7 @@ def lead(database: Database, *ids: int, last: int | None = None) -> None:
     targets = [*ids[1:], *([] if last is None else [last])]
     for place, (page, target) in enumerate(zip(ids, targets, strict=False)):
         store.settle(database, [page], code=REFRESH if place % 2 else MOVED)
-        with database.write_once() as transaction:
-            link_table.store(transaction, {page: [target]})
+        database.write(link_table.store, {page: [target]})
 
 
 def leave(

@@ -94,8 +94,7 @@ def test_failed_logins_when_the_run_is_cut_off_then_are_counted_on(run: Run) -> 
     settle_start(run, 200)
     run.write_counted(lambda _: {"fetch_failures": 2, "login_failures": 2})
 
-    with run.database.write_once() as transaction:
-        lease.release(transaction, run.lease)
+    run.database.write(lease.release, run.lease)
     resumed = begin(run.project, run.source, run.database, {"html": 1})
 
     assert resumed.id == run.id

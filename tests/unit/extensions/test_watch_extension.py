@@ -86,8 +86,7 @@ def test_heartbeat_when_the_engine_has_not_started_yet_then_renews_the_lease(
     heartbeat.stop("finished")
     heartbeat._thread.join()
 
-    with filled.database.read_once() as transaction:
-        assert lease.is_held(transaction, filled.run.source_id)
+    assert filled.database.read(lease.is_held, filled.run.source_id)
 
 
 def test_heartbeat_when_the_lease_is_lost_before_the_engine_started_then_the_run_ends_once_it_has(
@@ -95,8 +94,7 @@ def test_heartbeat_when_the_lease_is_lost_before_the_engine_started_then_the_run
 ) -> None:
     ended = threading.Event()
     age_leases(filled.database, lease.EXPIRY_MS)
-    with filled.database.write_once() as transaction:
-        lease.take(transaction, filled.run.source_id, name="demo")
+    filled.database.write(lease.take, filled.run.source_id, name="demo")
     filled.run.shutdown.open(lambda reason: ended.set())
     heartbeat.engine_started()
     until(ended)

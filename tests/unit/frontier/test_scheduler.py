@@ -49,16 +49,15 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def claimed(filled: FilledStore, count: int) -> list[Claim]:
     """Rows that the process holds."""
     filled.admit(*(f"/{number}.html" for number in range(count)))
-    with filled.database.write_once() as transaction:
-        return url_table.claim(
-            transaction,
-            filled.run.source_id,
-            1,
-            limit=count,
-            now_ms=clock.now_ms(),
-            horizon_ms=filled.run.row.horizon_ms,
-            forced=False,
-        )
+    return filled.database.write(
+        url_table.claim,
+        filled.run.source_id,
+        1,
+        limit=count,
+        now_ms=clock.now_ms(),
+        horizon_ms=filled.run.row.horizon_ms,
+        forced=False,
+    )
 
 
 def opened(filled: FilledStore, waiting: WriterQueue) -> tuple[Scheduler, Frontier]:

@@ -221,8 +221,7 @@ def test_c12_lookups_when_they_are_limited_then_all_processes_together_keep_the_
 def test_lookups_when_a_process_died_in_the_middle_of_one_then_another_one_does_it(
     databases: list[Database], dns: Dns
 ) -> None:
-    with databases[0].write_once() as opened:
-        claimed = name_table.claim(opened, ["a.test"], interval_ms=0)
+    claimed = databases[0].write(name_table.claim, ["a.test"], interval_ms=0)
     with databases[1].write_once() as opened:
         waits = name_table.claim(opened, ["a.test"], interval_ms=0)
         held = opened.execute(select(name_answers.c.until_ms)).scalar_one()
@@ -251,8 +250,7 @@ def test_n2_answer_when_somebody_else_wrote_it_then_it_is_read_with_care_and_jud
     with databases[0].write_once() as opened:
         name_table.tell(opened, {"a.test": Answer(("8.8.8.1",))})
         opened.execute(update(name_answers).values(row))
-    with databases[0].read_once() as opened:
-        answer = name_table.find(opened, ["a.test"])["a.test"]
+    answer = databases[0].read(name_table.find, ["a.test"])["a.test"]
     guard = AddressGuard(private_networks=(), resolve={})
     resolver = lambda lookups: GuardedResolver(guard, lookups).resolve("a.test", 80)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Final
 
 from sqlalchemy import select, update
 
@@ -25,32 +25,14 @@ from searchcrawl.store.urls.url_table import NewUrl, Settled
 
 SOURCE: Final = 1
 NOW_MS: Final = 1_000_000
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
 
 @contextmanager
 def open_store(folder: Path, url: str = "sqlite:///store.db") -> Iterator[Database]:
     """A store with one source."""
     with closing(Database(url, folder)) as database:
-        assert write(database, run_table.find_or_add_source, "demo") == SOURCE
+        assert database.write(run_table.find_or_add_source, "demo") == SOURCE
         yield database
-
-
-def write(
-    database: Database, call: Callable[Concatenate[Transaction, _P], _T], *given: _P.args, **named: _P.kwargs
-) -> _T:
-    """What a function of the tables says, in a writing transaction of its own."""
-    with database.write_once() as transaction:
-        return call(transaction, *given, **named)
-
-
-def read(
-    database: Database, call: Callable[Concatenate[Transaction, _P], _T], *given: _P.args, **named: _P.kwargs
-) -> _T:
-    """The same in a reading one."""
-    with database.read_once() as transaction:
-        return call(transaction, *given, **named)
 
 
 def add(
@@ -77,8 +59,8 @@ def claim(
     database: Database, *, limit: int = 100, horizon_ms: int = NOW_MS, forced: bool = False, host: int = 1
 ) -> list[int]:
     """Claims rows; their ids in the order in which they are handed out."""
-    claims = write(
-        database, url_table.claim, SOURCE, host, limit=limit, now_ms=NOW_MS, horizon_ms=horizon_ms, forced=forced
+    claims = database.write(
+        url_table.claim, SOURCE, host, limit=limit, now_ms=NOW_MS, horizon_ms=horizon_ms, forced=forced
     )
     return [one.url_id for one in claims]
 
@@ -98,7 +80,7 @@ def settle(database: Database, url_ids: Sequence[int], **values: Any) -> None:
 
 def store(database: Database, url_ids: Sequence[int], *, body: bytes | None = None, **values: Any) -> None:
     """Writes documents in the cache, each with a body and text of its own unless one is given."""
-    write(database, document_table.store, SOURCE, [_stored(url_id, body, values) for url_id in url_ids])
+    database.write(document_table.store, SOURCE, [_stored(url_id, body, values) for url_id in url_ids])
 
 
 def _stored(url_id: int, body: bytes | None, values: dict[str, Any]) -> StoredDocument:
@@ -161,7 +143,7 @@ def cached(database: Database, *names: str, **values: Any) -> list[int]:
 def sealed(database: Database, *names: str, **values: Any) -> tuple[list[int], SealedBatch]:
     """Documents in a delivery."""
     ids = cached(database, *names, **values)
-    batch = write(database, batch_table.seal_documents, SOURCE, 1, NOW_MS)
+    batch = database.write(batch_table.seal_documents, SOURCE, 1, NOW_MS)
     assert batch is not None
     return ids, batch
 
@@ -169,20 +151,20 @@ def sealed(database: Database, *names: str, **values: Any) -> tuple[list[int], S
 def present(database: Database, *names: str, **values: Any) -> list[int]:
     """Documents that the index got in one delivery."""
     ids, batch = sealed(database, *names, **values)
-    write(database, batch_table.note_accepted, batch, ids)
+    database.write(batch_table.note_accepted, batch, ids)
     return ids
 
 
 def mark(database: Database, ids: Sequence[int]) -> None:
     """Their pages are gone."""
-    write(database, document_table.mark_evidence, ids, "404")
+    database.write(document_table.mark_evidence, ids, "404")
 
 
 def confirm(database: Database, ids: Sequence[int], *, send_again: bool = False) -> None:
     """Their pages are there, as they were."""
-    write(database, document_table.confirm, [Confirmed(url_id=url_id, send_again=send_again) for url_id in ids])
+    database.write(document_table.confirm, [Confirmed(url_id=url_id, send_again=send_again) for url_id in ids])
 
 
 def candidates(database: Database) -> list[int]:
     """The documents that leave at the end of the run."""
-    return [row.url_id for row in read(database, removal_table.find_candidates, SOURCE, before=Before(0, 0))]
+    return [row.url_id for row in database.read(removal_table.find_candidates, SOURCE, before=Before(0, 0))]

@@ -15,11 +15,11 @@ from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState, Leaving
 from searchcrawl.store.urls import link_table
 from searchcrawl.store.urls.link_table import LinkTexts
-from tests.unit.store.support_store import SOURCE, add, read, store, write
+from tests.unit.store.support_store import SOURCE, add, store
 
 
 def link(database: Database, page: int, texts: Mapping[int, Sequence[str]], title: str = "") -> None:
-    write(database, link_table.store, {page: list(texts)}, {page: LinkTexts(title, texts)})
+    database.write(link_table.store, {page: list(texts)}, {page: LinkTexts(title, texts)})
 
 
 def set_document(database: Database, url_id: int, **values: object) -> None:
@@ -33,15 +33,15 @@ def end_visit(database: Database, url_id: int, code: int) -> None:
 
 
 def counting(database: Database) -> list[int]:
-    return [page.url_id for page in read(database, anchor_table.load_pages, SOURCE, after=0)]
+    return [page.url_id for page in database.read(anchor_table.load_pages, SOURCE, after=0)]
 
 
 def describe(database: Database) -> str:
-    return read(database, anchor_table.describe, SOURCE)
+    return database.read(anchor_table.describe, SOURCE)
 
 
 def frozen(database: Database, url_ids: Sequence[int]) -> dict[int, list[str]]:
-    return read(database, anchor_table.load, url_ids)
+    return database.read(anchor_table.load, url_ids)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_links_when_copies_redirects_or_changes_come_then_texts_are_to_be_collec
 
     assert len(set(seen)) == len(seen)
     end_visit(database, old, 954)
-    successors = read(database, anchor_table.load_successors, SOURCE)
+    successors = database.read(anchor_table.load_successors, SOURCE)
     assert [successors.follow(url_id) for url_id in ids] == [target, target, survivor, survivor]
 
 

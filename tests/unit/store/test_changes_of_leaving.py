@@ -10,7 +10,7 @@ from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.documents import document_queries, document_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import DocumentState
-from tests.unit.store.support_store import NOW_MS, SOURCE, confirm, document, mark, present, read, states, write
+from tests.unit.store.support_store import NOW_MS, SOURCE, confirm, document, mark, present, states
 
 CACHED, QUARANTINED, PRESENT = DocumentState.CACHED, DocumentState.QUARANTINED, DocumentState.PRESENT
 RECORD_LOST = DocumentState.RECORD_LOST
@@ -18,20 +18,20 @@ RECORD_LOST = DocumentState.RECORD_LOST
 
 def hold(database: Database, ids: list[int]) -> None:
     """The run ends, and the removal waits."""
-    write(database, removal_table.quarantine, ids, 7)
+    database.write(removal_table.quarantine, ids, 7)
 
 
 def change(database: Database, ids: list[int]) -> list[int]:
     """It has another depth now; returns what is to be fetched."""
-    return write(database, document_table.send_again, ids)
+    return database.write(document_table.send_again, ids)
 
 
 def lose_record(database: Database, ids: list[int]) -> None:
-    write(database, batch_table.forget_segment, SOURCE, document(database, ids[0]).segment)
+    database.write(batch_table.forget_segment, SOURCE, document(database, ids[0]).segment)
 
 
 def reject(database: Database, ids: list[int]) -> None:
-    write(database, removal_table.reject, ids)
+    database.write(removal_table.reject, ids)
 
 
 @pytest.mark.parametrize("back", [confirm, reject])
@@ -72,7 +72,7 @@ def test_held_when_its_record_is_gone_too_then_its_page_is_fetched_only_if_it_st
     confirm(database, ids)
 
     assert wanted == []
-    assert read(database, document_table.find_lost, ids) == set(ids)
+    assert database.read(document_table.find_lost, ids) == set(ids)
     assert states(database, ids) == [RECORD_LOST]
 
 
@@ -97,8 +97,8 @@ def test_common_text_when_a_removal_waits_then_the_document_is_looked_at_as_well
     mark(database, ids)
     hold(database, ids)
 
-    found = read(database, document_queries.find_sent, SOURCE, None, after=0)
+    found = database.read(document_queries.find_sent, SOURCE, None, after=0)
     change(database, ids)
-    again = read(database, document_queries.find_sent, SOURCE, None, after=0)
+    again = database.read(document_queries.find_sent, SOURCE, None, after=0)
 
     assert ([row.url_id for row in found], again) == (ids, [])

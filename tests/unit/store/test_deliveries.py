@@ -23,11 +23,9 @@ from tests.unit.store.support_store import (
     document,
     mark,
     present,
-    read,
     sealed,
     states,
     store,
-    write,
 )
 
 NONE, CACHED, SENDING, PRESENT = (
@@ -40,17 +38,17 @@ WITHHELD, REMOVING, QUARANTINED = DocumentState.WITHHELD, DocumentState.REMOVING
 
 
 def seal(database: Database, now_ms: int = NOW_MS) -> SealedBatch | None:
-    return write(database, batch_table.seal_documents, SOURCE, 1, now_ms)
+    return database.write(batch_table.seal_documents, SOURCE, 1, now_ms)
 
 
 def accept(database: Database, batch: SealedBatch, ids: Sequence[int]) -> None:
-    write(database, batch_table.note_accepted, batch, ids)
+    database.write(batch_table.note_accepted, batch, ids)
 
 
 def test_seal_when_documents_are_cached_then_all_are_in_one_batch_and_none_is_left(database: Database) -> None:
     ids, batch = sealed(database, "a", "b")
 
-    rows = read(database, batch_table.find_without_receipt, batch.number, after=0, limit=9)
+    rows = database.read(batch_table.find_without_receipt, batch.number, after=0, limit=9)
     assert states(database, ids) == [SENDING, SENDING]
     assert [row.url_id for row in rows] == ids
     assert seal(database) is None
@@ -75,7 +73,7 @@ def test_accept_when_acknowledged_then_present_in_that_version(database: Databas
 
     assert states(database, ids) == [PRESENT, SENDING]
     assert [document(database, url_id).indexed_version for url_id in ids] == [batch.crawl_version, None]
-    assert read(database, document_table.count_totals, SOURCE) == {"documents": 1, "waiting": 1, "quarantined": 0}
+    assert database.read(document_table.count_totals, SOURCE) == {"documents": 1, "waiting": 1, "quarantined": 0}
 
 
 def test_accept_when_the_document_changed_meanwhile_then_the_newer_one_still_waits(database: Database) -> None:
@@ -100,7 +98,7 @@ def test_accept_when_the_page_may_not_be_indexed_any_more_then_it_leaves(databas
 def test_refuse_when_the_index_says_why_then_set_aside_with_the_reason(database: Database) -> None:
     ids, batch = sealed(database, "a")
 
-    write(database, batch_table.note_refused, batch, [(ids[0], "immense term")])
+    database.write(batch_table.note_refused, batch, [(ids[0], "immense term")])
 
     assert states(database, ids) == [WITHHELD]
     assert document(database, ids[0]).index_error == "immense term"
@@ -133,11 +131,11 @@ def test_removal_when_sealed_and_acknowledged_then_no_longer_in_the_index(databa
     ids = present(database, "a")
     mark(database, ids)
 
-    batch = write(database, removal_table.seal, SOURCE, 1, NOW_MS, ids, counted=True)
+    batch = database.write(removal_table.seal, SOURCE, 1, NOW_MS, ids, counted=True)
     under_way = states(database, ids)
-    [again] = read(database, removal_table.find_under_way, SOURCE)
-    left = read(database, removal_table.find_without_receipt, SOURCE, again.number)
-    write(database, removal_table.note_removed, ids)
+    [again] = database.read(removal_table.find_under_way, SOURCE)
+    left = database.read(removal_table.find_without_receipt, SOURCE, again.number)
+    database.write(removal_table.note_removed, ids)
 
     assert under_way == [REMOVING]
     assert (again, [row.url_id for row in left]) == (batch, ids)
@@ -148,8 +146,8 @@ def test_removal_when_sealed_and_acknowledged_then_no_longer_in_the_index(databa
 
 def test_removed_when_the_page_is_back_unchanged_then_its_record_is_sent_again(database: Database) -> None:
     ids = present(database, "a")
-    write(database, removal_table.seal, SOURCE, 1, NOW_MS, ids, counted=True)
-    write(database, removal_table.note_removed, ids)
+    database.write(removal_table.seal, SOURCE, 1, NOW_MS, ids, counted=True)
+    database.write(removal_table.note_removed, ids)
 
     confirm(database, ids)
 
@@ -158,10 +156,10 @@ def test_removed_when_the_page_is_back_unchanged_then_its_record_is_sent_again(d
 
 def test_removed_when_the_page_came_back_while_it_was_being_removed_then_it_is_still_sent(database: Database) -> None:
     ids = present(database, "a")
-    write(database, removal_table.seal, SOURCE, 1, NOW_MS, ids, counted=True)
+    database.write(removal_table.seal, SOURCE, 1, NOW_MS, ids, counted=True)
     confirm(database, ids)
 
-    write(database, removal_table.note_removed, ids)
+    database.write(removal_table.note_removed, ids)
 
     assert states(database, ids) == [CACHED]
     assert document(database, ids[0]).indexed_version is None
@@ -169,35 +167,35 @@ def test_removed_when_the_page_came_back_while_it_was_being_removed_then_it_is_s
 
 def test_removed_when_the_page_came_back_and_is_in_a_batch_already_then_it_stays_there(database: Database) -> None:
     ids = present(database, "a")
-    write(database, removal_table.seal, SOURCE, 1, NOW_MS, ids, counted=True)
+    database.write(removal_table.seal, SOURCE, 1, NOW_MS, ids, counted=True)
     confirm(database, ids)
     batch = seal(database)
     assert batch is not None
 
-    write(database, removal_table.note_removed, ids)
+    database.write(removal_table.note_removed, ids)
 
-    waiting = read(database, batch_table.find_without_receipt, batch.number, after=0, limit=10)
+    waiting = database.read(batch_table.find_without_receipt, batch.number, after=0, limit=10)
     assert [one.url_id for one in waiting] == ids
 
 
 def test_lost_when_a_page_is_back_and_its_record_is_gone_then_it_is_named(database: Database) -> None:
     ids = present(database, "a", "b")
-    write(database, removal_table.seal, SOURCE, 1, NOW_MS, ids[:1], counted=True)
-    write(database, removal_table.note_removed, ids[:1])
-    write(database, batch_table.forget_segment, SOURCE, 1)
+    database.write(removal_table.seal, SOURCE, 1, NOW_MS, ids[:1], counted=True)
+    database.write(removal_table.note_removed, ids[:1])
+    database.write(batch_table.forget_segment, SOURCE, 1)
     confirm(database, ids)
 
-    assert read(database, document_table.find_lost, ids) == {ids[0]}
+    assert database.read(document_table.find_lost, ids) == {ids[0]}
 
 
 def test_quarantine_when_held_back_then_in_the_index_until_somebody_decides(database: Database) -> None:
     ids = present(database, "a", "b")
     mark(database, ids)
 
-    write(database, removal_table.quarantine, ids, 7)
-    held = [(row.url_id, row.run) for row in read(database, removal_table.list_waiting, SOURCE, after=0)]
-    totals = read(database, document_table.count_totals, SOURCE)
-    write(database, removal_table.reject, ids[:1])
+    database.write(removal_table.quarantine, ids, 7)
+    held = [(row.url_id, row.run) for row in database.read(removal_table.list_waiting, SOURCE, after=0)]
+    totals = database.read(document_table.count_totals, SOURCE)
+    database.write(removal_table.reject, ids[:1])
     confirm(database, ids[1:])
 
     assert held == [(ids[0], 7), (ids[1], 7)]
@@ -211,12 +209,12 @@ def test_quarantine_when_a_newer_version_had_not_been_sent_then_it_is_afterwards
     ids = present(database, "a")
     store(database, ids, body=b"newer", last_changed_ms=NOW_MS + 5)
     mark(database, ids)
-    write(database, removal_table.quarantine, ids, 1)
+    database.write(removal_table.quarantine, ids, 1)
 
     if back == "confirmed":
         confirm(database, ids)
     else:
-        write(database, removal_table.reject, ids)
+        database.write(removal_table.reject, ids)
 
     assert states(database, ids) == [CACHED]
     assert document(database, ids[0]).leaving == 0
@@ -225,7 +223,7 @@ def test_quarantine_when_a_newer_version_had_not_been_sent_then_it_is_afterwards
 def test_quarantine_when_a_page_with_noindex_is_unchanged_then_it_waits_on_with_its_run(database: Database) -> None:
     ids = present(database, "a")
     store(database, ids, state=NONE, code=952, segment=None)
-    write(database, removal_table.quarantine, ids, 7)
+    database.write(removal_table.quarantine, ids, 7)
 
     confirm(database, ids)
 
@@ -244,9 +242,9 @@ def test_confirm_when_another_indexed_value_differs_then_the_record_is_sent_agai
 def test_surplus_when_copy_and_survivor_are_both_indexed_then_the_copy_may_go(database: Database) -> None:
     ids = present(database, "a", "b")
 
-    write(database, duplicate_key_table.set_results, [(ids[1], Code.DUPLICATE, ids[0], WITHHELD)])
-    surplus = [row.url_id for row in read(database, removal_table.find_new_copies, SOURCE, before=Before(0, 0))]
-    duplicates = read(database, duplicate_key_table.find_duplicates, ids)
+    database.write(duplicate_key_table.set_results, [(ids[1], Code.DUPLICATE, ids[0], WITHHELD)])
+    surplus = [row.url_id for row in database.read(removal_table.find_new_copies, SOURCE, before=Before(0, 0))]
+    duplicates = database.read(duplicate_key_table.find_duplicates, ids)
 
     assert surplus == ids[1:]
     assert duplicates == {ids[0]: [("http://a.test:80/b", None, 1)]}
@@ -257,8 +255,8 @@ def test_surplus_when_the_survivor_is_not_indexed_yet_then_the_copy_stays(databa
     survivor = add(database, ["a"])
     store(database, survivor)
 
-    write(database, duplicate_key_table.set_results, [(copy[0], Code.DUPLICATE, survivor[0], WITHHELD)])
-    assert read(database, removal_table.find_new_copies, SOURCE, before=Before(0, 0)) == []
+    database.write(duplicate_key_table.set_results, [(copy[0], Code.DUPLICATE, survivor[0], WITHHELD)])
+    assert database.read(removal_table.find_new_copies, SOURCE, before=Before(0, 0)) == []
 
 
 @pytest.mark.parametrize("refused", [False, True])
@@ -274,17 +272,17 @@ def test_surplus_when_the_index_lacks_the_present_text_of_the_survivor_then_the_
             batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
             assert batch is not None
             batch_table.note_refused(transaction, batch, [(survivor, "no")])
-    assert read(database, removal_table.find_new_copies, SOURCE, before=Before(0, 0)) == []
+    assert database.read(removal_table.find_new_copies, SOURCE, before=Before(0, 0)) == []
 
 
 def test_unfinished_when_a_process_died_then_batches_go_on_from_where_they_stood(database: Database) -> None:
     _, first = sealed(database, "a")
     _, second = sealed(database, "b")
     _, third = sealed(database, "c")
-    write(database, batch_table.set_state, first.number, BatchState.COMMITTED)
-    write(database, batch_table.set_state, second.number, BatchState.ACKNOWLEDGED)
+    database.write(batch_table.set_state, first.number, BatchState.COMMITTED)
+    database.write(batch_table.set_state, second.number, BatchState.ACKNOWLEDGED)
 
-    found = read(database, batch_table.find_unfinished, SOURCE)
+    found = database.read(batch_table.find_unfinished, SOURCE)
 
     assert [(batch.number, batch.crawl_version, batch.state) for batch in found] == [
         (second.number, second.crawl_version, BatchState.ACKNOWLEDGED),
@@ -299,9 +297,9 @@ def test_segments_when_documents_wait_then_theirs_are_in_use(database: Database)
     accept(database, batch, [*ids, *waiting])
     store(database, add(database, ["c"]), segment=3)
 
-    before = read(database, batch_table.find_segments_in_use, SOURCE)
-    write(database, batch_table.set_state, batch.number, BatchState.COMMITTED)
-    after = write(database, batch_table.find_segments_in_use, SOURCE)
+    before = database.read(batch_table.find_segments_in_use, SOURCE)
+    database.write(batch_table.set_state, batch.number, BatchState.COMMITTED)
+    after = database.write(batch_table.find_segments_in_use, SOURCE)
 
     assert (before, after) == ({1, 2, 3}, {3})
 
@@ -312,7 +310,7 @@ def test_lost_records_when_the_document_is_indexed_then_its_page_is_wanted_and_i
     ids = present(database, "a")
     store(database, ids, body=b"newer")
 
-    write(database, batch_table.mark_records_lost, ids)
+    database.write(batch_table.mark_records_lost, ids)
 
     found = document(database, ids[0])
     assert (found.state, found.segment, found.body_digest) == (DocumentState.RECORD_LOST, None, b"newer")
@@ -339,8 +337,8 @@ def test_refused_document_when_its_page_is_gone_then_it_is_refused_no_more(datab
     store(database, ids, body=b"newer")
     batch = seal(database)
     assert batch is not None
-    write(database, batch_table.note_refused, batch, [(ids[0], "immense term")])
-    before = write(database, url_queries.count_refused_documents, SOURCE)
+    database.write(batch_table.note_refused, batch, [(ids[0], "immense term")])
+    before = database.write(url_queries.count_refused_documents, SOURCE)
     mark(database, ids)
     with database.write_once() as transaction:
         if in_index:

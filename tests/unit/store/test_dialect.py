@@ -15,7 +15,6 @@ from searchcrawl.store.engine import dialect as dialects
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.engine.dialect import dialect_of, load_dialect
 from searchcrawl.store.runs import run_table
-from tests.unit.store.support_store import read
 
 _STORE = Path(dialects.__file__).parent.parent
 
@@ -37,7 +36,7 @@ def test_load_when_the_database_is_known_then_its_dialect_has_all_operations(nam
 
 
 def test_dialect_of_when_asked_in_a_transaction_then_it_is_that_of_the_url(database: Database) -> None:
-    assert read(database, dialect_of) is database._dialect
+    assert database.read(dialect_of) is database._dialect
 
 
 def test_modules_when_searched_then_none_compares_the_name_of_a_dialect() -> None:

@@ -20,12 +20,10 @@ from tests.unit.store.support_store import (
     document,
     mark,
     present,
-    read,
     row,
     settle,
     states,
     store,
-    write,
 )
 
 NONE, CACHED, PRESENT, WITHHELD = (
@@ -42,7 +40,7 @@ def key(name: str) -> int:
 
 
 def stand(database: Database, url_id: int, code: int, other: int | None, state: DocumentState | None) -> None:
-    write(database, duplicate_key_table.set_results, [(url_id, code, other, state)])
+    database.write(duplicate_key_table.set_results, [(url_id, code, other, state)])
 
 
 def test_heads_when_a_body_is_there_several_times_then_only_who_stands_for_it_and_does_not_leave(
@@ -53,8 +51,9 @@ def test_heads_when_a_body_is_there_several_times_then_only_who_stands_for_it_an
     mark(database, ids[2:3])
     store(database, ids[3:], body=b"same", code=952, state=NONE)
 
-    keys = read(database, DuplicateKeys, SOURCE)
-    heads, copies = keys.find_survivors([b"same", b"other"]), keys.find_copies(ids)
+    with database.read_once() as transaction:
+        keys = DuplicateKeys(transaction, SOURCE)
+        heads, copies = keys.find_survivors([b"same", b"other"]), keys.find_copies(ids)
 
     assert [member.url_id for member in heads] == ids[:1]
     assert [(member.url_id, member.duplicate_of) for member in copies] == [(ids[1], ids[0])]
@@ -82,7 +81,7 @@ def test_move_when_a_better_copy_comes_then_all_copies_follow_but_not_who_lost_a
     for number, code in ((1, Code.DUPLICATE), (2, Code.NOT_CANONICAL), (3, Code.DISPLAY_URL_CLASH)):
         stand(database, ids[number], code, ids[0], WITHHELD)
 
-    write(database, duplicate_key_table.move_duplicates, 1, [(ids[0], ids[4])])
+    database.write(duplicate_key_table.move_duplicates, 1, [(ids[0], ids[4])])
 
     assert [document(database, url_id).duplicate_of for url_id in ids] == [None, ids[4], ids[4], ids[0], None]
 
@@ -136,10 +135,10 @@ def test_evidence_when_a_copy_is_gone_then_nobody_stands_for_it_any_more(databas
 
 def test_resend_when_the_record_is_gone_then_the_page_is_wanted(database: Database) -> None:
     ids = present(database, "a", "b")
-    write(database, batch_table.forget_segment, SOURCE, 1)
+    database.write(batch_table.forget_segment, SOURCE, 1)
     store(database, ids[1:])
 
-    lost = write(database, document_table.send_again, ids)
+    lost = database.write(document_table.send_again, ids)
 
     assert lost == ids[:1]
     assert states(database, ids) == [RECORD_LOST, CACHED]
@@ -147,9 +146,9 @@ def test_resend_when_the_record_is_gone_then_the_page_is_wanted(database: Databa
 
 def test_claim_when_a_document_is_wanted_then_its_page_is_asked_for_whole(database: Database) -> None:
     ids = present(database, "a")
-    write(database, batch_table.mark_records_lost, ids)
-    write(database, url_table.reopen, ids)
-    claims = write(database, url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
+    database.write(batch_table.mark_records_lost, ids)
+    database.write(url_table.reopen, ids)
+    claims = database.write(url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
 
     assert [(claim.has_document, claim.etag, claim.body_digest) for claim in claims] == [(False, None, None)]
     assert document(database, ids[0]).body_digest is not None
@@ -159,7 +158,7 @@ def test_codes_when_the_last_visit_failed_then_the_row_keeps_saying_so(database:
     ids = cached(database, "a", "b")
     settle(database, ids[1:], code=503)
 
-    write(database, url_table.set_codes, dict.fromkeys(ids, Code.DUPLICATE))
+    database.write(url_table.set_codes, dict.fromkeys(ids, Code.DUPLICATE))
 
     assert [row(database, url_id).code for url_id in ids] == [909, 503]
 
@@ -173,7 +172,7 @@ def test_duplicates_when_they_are_more_than_a_document_lists_then_the_first_ones
         stand(database, url_id, Code.DUPLICATE, ids[0], WITHHELD)
     stand(database, ids[6], Code.NOT_CANONICAL, ids[5], WITHHELD)
 
-    found = read(database, duplicate_key_table.find_duplicates, ids)
+    found = database.read(duplicate_key_table.find_duplicates, ids)
 
     listed = {survivor: [copy.url.rpartition("/")[2] for copy in copies] for survivor, copies in found.items()}
     assert listed == {ids[0]: ["B", "c", "d"], ids[5]: ["y"]}
@@ -184,13 +183,13 @@ def test_receipt_when_it_was_lost_with_the_process_then_the_document_still_leave
     database: Database, change: str
 ) -> None:
     other, sending = *present(database, "a"), *cached(database, "b")
-    assert write(database, batch_table.seal_documents, SOURCE, 1, NOW_MS) is not None
+    assert database.write(batch_table.seal_documents, SOURCE, 1, NOW_MS) is not None
 
     # It is in the index by now, and nobody has written that down.
     if change == "noindex":
         store(database, [sending], code=952, state=NONE, segment=None)
     elif change == "sent again":
-        write(database, document_table.send_again, [sending])
+        database.write(document_table.send_again, [sending])
         mark(database, [sending])
     else:
         code = Code.DUPLICATE if change == "copy" else Code.DISPLAY_URL_CLASH
@@ -206,10 +205,10 @@ def test_receipt_when_it_was_lost_with_the_process_then_the_document_still_leave
 
 def test_refused_or_held_back_when_asked_then_only_the_good_ones_stand(database: Database) -> None:
     ids = present(database, "a", "b", body=b"same")
-    write(database, document_table.mark_evidence, ids[:1], "404")
-    write(database, removal_table.quarantine, ids[:1], 1)
+    database.write(document_table.mark_evidence, ids[:1], "404")
+    database.write(removal_table.quarantine, ids[:1], 1)
 
-    found = read(database, duplicate_key_table.load, ids)
+    found = database.read(duplicate_key_table.load, ids)
 
     assert [found[url_id].is_good for url_id in ids] == [False, True]
     assert found[ids[0]].state == QUARANTINED

@@ -22,7 +22,7 @@ from searchcrawl.store.urls import link_table, url_queue, url_table
 from searchcrawl.store.urls.url_table import NewUrl
 from tests.postgres_server import PASSWORD, RunningPostgres
 from tests.site.client import ROOT
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, read, row, settle, store
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, settle, store
 
 #: Writes to a store that has its tables; what was loaded for that.
 _USE_SQLITE = """
@@ -53,7 +53,7 @@ def test_add_when_keys_use_all_64_bits_then_they_come_back(database: Database) -
         rows = [NewUrl(key=key, url=f"http://a.test/{key}", host_id=host, depth=1) for key in keys]
         ids = url_table.add(transaction, SOURCE, rows, NOW_MS)
 
-    known = {one.key: one.id for one in read(database, url_table.find_known, SOURCE, keys)}
+    known = {one.key: one.id for one in database.read(url_table.find_known, SOURCE, keys)}
     assert known == ids
     assert sorted(known) == keys
 
@@ -61,7 +61,7 @@ def test_add_when_keys_use_all_64_bits_then_they_come_back(database: Database) -
 def test_add_when_rows_are_thousands_then_each_key_has_the_id_of_its_row(database: Database) -> None:
     ids = add(database, [f"page-{number}" for number in range(2500)])
 
-    addresses = read(database, url_table.find_places, ids)
+    addresses = database.read(url_table.find_places, ids)
     assert [addresses[url_id][0] for url_id in ids] == [f"http://a.test:80/page-{number}" for number in range(2500)]
 
 
@@ -78,7 +78,7 @@ def test_values_when_they_are_long_then_they_are_kept_whole(database: Database) 
 def test_hosts_when_a_name_is_longer_than_dns_allows_then_it_has_a_row(database: Database) -> None:
     (url_id,) = add(database, ["a"], host=f"{LONG}.test:80")
 
-    names = read(database, host_table.find_names, [row(database, url_id).host_id])
+    names = database.read(host_table.find_names, [row(database, url_id).host_id])
     assert LONG.startswith(*names.values())
 
 
@@ -106,7 +106,7 @@ def test_outlinks_when_ids_are_large_then_they_come_back(database: Database) -> 
         link_table.store(transaction, {page: [2**31]})
         link_table.store(transaction, {page: targets})
 
-    assert read(database, link_table.load, [page]) == {page: targets}
+    assert database.read(link_table.load, [page]) == {page: targets}
 
 
 def test_shipments_when_text_is_sorted_by_a_language_then_copies_are_listed_by_their_bytes(database: Database) -> None:
@@ -116,7 +116,7 @@ def test_shipments_when_text_is_sorted_by_a_language_then_copies_are_listed_by_t
         changes = [(copy, 909, survivor, DocumentState.WITHHELD) for copy in copies]
         duplicate_key_table.set_results(transaction, changes)
 
-    found = read(database, duplicate_key_table.find_duplicates, [survivor])
+    found = database.read(duplicate_key_table.find_duplicates, [survivor])
 
     assert found == {survivor: [(f"http://a.test:80/{name}", None, 1) for name in ("B", "C", "a")]}
 

@@ -18,7 +18,7 @@ from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import review_table
 from searchcrawl.store.urls.review_table import Hastening
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, row, settle, write
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, row, settle
 
 LATER_MS = NOW_MS + 5_000_000
 #: The edit came within this run, or after it, and at this time; the horizon of the next run is after it.
@@ -33,7 +33,7 @@ def settle_in(database: Database, url_id: int, *, run: int, fetched_ms: int | No
 
 def hasten(database: Database, *, after: int, last: int) -> None:
     hastening = Hastening(after=after, run_id=EDITED_RUN, since_ms=EDITED_MS)
-    write(database, review_table.hasten, SOURCE, hastening, last=last, horizon_ms=NOW_MS, now_ms=NOW_MS + 1000)
+    database.write(review_table.hasten, SOURCE, hastening, last=last, horizon_ms=NOW_MS, now_ms=NOW_MS + 1000)
 
 
 def find_hastened(database: Database, ids: list[int]) -> list[int]:
@@ -145,7 +145,7 @@ def test_edit_when_the_lease_is_lost_then_it_is_not_noted(tmp_path: Path) -> Non
 
 
 def hasten_late(database: Database, longest_ms: int) -> None:
-    lease = write(database, leases.take, SOURCE, name="x")
+    lease = database.write(leases.take, SOURCE, name="x")
     review_table.hasten_late(database, lease, longest_ms=longest_ms, now_ms=NOW_MS)
 
 

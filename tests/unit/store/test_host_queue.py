@@ -14,7 +14,7 @@ from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import url_queue, url_table
 from searchcrawl.store.urls.url_queue import FIRST, DuePlace
 from searchcrawl.store.urls.url_table import NewUrl
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, read, settle
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, settle
 
 #: Numbers of hosts whose costs are compared.
 FEW: Final = 200
@@ -22,13 +22,13 @@ MANY: Final = 6000
 
 
 def to_do(database: Database, *, after: int = 0, limit: int = 9) -> list[int]:
-    return read(database, url_queue.find_hosts_to_do, SOURCE, after=after, limit=limit)
+    return database.read(url_queue.find_hosts_to_do, SOURCE, after=after, limit=limit)
 
 
 def due(
     database: Database, *, after: DuePlace = FIRST, horizon_ms: int = NOW_MS, limit: int = 9
 ) -> list[tuple[int, int]]:
-    return [tuple(place) for place in read(database, url_queue.find_due, SOURCE, horizon_ms, after=after, limit=limit)]
+    return [tuple(place) for place in database.read(url_queue.find_due, SOURCE, horizon_ms, after=after, limit=limit)]
 
 
 def test_hosts_when_some_have_rows_to_do_then_they_are_listed_a_page_at_a_time(database: Database) -> None:

@@ -10,7 +10,7 @@ from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.host_table import MAX_BLOCK_MS, HostBlock, HostReport, SlotReservation
 from searchcrawl.store.schema import hosts
-from tests.unit.store.support_store import add, read, write
+from tests.unit.store.support_store import add
 
 NOW_MS = 1_900_000_000_000
 HOST = "a.test:80"
@@ -18,22 +18,22 @@ HOST = "a.test:80"
 
 @pytest.fixture
 def host(database: Database) -> int:
-    return write(database, host_table.find_or_add, [HOST])[HOST]
+    return database.write(host_table.find_or_add, [HOST])[HOST]
 
 
 def reserve(database: Database, host: int, **values: int | SlotReservation) -> SlotReservation:
-    return write(database, host_table.reserve_slot, host, **{"now_ms": NOW_MS, "delay_ms": 1000} | values)  # type: ignore[arg-type]
+    return database.write(host_table.reserve_slot, host, **{"now_ms": NOW_MS, "delay_ms": 1000} | values)  # type: ignore[arg-type]
 
 
 def report(
     database: Database, host: int, *, now_ms: int = NOW_MS, since_ms: int = NOW_MS - 1, **values: int | bool
 ) -> int:
     seen = HostReport(**{"pause_seconds": HostBackoff(0.25, 60.0).pause_seconds} | values)  # type: ignore[arg-type]
-    return write(database, host_table.add_report, host, seen, since_ms=since_ms, now_ms=now_ms)
+    return database.write(host_table.add_report, host, seen, since_ms=since_ms, now_ms=now_ms)
 
 
 def blocks(database: Database, now_ms: int = NOW_MS) -> list[HostBlock]:
-    return read(database, host_table.find_blocks, now_ms)
+    return database.read(host_table.find_blocks, now_ms)
 
 
 def test_reserve_when_slots_are_taken_then_they_are_a_delay_apart_whoever_asks(database: Database, host: int) -> None:
@@ -105,7 +105,7 @@ def test_pause_when_a_clock_that_was_ahead_set_it_then_it_ends_within_its_own_le
 ) -> None:
     report(database, host, now_ms=NOW_MS + ahead_ms, failures=4, code=906)
     seen = blocks(database)
-    alone = read(database, host_table.find_block, HOST, NOW_MS)
+    alone = database.read(host_table.find_block, HOST, NOW_MS)
     slot = reserve(database, host)
     report(database, host, until_ms=NOW_MS + 500, code=503)
 
@@ -163,9 +163,9 @@ ORIGIN = "https://a.test:8443"
 
 
 def test_robots_copy_when_saved_twice_then_the_last_is_found(database: Database) -> None:
-    write(database, host_table.save_robots, ORIGIN, b"User-agent: *\nDisallow: /a\n" * 100, 1_000)
-    write(database, host_table.save_robots, ORIGIN, b"", 2_000)
-    write(database, host_table.save_robots, "https://b.test", b"\xff\x00", 2_000)
+    database.write(host_table.save_robots, ORIGIN, b"User-agent: *\nDisallow: /a\n" * 100, 1_000)
+    database.write(host_table.save_robots, ORIGIN, b"", 2_000)
+    database.write(host_table.save_robots, "https://b.test", b"\xff\x00", 2_000)
 
     with database.read_once() as transaction:
         found = [
@@ -175,7 +175,7 @@ def test_robots_copy_when_saved_twice_then_the_last_is_found(database: Database)
 
 
 def test_robots_copy_when_older_than_wanted_then_is_not_found(database: Database) -> None:
-    write(database, host_table.save_robots, ORIGIN, b"x", 1_000)
+    database.write(host_table.save_robots, ORIGIN, b"x", 1_000)
 
     with database.read_once() as transaction:
         found = [host_table.find_robots(transaction, ORIGIN, since_ms=since) for since in (1_000, 1_001)]
@@ -194,14 +194,14 @@ def test_robots_copies_when_swept_then_only_those_of_late_are_left(database: Dat
 
 
 def test_robots_copy_when_the_name_of_the_host_is_endless_then_is_left_out(database: Database) -> None:
-    write(database, host_table.save_robots, f"http://{'a' * 5_000}.test", b"x", 1)
+    database.write(host_table.save_robots, f"http://{'a' * 5_000}.test", b"x", 1)
 
-    assert read(database, host_table.find_robots, f"http://{'a' * 5_000}.test") is None
+    assert database.read(host_table.find_robots, f"http://{'a' * 5_000}.test") is None
 
 
 def test_host_when_it_was_noted_then_answers_any_and_others_do_not(database: Database) -> None:
     add(database, ["a"], host="b.test:80")
-    write(database, host_table.note_answers_any, [HOST, "x" * 400])
+    database.write(host_table.note_answers_any, [HOST, "x" * 400])
 
     with database.read_once() as transaction:
         noted = [host_table.answers_any(transaction, name) for name in (HOST, "x" * 400, "b.test:80", "c.test:80")]

@@ -21,18 +21,18 @@ from searchcrawl.store.run_schema import leases
 from searchcrawl.store.runs import holder, lease
 from searchcrawl.store.runs.lease import EXPIRY_MS, Lease
 from tests.filled_store import FilledStore
-from tests.unit.store.support_store import SOURCE, age_leases, read, write
+from tests.unit.store.support_store import SOURCE, age_leases
 
 DAY_MS: Final = 86_400_000
 _ENDED: Final = "import os; print(os.getpid())"
 
 
 def take(database: Database) -> Lease:
-    return write(database, lease.take, SOURCE, name="demo")
+    return database.write(lease.take, SOURCE, name="demo")
 
 
 def is_held(database: Database) -> bool:
-    return read(database, lease.is_held, SOURCE)
+    return database.read(lease.is_held, SOURCE)
 
 
 def fence(database: Database) -> int:
@@ -102,7 +102,7 @@ def test_lease_when_its_last_beat_is_nearly_too_old_then_a_beat_keeps_it(databas
     own = take(database)
     age_leases(database, EXPIRY_MS - 2000)
     nearly = is_held(database)
-    write(database, lease.renew, own)
+    database.write(lease.renew, own)
     age_leases(database, EXPIRY_MS - 2000)
 
     assert (nearly, is_held(database)) == (True, True)

@@ -10,7 +10,7 @@ from searchcrawl.store.engine.database import Database
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.many_rows import write_rows
 from searchcrawl.store.schema import outlinks, refused_links
-from tests.unit.store.support_store import SOURCE, add, write
+from tests.unit.store.support_store import SOURCE, add
 
 INSERT = insert(refused_links)
 
@@ -70,7 +70,7 @@ def test_write_when_rows_are_there_then_an_upsert_changes_them_and_keeps_bytes(d
 
 
 def test_write_when_there_are_no_rows_then_nothing_is_done(database: Database) -> None:
-    write(database, write_rows, INSERT, [])
+    database.write(write_rows, INSERT, [])
 
     assert rows(database) == []
 

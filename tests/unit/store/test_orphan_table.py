@@ -22,12 +22,10 @@ from tests.unit.store.support_store import (
     claim,
     confirm,
     document,
-    read,
     row,
     settle,
     states,
     store,
-    write,
 )
 
 
@@ -41,7 +39,7 @@ def present(database: Database, names: Sequence[str]) -> list[int]:
 
 
 def mark(database: Database, ids: Sequence[int]) -> None:
-    write(database, orphan_table.mark, ids)
+    database.write(orphan_table.mark, ids)
 
 
 def test_mark_when_an_orphan_is_visited_and_good_then_it_still_leaves(database: Database) -> None:
@@ -57,7 +55,7 @@ def test_mark_when_an_orphan_is_visited_and_good_then_it_still_leaves(database: 
 def test_quarantine_when_an_orphan_is_visited_and_good_then_its_removal_waits_on(database: Database) -> None:
     ids = present(database, ["a"])
     mark(database, ids)
-    write(database, removal_table.quarantine, ids, 7)
+    database.write(removal_table.quarantine, ids, 7)
 
     confirm(database, ids)
 
@@ -68,13 +66,13 @@ def test_quarantine_when_an_orphan_is_visited_and_good_then_its_removal_waits_on
 def test_named_when_the_removal_waits_then_it_is_dropped(database: Database) -> None:
     ids = present(database, ["a", "b"])
     mark(database, ids)
-    write(database, removal_table.quarantine, ids[:1], 7)
+    database.write(removal_table.quarantine, ids[:1], 7)
 
-    write(database, orphan_table.note_named, ids, due_ms=NOW_MS)
+    database.write(orphan_table.note_named, ids, due_ms=NOW_MS)
 
     assert states(database, ids) == [DocumentState.PRESENT] * 2
     assert candidates(database) == []
-    assert read(database, removal_table.list_waiting, SOURCE, after=0) == []
+    assert database.read(removal_table.list_waiting, SOURCE, after=0) == []
 
 
 @pytest.mark.parametrize("changed", [True, False])
@@ -83,26 +81,26 @@ def test_rejected_when_an_orphan_is_good_or_changes_then_the_rejection_is_rememb
 ) -> None:
     ids = present(database, ["a"])
     mark(database, ids)
-    write(database, removal_table.quarantine, ids, 7)
-    write(database, removal_table.reject, ids)
+    database.write(removal_table.quarantine, ids, 7)
+    database.write(removal_table.reject, ids)
 
     if changed:
         store(database, ids, body=b"newer")
     else:
         confirm(database, ids)
 
-    assert [each.run for each in read(database, removal_table.list_rejected, SOURCE, after=0)] == [7]
+    assert [each.run for each in database.read(removal_table.list_rejected, SOURCE, after=0)] == [7]
 
 
 def test_removed_when_it_was_an_orphan_then_it_is_not_visited_until_it_is_named(database: Database) -> None:
     ids = present(database, ["orphan", "gone"])
     mark(database, ids[:1])
-    write(database, document_table.mark_evidence, ids[1:], "404")
-    write(database, removal_table.seal, SOURCE, 1, NOW_MS, ids, counted=True)
-    write(database, removal_table.note_removed, ids)
+    database.write(document_table.mark_evidence, ids[1:], "404")
+    database.write(removal_table.seal, SOURCE, 1, NOW_MS, ids, counted=True)
+    database.write(removal_table.note_removed, ids)
 
     parked = [(row(database, url_id).due_ms, row(database, url_id).rule) for url_id in ids]
-    write(database, orphan_table.note_named, ids, due_ms=5)
+    database.write(orphan_table.note_named, ids, due_ms=5)
 
     assert parked == [(None, ORPHAN_RULE), (NOW_MS, None)]
     assert (row(database, ids[0]).due_ms, row(database, ids[0]).rule) == (5, None)
@@ -115,19 +113,19 @@ def test_named_when_a_visit_is_under_way_then_the_end_of_the_run_has_the_documen
 ) -> None:
     ids = present(database, ["orphan"])
     mark(database, ids)
-    write(database, removal_table.seal, SOURCE, 1, NOW_MS, ids, counted=True)
-    write(database, removal_table.note_removed, ids)
-    write(database, url_table.reopen, ids)
+    database.write(removal_table.seal, SOURCE, 1, NOW_MS, ids, counted=True)
+    database.write(removal_table.note_removed, ids)
+    database.write(url_table.reopen, ids)
     assert claim(database) == ids
     if not has_record:
-        write(database, batch_table.forget_segment, SOURCE, 1)
+        database.write(batch_table.forget_segment, SOURCE, 1)
 
     # The visit is written before the page that names it.
     confirm(database, ids)
-    write(database, orphan_table.note_named, ids, due_ms=0)
+    database.write(orphan_table.note_named, ids, due_ms=0)
     settle(database, ids)
     between = document(database, ids[0]).evidence
-    sends = write(database, orphan_table.note_named, ids, due_ms=NOW_MS + 9)
+    sends = database.write(orphan_table.note_named, ids, due_ms=NOW_MS + 9)
 
     assert (between, document(database, ids[0]).evidence) == (ORPHAN, None)
     assert (states(database, ids), sends) == ([after], has_record)
@@ -139,6 +137,6 @@ def test_unmark_when_a_process_died_then_nothing_is_left_of_its_marks(database: 
     ids = present(database, ["a"])
     mark(database, ids)
 
-    write(database, orphan_table.unmark, ids)
+    database.write(orphan_table.unmark, ids)
 
     assert (candidates(database), document(database, ids[0]).evidence) == ([], None)

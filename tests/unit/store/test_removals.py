@@ -15,37 +15,37 @@ from searchcrawl.store.removal_table import Before
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import DocumentState, EndReason
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, present, read, states, store, write
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, present, states, store
 
 DAY_MS: Final = 86_400_000
 WITHHELD: Final = DocumentState.WITHHELD
 
 
 def remove(database: Database, ids: Sequence[int], *, run_id: int, now_ms: int, counted: bool = True) -> None:
-    write(database, removal_table.seal, SOURCE, run_id, now_ms, ids, counted=counted)
-    write(database, removal_table.note_removed, ids)
+    database.write(removal_table.seal, SOURCE, run_id, now_ms, ids, counted=counted)
+    database.write(removal_table.note_removed, ids)
 
 
 def count(database: Database, now_ms: int) -> int:
-    return read(database, removal_table.count_recent, SOURCE, since_ms=now_ms - DAY_MS)
+    return database.read(removal_table.count_recent, SOURCE, since_ms=now_ms - DAY_MS)
 
 
 def begin(database: Database, now_ms: int, *, fingerprint: str = "") -> RunRow:
-    return write(database, run_table.start, SOURCE, fingerprint=fingerprint, now_ms=now_ms)
+    return database.write(run_table.start, SOURCE, fingerprint=fingerprint, now_ms=now_ms)
 
 
 def end(database: Database, run: RunRow, now_ms: int, reason: str = EndReason.FINISHED) -> None:
-    write(database, run_table.end, run.id, now_ms=now_ms, reason=reason, exit_code=0)
+    database.write(run_table.end, run.id, now_ms=now_ms, reason=reason, exit_code=0)
 
 
 def copied(database: Database, copy: int, of: int, code: int = Code.DUPLICATE) -> None:
-    write(database, duplicate_key_table.set_results, [(copy, code, of, WITHHELD)])
+    database.write(duplicate_key_table.set_results, [(copy, code, of, WITHHELD)])
 
 
 def leaving(database: Database, batch_before: int) -> tuple[list[int], list[int]]:
     """The documents that leave within the limits, and the copies that leave without them."""
-    within = read(database, removal_table.find_candidates, SOURCE, before=Before(batch_before, 0))
-    without = read(database, removal_table.find_new_copies, SOURCE, before=Before(batch_before, 0))
+    within = database.read(removal_table.find_candidates, SOURCE, before=Before(batch_before, 0))
+    without = database.read(removal_table.find_new_copies, SOURCE, before=Before(batch_before, 0))
     return [row.url_id for row in within], [row.url_id for row in without]
 
 
@@ -85,19 +85,19 @@ def test_count_when_removals_are_sent_later_by_another_process_then_they_count_f
 ) -> None:
     ids = present(database, *"ab")
     run = begin(database, NOW_MS)
-    batch = write(database, removal_table.seal, SOURCE, run.id, NOW_MS, ids, counted=True)
+    batch = database.write(removal_table.seal, SOURCE, run.id, NOW_MS, ids, counted=True)
     end(database, run, NOW_MS)
     later = NOW_MS + 5 * DAY_MS
 
     before = count(database, later)
-    write(database, removal_table.take_over, batch, run.id, later)
+    database.write(removal_table.take_over, batch, run.id, later)
 
     assert (before, count(database, later)) == (0, 2)
 
 
 def test_count_when_another_source_removes_then_it_does_not_count(database: Database) -> None:
-    other = write(database, run_table.find_or_add_source, "other")
-    write(database, removal_table.seal, other, 1, NOW_MS, [1, 2], counted=True)
+    other = database.write(run_table.find_or_add_source, "other")
+    database.write(removal_table.seal, other, 1, NOW_MS, [1, 2], counted=True)
 
     assert count(database, NOW_MS) == 0
 
@@ -121,7 +121,7 @@ def test_copies_when_a_receipt_was_lost_then_they_are_new_ones(database: Databas
     copy = add(database, ["b"])
     store(database, copy)
     run = begin(database, NOW_MS)
-    assert write(database, batch_table.seal_documents, SOURCE, run.id, NOW_MS) is not None
+    assert database.write(batch_table.seal_documents, SOURCE, run.id, NOW_MS) is not None
     copied(database, copy[0], survivor)
 
     assert document(database, copy[0]).indexed_version == 0
@@ -133,9 +133,9 @@ def test_copies_when_they_were_away_in_between_then_they_are_new_ones(database: 
     remove(database, [copy], run_id=1, now_ms=NOW_MS)
     run = begin(database, NOW_MS)
     store(database, [copy])
-    batch = write(database, batch_table.seal_documents, SOURCE, run.id, NOW_MS)
+    batch = database.write(batch_table.seal_documents, SOURCE, run.id, NOW_MS)
     assert batch is not None
-    write(database, batch_table.note_accepted, batch, [copy])
+    database.write(batch_table.note_accepted, batch, [copy])
     copied(database, copy, survivor)
 
     assert leaving(database, run.batch_before) == ([], [copy])
@@ -154,9 +154,9 @@ def test_copies_when_the_other_page_stands_for_a_copy_itself_then_its_survivor_c
 def test_copies_when_their_removal_waits_then_they_are_good_and_can_be_documents_again(database: Database) -> None:
     survivor, copy = present(database, "a", "b")
     copied(database, copy, survivor)
-    write(database, removal_table.quarantine, [copy], 7)
-    waits = write(database, duplicate_key_table.load, [copy])[copy]
-    write(database, duplicate_key_table.set_results, [(copy, 200, None, DocumentState.CACHED)])
+    database.write(removal_table.quarantine, [copy], 7)
+    waits = database.write(duplicate_key_table.load, [copy])[copy]
+    database.write(duplicate_key_table.set_results, [(copy, 200, None, DocumentState.CACHED)])
 
     assert waits.is_good
     assert states(database, [copy]) == [DocumentState.CACHED]
@@ -166,12 +166,12 @@ def test_copies_when_their_removal_waits_then_they_are_good_and_can_be_documents
 def test_copies_when_rejected_then_they_stay_until_something_changes(database: Database) -> None:
     survivor, copy = present(database, "a", "b")
     copied(database, copy, survivor)
-    write(database, removal_table.quarantine, [copy], 7)
-    write(database, removal_table.reject, [copy])
+    database.write(removal_table.quarantine, [copy], 7)
+    database.write(removal_table.reject, [copy])
 
     assert states(database, [copy]) == [WITHHELD]
     assert leaving(database, 9) == ([], [])
-    write(database, document_table.mark_evidence, [copy], "404")
+    database.write(document_table.mark_evidence, [copy], "404")
     assert leaving(database, 9) == ([copy], [])
 
 
@@ -182,7 +182,7 @@ def test_candidates_when_they_are_many_then_taken_in_pages_by_rising_id(
     ids = present(database, *"abcdefghij")
     for copy in ids[1::2]:
         copied(database, copy, ids[0])
-    write(database, document_table.mark_evidence, ids[2::2], "404")
+    database.write(document_table.mark_evidence, ids[2::2], "404")
 
     pages, after = [], 0
     with database.read_once() as transaction:

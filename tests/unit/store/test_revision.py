@@ -20,7 +20,7 @@ from searchcrawl.store.run_schema import ALL_TABLES
 from searchcrawl.store.runs import run_table
 from tests.postgres_server import PASSWORD
 from tests.site.client import ROOT
-from tests.unit.store.support_store import SOURCE, read
+from tests.unit.store.support_store import SOURCE
 
 URL = "sqlite:///var/store.db"
 #: Opens a store as a process of its own.
@@ -224,7 +224,7 @@ def test_write_when_the_block_raises_then_nothing_is_written(empty_store_url: st
     with closing(Database(empty_store_url, tmp_path)) as database:
         with pytest.raises(StoreError):
             _write_twice(database)
-        names = read(database, run_table.find_source_names)
+        names = database.read(run_table.find_source_names)
 
     assert names == {}
 

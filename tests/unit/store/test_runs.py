@@ -7,17 +7,17 @@ import pytest
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import EndReason, RunKind
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, settle, write
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, settle
 
 DAY_MS = 86_400_000
 
 
 def start(database: Database, now_ms: int, fingerprint: str = "one") -> run_table.RunRow:
-    return write(database, run_table.start, SOURCE, fingerprint=fingerprint, now_ms=now_ms)
+    return database.write(run_table.start, SOURCE, fingerprint=fingerprint, now_ms=now_ms)
 
 
 def end(database: Database, run: run_table.RunRow, now_ms: int, reason: str = EndReason.FINISHED) -> None:
-    write(database, run_table.end, run.id, now_ms=now_ms, reason=reason, exit_code=0)
+    database.write(run_table.end, run.id, now_ms=now_ms, reason=reason, exit_code=0)
 
 
 def visit(database: Database, run: run_table.RunRow, now_ms: int) -> list[int]:

@@ -12,7 +12,7 @@ from searchcrawl.rules.recrawl import Proof, Word
 from searchcrawl.store import sitemap_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.sitemap_table import Dates, SitemapRow
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, read, row, settle, write
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, settle
 
 INDEX, URL, OTHER = (f"http://a.test/{name}.xml" for name in ("index", "one", "two"))
 RUN = 7
@@ -21,15 +21,15 @@ READ = SitemapEnd(code=200, error=None, etag='"1"', last_modified="then")
 
 
 def named(database: Database, *urls: str, parent_id: int | None = None) -> list[int]:
-    return write(database, sitemap_table.add, SOURCE, urls, parent_id=parent_id)
+    return database.write(sitemap_table.add, SOURCE, urls, parent_id=parent_id)
 
 
 def end(database: Database, sitemap_id: int, reading: SitemapEnd = READ, *, run_id: int = RUN) -> None:
-    write(database, sitemap_table.end, sitemap_id, reading, run_id=run_id, now_ms=NOW_MS)
+    database.write(sitemap_table.end, sitemap_id, reading, run_id=run_id, now_ms=NOW_MS)
 
 
 def list_urls(database: Database, sitemap_id: int, lastmods: dict[int, int | None]) -> None:
-    write(database, sitemap_table.list_urls, sitemap_id, lastmods)
+    database.write(sitemap_table.list_urls, sitemap_id, lastmods)
 
 
 def said(database: Database, url_id: int) -> tuple[int | None, int | None]:
@@ -38,14 +38,14 @@ def said(database: Database, url_id: int) -> tuple[int | None, int | None]:
 
 
 def find(database: Database, url: str) -> SitemapRow | None:
-    return read(database, sitemap_table.find, SOURCE, url)
+    return database.read(sitemap_table.find, SOURCE, url)
 
 
 FOREIGN, HOST_OF_INDEX = "http://b.test/evil.xml", "http://a.test/second.xml"
 
 
 def children(database: Database, index: int) -> list[str]:
-    return read(database, sitemap_table.find_children, index)
+    return database.read(sitemap_table.find_children, index)
 
 
 def test_rows_when_added_twice_then_there_is_one_and_no_index_takes_it_over(database: Database) -> None:
@@ -56,8 +56,8 @@ def test_rows_when_added_twice_then_there_is_one_and_no_index_takes_it_over(data
 
     assert both[0] == first[0]
     assert children(database, index) == [OTHER]
-    assert read(database, sitemap_table.find_others, index, [index, *both]) == first
-    assert read(database, sitemap_table.find_existing, [*first, 1000]) == first
+    assert database.read(sitemap_table.find_others, index, [index, *both]) == first
+    assert database.read(sitemap_table.find_existing, [*first, 1000]) == first
 
 
 @pytest.mark.parametrize(("owner", "taken"), [(FOREIGN, True), (HOST_OF_INDEX, False)])
@@ -67,9 +67,9 @@ def test_rows_when_an_index_of_another_host_has_them_then_their_own_takes_them_o
     first, index = named(database, owner)[0], named(database, INDEX)[0]
     child = named(database, URL, parent_id=first)
 
-    write(database, sitemap_table.take_from_foreign, child, index)
+    database.write(sitemap_table.take_from_foreign, child, index)
     by_index = children(database, index)
-    write(database, sitemap_table.give_to, child, None)
+    database.write(sitemap_table.give_to, child, None)
 
     assert by_index == ([URL] if taken else [])
     assert (children(database, first), children(database, index)) == ([], [])
@@ -80,17 +80,17 @@ def test_rows_when_an_index_names_itself_then_it_is_no_child_of_its_own(database
 
     named(database, INDEX, URL, parent_id=index)
 
-    assert write(database, sitemap_table.find_children, index) == [URL]
-    assert len(write(database, sitemap_table.find_other_children, index, set())) == 1
+    assert database.write(sitemap_table.find_children, index) == [URL]
+    assert len(database.write(sitemap_table.find_other_children, index, set())) == 1
     assert find(database, INDEX) is not None
 
 
 def test_sort_when_some_were_read_then_those_that_never_were_come_first_and_then_the_oldest(database: Database) -> None:
     late, early, never = named(database, URL, OTHER, INDEX)
     for sitemap_id, read_ms in ((late, 20), (early, 10)):
-        write(database, sitemap_table.end, sitemap_id, READ, run_id=RUN, now_ms=read_ms)
+        database.write(sitemap_table.end, sitemap_id, READ, run_id=RUN, now_ms=read_ms)
 
-    found = read(database, sitemap_table.sort_by_reading, SOURCE, [URL, "http://a.test/new.xml", OTHER, INDEX])
+    found = database.read(sitemap_table.sort_by_reading, SOURCE, [URL, "http://a.test/new.xml", OTHER, INDEX])
 
     assert never
     assert found == ["http://a.test/new.xml", INDEX, OTHER, URL]
@@ -140,7 +140,7 @@ def test_unlist_when_rows_vanished_then_they_lose_their_dates(database: Database
     list_urls(database, sitemap, {kept: 1, gone: 2})
     list_urls(database, other, {elsewhere: 3})
 
-    count = write(database, sitemap_table.unlist_others, sitemap, {kept})
+    count = database.write(sitemap_table.unlist_others, sitemap, {kept})
 
     assert count == 1
     assert [said(database, url_id) for url_id in (kept, gone, elsewhere)] == [(sitemap, 1), (None, None), (other, 3)]
@@ -152,8 +152,8 @@ def test_forget_when_an_index_names_a_sitemap_no_more_then_it_and_its_dates_go(d
     kept, gone = named(database, URL, OTHER, parent_id=index)
     list_urls(database, gone, {url_id: 1})
 
-    vanished = write(database, sitemap_table.find_other_children, index, {kept})
-    write(database, sitemap_table.forget, vanished)
+    vanished = database.write(sitemap_table.find_other_children, index, {kept})
+    database.write(sitemap_table.forget, vanished)
 
     assert (vanished, find(database, OTHER), said(database, url_id)) == ([gone], None, (None, None))
     assert find(database, URL) is not None
@@ -170,7 +170,7 @@ def test_put_off_when_a_date_is_not_after_the_last_visit_then_the_row_is_not_due
     settle(database, [failed], failed_runs=1)
     settle(database, [missing], code=404)
 
-    count = write(database, sitemap_table.put_off, DATES)
+    count = database.write(sitemap_table.put_off, DATES)
 
     assert count == 1
     assert sorted(claim(database)) == [changed, undated, failed, missing]
@@ -188,7 +188,7 @@ def test_put_off_when_the_sitemap_was_not_read_in_this_run_then_its_dates_do_not
     claim(database)
     settle(database, [url_id])
 
-    assert write(database, sitemap_table.put_off, DATES) == 0
+    assert database.write(sitemap_table.put_off, DATES) == 0
 
 
 def test_bring_forward_when_a_date_is_after_the_last_visit_then_the_row_is_due(database: Database) -> None:
@@ -201,7 +201,7 @@ def test_bring_forward_when_a_date_is_after_the_last_visit_then_the_row_is_due(d
     # In this run: a date in the future must not bring it back for ever.
     settle(database, [visited], due_ms=NOW_MS + 500, fetched_ms=NOW_MS + 1)
 
-    count = write(database, sitemap_table.bring_forward, DATES)
+    count = database.write(sitemap_table.bring_forward, DATES)
 
     assert (count, claim(database)) == (1, [changed])
 
@@ -209,7 +209,7 @@ def test_bring_forward_when_a_date_is_after_the_last_visit_then_the_row_is_due(d
 def prove(database: Database, sitemap_id: int, said: Word, *, changed: int, same: int) -> None:
     proofs = [Proof(sitemap_id=sitemap_id, said=said, changed=True)] * changed
     proofs += [Proof(sitemap_id=sitemap_id, said=said, changed=False)] * same
-    write(database, sitemap_table.note_proofs, proofs)
+    database.write(sitemap_table.note_proofs, proofs)
 
 
 @pytest.mark.parametrize(("changed", "same", "sooner"), [(0, 0, 10), (0, 9, 10), (0, 10, 0), (3, 9, 12), (30, 60, 12)])
@@ -226,7 +226,7 @@ def test_bring_forward_when_dates_were_wrong_then_only_as_many_rows_are_due_as_t
     # What a sitemap proves is that of the index that names it.
     prove(database, sitemap, Word.CHANGED, changed=changed, same=same)
 
-    assert write(database, sitemap_table.bring_forward, DATES) == sooner
+    assert database.write(sitemap_table.bring_forward, DATES) == sooner
 
 
 def test_bring_forward_when_a_date_is_far_ahead_then_it_says_nothing(database: Database) -> None:
@@ -237,7 +237,7 @@ def test_bring_forward_when_a_date_is_far_ahead_then_it_says_nothing(database: D
     claim(database)
     settle(database, [url_id], due_ms=NOW_MS + 500)
 
-    assert write(database, sitemap_table.bring_forward, DATES) == 0
+    assert database.write(sitemap_table.bring_forward, DATES) == 0
 
 
 @pytest.mark.parametrize(("changed", "same", "count"), [(0, 0, 1), (2, 0, 1), (3, 0, 0), (3, 26, 0), (3, 28, 1)])
@@ -252,7 +252,7 @@ def test_put_off_when_pages_changed_without_a_new_date_then_the_sitemap_keeps_no
     settle(database, [url_id])
     prove(database, sitemap, Word.SAME, changed=changed, same=same)
 
-    assert write(database, sitemap_table.put_off, DATES) == count
+    assert database.write(sitemap_table.put_off, DATES) == count
 
 
 @pytest.mark.parametrize(("visited_ms", "count"), [(NOW_MS - 101, 0), (NOW_MS - 100, 1), (NOW_MS + 1, 0)])
@@ -266,7 +266,7 @@ def test_put_off_when_the_last_visit_is_long_ago_or_still_to_come_then_the_row_i
     claim(database)
     settle(database, [url_id], fetched_ms=visited_ms)
 
-    assert write(database, sitemap_table.put_off, replace(DATES, longest_ms=100)) == count
+    assert database.write(sitemap_table.put_off, replace(DATES, longest_ms=100)) == count
 
 
 def test_failures_when_listed_sitemaps_could_not_be_read_then_they_are_told(database: Database) -> None:
@@ -274,4 +274,4 @@ def test_failures_when_listed_sitemaps_could_not_be_read_then_they_are_told(data
     end(database, good)
     end(database, bad, SitemapEnd(code=404, error="404 Not Found", etag=None, last_modified=None))
 
-    assert read(database, sitemap_table.find_failures, SOURCE, [URL, OTHER, INDEX]) == [(OTHER, "404 Not Found")]
+    assert database.read(sitemap_table.find_failures, SOURCE, [URL, OTHER, INDEX]) == [(OTHER, "404 Not Found")]

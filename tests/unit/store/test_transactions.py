@@ -19,7 +19,7 @@ from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.lease import EXPIRY_MS, Lease
 from searchcrawl.store.urls import url_table
 from tests.postgres_server import RunningPostgres
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, age_leases, read, write
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, age_leases
 
 PROCESSES = 4
 T = TypeVar("T")
@@ -30,7 +30,7 @@ def stores(tmp_path: Path, store_url: str) -> Iterator[list[Database]]:
     """The same store as several processes have it open."""
     with ExitStack() as stack:
         opened = [stack.enter_context(closing(Database(store_url, tmp_path))) for _ in range(PROCESSES)]
-        assert write(opened[0], run_table.find_or_add_source, "demo") == SOURCE
+        assert opened[0].write(run_table.find_or_add_source, "demo") == SOURCE
         yield opened
 
 
@@ -38,7 +38,7 @@ def stores(tmp_path: Path, store_url: str) -> Iterator[list[Database]]:
 def postgres_stores(tmp_path: Path, empty_postgres_url: str) -> Iterator[list[Database]]:
     """Two processes at one PostgreSQL database."""
     with closing(Database(empty_postgres_url, tmp_path)) as one, closing(Database(empty_postgres_url, tmp_path)) as two:
-        assert write(one, run_table.find_or_add_source, "demo") == SOURCE
+        assert one.write(run_table.find_or_add_source, "demo") == SOURCE
         yield [one, two]
 
 
@@ -49,7 +49,7 @@ def together(stores: list[Database], work: Callable[[Database], T]) -> list[T]:
 
 
 def take(store: Database) -> Lease:
-    return write(store, lease.take, SOURCE, name="demo")
+    return store.write(lease.take, SOURCE, name="demo")
 
 
 def waiting_for_locks(postgres: RunningPostgres, url: str) -> int:
@@ -95,7 +95,7 @@ def test_read_when_it_tries_to_write_then_postgresql_refuses(postgres_stores: li
 
 def test_source_when_processes_run_it_for_the_first_time_at_once_then_it_has_one_id(stores: list[Database]) -> None:
     def first_run(store: Database) -> int:
-        return write(store, run_table.find_or_add_source, "fresh")
+        return store.write(run_table.find_or_add_source, "fresh")
 
     ids = together(stores, first_run)
 
@@ -121,7 +121,7 @@ def test_lease_when_it_was_taken_over_then_the_old_holder_writes_nothing(stores:
 
     with pytest.raises(LeaseLost), stores[0].write_once() as transaction:
         lease.check(transaction, old)
-    write(stores[1], lease.check, new)
+    stores[1].write(lease.check, new)
 
     assert new.fence > old.fence
 
@@ -142,7 +142,7 @@ def test_lease_when_its_holder_is_writing_then_a_take_over_waits_for_the_end(
             run_table.set_fingerprint(transaction, SOURCE, "written under the lease")
         fence = successor.result().fence
 
-    assert read(postgres_stores[1], run_table.find_fingerprint, SOURCE) == "written under the lease"
+    assert postgres_stores[1].read(run_table.find_fingerprint, SOURCE) == "written under the lease"
     assert fence == old.fence + 1
 
 
@@ -159,7 +159,7 @@ def test_lease_when_another_source_is_being_written_then_nobody_waits(postgres_s
             lease.check(meanwhile, second)
             run_table.set_fingerprint(meanwhile, other, "done")
 
-    assert read(one, run_table.find_fingerprint, other) == "done"
+    assert one.read(run_table.find_fingerprint, other) == "done"
 
 
 def test_lease_when_its_holder_froze_within_a_transaction_then_it_can_be_taken_over(
@@ -171,14 +171,14 @@ def test_lease_when_its_holder_froze_within_a_transaction_then_it_can_be_taken_o
         closing(Database(empty_postgres_url, tmp_path)) as other,
         closing(Database(impatient, tmp_path)) as frozen,
     ):
-        write(frozen, run_table.find_or_add_source, "demo")
+        frozen.write(run_table.find_or_add_source, "demo")
         old = take(frozen)
         age_leases(frozen, EXPIRY_MS)
 
         with pytest.raises(StoreError):
             _freeze_within_a_transaction(frozen, old, other)
 
-        assert read(other, run_table.find_fingerprint, SOURCE) is None
+        assert other.read(run_table.find_fingerprint, SOURCE) is None
         age_leases(other, EXPIRY_MS)
         assert take(other).fence == old.fence + 2
 
@@ -207,10 +207,10 @@ def test_hosts_when_processes_add_the_same_then_all_agree_on_their_ids(stores: l
 
 
 def test_hosts_when_processes_book_at_once_then_no_moment_is_given_twice(stores: list[Database]) -> None:
-    host = write(stores[0], host_table.find_or_add, ["a.test:80"])["a.test:80"]
+    host = stores[0].write(host_table.find_or_add, ["a.test:80"])["a.test:80"]
 
     def book(store: Database) -> list[int]:
-        slots = (write(store, host_table.reserve_slot, host, now_ms=NOW_MS, delay_ms=2000) for _ in range(10))
+        slots = (store.write(host_table.reserve_slot, host, now_ms=NOW_MS, delay_ms=2000) for _ in range(10))
         return [slot.start_ms for slot in slots]
 
     moments = sorted(moment for found in together(stores, book) for moment in found)
@@ -241,6 +241,6 @@ def test_store_when_the_server_was_started_again_then_the_next_transaction_is_we
     with pytest.raises(StoreError), postgres_stores[0].read_once() as transaction:
         url_table.find_depths(transaction, ids)
     postgres.start()
-    depths = read(postgres_stores[0], url_table.find_depths, ids)
+    depths = postgres_stores[0].read(url_table.find_depths, ids)
 
     assert depths == {ids[0]: 1}

@@ -15,7 +15,7 @@ from searchcrawl.store.urls import forget_table, orphan_table, review_table, url
 from searchcrawl.store.urls.fetch_events import REFUSED_LATER
 from searchcrawl.store.urls.url_classes import Tally
 from searchcrawl.store.urls.url_table import Settled
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, claim_again, write
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, claim_again
 
 RUN = 7
 LATER = NOW_MS + 1
@@ -38,7 +38,7 @@ def count(database: Database, work: Callable[[Transaction], object], *, run: int
 def settle(database: Database, url_ids: Sequence[int], *, run: int = RUN, **values: object) -> dict[str, int]:
     given = {"code": 200, "due_ms": LATER, "fetched_ms": NOW_MS, **values}
     visits = [Settled(url_id=url_id, **given) for url_id in url_ids]  # type: ignore[arg-type]
-    write(database, claim_again, url_ids)
+    database.write(claim_again, url_ids)
     return count(database, lambda transaction: url_table.settle(transaction, visits), run=run)
 
 

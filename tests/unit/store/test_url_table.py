@@ -17,11 +17,9 @@ from tests.unit.store.support_store import (
     claim,
     document,
     fetch_states,
-    read,
     row,
     settle,
     store,
-    write,
 )
 
 TODO, FETCHING, SETTLED = FetchState.TODO, FetchState.FETCHING, FetchState.SETTLED
@@ -40,8 +38,8 @@ def test_known_when_keys_are_asked_for_then_only_rows_that_are_there(database: D
     ids = add(database, ["a", "b"], depth=3)
     key = row(database, ids[0]).key
 
-    found = read(database, url_table.find_known, SOURCE, [key, 5])
-    elsewhere = read(database, url_table.find_known, SOURCE + 1, [key])
+    found = database.read(url_table.find_known, SOURCE, [key, 5])
+    elsewhere = database.read(url_table.find_known, SOURCE + 1, [key])
 
     assert [(one.id, one.key, one.depth, one.fetch_state, one.code) for one in found] == [(ids[0], key, 3, 0, 0)]
     assert elsewhere == []
@@ -72,7 +70,7 @@ def test_claim_when_a_retry_has_a_pause_then_not_before_it_is_over(database: Dat
     claim(database)
     settle(database, ids, fetch_state=TODO, code=503, attempts=1, due_ms=NOW_MS + 1000)
 
-    due_ms = read(database, url_table.find_next_due_ms, SOURCE)
+    due_ms = database.read(url_table.find_next_due_ms, SOURCE)
 
     assert claim(database) == []
     assert due_ms == NOW_MS + 1000
@@ -83,9 +81,9 @@ def test_claim_when_a_document_is_known_then_it_carries_validators_unless_forced
     store(database, ids)
     settle(database, ids)
 
-    plain = write(database, url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
-    write(database, url_table.release, ids)
-    forced = write(database, url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=True)
+    plain = database.write(url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
+    database.write(url_table.release, ids)
+    forced = database.write(url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=True)
 
     assert [(one.etag, one.body_digest, one.fields_digest) for one in plain] == [('"1"', b"body 1", b"fields")]
     assert [(one.etag, one.body_digest, one.fields_digest) for one in forced] == [(None, None, b"fields")]
@@ -100,12 +98,12 @@ def test_claim_when_a_header_named_the_canonical_page_then_no_validators_until_i
     settle(database, ids)
 
     def ask() -> list[tuple[str | None, str | None, bytes | None]]:
-        found = write(database, url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
-        write(database, url_table.release, ids)
+        found = database.write(url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
+        database.write(url_table.release, ids)
         return [(one.etag, one.last_modified, one.body_digest) for one in found]
 
     named = ask()
-    write(database, document_table.confirm, [Confirmed(url_id=ids[0], etag=etag, read=True)])
+    database.write(document_table.confirm, [Confirmed(url_id=ids[0], etag=etag, read=True)])
 
     assert named == [(None, None, b"body 1")]
     assert ask() == [(etag, "then", b"body 1")]
@@ -117,7 +115,7 @@ def test_recover_when_a_process_died_then_its_rows_are_to_do_again(database: Dat
     done = add(database, ["c"])
     settle(database, done)
 
-    count = write(database, url_queue.recover, SOURCE, stalled=False).claims
+    count = database.write(url_queue.recover, SOURCE, stalled=False).claims
 
     assert count == 2
     assert fetch_states(database, held + done) == [TODO, TODO, SETTLED]
@@ -138,7 +136,7 @@ def test_count_todo_when_rows_are_due_later_then_they_are_not_counted(database: 
     settle(database, add(database, ["b"]), due_ms=NOW_MS)
     settle(database, add(database, ["c"]), due_ms=NOW_MS + 1)
 
-    count = read(database, url_queue.count_todo, SOURCE, NOW_MS)
+    count = database.read(url_queue.count_todo, SOURCE, NOW_MS)
 
     assert count == 2
 
@@ -149,7 +147,7 @@ def test_b10_claim_when_the_date_of_its_author_is_over_then_the_page_is_asked_fo
     for url_id, moment_ms in zip(ids, (NOW_MS - 1, NOW_MS, None), strict=True):
         store(database, [url_id], unavailable_ms=moment_ms)
 
-    claims = write(database, url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
+    claims = database.write(url_table.claim, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
 
     found = {one.url_id: one.etag is None and one.body_digest is None for one in claims}
     assert found == dict(zip(ids, (True, False, False), strict=True))
@@ -160,8 +158,7 @@ def test_b10_date_when_the_page_is_read_again_then_is_the_one_that_it_says_now(d
     settle(database, ids)
     store(database, ids, unavailable_ms=5)
 
-    write(
-        database,
+    database.write(
         document_table.confirm,
         [Confirmed(url_id=ids[0], read=True), Confirmed(url_id=ids[1], unavailable_ms=7)],
     )
@@ -181,8 +178,8 @@ def test_warned_urls_when_counted_then_are_those_of_the_source_by_code(database:
     for name, code in (("a", 965), ("b", 965), ("c", 959), ("d", 404), ("e", 200)):
         settle(database, add(database, [name]), code=code)
 
-    counted = read(database, url_queries.count_warned_urls, SOURCE)
-    elsewhere = read(database, url_queries.count_warned_urls, SOURCE + 1)
+    counted = database.read(url_queries.count_warned_urls, SOURCE)
+    elsewhere = database.read(url_queries.count_warned_urls, SOURCE + 1)
 
     assert counted == {965: 2, 959: 1}
     assert elsewhere == {}
