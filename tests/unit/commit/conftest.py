@@ -16,6 +16,5 @@ from searchcrawl.store.runs import run_table
 def database(tmp_path: Path) -> Iterator[Database]:
     """A store with one source, ``demo``, which has the id 1."""
     with closing(Database("sqlite:///store.db", tmp_path)) as database:
-        with database.write_once() as transaction:
-            run_table.find_or_add_source(transaction, "demo")
+        database.write(run_table.find_or_add_source, "demo")
         yield database

@@ -119,8 +119,7 @@ def test_group_when_copies_are_thousands_then_it_reads_and_writes_what_changes_o
     names = [f"x{number:05}" for number in range(copies)]
     world = World(database, random.Random(1), site=dict.fromkeys([*names, "yyyyyy", "a"], Page(body="same")))
     world.add([*names, "yyyyyy", "a"])  # type: ignore[arg-type]  # names of one letter elsewhere
-    with database.write_once() as transaction:
-        rows = url_table.claim(transaction, 1, 1, limit=copies + 2, now_ms=9, horizon_ms=9, forced=False)
+    rows = database.write(url_table.claim, 1, 1, limit=copies + 2, now_ms=9, horizon_ms=9, forced=False)
     for start in range(0, copies, 500):
         world.visit(rows[start : min(start + 500, copies)])
     world.deliver()
@@ -145,8 +144,7 @@ def test_group_when_hundreds_of_copies_are_gone_then_they_are_not_looked_at(data
     names = [f"x{number:05}" for number in range(300)]
     world = World(database, random.Random(1), site=dict.fromkeys(["a", "b", *names], Page(body="same")))
     world.add(["a", *names, "b"])  # type: ignore[arg-type]  # names of one letter elsewhere
-    with database.write_once() as transaction:
-        rows = url_table.claim(transaction, 1, 1, limit=400, now_ms=9, horizon_ms=9, forced=False)
+    rows = database.write(url_table.claim, 1, 1, limit=400, now_ms=9, horizon_ms=9, forced=False)
     world.visit(rows[:-1])
     world.site = {"a": Page(body="same"), "b": Page(body="same")}
     world.visit(rows[1:-1])
@@ -161,8 +159,7 @@ def test_survivor_when_copies_come_in_many_groups_then_it_is_sent_once_a_batch(d
     names = [chr(ord("b") + number) for number in range(20)]
     world = World(database, random.Random(1), site=dict.fromkeys(["a", *names], Page(body="same")))
     world.add("".join(["a", *names]))
-    with database.write_once() as transaction:
-        rows = url_table.claim(transaction, 1, 1, limit=100, now_ms=9, horizon_ms=9, forced=False)
+    rows = database.write(url_table.claim, 1, 1, limit=100, now_ms=9, horizon_ms=9, forced=False)
     world.visit(rows[:2])
     world.deliver()
     for row in rows[2:]:

@@ -52,8 +52,7 @@ class Watched(World):
             url_table.settle(transaction, decided.settled)
 
     def _send(self, batch: SealedBatch) -> None:
-        with self.database.read_once() as transaction:
-            rows = batch_table.find_without_receipt(transaction, batch.number, after=0, limit=1000)
+        rows = self.database.read(batch_table.find_without_receipt, batch.number, after=0, limit=1000)
         self.texts |= {row.url.removeprefix(SITE): row.fields_digest for row in rows}
         super()._send(batch)
 
@@ -61,8 +60,7 @@ class Watched(World):
         ids = sorted(self.changed)
         readable = set(ids) if preserve else set[int]()
         group = Group(back=ids, readable=readable)
-        with self.database.write_once() as transaction:
-            document_rows.write_documents(transaction, 1, group, {})
+        self.database.write(document_rows.write_documents, 1, group, {})
 
     def shown(self) -> dict[str, bytes]:
         """The text of each document of the index."""

@@ -94,8 +94,7 @@ def admit(filled: FilledStore, *, count: int, rows: int) -> None:
 
 def put_off(filled: FilledStore, laps: dict[int, int]) -> None:
     """Gives rows, by number, their laps."""
-    with filled.database.write_once() as transaction:
-        url_table.set_laps(transaction, laps)
+    filled.database.write(url_table.set_laps, laps)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +141,7 @@ def visit_next(filled: FilledStore, watched: Watched) -> int | None:
     if found is None:
         return None
     _, claim = found
-    with filled.database.write_once() as transaction:
-        url_table.settle(transaction, [Settled(url_id=claim.url_id, code=200, due_ms=None, fetched_ms=1)])
+    filled.database.write(url_table.settle, [Settled(url_id=claim.url_id, code=200, due_ms=None, fetched_ms=1)])
     watched.window.release(claim.url_id)
     watched.claiming.note_committed(1)
     return claim.url_id

@@ -32,6 +32,20 @@ def list_urls(database: Database, sitemap_id: int, lastmods: dict[int, int | Non
     database.write(sitemap_table.list_urls, sitemap_id, lastmods)
 
 
+def listed(
+    database: Database, lastmod: int, *, pages: int = 1, reading: SitemapEnd = READ, run_id: int = RUN, **settled: int
+) -> tuple[list[int], int]:
+    """Pages that a sitemap lists, and that were visited; their ids and that of the sitemap, which an index names."""
+    ids = add(database, [f"page{number}" for number in range(pages)])
+    (index,) = named(database, INDEX)
+    (sitemap,) = named(database, URL, parent_id=index)
+    list_urls(database, sitemap, dict.fromkeys(ids, lastmod))
+    end(database, sitemap, reading, run_id=run_id)
+    claim(database)
+    settle(database, ids, **settled)
+    return ids, sitemap
+
+
 def said(database: Database, url_id: int) -> tuple[int | None, int | None]:
     found = row(database, url_id)
     return found.sitemap_id, found.lastmod_ms
@@ -181,12 +195,7 @@ def test_put_off_when_a_date_is_not_after_the_last_visit_then_the_row_is_not_due
 def test_put_off_when_the_sitemap_was_not_read_in_this_run_then_its_dates_do_not_count(
     database: Database, code: int, run_id: int
 ) -> None:
-    (url_id,) = add(database, ["page"])
-    (sitemap,) = named(database, URL)
-    list_urls(database, sitemap, {url_id: 1})
-    end(database, sitemap, SitemapEnd(code=code, error=None, etag=None, last_modified=None), run_id=run_id)
-    claim(database)
-    settle(database, [url_id])
+    listed(database, 1, reading=SitemapEnd(code=code, error=None, etag=None, last_modified=None), run_id=run_id)
 
     assert database.write(sitemap_table.put_off, DATES) == 0
 
@@ -216,13 +225,7 @@ def prove(database: Database, sitemap_id: int, said: Word, *, changed: int, same
 def test_bring_forward_when_dates_were_wrong_then_only_as_many_rows_are_due_as_the_sitemap_has_proven(
     database: Database, changed: int, same: int, sooner: int
 ) -> None:
-    ids = add(database, [f"page{number}" for number in range(12)])
-    (index,) = named(database, INDEX)
-    (sitemap,) = named(database, URL, parent_id=index)
-    list_urls(database, sitemap, dict.fromkeys(ids, NOW_MS + 1))
-    end(database, sitemap)
-    claim(database)
-    settle(database, ids, due_ms=NOW_MS + 500)
+    _, sitemap = listed(database, NOW_MS + 1, pages=12, due_ms=NOW_MS + 500)
     # What a sitemap proves is that of the index that names it.
     prove(database, sitemap, Word.CHANGED, changed=changed, same=same)
 
@@ -230,12 +233,7 @@ def test_bring_forward_when_dates_were_wrong_then_only_as_many_rows_are_due_as_t
 
 
 def test_bring_forward_when_a_date_is_far_ahead_then_it_says_nothing(database: Database) -> None:
-    (url_id,) = add(database, ["page"])
-    (sitemap,) = named(database, URL)
-    list_urls(database, sitemap, {url_id: NOW_MS + 3 * DAY_MS})
-    end(database, sitemap)
-    claim(database)
-    settle(database, [url_id], due_ms=NOW_MS + 500)
+    listed(database, NOW_MS + 3 * DAY_MS, due_ms=NOW_MS + 500)
 
     assert database.write(sitemap_table.bring_forward, DATES) == 0
 
@@ -244,12 +242,7 @@ def test_bring_forward_when_a_date_is_far_ahead_then_it_says_nothing(database: D
 def test_put_off_when_pages_changed_without_a_new_date_then_the_sitemap_keeps_none_from_a_visit(
     database: Database, changed: int, same: int, count: int
 ) -> None:
-    (url_id,) = add(database, ["page"])
-    (sitemap,) = named(database, URL)
-    list_urls(database, sitemap, {url_id: 1})
-    end(database, sitemap)
-    claim(database)
-    settle(database, [url_id])
+    _, sitemap = listed(database, 1)
     prove(database, sitemap, Word.SAME, changed=changed, same=same)
 
     assert database.write(sitemap_table.put_off, DATES) == count
@@ -259,12 +252,7 @@ def test_put_off_when_pages_changed_without_a_new_date_then_the_sitemap_keeps_no
 def test_put_off_when_the_last_visit_is_long_ago_or_still_to_come_then_the_row_is_visited(
     database: Database, visited_ms: int, count: int
 ) -> None:
-    (url_id,) = add(database, ["page"])
-    (sitemap,) = named(database, URL)
-    list_urls(database, sitemap, {url_id: 1})
-    end(database, sitemap)
-    claim(database)
-    settle(database, [url_id], fetched_ms=visited_ms)
+    listed(database, 1, fetched_ms=visited_ms)
 
     assert database.write(sitemap_table.put_off, replace(DATES, longest_ms=100)) == count
 
