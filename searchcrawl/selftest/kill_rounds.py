@@ -99,15 +99,6 @@ def _write_project(folder: Path, visitor: str, origin: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def _quote_end(folder: Path) -> str:
-    """The last lines that a process said, or logged as errors."""
-    lines: list[str] = []
-    for path in (folder / _OUTPUT, *sorted(folder.glob("var/log/*.log"))):
-        text = path.read_text("utf-8", "replace") if path.exists() else ""
-        lines += [line for line in text.splitlines() if path.name == _OUTPUT or "ERROR" in line]
-    return " | ".join(lines[-_SHOWN_LINES:])
-
-
 class Processes:
     """Starts crawls as processes of their own; any thread may call it."""
 
@@ -359,7 +350,12 @@ class KillRounds:
 
 
 def _tell_code(code: int, folder: Path) -> str:
-    return f"the crawl ended with exit code {code}: {_quote_end(folder)}"
+    """The exit code of a crawl, with the last lines that it said, or logged as errors."""
+    lines: list[str] = []
+    for path in (folder / _OUTPUT, *sorted(folder.glob("var/log/*.log"))):
+        text = path.read_text("utf-8", "replace") if path.exists() else ""
+        lines += [line for line in text.splitlines() if path.name == _OUTPUT or "ERROR" in line]
+    return f"the crawl ended with exit code {code}: {' | '.join(lines[-_SHOWN_LINES:])}"
 
 
 def describe(rounds: KillRounds, *, seconds: float, folder: Path | None) -> dict[str, Any]:
