@@ -29,11 +29,11 @@ class DocumentCache:
     """
 
     def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+        self.storage = storage
 
     def open_writer(self, number: int, committed_bytes: int) -> SegmentWriter:
         """Opens a writer for segment ``number``, of which ``committed_bytes`` are committed in the table."""
-        return SegmentWriter(self._storage, number, committed_bytes=committed_bytes)
+        return SegmentWriter(self.storage, number, committed_bytes=committed_bytes)
 
     def read_fields(self, place: Place, *, url: str | None = None) -> dict[str, Any]:
         """Reads the fields of a page; raises DamagedRecord where ``url`` is given and the record is of another page."""
@@ -59,37 +59,29 @@ class DocumentCache:
 
     def read_bytes(self, number: int, offset: int, length: int) -> bytes:
         """Reads the records of a page as they are; raises DamagedRecord where they are not all there."""
-        data = self._storage.read(number, offset, length)
+        data = self.storage.read(number, offset, length)
         if len(data) < length:
-            raise DamagedRecord(f"{self._storage.show(number)}: ends before byte {offset + length}")
+            raise DamagedRecord(f"{self.storage.show(number)}: ends before byte {offset + length}")
         return data
 
     def delete(self, number: int) -> None:
         """Deletes a segment, if it is there."""
         try:
-            self._storage.delete(number)
+            self.storage.delete(number)
             failpoints.reach("cache.freed")
         except OSError as error:
-            raise CacheError(f"{self._storage.show(number)}: {error.strerror or error}") from error
-
-    def settle(self) -> None:
-        """Makes deletions durable; raises OSError."""
-        self._storage.settle()
+            raise CacheError(f"{self.storage.show(number)}: {error.strerror or error}") from error
 
     def list_segments(self) -> Iterator[tuple[int, int]]:
         """Number and size in bytes of each segment, by rising number."""
-        return self._storage.list()
-
-    def find_free_bytes(self) -> int:
-        """How many bytes more there is room for."""
-        return self._storage.find_free_bytes()
+        return self.storage.list()
 
     def close(self) -> None:
         """Closes what was kept open for reading; may be called twice."""
-        self._storage.close()
+        self.storage.close()
 
     def _add_place(self, place: Place, error: DamagedRecord) -> DamagedRecord:
-        return DamagedRecord(f"{self._storage.show(place.segment)} at byte {place.offset}: {error}")
+        return DamagedRecord(f"{self.storage.show(place.segment)} at byte {place.offset}: {error}")
 
 
 def _expect(found: str, wanted: str | None) -> None:

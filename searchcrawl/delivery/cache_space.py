@@ -87,7 +87,7 @@ class CacheSpace:
         groups = self._plan(sizes, used)
         self._seen = None if groups else (sizes, used)
         for group in groups:
-            spare = self._cache.find_free_bytes() - sum(segment.needed for segment in group)
+            spare = self._cache.storage.find_free_bytes() - sum(segment.needed for segment in group)
             if not self._count_excess(leaving) or spare < _SPARE_BYTES:
                 break
             try:

@@ -404,5 +404,5 @@ def remove_records(run: Run, cache: DocumentCache, is_meant: Callable[[str], boo
         if not rewrite(run, cache, number):
             raise CacheError(f"segment {number} of {run.source.name} is in use: run the command again")
     if found:
-        cache.settle()
+        cache.storage.settle()
     return len(found)
