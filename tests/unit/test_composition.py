@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,13 +20,6 @@ from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.stages import Stages, stages_of
 from tests.filled_store import PORT, FilledStore
 from tests.site.client import write_project
-
-
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    yield store
-    store.close()
 
 
 def crawler() -> Any:

@@ -36,11 +36,9 @@ LAST: Final = "zz.test:80"
 
 
 @pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    store.admit("/a")
-    yield store
-    store.close()
+def filled(filled: FilledStore) -> FilledStore:
+    filled.admit("/a")
+    return filled
 
 
 def learn(filled: FilledStore, *names: str) -> dict[str, int]:

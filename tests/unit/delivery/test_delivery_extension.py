@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from scrapy import Spider
@@ -14,13 +12,6 @@ from searchcrawl.delivery.delivery_extension import DeliveryExtension, DeliveryT
 from searchcrawl.exceptions import IndexUnavailable, StoreError
 from searchcrawl.index.receiver import Batch, Receipt
 from tests.filled_store import FilledStore
-
-
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    yield store
-    store.close()
 
 
 def ended(filled: FilledStore, reason: str = "finished") -> list[str]:

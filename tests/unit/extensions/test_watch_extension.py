@@ -4,7 +4,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from scrapy.extensions.memusage import MemoryUsage
@@ -52,13 +51,6 @@ def test_extensions_when_a_user_took_the_memory_limit_out_then_it_stays_out() ->
     crawler = get_crawler(settings_dict={"ADDONS": {SearchcrawlAddon: 0}, "EXTENSIONS_BASE": {}})
 
     assert crawler.extensions.middlewares == ()
-
-
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    yield store
-    store.close()
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from sqlalchemy import select, update
@@ -29,13 +28,6 @@ from tests.unit.store.support_store import add, settle
 #: Long enough for dozens of scans of a thread that does not rest.
 _A_WHILE_SECONDS = 0.4
 _LIMIT_SECONDS = 20.0
-
-
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    yield store
-    store.close()
 
 
 class Watched:

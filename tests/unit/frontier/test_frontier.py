@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -22,11 +21,9 @@ _LIMIT_SECONDS = 20.0
 
 
 @pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    store.admit("/a", "/b")
-    yield store
-    store.close()
+def filled(filled: FilledStore) -> FilledStore:
+    filled.admit("/a", "/b")
+    return filled
 
 
 def build_frontier(filled: FilledStore, waiting: WriterQueue | None = None) -> Frontier:

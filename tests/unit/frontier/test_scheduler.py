@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,13 +29,6 @@ from searchcrawl.store.urls.url_table import Settled
 from tests.filled_store import FilledStore
 
 DEAD = "dead.acme.test:80"
-
-
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    yield store
-    store.close()
 
 
 @pytest.fixture(autouse=True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -32,11 +30,9 @@ _FROZEN: Final = Death("it stopped turning", stalled=True, by_visit=False)
 
 
 @pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    store.admit(*(f"/{number}" for number in range(8)))
-    yield store
-    store.close()
+def filled(filled: FilledStore) -> FilledStore:
+    filled.admit(*(f"/{number}" for number in range(8)))
+    return filled
 
 
 def count_state(filled: FilledStore, state: FetchState) -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -31,13 +30,6 @@ class Noting(HostRegistry):
         found = list(blocks)
         self.told.append(len(found))
         super().set_blocks(found, *arguments, **values)
-
-
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    yield store
-    store.close()
 
 
 def block(filled: FilledStore, count: int) -> None:

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -185,13 +184,6 @@ def test_lease_when_two_processes_are_compared_then_a_later_one_with_its_number_
     assert holder.has_ended(changed(started="1"))
     assert holder.shares_boot(own)
     assert str(os.getpid()) in holder.describe(own)
-
-
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
-    yield store
-    store.close()
 
 
 def test_run_when_a_transaction_took_long_then_it_goes_on_and_who_waited_finds_it_alive(filled: FilledStore) -> None:
