@@ -87,17 +87,6 @@ def test_forget_when_an_archive_is_named_then_its_files_are_nowhere_and_explain_
     assert project.found("innerword") == [IN_NESTED]
 
 
-def test_forget_when_an_archive_has_more_files_than_the_limits_allow_then_nothing_is_done_without_yes(
-    project: CrawlProject,
-) -> None:
-    before = project.versions()
-
-    code, receipts = forget(project, url_of(project, BIG))
-
-    assert (code, receipts, project.versions()) == (10, [], before)
-    assert not (project.folder / "forgotten.txt").exists()
-
-
 def test_forget_when_an_inner_archive_or_one_without_a_name_is_named_then_its_files_go(project: CrawlProject) -> None:
     code, (done,) = forget(project, url_of(project, f"{NESTED}!/in.zip"), url_of(project, PLAIN))
     in_cache = cached(project)
@@ -109,25 +98,6 @@ def test_forget_when_an_inner_archive_or_one_without_a_name_is_named_then_its_fi
     assert "sumac" not in in_cache
     assert project.found("topword") == [f"{NESTED}!/top.txt"]
     assert (later.ended.exit_code, is_verified(project)) == (0, True)
-
-
-def test_forget_when_the_line_of_an_archive_is_taken_out_then_its_files_come_back(project: CrawlProject) -> None:
-    forget(project, url_of(project, BIG), "--yes")
-    (project.folder / "forgotten.txt").write_text("# none\n", "utf-8")
-
-    run(project)
-
-    assert set(project.indexed()) >= IN_BIG
-
-
-def test_crawl_when_the_line_of_an_archive_is_written_by_hand_then_the_limits_hold(project: CrawlProject) -> None:
-    (project.folder / "forgotten.txt").write_text(f"{url_of(project, BIG)}\n", "utf-8")
-
-    second = run(project)
-
-    assert (second.counts["deleted"], second.ended.exit_code) == (0, 9)
-    assert set(project.indexed()) >= IN_BIG
-    assert BIG not in second.requested
 
 
 def test_b6_inner_archive_when_it_is_excluded_then_its_files_go_and_the_others_stay(project: CrawlProject) -> None:

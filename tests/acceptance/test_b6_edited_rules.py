@@ -117,21 +117,6 @@ def test_boundary_when_a_page_limit_is_edited_then_the_rule_is_named_and_only_ev
     assert (back.codes, back.in_index) == (first.codes, first.in_index)
 
 
-def test_boundary_when_the_longest_url_is_edited_then_longer_ones_leave_and_come_back(project: CrawlProject) -> None:
-    first = edited(project, LONG)
-    limit = len(project.site.url(LONG, f"/{'x' * 80}"))
-    shorter = edited(project, LONG, scope={"max_url_length": limit})
-    rows = refused(project, LONG)
-    shortest = edited(project, LONG, scope={"max_url_length": limit - 1})
-    back = edited(project, LONG)
-
-    assert rows == {f"/{'y' * 90}": (1004, f"scope.max_url_length: max_url_length = {limit}")}
-    assert of_host(shorter, LONG) == [f"{LONG}/", f"{LONG}/short", f"{LONG}/{'x' * 80}"]
-    assert shorter.counts["deleted"] == 1
-    assert of_host(shortest, LONG) == sorted(shortest.versions) == [f"{LONG}/", f"{LONG}/short"]
-    assert (back.in_index, set(back.versions)) == (first.in_index, first.in_index)
-
-
 def test_boundary_when_more_would_leave_than_the_limits_allow_then_all_wait_for_an_approval(
     project: CrawlProject,
 ) -> None:

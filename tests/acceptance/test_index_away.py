@@ -91,18 +91,6 @@ def test_i6_crawl_when_solr_answers_html_then_exit_6_with_its_url_and_the_docume
     assert in_solr(solr_core) == ids(project)
 
 
-def test_i5_crawl_when_solr_is_busy_for_a_while_then_it_is_waited_for(
-    project: CrawlProject, scripted_solr: ScriptedSolr
-) -> None:
-    scripted_solr.script = [_solr(status(503), status(429), status(503), good)]
-    use(project, scripted_solr.url)
-
-    ended = project.crawl()
-
-    assert (ended.exit_code, ended.errors) == (0, "")
-    assert (ended.status["documents"], ended.counts["indexed"]) == (5, 5)
-
-
 def test_i3_crawl_when_solr_rejects_a_document_then_it_is_set_aside_with_its_reason_and_the_others_are_in(
     project: CrawlProject, scripted_solr: ScriptedSolr
 ) -> None:
@@ -171,31 +159,6 @@ def test_i1_crawl_when_the_cache_is_full_and_solr_stays_away_then_it_ends_and_th
     assert (ended.exit_code, ended.status["run"]["end_reason"]) == (6, "index_away")
     assert 0 < ended.status["waiting"] < CHAIN
     assert (back.exit_code, back.status["waiting"], back.status["documents"]) == (0, 0, CHAIN + 1)
-
-
-@pytest.mark.parametrize(
-    ("step", "words"),
-    [
-        (status(302, b"", Location="http://127.0.0.1:1/login"), "HTTP 302"),
-        (status(401), "asks for a login"),
-        (status(404), "no such core"),
-    ],
-    ids=["302", "401", "404"],
-)
-def test_i6_crawl_when_index_url_leads_elsewhere_then_one_line_names_the_key_and_nothing_more_is_pushed(
-    project: CrawlProject, scripted_solr: ScriptedSolr, step: Step, words: str
-) -> None:
-    scripted_solr.script = [step]
-    use(project, scripted_solr.url)
-
-    ended = project.crawl()
-
-    assert (ended.exit_code, ended.status["waiting"], ended.counts["fetched"]) == (6, 5, 5)
-    assert "searchcrawl.toml: index.url: " in ended.errors
-    assert words in ended.errors
-    assert len(ended.errors.splitlines()) == 1
-    # One look before the run, and one before anything is sent.
-    assert [request.path for request in scripted_solr.received] == ["/solr/scripted/admin/ping/"] * 2
 
 
 def rows_of(project: CrawlProject) -> list[dict[str, Any]]:

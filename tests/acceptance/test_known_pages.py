@@ -111,24 +111,6 @@ def test_known_pages_when_a_limit_on_traps_is_set_below_them_then_they_are_visit
     assert (removed.counts["deleted"], set(project.indexed())) == (COUNT, {f"{HOST}/"})
 
 
-def test_known_pages_when_a_limit_is_set_before_their_documents_were_sent_then_they_are_visited_all_the_same(
-    project: CrawlProject,
-) -> None:
-    write(project.site, PATHS["max_path_segments"], range(COUNT))
-    edit(project)
-    # It dies when everything is cached, and nothing is in the index.
-    killed = run(project, SEARCHCRAWL_FAILPOINT="batch.post.begin:1")
-    edit(project, max_path_segments=1)
-    limited = run(project)
-    for number in range(COUNT):
-        project.site.delete_page(HOST, PATHS["max_path_segments"].format(number))
-    removed = run(project)
-
-    assert killed.ended.exit_code == -9
-    assert len(limited.in_index) == COUNT + 1
-    assert removed.in_index == {f"{HOST}/"}
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("limit", LIMITS)
 def test_known_pages_when_excluded_and_let_in_again_below_a_limit_then_all_are_back(

@@ -242,22 +242,6 @@ def test_receiver_when_it_refuses_a_document_then_that_is_said_and_others_are_th
     assert_same(project)
 
 
-@pytest.mark.parametrize(
-    ("what", "error"), [("raises", "LookupError: no such thing"), ("mute", "it gave 0 receipts for 5")]
-)
-def test_receiver_when_its_class_is_wrong_then_only_it_waits(project: CrawlProject, what: str, error: str) -> None:
-    (project.folder / what).touch()
-    ended = project.crawl()
-    told = list_receivers(project)["lines"]
-    (project.folder / what).unlink()
-    project.crawl()
-
-    assert ended.exit_code == 0
-    assert (told["state"], told["waiting"]) == ("away", 5)
-    assert told["error"].endswith(error)
-    assert_same(project)
-
-
 def test_receiver_when_it_hangs_then_the_run_ends_and_it_gets_all_later(project: CrawlProject) -> None:
     (project.folder / "hangs").touch()
     ended = project.crawl()

@@ -20,7 +20,7 @@ from searchcrawl.index.opening import open_index
 from searchcrawl.sources.loading import load_project
 from tests.acceptance.support_project import environment
 from tests.crawl_forks import Forks
-from tests.site.client import source_toml, write_project
+from tests.site.client import write_project
 from tests.stored_rows import query, query_columns
 from tests.trap_site import TrapSite, kinds_of
 
@@ -130,52 +130,6 @@ def test_next_run_when_patterns_are_ended_then_known_pages_are_visited_and_nothi
 
     assert len(first) > GOOD
     assert second == first - refused_paths(crawled).keys()
-
-
-def explained(crawled: Crawled, forks: Forks, url: str) -> dict[str, Any]:
-    forks.run(crawled.folder, "explain", url, "--json")
-    answer: dict[str, Any] = json.loads((crawled.folder / "output.txt").read_text("utf-8").splitlines()[-1])
-    return answer
-
-
-def test_explain_when_no_page_led_to_a_url_of_a_cut_pattern_then_the_pattern_is_named(
-    crawled: Crawled, forks: Forks
-) -> None:
-    # Of level VALUES: nothing below it is proven.
-    ((cut,), *_) = query(
-        crawled.folder, "SELECT pattern FROM patterns WHERE cut IS NOT NULL AND pattern LIKE '%/shop?%'"
-    )
-    url = cut.replace("{n}", "987654").replace("*", "never=seen")
-
-    answer = explained(crawled, forks, url)
-
-    assert query(crawled.folder, f"SELECT COUNT(*) FROM urls WHERE url = '{url}'") == [(0,)]
-    assert (answer["decided_by"]["key"], answer["decided_by"]["rule"]) == ("scope.trap_after", cut)
-    assert answer["in_index"] is False
-    assert "961" in answer["verdict"]
-
-
-def test_limit_when_it_was_edited_then_what_it_refused_is_open_again(crawled: Crawled, forks: Forks) -> None:
-    before = len(crawled.site.requested())
-    ((known,),) = query(crawled.folder, "SELECT COUNT(*) FROM urls WHERE code <> 961")
-    # So many are opened, in the order in which they were refused, that patterns with 30 are among them.
-    scope = {"trap_after": 0, "max_urls_per_pattern": 30, "max_urls": known + 1_500}
-    text = source_toml(crawled.site.port, **overrides(crawled.site, **scope))
-    (crawled.folder / "sources" / f"{NAME}.toml").write_text(text, "utf-8")
-
-    code = forks.run(crawled.folder, "crawl", NAME)
-
-    fresh = set(crawled.site.requested()[before:]) - set(crawled.requested)
-    rules = {rule for (rule,) in query(crawled.folder, "SELECT DISTINCT rule FROM urls WHERE code = 961")}
-    assert code == 0
-    assert any(path.startswith("/shop?") for path in fresh)
-    assert any(rule.startswith("scope.max_urls_per_pattern: max_urls_per_pattern = 30 of http://") for rule in rules)
-    assert not [rule for rule in rules if rule.startswith("scope.trap_after")]
-    (full, *_) = (rule.partition(": ")[2] for rule in sorted(rules) if " of http://" in rule)
-    unseen = full.partition(" of ")[2].replace("{n}", "987654").replace("&", "=1&")
-    unseen += "=1" if "?" in unseen else ""
-    answer = explained(crawled, forks, unseen)
-    assert (answer["decided_by"]["key"], answer["decided_by"]["rule"]) == ("scope.max_urls_per_pattern", full)
 
 
 @pytest.mark.parametrize("kind", ["session-path", "session-query"])
