@@ -1,4 +1,4 @@
-"""Pages are found by what others call them in their main text, whatever the order of visits, and whenever a process dies (C8, G2)."""
+"""Pages are found by what others call them in their main text, whatever the order of visits (C8, G2)."""
 
 from __future__ import annotations
 

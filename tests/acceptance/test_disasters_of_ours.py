@@ -1,4 +1,4 @@
-"""Whatever happens to our clock, store, index, disk or process: each document is found by its phrase (D8, L3, X-S4, X-S5)."""
+"""Whatever happens to our clock, certificate or disk: each document is found by its phrase (D8, L3, X-S5)."""
 
 from __future__ import annotations
 

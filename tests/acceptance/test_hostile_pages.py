@@ -1,4 +1,4 @@
-"""Pages that lie, loop, swell and steer, in crawls of their own: R9 to R14, and what a bad answer leaves alone (L6)."""
+"""Pages that lie, loop and swell, in crawls of their own: R9, R11, R13 and R14."""
 
 from __future__ import annotations
 
@@ -75,9 +75,6 @@ def test_r9_refresh_when_pages_lead_to_each_other_then_the_loop_ends_with_963(
     assert len(codes) < 15
 
 
-# R10
-
-
 # R11
 
 CHARSETS: Final = {
@@ -115,9 +112,6 @@ def test_r11_charset_when_it_is_none_then_the_page_is_read_all_the_same(site: Si
     found = set(run.project.found("barometer needle"))
     assert set(run.codes(host).values()) == {200}
     assert found == {f"{host}/{name}.html" for name in (*CHARSETS, "two", "meta", "lie")}
-
-
-# R12
 
 
 # R13
@@ -209,6 +203,3 @@ def test_r14_xml_when_it_is_a_page_then_no_entity_is_expanded_or_fetched(site: S
     texts = [str(hit.fields.get("content", "")) for hit in run.project.hits("barometer")]
     assert all("lollol" not in text and len(text) < 5_000 for text in texts)
     assert Path("/etc/hostname").read_text("utf-8").strip() not in " ".join(texts)
-
-
-# L6

@@ -1,4 +1,4 @@
-"""A URL that redirects for a while stands for no page that answers itself, and the choice is made anew (F3, C6)."""
+"""A URL that redirects and is allowed again: its page is read as one that came by a redirect (C6, L2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Depths that shrink while a crawl goes on, and what rows keep of a visit that changed nothing."""
+"""What rows keep of a visit that changed nothing."""
 
 from __future__ import annotations
 
