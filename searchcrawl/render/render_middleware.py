@@ -17,14 +17,14 @@ from scrapy.http import Headers, HtmlResponse, Response
 
 from searchcrawl import urls
 from searchcrawl.codes import Code, facts_of, is_retried
-from searchcrawl.exceptions import InvalidUrl, SearchcrawlError
+from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.raw_page import has_scripts, read_shell
 from searchcrawl.http.side_requests import LOST_LOGIN
 from searchcrawl.http.visit_end import PAGES, VisitEnded, build_visit_end, find_claim, find_redirects, join_lines
 from searchcrawl.items import Claim, Hop, Outcome
 from searchcrawl.politeness.backoff import may_retry
-from searchcrawl.render.browser_request import Answer
+from searchcrawl.render.browser_request import Answer, resolve
 from searchcrawl.render.rendered_page import (
     RENDERED_TYPE,
     BrowserUnavailable,
@@ -258,14 +258,12 @@ def _find_target(request: Request, page: RenderedPage) -> tuple[str, int] | None
     """Where the page led, by a redirect or by a script, and the status of that; None where it stayed."""
     if not page.redirects:
         return None
-    url = page.redirects[1][0] if len(page.redirects) > 1 else page.url
-    try:
-        target = urls.resolve(url, request.url)
-    except InvalidUrl:
+    target = resolve(page.redirects[1][0] if len(page.redirects) > 1 else page.url, request.url)
+    # A page that loads itself once more has not moved.
+    if target is None or target == urls.without_route(request.url):
         return None
     status = page.redirects[0][1]
-    # A page that loads itself once more has not moved.
-    return None if target == urls.without_route(request.url) else (target, status if 300 < status < 309 else _MOVED)
+    return target, status if 300 < status < 309 else _MOVED
 
 
 def _redirect(request: Request, url: str, status: int) -> Response:
