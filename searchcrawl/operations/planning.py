@@ -1,7 +1,8 @@
 """What an edited source file will change: the edit is tried on a copy of the table, with the pages of the cache (L2).
 
 ``plan`` runs the same stages as ``apply``. They write to a copy of what the store knows of the source, to a folder of the
-cache of their own, and to a receiver that keeps nothing. What they changed in the copy is the plan.
+cache of their own, and to a receiver that keeps nothing. What they changed in the copy is the plan. ``apply`` checks that it
+still holds, and carries out the removals that it named.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Final
 
 from searchcrawl.cache.opening import share_cache
 from searchcrawl.codes import describe_code
+from searchcrawl.delivery.delivery_queue import Sent
 from searchcrawl.durable import make_folder
 from searchcrawl.exceptions import PlanRefused
 from searchcrawl.failpoints import reach
@@ -204,11 +206,5 @@ def describe_applied(
     run_counts: Mapping[str, int], source: Source, *, removed: int, left: int, undecided: int = 0
 ) -> dict[str, Any]:
     """What ``apply --json`` prints."""
-    return {
-        "source": source.name,
-        "documents": run_counts.get("indexed", 0),
-        "removed": run_counts.get("deleted", 0) + removed,
-        "failed": 0,
-        "to_fetch": left,
-        "undecided": undecided,
-    }
+    done = Sent(run_counts.get("indexed", 0), run_counts.get("deleted", 0) + removed, to_fetch=left)
+    return {"source": source.name, **done._asdict(), "undecided": undecided}
