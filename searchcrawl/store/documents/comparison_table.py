@@ -162,15 +162,9 @@ class Indexed(NamedTuple):
 
 def take_over(transaction: Transaction, source_id: int, indexed: Mapping[int, Indexed]) -> None:
     """Notes what the index has of documents, by row id, known ones or not; their pages are to be fetched whole."""
+    known = {"source_id": source_id, "indexed_since": 0, "code": 200}
     rows = [
-        {
-            "url_id": row_id,
-            "source_id": source_id,
-            "indexed_version": one.crawl_version,
-            "indexed_since": 0,
-            "fields_digest": one.fields_digest,
-            "code": 200,
-        }
+        {**known, "url_id": row_id, "indexed_version": one.crawl_version, "fields_digest": one.fields_digest}
         for row_id, one in indexed.items()
     ]
     if rows:

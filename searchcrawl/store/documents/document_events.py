@@ -6,13 +6,12 @@ Nothing else writes ``documents.state`` (``store.events``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
     BindParameter,
-    Column,
     ColumnElement,
     Integer,
     LargeBinary,
@@ -39,11 +38,8 @@ _D = DocumentState
 _ANY: Final = tuple(DocumentState)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Event(StateEvent):
-    """Something that happens to documents."""
-
-    column: Column[int] = documents.c.state
+#: Something that happens to documents.
+Event: Final = partial(StateEvent, column=documents.c.state)
 
 
 # What the conditions of events are made of
@@ -573,5 +569,7 @@ REMOVAL_OPENED: Final = Event(
 )
 
 #: All of them, as the reference lists them.
-EVENTS: Final[Mapping[str, Event]] = {name: each for name, each in globals().items() if isinstance(each, Event)}
+EVENTS: Final[Mapping[str, StateEvent]] = {
+    name: each for name, each in globals().items() if isinstance(each, StateEvent)
+}
 TRANSITIONS: Final = tuple(transition for event in EVENTS.values() for transition in event.transitions)

@@ -14,7 +14,6 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
-    exists,
     func,
     literal_column,
     select,
@@ -29,7 +28,7 @@ from searchcrawl.store.documents.document_events import IS_COPY, RESOLVED
 from searchcrawl.store.documents.shared_copy_table import SURVIVORS, build_found, find_places
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import read_page, read_parts, set_rows, write_parts
+from searchcrawl.store.many_rows import has_row, read_page, read_parts, set_rows, write_parts
 from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, PLACE, documents, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import INDEXABLE, REMOVALS, DocumentState
@@ -163,8 +162,7 @@ def _select(
 
 def has_canonicals(transaction: Transaction, source_id: int) -> bool:
     """Whether a document of a source names another URL as canonical."""
-    named = exists().where(documents.c.source_id == source_id, documents.c.canonical_key.is_not(None))
-    return bool(transaction.execute(select(named)).scalar())
+    return has_row(transaction, documents.c.source_id == source_id, documents.c.canonical_key.is_not(None))
 
 
 _SET: Final = update(documents).where(documents.c.url_id == bindparam("row_id")).values(RESOLVED.values)

@@ -32,10 +32,6 @@ _PART: Final = 5_000
 Place = tuple[int, int, int, int]
 
 
-_PRESENT: Final = [documents.c[name] for name in ("url_id", *PLACE, "content_length")]
-_FORMER: Final = [former_documents.c[name] for name in ("url_id", *PLACE, "content_length")]
-
-
 class Change(NamedTuple):
     """A document that was changed: where the records of both versions are, None without one, and their bytes.
 
@@ -152,10 +148,9 @@ def find_earlier(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, 
     Of a document that was changed before, the kept version counts.
     """
     found: dict[int, tuple[Place | None, int]] = {}
-    for part in split(url_ids):
-        present = select(*_PRESENT).where(documents.c.url_id.in_(part))
-        former = select(*_FORMER).where(former_documents.c.url_id.in_(part), former_documents.c.restored == 0)
-        for row in (*transaction.execute(present), *transaction.execute(former)):
+    for table, conditions in ((documents, ()), (former_documents, (former_documents.c.restored == 0,))):
+        query = select(*(table.c[name] for name in ("url_id", *PLACE, "content_length"))).where(*conditions)
+        for row in read_parts(transaction, query, table.c.url_id, url_ids):
             found[row.url_id] = (_read_place(row, ""), row.content_length)
     return found
 

@@ -15,7 +15,7 @@ from searchcrawl.codes import Code
 from searchcrawl.store.documents.presence import is_in, is_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import read_parts, write_parts
+from searchcrawl.store.many_rows import has_row, read_parts, write_parts
 from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, listing_dues, sources, urls
 from searchcrawl.store.states import SHOWN, DocumentState, Leaving, Sharing
 
@@ -205,4 +205,4 @@ def take_dues(transaction: Transaction, source_id: int) -> list[int]:
 
 def has_dues(transaction: Transaction, source_id: int) -> bool:
     """Whether documents of a source are to be sent again for the lists of their copies."""
-    return bool(transaction.execute(select(exists().where(listing_dues.c.source_id == source_id))).scalar())
+    return has_row(transaction, listing_dues.c.source_id == source_id)

@@ -6,10 +6,10 @@ Nothing else writes ``urls.fetch_state``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, BindParameter, Column, ColumnElement, SmallInteger, and_, bindparam, case, or_
+from sqlalchemy import BigInteger, BindParameter, ColumnElement, SmallInteger, and_, bindparam, case, or_
 
 from searchcrawl.codes import REFUSED as REFUSED_CODES
 from searchcrawl.codes import Code
@@ -22,11 +22,8 @@ _ANY: Final = tuple(FetchState)
 _UNDER_WAY: Final = (_F.FETCHING, _F.ALONE)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Event(StateEvent):
-    """Something that happens to the visits of rows."""
-
-    column: Column[int] = urls.c.fetch_state
+#: Something that happens to the visits of rows.
+Event: Final = partial(StateEvent, column=urls.c.fetch_state)
 
 
 FOUND: Final = Event(
@@ -204,5 +201,7 @@ UNVISITED: Final = Event(
 )
 
 #: All of them, as the reference lists them.
-EVENTS: Final[Mapping[str, Event]] = {name: each for name, each in globals().items() if isinstance(each, Event)}
+EVENTS: Final[Mapping[str, StateEvent]] = {
+    name: each for name, each in globals().items() if isinstance(each, StateEvent)
+}
 TRANSITIONS: Final = tuple(transition for event in EVENTS.values() for transition in event.transitions)

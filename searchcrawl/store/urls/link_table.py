@@ -14,11 +14,11 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from isal import isal_zlib
-from sqlalchemy import Insert, bindparam, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Insert, bindparam, delete, func, insert, or_, select, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import Dialect, dialect_of
-from searchcrawl.store.many_rows import read_parts, write_parts, write_rows
+from searchcrawl.store.many_rows import has_row, read_parts, write_parts, write_rows
 from searchcrawl.store.schema import documents, outlinks, refused_links, unfollowed_links, urls
 
 #: So many characters of a title are kept: longer ones only tell less well which words of links it has.
@@ -163,8 +163,7 @@ def measure_unfollowed(transaction: Transaction, source_id: int) -> int | None:
 
 def is_unfollowed_cut(transaction: Transaction, source_id: int) -> bool:
     """Whether any page of a source has more such links than are known."""
-    here = unfollowed_links.c.source_id == source_id, unfollowed_links.c.cut == 1
-    return bool(transaction.execute(select(exists().where(*here))).scalar())
+    return has_row(transaction, unfollowed_links.c.source_id == source_id, unfollowed_links.c.cut == 1)
 
 
 def forget_unfollowed(transaction: Transaction, pages: Sequence[int]) -> None:

@@ -13,6 +13,7 @@ from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, Claim
 from searchcrawl.rules import lifecycle
 from searchcrawl.store.documents.presence import is_known
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.events import StateEvent
 from searchcrawl.store.many_rows import read_parts, set_rows, write_parts, write_rows
 from searchcrawl.store.schema import URLS_WITH_DOCUMENTS, documents, urls
 from searchcrawl.store.statements import split, unindexed
@@ -28,7 +29,6 @@ from searchcrawl.store.urls.fetch_events import (
     RELEASED,
     REOPENED,
     VISITED,
-    Event,
     choose_found,
 )
 
@@ -291,7 +291,7 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
     )
 
 
-def _note(transaction: Transaction, url_ids: Sequence[int], event: Event) -> None:
+def _note(transaction: Transaction, url_ids: Sequence[int], event: StateEvent) -> None:
     write_parts(transaction, update(urls).values(event.values), urls.c.id, url_ids)
 
 
@@ -343,7 +343,7 @@ _SETTLE: Final = (
 _SETTLE_BY: Final = {event: _SETTLE.values(event.values) for event in (VISITED, REFUSED, REFUSED_LATER)}
 
 
-def settle(transaction: Transaction, visits: Sequence[Settled], event: Event = VISITED) -> None:
+def settle(transaction: Transaction, visits: Sequence[Settled], event: StateEvent = VISITED) -> None:
     """Writes the ends of visits; ``event`` is one of VISITED, REFUSED and REFUSED_LATER."""
     if not visits:
         return

@@ -18,6 +18,7 @@ from searchcrawl import store
 from searchcrawl.codes import Code
 from searchcrawl.rules.lifecycle import Failures
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.events import StateEvent
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import fetch_events, forget_table, url_queue, url_table
@@ -28,7 +29,7 @@ FILE: Final = Path(__file__).with_name("fetch_events.txt")
 Event = Callable[[Transaction, Sequence[int]], object]
 
 
-def settled(state: FetchState, event: fetch_events.Event = fetch_events.VISITED) -> Event:
+def settled(state: FetchState, event: StateEvent = fetch_events.VISITED) -> Event:
     def settle(transaction: Transaction, ids: Sequence[int]) -> None:
         ends = [Settled(url_id=url_id, fetch_state=state, code=404, due_ms=None, fetched_ms=None) for url_id in ids]
         url_table.settle(transaction, ends, event)
