@@ -88,8 +88,7 @@ class TurnedPages:
         run = self._run
         while run.write(former_table.forget, source_id=run.source_id, until_run=run.row.after_run):
             pass
-        load = partial(former_table.load_sketches, source_id=run.source_id, limit=_MOST_SEEDS)
-        for url_id, url, packed in run.read(load):
+        for url_id, url, packed in run.read(former_table.load_sketches, source_id=run.source_id, limit=_MOST_SEEDS):
             cluster = self._clusters.find_or_add(urls.origin_of(url), Sketch.unpack(packed))
             cluster.pages += 1
             cluster.members[url_id] = False

@@ -82,8 +82,7 @@ def write_deltas(run: Run) -> None:
 
 
 def _is_paused(run: Run, feed: FeedFile) -> bool:
-    find = partial(receiver_table.require, source_id=run.source_id, name=feed.receiver)
-    return run.read(find).is_paused
+    return run.read(receiver_table.require, source_id=run.source_id, name=feed.receiver).is_paused
 
 
 def _report_waiting(run: Run, feeds: Iterable[FeedFile]) -> None:

@@ -110,8 +110,7 @@ def _send_left(sender: BatchSender) -> Iterator[tuple[int, int]]:
     for batch in run.read(removal_table.find_under_way, source_id=run.source_id):
         if batch.state < BatchState.ACKNOWLEDGED:
             run.write(removal_table.take_over, batch=batch, run_id=run.id, now_ms=clock.now_ms())
-        find = partial(removal_table.find_without_receipt, number=batch.number)
-        for rows in run.read_pages(find, source_id=run.source_id):
+        for rows in run.read_pages(removal_table.find_without_receipt, source_id=run.source_id, number=batch.number):
             yield len(rows), sender.send_removals(batch, rows)
         sender.commit(batch)
 

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, NamedTuple
 
 from searchcrawl import clock
@@ -526,14 +525,9 @@ class DueHosts:
 
     def _read_page(self, horizon_ms: int) -> None:
         run = self._run
-        find = partial(
-            url_queue.find_due,
-            source_id=run.source_id,
-            horizon_ms=horizon_ms,
-            after=self._place,
-            limit=_PAGE_ROWS,
+        page = run.read(
+            url_queue.find_due, source_id=run.source_id, horizon_ms=horizon_ms, after=self._place, limit=_PAGE_ROWS
         )
-        page = run.read(find)
         self._at_end = len(page) < _PAGE_ROWS
         for place in page:
             self._place = place

@@ -126,8 +126,9 @@ class Stream(_OfReceiver):
             return
         self._open()
         before = self._began_at or row.place
-        find = partial(log_table.find_present, source_id=self._run.source_id, before=before)
-        for entries in self._run.read_pages(find, key=attrgetter("row.url_id")):
+        for entries in self._run.read_pages(
+            log_table.find_present, source_id=self._run.source_id, before=before, key=attrgetter("row.url_id")
+        ):
             by_id = {entry.row.url_id: entry for entry in entries if entry.place <= before}
             reader = DocumentReader(self._run, self._cache)
             for part in reader.read([entry.row for entry in by_id.values()]):
@@ -225,8 +226,7 @@ class Stream(_OfReceiver):
     def _find_survivors(self, page: _Page, gone: Sequence[Entry]) -> list[Entry]:
         """The documents that are indexed instead of those that go, and that the receiver would get only later."""
         ids = {entry.survivor_id for entry in gone if entry.survivor_id is not None}
-        find = partial(log_table.find_entries, source_id=self._run.source_id, url_ids=ids)
-        found = self._run.read(find) if ids else []
+        found = self._run.read(log_table.find_entries, source_id=self._run.source_id, url_ids=ids) if ids else []
         return [entry for entry in found if entry.is_shown and entry.can_be_sent and entry.place > page.place]
 
     def _send_documents(self, page: _Page, entries: Sequence[Entry]) -> None:
@@ -362,8 +362,9 @@ class KeptIndex(_OfReceiver):
     def sweep(self) -> None:
         """Removes what it has and the log has not, once it has all of the log, if it began anew."""
         row = self._find_row()
-        count = partial(log_table.count_waiting, source_id=self._run.source_id, after=row.place)
-        if row.sweeping is Sweep.NO or self._run.read(count):
+        if row.sweeping is Sweep.NO:
+            return
+        if self._run.read(log_table.count_waiting, source_id=self._run.source_id, after=row.place):
             return
         removed = 0
         if self._may_sweep(row):
@@ -408,8 +409,7 @@ class KeptIndex(_OfReceiver):
         old = {
             urls.key(entry.access_url or entry.url): entry for entry in part if entry.crawl_version < row.lowest_version
         }
-        find = partial(log_table.find_shown, source_id=self._run.source_id, url_keys=old)
-        shown = self._run.read(find) if old else set()
+        shown = self._run.read(log_table.find_shown, source_id=self._run.source_id, url_keys=old) if old else set()
         return [entry for key, entry in old.items() if key not in shown]
 
     def _list_entries(self) -> Iterator[list[IndexEntry]]:
