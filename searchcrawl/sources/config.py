@@ -436,6 +436,10 @@ class Tables(Table):
     )
 
 
+#: What a run does with what it sees.
+Mode = Literal["accept", "examine", "index_only"]
+
+
 class SourceFile(Tables):
     """All keys of a source file."""
 
@@ -445,7 +449,7 @@ class SourceFile(Tables):
     parameters: Annotated[str, Privacy.PUBLIC] = key(
         STANDARD, "The set of `[parameters.NAME]` in searchcrawl.toml that it takes."
     )
-    mode: Literal["accept", "examine", "index_only"] = key(
+    mode: Mode = key(
         "accept",
         "What a run does: `accept` crawls and indexes; `examine` fetches and reports, and changes nothing in the "
         "index; `index_only` indexes what is known, and finds no new URLs in pages or sitemaps.",

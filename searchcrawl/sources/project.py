@@ -6,13 +6,13 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
 from searchcrawl import __version__
-from searchcrawl.sources.config import Tables
+from searchcrawl.sources.config import Mode, Tables
 from searchcrawl.sources.fetch_tables import Window, Zone
 from searchcrawl.sources.files import SOURCES_DIR
 from searchcrawl.sources.plugin_classes import PluginName
@@ -102,7 +102,7 @@ class Schedule(Table):
     every_minutes: PositiveAmount | None = key(None, "The time from one start to the next.")
     window: Window | None = key(None, "The only time of the week in which a run may begin.")
     timezone: Zone | None = key(None, "The time zone of `cron` and `window`; without it that of the machine.")
-    mode: Literal["accept", "examine", "index_only"] | None = key(
+    mode: Mode | None = key(
         None, "What a run does that it starts, as `mode` of a source; without it what the source says."
     )
     misfire: Literal["run_once", "skip"] = key(
@@ -135,7 +135,7 @@ def _check_schedules(schedules: Mapping[str, Schedule]) -> Mapping[str, Schedule
 
 
 Event = Literal["failed", "quarantine", "verify", "unreachable", "overdue", "not_started"]
-EVENTS: Final[tuple[Event, ...]] = ("failed", "quarantine", "verify", "unreachable", "overdue", "not_started")
+EVENTS: Final[tuple[Event, ...]] = get_args(Event)
 _ADDRESS: Final = re.compile(r"[^\s@<>()\[\],;:\\\"]+@[^\s@<>()\[\],;:\\\"]+")
 #: The words of a command as they are written, with quotes and backslashes.
 _WORDS: Final = re.compile(r"""(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^\s'"\\])+""")

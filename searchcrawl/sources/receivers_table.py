@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
@@ -26,7 +26,7 @@ from searchcrawl.sources.values import (
 )
 
 Format = Literal["jsonl", "json", "csv", "xml", "parquet"]
-FORMATS: Final[tuple[Format, ...]] = ("jsonl", "json", "csv", "xml", "parquet")
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 #: Its library is an extra.
 PARQUET: Final = "parquet"
 _PLACE: Final = re.compile(r"%(?:\((\w*)\)s|(%)|)")
