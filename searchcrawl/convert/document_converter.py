@@ -121,6 +121,8 @@ BY_ENDING: Final = MappingProxyType(
 
 #: What the library says of a file that passes a limit.
 _OVER_LIMIT: Final = ("Security", "ZIP bomb", "exceeds limit", "limit exceeded", "Nesting too deep", "out of memory")
+#: The library unpacks no larger part of a .docx, whatever it is told.
+MAX_DOCX_PART_BYTES: Final = 100 << 20
 #: More than a file within all other limits has.
 _UNLIMITED: Final = 1 << 31
 #: What the library adds to headings of office files.
