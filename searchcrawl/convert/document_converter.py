@@ -15,7 +15,6 @@ from searchcrawl.convert.detection import ENCRYPTED
 from searchcrawl.convert.mail_text import hide_html, simplify_mail
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.context import ConversionContext
-from searchcrawl.html.encoding import decode
 from searchcrawl.items import Page
 
 _OPEN_XML: Final = "application/vnd.openxmlformats-officedocument"
@@ -149,9 +148,7 @@ def convert_document(body: bytes, context: ConversionContext) -> Page:
         raise ConversionFailed(f"no format of {context.mimetype}", code=Code.CONVERSION_FAILED)
     charset = ""
     if form.is_text:
-        text, charset = decode(
-            body, content_type=context.content_type, default_charset=context.default_charset, markup=False
-        )
+        text, charset = context.decode(body, markup=False)
         body = text.encode("utf-8", "replace")
     elif form is BY_TYPE[_MAIL]:
         body = simplify_mail(body, context.default_charset)

@@ -20,9 +20,7 @@ from searchcrawl.items import Page
 
 def convert_text(body: bytes, context: ConversionContext) -> Page:
     """The page of a text file. Its title is the name of the file; an empty file has none."""
-    text, charset = decode(
-        body, content_type=context.content_type, default_charset=context.default_charset, markup=False
-    )
+    text, charset = context.decode(body, markup=False)
     return build_page(context, text=text, charset=charset)
 
 
@@ -104,9 +102,7 @@ def _list_lines(value: Any) -> Iterator[str]:
 
 def convert_csv(body: bytes, context: ConversionContext) -> Page:
     """The rows of a table, a line each, its cells separated by blanks."""
-    text, charset = decode(
-        body, content_type=context.content_type, default_charset=context.default_charset, markup=False
-    )
+    text, charset = context.decode(body, markup=False)
     sample = text[:_SAMPLE_CHARS]
     separator = max(_SEPARATORS, key=sample.count)
     try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from searchcrawl.html.content_type import join_content_type
+from searchcrawl.html.encoding import decode
 from searchcrawl.html.metas import list_robots_tags
 from searchcrawl.items import Headers
 
@@ -49,6 +50,10 @@ class ConversionContext:
     def content_type(self) -> str:
         """The value of the Content-Type header."""
         return join_content_type(self.headers)
+
+    def decode(self, body: bytes, *, markup: bool = True) -> tuple[str, str]:
+        """The text of a body and the name of its encoding, as ``encoding.decode`` finds them."""
+        return decode(body, content_type=self.content_type, default_charset=self.default_charset, markup=markup)
 
     @property
     def robots_tags(self) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from selectolax.lexbor import LexborNode
 
 from searchcrawl.html import regions, tags
-from searchcrawl.html.page_text import BLOCK_MARK
+from searchcrawl.html.page_text import BLOCK_MARK, cut_words
 from searchcrawl.html.regions import HEADING_MARK, HEADING_SIGN, KIND_OF_HEADING, KIND_OF_NAMED, NAME_END
 
 #: So many headings of a page are kept, so many characters of all of them, and so many of each.
@@ -132,10 +132,7 @@ def _clean(text: str) -> str:
     """The text of a heading."""
     if text[-1:] in _UNCLEAN:
         text = text.rstrip(_SIGNS).rstrip()
-    if len(text) <= _MOST_OF_HEADING:
-        return text
-    # Not a part of a word, if there is more than one.
-    return text[: _MOST_OF_HEADING + 1].rpartition(" ")[0] or text[:_MOST_OF_HEADING]
+    return cut_words(text, _MOST_OF_HEADING)
 
 
 def _keep(texts: Iterable[str]) -> tuple[str, ...]:

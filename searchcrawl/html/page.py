@@ -20,7 +20,6 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from searchcrawl import clock
 from searchcrawl.html import regions, tags
 from searchcrawl.html.context import ConversionContext
-from searchcrawl.html.encoding import decode
 from searchcrawl.html.fields import (
     cut_head,
     is_whole_head,
@@ -43,7 +42,7 @@ from searchcrawl.html.links import (
 )
 from searchcrawl.html.main_text import PageTexts, choose_text, unite_links
 from searchcrawl.html.metas import MAX_REFRESH_SECONDS, parse_refresh, read_robots_directives
-from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_value
+from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_value, cut_words
 from searchcrawl.html.pieces import join_pieces
 from searchcrawl.html.regions import (
     LINK_BEGIN,
@@ -76,7 +75,7 @@ _LOCAL_BEGIN, _LOCAL_END = regions.LOCAL_BEGIN.encode(), regions.LOCAL_END.encod
 
 def parse_html(body: bytes, context: ConversionContext) -> Page:
     """The page of ``body``; never raises."""
-    decoded, charset = decode(body, content_type=context.content_type, default_charset=context.default_charset)
+    decoded, charset = context.decode(body)
     text = _expand_if_xhtml(decoded, context)
     # The parser can take the body itself where decoding has replaced no character and removed no BOM.
     exact = charset == "utf-8" and text is decoded and "\ufffd" not in text and not body.startswith(BOM_UTF8)
@@ -130,7 +129,7 @@ def parse_head(body: bytes, context: ConversionContext, known_text: str) -> Page
 
     None where what comes after the head may have more than text: the whole body has to be parsed.
     """
-    text, charset = decode(body, content_type=context.content_type, default_charset=context.default_charset)
+    text, charset = context.decode(body)
     text = _expand_if_xhtml(text, context)
     reader = _FieldsReader(context, charset)
     found = reader.read_head(text, languages=True)
@@ -418,9 +417,7 @@ def _clean(written: str) -> str:
     text = " ".join(written[:_MOST_WRITTEN].replace(BLOCK_MARK, " ").split())
     if not text.isprintable():
         text = collapse(remove_marks(text))
-    if len(text) > _MOST_CHARACTERS:
-        # Not a part of a word, if there is more than one.
-        text = text[: _MOST_CHARACTERS + 1].rpartition(" ")[0] or text[:_MOST_CHARACTERS]
+    text = cut_words(text, _MOST_CHARACTERS)
     # Most begin with a letter, and have no sign of an address.
     if not text[:1].isalpha() and _LETTER.search(text) is None:
         return ""

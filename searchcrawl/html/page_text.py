@@ -38,6 +38,11 @@ def collapse(text: str) -> str:
     return clean if len(clean) == len(line) else " ".join(clean.split())
 
 
+def cut_words(text: str, most: int) -> str:
+    """The beginning of a line with at most so many characters, and without a part of a word if there is more than one."""
+    return text if len(text) <= most else text[: most + 1].rpartition(" ")[0] or text[:most]
+
+
 def collapse_value(text: str) -> str:
     """The beginning of a value as one line."""
     return collapse(text[:MAX_VALUE_CHARS])
