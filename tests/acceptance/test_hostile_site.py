@@ -16,7 +16,7 @@ from tests.hostile_answers import ROWS
 from tests.hostile_server import HostileServer
 from tests.live_pages import document, phrase
 from tests.site.client import SiteProcess
-from tests.unit.html.test_parse_growth import COMPARED, NESTED, REOPENED
+from tests.unit.html.test_pieces import COMPARED, NESTED, REOPENED
 
 HOST: Final = "good.acme.test"
 HOSTILE: Final = "hostile.acme.test"
