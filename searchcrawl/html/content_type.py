@@ -13,7 +13,7 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _PART: Final = re.compile(r'((?>[^",]++|"(?>[^"\\]|\\.)*+(?:"|\\?\Z))*+)(?:,|\Z)', re.DOTALL)
 #: A name and its value, quoted (a backslash may be the last character of all) or not.
 _PARAMETER: Final = re.compile(
-    r'[\t\n\r ]*+([^;=]*+)(?:=(?:"((?>[^"\\]|\\.)*+)(\\?)(?:"|\Z)[^;]*+|([^;]*+)))?+(?:;|\Z)', re.DOTALL
+    r'[\t\n\r ]*+([^;=]*+)(?>(?:=(?:"((?>[^"\\]|\\.)*+)(\\?)(?:"|\Z)[^;]*+|([^;]*+)))?)(?:;|\Z)', re.DOTALL
 )
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")

@@ -19,7 +19,7 @@ from searchcrawl.urls import parse
 _SPACE: Final = " \t"
 #: A name and its value; a quoted string without an end takes all that follows, and says nothing.
 _PARAMETER: Final = re.compile(
-    r'([^;=]*+)(?:=[ \t]*+(?:"((?>[^"\\]|\\.)*+)(?:(")[^;]*+|\\?\Z)|([^;]*+)))?+(?:;|\Z)', re.DOTALL
+    r'([^;=]*+)(?>(?:=[ \t]*+(?:"((?>[^"\\]|\\.)*+)(?:(")[^;]*+|\\?\Z)|([^;]*+)))?)(?:;|\Z)', re.DOTALL
 )
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _EXTENDED: Final = re.compile(r"([^']+)'[^']*'((?:[^%]|%[0-9A-Fa-f]{2})*)")

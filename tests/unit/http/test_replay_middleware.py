@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -165,7 +164,7 @@ def test_replay_when_nothing_but_its_record_says_that_a_page_was_redirected_then
 
 
 def test_replay_when_a_record_is_damaged_then_only_its_row_is_given_up(cache: Any) -> None:
-    damaged = replace(cache[1][2], offset=cache[1][2].offset + 1)
+    damaged = cache[1][2]._replace(offset=cache[1][2].offset + 1)
     waiting = Waiting(range(1, 5))
     middleware = make(cache, waiting, changed={2: answer_of(2, damaged)})
 
@@ -178,7 +177,7 @@ def test_replay_when_a_record_is_damaged_then_only_its_row_is_given_up(cache: An
 
 
 def test_replay_when_the_first_record_is_damaged_then_the_others_wait_again(cache: Any) -> None:
-    damaged = replace(cache[1][0], offset=cache[1][0].offset + 1)
+    damaged = cache[1][0]._replace(offset=cache[1][0].offset + 1)
     waiting = Waiting(range(1, 4))
     middleware = make(cache, waiting, changed={0: answer_of(0, damaged)})
 
