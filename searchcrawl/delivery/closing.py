@@ -1,7 +1,7 @@
 """The closing of a run: what depends on all of its pages, or counts, is decided here, one step after the other.
 
 The order of the steps is the algorithm. Each of them may be the last one of a process: the next run does it again, and what
-it did before is the same then.
+it did before is the same then. Steps before the last batch run in a helper thread, later ones in the delivery thread.
 """
 
 from __future__ import annotations

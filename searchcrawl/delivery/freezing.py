@@ -9,6 +9,8 @@ it is. Documents that went out with something else are sent again, once, with th
 
 Each step may be the last one of a process. Until all documents that differ are to be sent again, the row of a host has what
 was before as well, and the next completed run begins with them.
+
+In a helper thread before the last batch; titles, once orphans were found, in the delivery thread.
 """
 
 from __future__ import annotations
