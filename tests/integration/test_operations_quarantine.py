@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,16 +104,21 @@ def test_approve_when_the_index_cannot_be_used_then_nothing_changes(filled: Fill
     assert quarantine.reject(filled.project, filled.source, filled.database)["documents"] == 1
 
 
-def test_approve_when_the_index_goes_away_then_the_removals_are_sent_once_it_is_back(filled: FilledStore) -> None:
+@pytest.mark.parametrize("decided", [quarantine.approve, quarantine.restore])
+def test_removals_when_the_index_goes_away_then_they_are_sent_once_it_is_back(
+    filled: FilledStore, decided: Callable[..., dict[str, Any]]
+) -> None:
     filled.fetch("/a", "/b")
     filled.send()
     filled.hold_back("/a")
     filled.end(exit_code=9)
+    if decided is quarantine.restore:
+        quarantine.reject(filled.project, filled.source, filled.database)
 
     away = Away()
     with pytest.raises(IndexUnavailable):
-        quarantine.approve(filled.project, filled.source, filled.database, away, retry_seconds=0)
-    done = quarantine.approve(filled.project, filled.source, filled.database, filled.index)
+        decided(filled.project, filled.source, filled.database, away, retry_seconds=0)
+    done = decided(filled.project, filled.source, filled.database, filled.index)
 
     assert away.outcomes == ["failed"]
     assert done == {"source": "demo", "documents": 1, "removed": 1, "failed": 0, "waiting": 0}
@@ -127,6 +133,7 @@ def test_quarantine_when_the_source_is_being_crawled_then_busy(filled: FilledSto
     for call in (
         lambda: quarantine.approve(filled.project, filled.source, filled.database, filled.index),
         lambda: quarantine.reject(filled.project, filled.source, filled.database),
+        lambda: quarantine.restore(filled.project, filled.source, filled.database, filled.index),
     ):
         with pytest.raises(SourceBusy):
             call()
