@@ -187,13 +187,13 @@ NAMED: Final = (
     behind_redirects,
     named_as_canonical,
     by_a_page_that_is_not_indexed,
-    hub_fails,
     hub_is_empty,
     all_fails,
+    hub_fails,
 )
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("happen", NAMED)
 def test_orphans_when_something_still_names_the_pages_or_their_hub_only_failed_then_they_stay(
     project: CrawlProject, happen: Callable[[CrawlProject], None]
@@ -292,12 +292,14 @@ def test_orphans_when_links_or_sitemaps_are_lost_then_all_wait_and_are_dropped_o
     assert is_verified(many)
 
 
-@pytest.mark.parametrize("action", ["approve", "reject"])
+@pytest.mark.parametrize("action", ["approve", "reject", "restore"])
 def test_orphans_when_decided_then_they_leave_or_stay_and_nothing_waits_again(many: CrawlProject, action: str) -> None:
     run(many)
     start_page_without_links(many)
-    run(many)
+    held = run(many).ended.status["run"]["id"]
     listed(many)
+    if action == "restore":
+        decide(many, "reject")
 
     done = decide(many, action)
     many.site.set_page(HOST, "/page00.html", page("newer text", "/"))
@@ -306,9 +308,14 @@ def test_orphans_when_decided_then_they_leave_or_stay_and_nothing_waits_again(ma
     assert done["documents"] == MANY
     assert [each.exit_code for each in after] == [0, 0]
     assert listed(many) == []
-    assert len(left(many)) == (0 if action == "approve" else MANY)
-    assert len(listed(many, "--rejected")) == (0 if action == "approve" else MANY)
+    assert len(left(many)) == (MANY if action == "reject" else 0)
+    assert len(listed(many, "--rejected")) == (MANY if action == "reject" else 0)
     assert is_verified(many)
+
+    many.command("undelete", str(held))
+    last = run(many, **{CLOCK: str(2 * 86_400)}).ended
+
+    assert (last.exit_code, len(left(many))) == (0, MANY)
 
 
 @pytest.mark.few(1)
