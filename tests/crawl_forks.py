@@ -205,6 +205,8 @@ COMMANDS: Final = CommandRunner()
 CLOCK: Final = "SEARCHCRAWL_TEST_CLOCK"
 #: Another one: the first pause of a host that fails, and of a crawl that died, in seconds; each later one is twice as long.
 PAUSE: Final = "SEARCHCRAWL_TEST_PAUSE"
+#: Another one: a page that failed is tried again no sooner than by a real command.
+RETRIES: Final = "SEARCHCRAWL_TEST_RETRIES"
 #: Another one: a source with more rows is a large one. After an edit so many are looked at at the start, and then at once.
 SLICES: Final = "SEARCHCRAWL_TEST_SLICES"
 #: Another one: where the files of a browser of the tests are, in place of the real one (``tests.fake_browser``).

@@ -22,7 +22,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from tests.crawl_forks import BROWSER, CLOCK, FETCH, PAUSE, ROOT, SCRAPY, SLICES
+from tests.crawl_forks import BROWSER, CLOCK, FETCH, PAUSE, RETRIES, ROOT, SCRAPY, SLICES
 
 #: What commands load late, beside the modules of searchcrawl: loaded before the fork, since it is the same for each.
 _LATE: Final = (
@@ -262,8 +262,9 @@ def _set_pause(seconds: str | None) -> None:
     from searchcrawl.store.runs import job_table
 
     unhurried = backoff.retry_pause_seconds
-    # What a server asks for is waited for; beyond that a page that failed is tried again at once.
-    vars(backoff)["retry_pause_seconds"] = lambda attempt, asked=None: unhurried(attempt, asked) if asked else 0.01
+    if os.environ.pop(RETRIES, None) is None:
+        # What a server asks for is waited for; beyond that a page that failed is tried again at once.
+        vars(backoff)["retry_pause_seconds"] = lambda attempt, asked=None: unhurried(attempt, asked) if asked else 0.01
     if seconds is not None:
         vars(backoff)["_FIRST_PAUSE_SECONDS"] = float(seconds)
         vars(job_table)["_FIRST_PAUSE_MS"] = round(float(seconds) * 1000)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
-from tests.crawl_forks import Forks
+from tests.crawl_forks import RETRIES, Forks
 from tests.site.client import LogEntry, SiteProcess
 
 HOST: Final = "headers.acme.test"
@@ -138,6 +139,19 @@ def test_l5_retry_after_when_in_seconds_then_the_page_is_asked_for_again_no_soon
     # The site notes when a request came, which is before its answer left.
     assert answered["time"] - refused["time"] >= PAUSE_SECONDS - 0.05
     assert f"{BUSY}/" in first.versions
+
+
+def test_l5_retry_when_the_server_names_no_pause_then_the_crawl_waits_until_the_row_is_due(tmp_path: Path) -> None:
+    with SiteProcess() as site:
+        site.set_page(BUSY, "/", page("start"))
+        site.set_behaviour(BUSY, "/", status=500, times=1)
+        project = new_project(tmp_path, site, start={"urls": [site.url(BUSY)], "sitemaps": "off"}, fetch={"retries": 1})
+        ended = project.crawl(**{RETRIES: "1"})
+        failed, answered = site.log(host=BUSY, robots=False)
+
+    assert (ended.exit_code, failed["status"], answered["status"]) == (0, 500, 200)
+    # A host that fails is left alone for less.
+    assert answered["time"] - failed["time"] >= 1 - 0.05
 
 
 def test_l5_retry_after_when_a_date_then_the_run_does_not_wait_for_it(runs: list[Seen]) -> None:
