@@ -109,6 +109,7 @@ def assert_healed(live: LivePages) -> None:
     assert_kept(live)
 
 
+@pytest.mark.matrix
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", TURNS)
 def test_pages_when_all_turn_into_one_text_then_each_keeps_its_document(live: LivePages, name: str) -> None:
