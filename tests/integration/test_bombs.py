@@ -67,10 +67,15 @@ def attached() -> bytes:
 #: The name of each file, what is in it, and what may become of it: codes, or 200 where nothing swells.
 FILES: Final[dict[str, tuple[Callable[[], bytes], set[int]]]] = {
     "one-part.docx": (lambda: docx(b"<w>" + b"x" * (300 * _MB)), {904}),
-    "entities.docx": (lambda: docx(f'<!DOCTYPE d [<!ENTITY e0 "lol">{_LAUGHS}]><w>&e9;</w>'.encode()), {200, 903, 904}),
     "deep.docx": (lambda: docx(b"<w:p>" * 1_000_000), {903, 904}),
+    "entities.docx": (lambda: docx(f'<!DOCTYPE d [<!ENTITY e0 "lol">{_LAUGHS}]><w>&e9;</w>'.encode()), {200, 903, 904}),
     "large.odt": (lambda: open_document("text", "<text:p>words of pages</text:p>" * 6_000_000), {904}),
     "blanks.odt": (lambda: open_document("text", '<text:p>a<text:s text:c="2000000000"/>b</text:p>'), {200, 904}),
+    "brackets.rst": (lambda: b"[" * (5 * _MB), {200, 904}),
+    "nested.rtf": (lambda: b"{\\rtf1 " + b"{" * (20 * _MB), {200, 904}),
+    "picture.rtf": (lambda: b"{\\rtf1 \\bin2000000000 x}", {200, 903}),
+    "forwarded.eml": (lambda: forwarded(200_000), {200, 903, 904}),
+    "attached.eml": (attached, {200}),
     "repeated.ods": (
         lambda: open_document(
             "spreadsheet",
@@ -79,11 +84,6 @@ FILES: Final[dict[str, tuple[Callable[[], bytes], set[int]]]] = {
         ),
         {904},
     ),
-    "nested.rtf": (lambda: b"{\\rtf1 " + b"{" * (20 * _MB), {200, 904}),
-    "picture.rtf": (lambda: b"{\\rtf1 \\bin2000000000 x}", {200, 903}),
-    "forwarded.eml": (lambda: forwarded(200_000), {200, 903, 904}),
-    "attached.eml": (attached, {200}),
-    "brackets.rst": (lambda: b"[" * (5 * _MB), {200, 904}),
     "quotes.adoc": (lambda: b"* a_ " * (3 * _MB), {200, 904}),
     "deep.fb2": (lambda: b"<a>" * (5 * _MB), {903, 904}),
     "deep.xml": (lambda: b"<a>" * (9 * _MB), {903, 904}),
