@@ -208,7 +208,7 @@ def test_boundary_when_an_edit_is_taken_back_after_a_run_that_was_cut_short_then
     assert back.ended.status["force_recrawl"] is None
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("killed_at", [None, "lease.taken", "row.updated", "links.committed"])
 def test_edit_when_pages_are_due_much_later_then_the_next_run_looks_at_all_of_them_all_the_same(
     project: CrawlProject, killed_at: str | None

@@ -50,7 +50,6 @@ def ask(project: CrawlProject, url: str) -> int:
     return code
 
 
-@pytest.mark.few(2)
 @pytest.mark.parametrize("way", ["delay", "window", "without-robots"])
 def test_dry_runs_when_begun_at_once_then_take_turns(site: SiteProcess, forks: Forks, tmp_path: Path, way: str) -> None:
     host = f"{way}.acme.test"

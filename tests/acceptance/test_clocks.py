@@ -71,8 +71,8 @@ def test_pages_when_the_source_is_edited_after_a_run_that_did_not_end_and_the_cl
     assert after.ended.exit_code == 0
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("ahead", [1800, DAY, 30 * DAY])
+@pytest.mark.few(2)
+@pytest.mark.parametrize("ahead", [1800, DAY, 30 * DAY, 4000 * DAY])
 def test_pages_when_the_clock_was_ahead_once_then_they_are_visited_once_more_and_wait_for_their_time_again(
     project: CrawlProject, ahead: int
 ) -> None:

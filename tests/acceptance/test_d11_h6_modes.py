@@ -179,7 +179,6 @@ def _not_delivered(run: Run) -> str:
     return next(one["message"] for one in run.ended.status["warnings"] if one["code"] == "no_delivery")
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["examine first", "test first"])
 def test_first_run_when_it_delivers_nothing_then_rows_and_no_document_and_a_later_one_delivers_all(
     tell: Tell, name: str
@@ -198,7 +197,6 @@ def test_first_run_when_it_delivers_nothing_then_rows_and_no_document_and_a_late
     assert fourth.counts["indexed"] == 0
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["examine known", "test known"])
 def test_known_documents_when_a_run_delivers_nothing_then_they_stay_as_they_are(tell: Tell, name: str) -> None:
     before, first, second, after, last = tell(name)
@@ -217,7 +215,6 @@ def test_known_documents_when_a_run_delivers_nothing_then_they_stay_as_they_are(
     assert (last.counts["indexed"], last.counts["deleted"]) == (0, 0)
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["examine killed", "test killed"])
 def test_modes_when_switched_back_and_forth_and_killed_then_nothing_is_removed_by_them_and_nothing_lost(
     tell: Tell, name: str

@@ -129,7 +129,6 @@ def _sent(before: Run, after: Run) -> set[str]:
     return {url for url, version in after.versions.items() if before.versions.get(url) != version}
 
 
-@pytest.mark.few(2)
 @pytest.mark.parametrize("condition", CONDITIONS, ids="-".join)
 def test_pages_when_they_lie_then_what_the_condition_says_is_sent_and_nothing_else(
     told: Mapping[tuple[str, ...], list[Run]], condition: tuple[str, ...]

@@ -300,7 +300,7 @@ def test_delta_when_it_waits_for_its_name_then_no_other_feed_of_the_folder_takes
     assert list(project.folder.rglob("*.part")) == [project.folder / "out" / "other.part"]
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("before", [(), ("verify", "demo", "--repair", "--yes")], ids=["crawl", "repair"])
 @pytest.mark.parametrize("point", ["", "links.mid:1", "row.updated", "feed.staged", "feed.noted"])
 def test_deltas_when_the_store_was_put_back_then_documents_that_it_does_not_know_are_removed_as_well(

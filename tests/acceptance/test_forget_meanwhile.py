@@ -15,7 +15,6 @@ from tests.site.client import SiteProcess
 pytestmark = pytest.mark.extended
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize("processes", [1, 3])
 def test_forget_when_a_crawl_is_under_way_then_it_is_asked_for_no_more(tmp_path: Path, processes: int) -> None:
     with SiteProcess() as site:

@@ -223,7 +223,6 @@ def test_tick_when_it_is_killed_at_any_step_then_the_next_one_goes_on_and_each_s
     assert sorted(site.requested()) == sorted(set(site.requested()))
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize("command", ["stop", "suspend"])
 def test_stop_when_the_last_run_was_completed_and_a_start_waits_then_it_says_that_no_run_is_left(
     site: SiteProcess, folder: Path, command: str

@@ -72,7 +72,7 @@ def refused(project: CrawlProject) -> dict[str, str]:
     return {url.removeprefix(HOST): row["rule"].partition(":")[0] for url, row in rows if row["code"] in {955, 961}}
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("limit", LIMITS)
 def test_known_pages_when_a_limit_on_traps_is_set_below_them_then_they_are_visited_updated_and_removed(
     project: CrawlProject, limit: str
@@ -111,7 +111,7 @@ def test_known_pages_when_a_limit_on_traps_is_set_below_them_then_they_are_visit
     assert (removed.counts["deleted"], set(project.indexed())) == (COUNT, {f"{HOST}/"})
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("limit", LIMITS)
 def test_known_pages_when_excluded_and_let_in_again_below_a_limit_then_all_are_back(
     project: CrawlProject, limit: str
@@ -138,7 +138,6 @@ def test_known_pages_when_excluded_and_let_in_again_below_a_limit_then_all_are_b
     assert query_columns(project.folder, STUCK) == []
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("scope", "code"), [({"max_url_length": 45}, 1004), ({"depth": 1}, 955), ({"dynamic_pages": False}, 955)]
 )

@@ -143,7 +143,6 @@ def find(folder: Path, words: str) -> list[str]:
     return sorted(hit["url"].rpartition("/")[2] for hit in hits)
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize("login", LOGINS)
 def test_l13_page_when_it_asks_another_host_then_it_reads_nothing_that_a_browser_would_not_give_it(
     tmp_path: Path, site: HostileLoginSite, login: str
@@ -164,7 +163,6 @@ def test_l13_page_when_it_asks_another_host_then_it_reads_nothing_that_a_browser
     assert {one.path for one in site.seen(EVIL)} >= {f"/{name}" for name in names}
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize("login", LOGINS)
 def test_l13_page_when_a_redirect_led_outside_the_boundary_then_it_has_no_credentials_and_no_private_address(
     tmp_path: Path, site: HostileLoginSite, login: str

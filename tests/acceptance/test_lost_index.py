@@ -136,7 +136,7 @@ def test_index_when_an_earlier_release_made_it_then_each_command_says_what_mends
     ] == ["id"]
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("cache", [{"preserve": False}, {"max_gb": 0.000001}], ids=["preserve", "max_gb"])
 @LOSSES
 def test_resend_when_records_were_given_up_then_the_next_run_fetches_their_pages(

@@ -103,7 +103,7 @@ def test_crawl_when_it_has_several_processes_then_it_ends_as_one_does_and_asks_f
     assert (again.counts["indexed"], again.counts["new"], again.counts["changed"]) == (0, 0, 0)
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("number", range(ROUNDS))
 @pytest.mark.parametrize("victim", ["member", "run"])
 def test_crawl_when_processes_of_it_are_killed_at_any_moment_then_it_ends_as_if_undisturbed(

@@ -98,7 +98,6 @@ STORIES: dict[str, Story] = {
 AWAY = ["down", "robots_500", "pages_503", "faults"]
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize("story", AWAY)
 def test_documents_when_the_site_was_away_then_all_are_there_as_before(tell: Tell, story: str) -> None:
     first, *later = tell(story)

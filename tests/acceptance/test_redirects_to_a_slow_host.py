@@ -32,7 +32,6 @@ def project(tmp_path: Path) -> Iterator[CrawlProject]:
         yield new_project(tmp_path, site, **{**source(site, GOOD), "scope": {"include_hosts": [GOOD, LEADING]}})
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize("processes", [1, 2])
 def test_hosts_when_redirects_lead_to_a_slow_one_then_all_others_are_visited(
     project: CrawlProject, processes: int
