@@ -332,3 +332,10 @@ def test_forgotten_when_parameters_are_no_part_of_the_url_then_it_is_refused_wit
     assert [decision.rule for decision in boundary.list_exclusions(url)] == [line.removeprefix("pattern:")]
     assert not boundary.decide_sitemap(url).allowed
     assert boundary.decide(f"{url}#".replace("secret", "other")).allowed
+
+
+def test_forgotten_when_it_is_a_route_then_the_page_and_its_other_routes_stay() -> None:
+    forgotten = Forgotten(["http://a.test/app#/lamps/1"], identity=Identity(routes=True))
+    urls = ("http://a.test/app#/lamps/1", "http://a.test/app", "http://a.test/app#/lamps/2")
+
+    assert [forgotten.find(url) is not None for url in urls] == [True, False, False]
