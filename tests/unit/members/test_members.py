@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import pytest
 from sqlalchemy import func, select
 
 from searchcrawl.codes import Code
+from searchcrawl.counters import SHELLS
 from searchcrawl.exceptions import WorkersUnavailable
 from searchcrawl.items import Outcome
 from searchcrawl.members import member as member_module
@@ -17,6 +19,7 @@ from searchcrawl.members import members as members_module
 from searchcrawl.members.member import Death, Member
 from searchcrawl.members.members import Members
 from searchcrawl.members.messages import Closed, Ended, Forget, GoOn, Moved, Pong
+from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.lifecycle import has_stopped
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
@@ -309,3 +312,18 @@ def test_finish_when_visits_are_under_way_in_a_dead_member_then_they_are_claimed
 
     play(filled, work)
     assert count_state(filled, FetchState.FETCHING) == 0
+
+
+def test_close_when_each_member_tells_its_counts_then_they_are_added_up(filled: FilledStore) -> None:
+    attributes = filled.run.attributes = AttributeMap([])
+    stats: Counter[str] = Counter()
+
+    async def work(scene: Scene) -> None:
+        scene.members.stats = lambda name, count: stats.update({name: count})
+        for member, count in zip(scene.made, (1, 2), strict=True):
+            member.take(Closed("finished", {"pages": count}, {SHELLS: count}, {"size": count}))
+
+    play(filled, work)
+
+    assert (stats, attributes.unreadable) == ({"pages": 3}, {"size": 3})
+    assert filled.run.copy_counts()[SHELLS] == 3
