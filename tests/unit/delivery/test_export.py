@@ -102,6 +102,16 @@ def test_export_when_a_pipe_has_taken_the_place_then_it_stays(run: Any, tmp_path
     assert path.is_fifo()
 
 
+def test_kind_when_it_is_a_pipe_without_a_name_as_standard_output_may_be_then_it_says_why() -> None:
+    reading, writing = os.pipe()
+    with (
+        os.fdopen(reading),
+        os.fdopen(writing, "w"),
+        pytest.raises(ValueError, match="is no file, but a device, a pipe"),
+    ):
+        find_kind(f"/dev/fd/{writing}:csv", "demo")
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
