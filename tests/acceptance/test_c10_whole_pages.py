@@ -164,6 +164,7 @@ def test_c10_known_document_when_a_script_leaves_because_data_failed_then_it_sta
 
     assert [(row["code"], row["deleted"]) for row in rows] == [(958, 0), (958, 0)]
     assert "/api/1 failed with 404, and it went elsewhere" in rows[0]["error"]
+    assert "(2 runs in a row; after 3 it is taken as it is)" in explained(here, site)
     assert len(here.project.found("ridge")) == 1
     assert visit(here, left)["code"] != 958
 
@@ -256,6 +257,7 @@ def test_j4_log_when_urls_are_logged_then_says_what_a_page_was_refused(tmp_path:
     log = "".join(path.read_text() for path in here.project.folder.rglob("demo.log"))
     assert "SC154" in log
     assert "/begin.html was refused: kind image (3), method POST (1)" in log
+    assert "; complete; refused to it: 3 × kind image, 1 × method POST" in explained(here, site)
 
 
 def test_j2_test_when_a_page_lacks_something_then_shows_it(tmp_path: Path, site: SiteProcess) -> None:
