@@ -32,6 +32,8 @@ ODD: Final[dict[str, Any]] = {
     "empty": {"title": "", "groups": [], "color_s": ""},
     "blank": {"title": " ", "color_s": " \t"},
     "mark": {"title": "\ue000a\ue001", "color_s": "\uffff"},
+    # Of the id alone.
+    "site:0!a/b c": {},
     "many": {"duplicates": [f"http://example.com/{number}" for number in range(5000)]},
 }
 

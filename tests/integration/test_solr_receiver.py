@@ -21,10 +21,11 @@ pytestmark = pytest.mark.solr
 def test_deliver_when_not_committed_then_not_visible(solr_receiver: SolrReceiver) -> None:
     solr_receiver.deliver(batch(document("a", content="word")))
 
-    before = found(solr_receiver, "word")
+    before = found(solr_receiver, "word"), dict(solr_receiver.find_versions(["a"]))
     solr_receiver.commit()
 
-    assert (before, found(solr_receiver, "word")) == (set(), {"a"})
+    assert before == (set(), {})
+    assert (found(solr_receiver, "word"), dict(solr_receiver.find_versions(["a"]))) == ({"a"}, {"a": 1})
 
 
 def test_i8_deliver_when_the_core_is_of_our_configset_then_its_log_is_synced_and_nothing_is_committed(

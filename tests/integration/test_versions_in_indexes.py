@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from searchcrawl.index.receiver import Receipt, SearchIndex, SearchQuery
 from searchcrawl.items import IndexedDocument
 from tests.solr_documents import batch, document
@@ -58,13 +60,14 @@ def test_i7_deliver_when_a_batch_is_repeated_then_nothing_changes(index: SearchI
 
 def test_scan_when_there_are_thousands_then_each_comes_once_by_id_and_without_tombstones(index: SearchIndex) -> None:
     names = sorted(f"d{number}" for number in range(2500))
-    index.deliver(batch(*(document(name, checksum=f"c{name}") for name in names), IndexedDocument(id="x")))
+    index.deliver(batch(*(document(name, checksum=f"c{name}") for name in names)))
+    index.deliver(replace(batch(IndexedDocument(id="x")), source="other"))
     index.deliver(batch(version=2, removed=("d7",)))
     index.commit()
 
     entries = list(index.scan("site"))
 
-    assert [entry.id for entry in entries if entry.id != "x"] == [name for name in names if name != "d7"]
+    assert [entry.id for entry in entries] == [name for name in names if name != "d7"]
     assert entries[0] == ("d0", 1, "cd0", "http://example.com/d0", "", 0)
     assert [entry.id for entry in index.scan(None)][-1] == "x"
 
@@ -79,10 +82,14 @@ def test_find_versions_when_some_are_removed_or_unknown_then_those_of_the_others
 
     versions = index.find_versions([f"site:{number}" for number in range(1, 1300)])
     last_versions = index.find_last_versions([f"site:{number}" for number in range(2300)])
+    with_document = index.find_highest_version("site")
+    index.deliver(batch(version=1_700_000_000_123, removed=("site:4",)))
+    index.commit()
 
     assert empty == ({}, 0)
     assert len(last_versions) == 1200
     assert [last_versions[f"site:{number}"] for number in range(3)] == [1, 5, 5]
     assert versions == {f"site:{number}": 5 if number == 1 else 1 for number in range(1, 1200) if number != 2}
     assert dict(index.find_versions([])) == {}
-    assert (before, index.find_highest_version("site"), index.find_highest_version("sit")) == (1, 5, 0)
+    assert (before, with_document) == (1, 5)
+    assert (index.find_highest_version("site"), index.find_highest_version("sit")) == (1_700_000_000_123, 0)
