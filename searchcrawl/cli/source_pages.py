@@ -25,7 +25,7 @@ from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import error_lines, guard_output, print_note
 from searchcrawl.cli.scrapy_commands import require_asyncio
 from searchcrawl.codes import describe_code
-from searchcrawl.documents.own_pipeline import show
+from searchcrawl.documents.shown_document import show
 from searchcrawl.exceptions import Exit, SearchcrawlError
 from searchcrawl.frontier.scheduler import build_request
 from searchcrawl.items import Claim, Document, Outcome

@@ -163,8 +163,8 @@ def _load_source(project: Project, name: str, overrides: Mapping[str, Any]) -> S
     chosen, unknown = _choose_set(project, {**own, **given}, OPTION if "parameters" in given else file)
     layers = list_layers(project, own, file=file, parameters=chosen, overrides=given)
     values, origins = merge_layers(layers)
-    secrets = dict(find_secrets(values))
-    references = {place: secret.reference for place, secret in secrets.items()}
+    secrets = list(find_secrets(values))
+    references = {place: secret.reference for place, secret in secrets}
     extra = {
         "name": name,
         "file": file,
@@ -180,7 +180,7 @@ def _load_source(project: Project, name: str, overrides: Mapping[str, Any]) -> S
     is_later = any(error.key == "type" and isinstance(error, NotAvailableYet) for error in errors)
     if rest is not None and not is_later:
         errors += [
-            ConfigurationError(error.file, error.key, replace_secrets(error.message, secrets.values()))
+            ConfigurationError(error.file, error.key, replace_secrets(error.message, (secret for _, secret in secrets)))
             for error in _find_errors(project, rest)
             if not is_about(error.key, broken)
         ]

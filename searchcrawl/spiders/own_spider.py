@@ -20,15 +20,13 @@ from scrapy.exceptions import DropItem, IgnoreRequest, NotConfigured
 from searchcrawl import clock, plugins, urls
 from searchcrawl.codes import Code
 from searchcrawl.documents.own_pipeline import (
-    TEXTS,
     OwnPipeline,
     PipelineStep,
     PluginErrors,
     ServiceStep,
     Step,
-    change,
-    show,
 )
+from searchcrawl.documents.shown_document import TEXTS, change, show
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_redirects, join_lines

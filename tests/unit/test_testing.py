@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 from searchcrawl.testing import FollowedLink, Rewritten, followed
 
 
@@ -38,3 +41,10 @@ def test_followed_when_a_rewriter_is_asked_about_links_then_as_in_a_run() -> Non
         FollowedLink(discarded=f"error in plugin Mirror (Mirror: ValueError('broken on {page}'))"),
     ]
     assert Mirror.opened == ["mine", "closed"]
+
+
+def test_testing_when_it_is_imported_then_no_library_of_a_crawl_is_loaded() -> None:
+    asked = "import sys, searchcrawl.testing; print([name for name in ('scrapy', 'sqlalchemy') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, check=True, text=True, timeout=60)
+
+    assert done.stdout == "[]\n"

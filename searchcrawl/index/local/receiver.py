@@ -397,8 +397,12 @@ def list_documents(searcher: tantivy.Searcher, queries: QueryBuilder, source: st
 
     Some thousands of them at a time are in memory.
     """
+
+    def is_name(name: str) -> bool:
+        return name == source or _NAME.fullmatch(name) is not None
+
     wanted = queries.documents(source)
-    counts = {name: count for name, count in count_by_source(searcher, wanted).items() if _NAME.fullmatch(name)}
+    counts = {name: count for name, count in count_by_source(searcher, wanted).items() if is_name(name)}
     # The ids of a source begin with its name and a colon, which no name has.
     names = sorted(counts, key=lambda name: f"{name}:")
     hashed = (

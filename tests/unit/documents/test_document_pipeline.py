@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.documents import digests, own_pipeline
+from searchcrawl.documents import digests, shown_document
 from searchcrawl.documents.digests import compute_body_digest, compute_copy_digest, compute_fields_digest
 from searchcrawl.documents.document_pipeline import (
     NO_LANGUAGES,
@@ -183,7 +183,7 @@ def test_languages_when_a_component_of_a_users_own_sets_one_then_no_text_outweig
     page = Page(text=f"{GERMAN}\n" * 9, language="en")
 
     assert complete(page).language == "de"
-    assert complete(own_pipeline.change(page, {"language": "nl"}, {})).language == "nl"
+    assert complete(shown_document.change(page, {"language": "nl"}, {})).language == "nl"
 
 
 def test_languages_when_a_source_forces_one_then_no_other_is_kept() -> None:

@@ -14,8 +14,9 @@ from scrapy.exceptions import DropItem
 
 from searchcrawl import plugins
 from searchcrawl.codes import Code
-from searchcrawl.documents import own_pipeline
-from searchcrawl.documents.own_pipeline import OwnPipeline, PipelineStep, PluginErrors, ServiceStep, show, take_over
+from searchcrawl.documents import shown_document
+from searchcrawl.documents.own_pipeline import OwnPipeline, PipelineStep, PluginErrors, ServiceStep
+from searchcrawl.documents.shown_document import show, take_over
 from searchcrawl.items import Document, Link, Outcome, Page
 from searchcrawl.run import Shutdown
 from searchcrawl.sources.source_settings import PluginLimits, parse_limits
@@ -70,7 +71,7 @@ def test_document_when_changed_then_the_next_plugin_sees_it_and_what_is_not_show
 
 
 def test_document_when_a_plugin_sets_a_text_over_the_limit_then_fails_with_904(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_pipeline, "MAX_CHARACTERS", 10)
+    monkeypatch.setattr(shown_document, "MAX_CHARACTERS", 10)
     step = PipelineStep("mine.P", lambda shown: set_on(shown, text="x" * 11))
 
     found, _, counts = applied(read_document(), step)
