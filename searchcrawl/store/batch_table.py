@@ -106,7 +106,7 @@ def add_batch(transaction: Transaction, source_id: int, run_id: int, now_ms: int
 
 
 def seal_documents(transaction: Transaction, source_id: int, run_id: int, now_ms: int) -> SealedBatch | None:
-    """Puts all cached documents of a source into a new batch; None where there are none."""
+    """Puts all cached documents of a source into a new batch: they are being sent; None where there are none."""
     ready = and_(_PENDING, documents.c.source_id == source_id, IS_CACHED, documents.c.leaving == 0)
     if not has_row(transaction, ready):
         return None
@@ -178,7 +178,7 @@ _ACCEPT: Final = update(documents).where(documents.c.url_id == bindparam("row_id
 
 
 def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> None:
-    """Notes receipts: the index has these documents in this version.
+    """Notes receipts: the index has these documents in this version; those that were being sent are present.
 
     A document that changed meanwhile keeps its newer state. One that may not be indexed any more is marked for removal.
     """

@@ -168,7 +168,7 @@ def _find_page(
 def seal(
     transaction: Transaction, source_id: int, run_id: int, now_ms: int, url_ids: Sequence[int], *, counted: bool
 ) -> SealedBatch:
-    """Puts removals into a new batch; ``counted``: they count towards the limits on deleting."""
+    """Puts removals into a new batch: the documents are being removed; ``counted``: the limits on deleting count them."""
     batch = add_batch(transaction, source_id, run_id, now_ms, removals=len(url_ids) if counted else 0)
     set_documents(
         transaction,
@@ -298,7 +298,7 @@ def reject(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
 
 
 def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Notes that the index acknowledged removals.
+    """Notes that the index acknowledged removals: of what was being removed nothing is to be indexed.
 
     A copy stays a copy of its survivor. A page that came back meanwhile stays in its new batch.
     """

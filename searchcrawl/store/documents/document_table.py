@@ -179,8 +179,9 @@ def find_codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, in
 def mark_evidence(
     transaction: Transaction, url_ids: Sequence[int], evidence: str, leaving: Leaving = Leaving.EVIDENCE
 ) -> None:
-    """Notes evidence against documents. Those that are neither in the index nor in a delivery are dropped at once.
+    """Notes evidence against documents: they keep their state, and ``leaving`` says that they are to go.
 
+    Those that are neither in the index nor in a delivery are dropped at once.
     Documents that an operator kept in spite of the same evidence stay as they are. With another reason for
     ``leaving`` nothing is dropped.
     """

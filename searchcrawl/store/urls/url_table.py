@@ -210,10 +210,11 @@ def claim(
     unreviewed: tuple[int, int] | None = None,
     at_last: bool = False,
 ) -> list[Claim]:
-    """Claims up to ``limit`` rows of a host: first rows to do, by rising depth, then rows that are due again.
+    """Claims up to ``limit`` rows of a host: first rows to do, by rising depth, then settled ones that are due; all are fetching.
 
-    ``at_last``: those that are visited after all others, by lap and depth. ``forced`` claims have no validators and no body digest: everything is processed again. None of the rows above the first
-    id of ``unreviewed`` up to the second is claimed.
+    ``at_last``: those that are visited after all others, by lap and depth. ``forced`` claims have no validators and no
+    body digest: everything is processed again. None of the rows above the first id of ``unreviewed`` up to the second is
+    claimed.
     """
     host = {"source": source_id, "host": host_id}
     of_todo, of_due = (_CLAIM_TODO, _CLAIM_DUE) if unreviewed is None else _CLAIM_REVIEWED
@@ -344,7 +345,10 @@ _SETTLE_BY: Final = {event: _SETTLE.values(event.values) for event in (VISITED, 
 
 
 def settle(transaction: Transaction, visits: Sequence[Settled], event: StateEvent = VISITED) -> None:
-    """Writes the ends of visits; ``event`` is one of VISITED, REFUSED and REFUSED_LATER."""
+    """Writes the ends of visits: rows that were fetching are settled, or to do again where ``Settled`` says so.
+
+    ``event`` is one of VISITED, REFUSED and REFUSED_LATER (edited rules: rows that nobody fetches are settled).
+    """
     if not visits:
         return
     run_id = url_classes.find_run(transaction)
