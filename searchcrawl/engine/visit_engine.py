@@ -51,6 +51,9 @@ def _list_plain(manager: DownloaderMiddlewareManager) -> _Methods | None:
     return methods if ours else None
 
 
+_ANSWERS: Final = (Response, Request)
+
+
 async def _pass_through(methods: _Methods, send: _Send, request: Request) -> Response | Request:
     """The answer of ``send`` or of a middleware in its place, or the request that one of them wants instead.
 
@@ -58,33 +61,32 @@ async def _pass_through(methods: _Methods, send: _Send, request: Request) -> Res
     """
     result: Any
     try:
-        result = await _ask(methods["process_request"], request=request)
-        if result is None:
+        for process in methods["process_request"]:
+            result = process(request=request)
+            if result is not None and not isinstance(result, _ANSWERS):
+                result = await result
+            if result is not None:
+                break
+        else:
             result = await send(request)
     except Exception as error:
         # A middleware or the handler: they are asked what it means.
-        result = await _ask(methods["process_exception"], request=request, exception=error)
-        if result is None:
+        for process in methods["process_exception"]:
+            result = process(request=request, exception=error)
+            if result is not None and not isinstance(result, _ANSWERS):
+                result = await result
+            if result is not None:
+                break
+        else:
             raise
     for process in methods["process_response"]:
         if isinstance(result, Request):
             break
         result = process(request=request, response=result)
-        if not isinstance(result, Response | Request):
+        if not isinstance(result, _ANSWERS):
             result = await result
     answer: Response | Request = result
     return answer
-
-
-async def _ask(methods: Sequence[Callable[..., Any]], **given: Any) -> Any:
-    """What the first of the methods says that says anything; None where none does."""
-    for method in methods:
-        result = method(**given)
-        if result is not None and not isinstance(result, Response | Request):
-            result = await result
-        if result is not None:
-            return result
-    return None
 
 
 logger = logging.getLogger(__name__)
