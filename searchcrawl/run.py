@@ -35,13 +35,14 @@ from searchcrawl.sources.loading import (
     read_start_urls,
 )
 from searchcrawl.sources.project import Project
+from searchcrawl.store import source_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import job_table, run_table
 from searchcrawl.store.runs import lease as leases
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import EndReason, RunKind
-from searchcrawl.store.urls import link_table, recrawl_table, review_table, url_classes, url_queue
+from searchcrawl.store.urls import link_table, review_table, url_classes, url_queue
 from searchcrawl.store.urls.url_classes import Tally, UrlClass
 from searchcrawl.store.urls.url_queue import Recovered
 from searchcrawl.traces import ParseMark, StackFile
@@ -259,10 +260,10 @@ class Run:
             run_table.end(transaction, self.id, now_ms=now_ms(), reason=reason, exit_code=exit_code)
             # One that got nothing from any start URL has not done what was asked for.
             if reason == EndReason.FINISHED and exit_code != Exit.NO_START:
-                run_table.set_fingerprint(transaction, self.source_id, self.fingerprint)
+                source_table.note(transaction, self.source_id, fingerprint=self.fingerprint)
                 if self.requests:
                     # What somebody asked for was visits.
-                    recrawl_table.forget_reasons(transaction, self.source_id)
+                    source_table.note(transaction, self.source_id, recrawl=None)
             if self.job:
                 interrupted = reason == EndReason.STOPPED and not leases.is_told_to_stop(transaction, self.lease)
                 at_end = partial(job_table.end, exit_code=exit_code, interrupted=interrupted, now_ms=now_ms())
@@ -366,9 +367,9 @@ def _hasten(database: Database, lease: Lease, current: str, *, longest_ms: int) 
 def _is_unanswered(transaction: Transaction, *, before: RunRow, lease: Lease) -> bool:
     """Whether all was to be visited, and the run ``before`` got nothing from any start URL."""
     source_id = lease.source_id
-    edited = run_table.find_fingerprint(transaction, source_id) != before.fingerprint
+    edited = source_table.find(transaction, source_id, "fingerprint") != before.fingerprint
     return before.exit_code == Exit.NO_START and (
-        edited or recrawl_table.find_reason(transaction, source_id) is not None
+        edited or source_table.find(transaction, source_id, "recrawl") is not None
     )
 
 
@@ -411,14 +412,14 @@ def _begin_or_resume(
     """Begins or resumes the run; returns its row, the keys that have changed since the last run, and what it recovers."""
     source_id = lease.source_id
     leases.check(transaction, lease)
-    stored_fingerprint = run_table.find_fingerprint(transaction, source_id)
+    stored_fingerprint = source_table.find(transaction, source_id, "fingerprint")
     before = run_table.find_last(transaction, source_id)
     if stored_fingerprint is None:
-        run_table.set_fingerprint(transaction, source_id, current)
+        source_table.note(transaction, source_id, fingerprint=current)
     elif before is not None and before.fingerprint and not before.is_complete:
         # Some documents were made with the values of that run: an edit that was undone since is an edit, too.
         stored_fingerprint = mix_fingerprints(stored_fingerprint, before.fingerprint)
-        run_table.set_fingerprint(transaction, source_id, stored_fingerprint)
+        source_table.note(transaction, source_id, fingerprint=stored_fingerprint)
     forced = tuple(find_forcing_keys(stored_fingerprint or current, current))
     if forced:
         url_queue.try_again(transaction, source_id)

@@ -16,6 +16,7 @@ from searchcrawl.codes import ANSWERED, COPIES, Code, is_refusal
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.run import Run
+from searchcrawl.store import source_table
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import KeyedDocument
 from searchcrawl.store.documents.presence import may_have
@@ -51,13 +52,13 @@ def settle_orphans(run: Run) -> bool:
 
 def release_orphans(run: Run) -> None:
     """Has all orphans visited like other rows again, where the source file says so now (``check``)."""
-    if not run.read(orphan_table.has_orphans, source_id=run.source_id):
+    if not run.read(source_table.find, run.source_id, "orphans"):
         return
     for rows in run.read_pages(orphan_table.load_rows, source_id=run.source_id):
         noted = [row.url_id for row in rows if _is_noted(row)]
         if noted:
             run.write(_drop_notes, source_id=run.source_id, url_ids=noted, due_ms=0)
-    run.write(orphan_table.set_orphans, source_id=run.source_id, any_left=False)
+    run.write(source_table.note, run.source_id, orphans=0)
 
 
 def _find_named(run: Run) -> tuple[bytearray, bytearray]:
@@ -133,7 +134,7 @@ def _write_page(
 ) -> bool:
     sends = _drop_notes(transaction, source_id=run.source_id, url_ids=back, due_ms=run.row.horizon_ms + 1)
     if orphans:
-        orphan_table.set_orphans(transaction, run.source_id, any_left=True)
+        source_table.note(transaction, run.source_id, orphans=1)
         if not deletes:
             orphan_table.park(transaction, orphans)
         else:

@@ -21,8 +21,8 @@ from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.forgotten import digest
 from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.run import Run
+from searchcrawl.store import source_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import orphan_table, review_table, url_table
 from searchcrawl.store.urls.fetch_events import REFUSED_LATER
@@ -67,7 +67,7 @@ class Review:
         self._hold = hold
         self._release: Callable[[], None] | None = None
         self._forgotten = digest(run.source.forgotten)
-        is_applied = run.read(run_table.find_forgotten, source=run.source_id) == self._forgotten
+        is_applied = run.read(source_table.find, run.source_id, "forgotten") == self._forgotten
         self._applies_rules = run.rules_edited or not is_applied
         self._hastening = run.read(review_table.find_hastening, source=run.source_id)
         after = None if self._hastening is None else self._hastening.after
@@ -138,12 +138,12 @@ class Review:
                 review_table.hasten(
                     transaction, run.source_id, hastening, last=last, horizon_ms=horizon_ms, now_ms=clock.now_ms()
                 )
-                review_table.set_hastened(transaction, run.source_id, last)
+                source_table.note(transaction, run.source_id, hasten_after=last)
             if page.is_last:
-                review_table.set_hastened(transaction, run.source_id, None)
+                source_table.note(transaction, run.source_id, hasten_after=None)
         if self._applies_rules:
             # Until it is over no list is that of all rows, whatever becomes of the list.
-            run_table.set_forgotten(transaction, run.source_id, self._forgotten if page.is_last else _HALF_APPLIED)
+            source_table.note(transaction, run.source_id, forgotten=self._forgotten if page.is_last else _HALF_APPLIED)
         return counts
 
     def _end(self) -> None:

@@ -16,7 +16,7 @@ from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.copy_order import build_order
 from searchcrawl.run import Run
-from searchcrawl.store import batch_table
+from searchcrawl.store import batch_table, source_table
 from searchcrawl.store.documents import duplicate_key_table, shared_copy_table
 from searchcrawl.store.documents.shared_copy_table import ForeignCopy
 from searchcrawl.store.engine.database import Transaction
@@ -32,7 +32,7 @@ def settle_shared_copies(run: Run, *, gives_way: bool) -> bool:
     found again by what the rows say. Raises StoreError, LeaseLost.
     """
     changed = _list_again(run)
-    if not run.read(shared_copy_table.has_shared, source_id=run.source_id):
+    if not run.read(source_table.find, run.source_id, "shares_copies"):
         return changed
     places = run.read(shared_copy_table.find_places, source_id=run.source_id)
     changed |= _take_back(run, places)
@@ -63,7 +63,7 @@ def is_over(copy: ForeignCopy, places: Mapping[int, int]) -> bool:
 
 def find_over(transaction: Transaction, source_id: int) -> bool:
     """Whether a source has copies of documents of others that do not stand for them any more."""
-    if not shared_copy_table.has_shared(transaction, source_id):
+    if not source_table.find(transaction, source_id, "shares_copies"):
         return False
     after, places = 0, shared_copy_table.find_places(transaction, source_id)
     while rows := shared_copy_table.load_foreign(transaction, source_id, after=after):

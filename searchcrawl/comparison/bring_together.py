@@ -23,7 +23,7 @@ from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import IndexEntry, SearchIndex
 from searchcrawl.items import Link
 from searchcrawl.run import Run
-from searchcrawl.store import batch_table
+from searchcrawl.store import batch_table, source_table
 from searchcrawl.store.documents import comparison_table
 from searchcrawl.store.documents.comparison_table import Indexed
 from searchcrawl.store.engine.database import Transaction
@@ -39,7 +39,7 @@ def compare_at_begin(run: Run) -> None:
 
     An index that cannot be reached keeps nothing from beginning. Raises StoreError, LeaseLost.
     """
-    resending = run.read(batch_table.find_resend_version, source_id=run.source_id) is not None
+    resending = run.read(source_table.find, run.source_id, "resend_version") is not None
     found = None
     try:
         with use_index(run.project) as index:
@@ -54,7 +54,7 @@ def compare_at_begin(run: Run) -> None:
 
 def prepare_resend(run: Run) -> None:
     """Makes due what a resend under way cannot send; does nothing without one. Raises StoreError, LeaseLost."""
-    if run.read(batch_table.find_resend_version, source_id=run.source_id) is None:
+    if run.read(source_table.find, run.source_id, "resend_version") is None:
         return
     forget_lost_segments(run)
     after: int | None = 0

@@ -26,6 +26,7 @@ from searchcrawl.exceptions import StoreError
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.host_texts import Linked, WordCounts, select_texts
 from searchcrawl.run import Run
+from searchcrawl.store import source_table
 from searchcrawl.store.batch_table import send_again
 from searchcrawl.store.documents import anchor_table
 from searchcrawl.store.engine.database import Transaction
@@ -51,7 +52,7 @@ def freeze_anchors(run: Run, freeze_titles: Callable[[TitleCounts], bool] = lamb
     """
     preserve = run.project.cache.preserve
     state = f"{run.read(anchor_table.describe, source_id=run.source_id)} {preserve} {_VERSION}"
-    if run.read(anchor_table.find_frozen, source_id=run.source_id) == state:
+    if run.read(source_table.find, run.source_id, "anchors") == state:
         return False
     # Else it would depend on the order of the visits which documents still have a record to be sent again.
     titles = TitleCounts()
@@ -59,7 +60,7 @@ def freeze_anchors(run: Run, freeze_titles: Callable[[TitleCounts], bool] = lamb
     titled = preserve and freeze_titles(titles)
     if changed:
         logger.info("the texts of links to %s are other ones", counted(changed, "document", "documents"))
-    run.write(anchor_table.note_frozen, source_id=run.source_id, state=state)
+    run.write(source_table.note, run.source_id, anchors=state)
     return changed > 0 or titled
 
 

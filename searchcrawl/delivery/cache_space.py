@@ -20,7 +20,7 @@ from searchcrawl.cache.segment import SegmentWriter
 from searchcrawl.exceptions import CacheError, DamagedRecord
 from searchcrawl.failpoints import reach
 from searchcrawl.run import Run
-from searchcrawl.store import batch_table, log_table
+from searchcrawl.store import batch_table, log_table, source_table
 from searchcrawl.store.documents import segment_table
 from searchcrawl.store.documents.segment_table import Moved, Needed
 from searchcrawl.store.engine.database import Transaction
@@ -125,7 +125,7 @@ class CacheSpace:
 
 def _find_in_use(transaction: Transaction, *, source_id: int) -> set[int] | None:
     """The segments that must stay; None means all of them."""
-    if batch_table.find_resend_version(transaction, source_id) is not None:
+    if source_table.find(transaction, source_id, "resend_version") is not None:
         return None
     return segment_table.find_in_use(transaction, source_id)
 

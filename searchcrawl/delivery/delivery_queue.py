@@ -14,7 +14,7 @@ from searchcrawl.delivery import removals
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.failpoints import reach
 from searchcrawl.run import Run
-from searchcrawl.store import batch_table, removal_table
+from searchcrawl.store import batch_table, removal_table, source_table
 from searchcrawl.store.batch_table import Chunk, SealedBatch
 from searchcrawl.store.documents import document_table, segment_table
 from searchcrawl.store.engine.database import Transaction
@@ -79,7 +79,7 @@ def is_waiting(transaction: Transaction, source_id: int) -> bool:
         document_table.count_waiting(transaction, source_id)[0]
         or batch_table.find_unfinished(transaction, source_id)
         or removal_table.find_under_way(transaction, source_id)
-        or batch_table.find_resend_version(transaction, source_id) is not None
+        or source_table.find(transaction, source_id, "resend_version") is not None
     )
 
 
@@ -101,7 +101,7 @@ def request_resend(run: Run) -> None:
 def continue_resend(sender: BatchSender) -> Sent:
     """Sends the rest of a resend from the cache, a full cache at a time; raises as ``send_documents``."""
     run = sender.run
-    if run.read(batch_table.find_resend_version, run.source_id) is None:
+    if run.read(source_table.find, run.source_id, "resend_version") is None:
         return Sent()
     sent, after = Sent(), 0
     while (chunk := run.write(_seal_chunk, run=run, after=after)) is not None:
@@ -110,7 +110,7 @@ def continue_resend(sender: BatchSender) -> Sent:
         after = chunk.last
         if run.shutdown.failure is not None:
             return sent
-    run.write(batch_table.end_resend, run.source_id)
+    run.write(source_table.note, run.source_id, resend_version=None)
     # Meanwhile no segment was deleted, because its records might still have had to be sent.
     sender.space.free()
     logger.info(

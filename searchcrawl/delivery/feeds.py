@@ -28,10 +28,9 @@ from searchcrawl.run import Run
 from searchcrawl.sources.project import TRIAL_INDEX
 from searchcrawl.sources.receivers import list_feeds
 from searchcrawl.sources.receivers_table import FeedFile
-from searchcrawl.store import log_table, receiver_table
+from searchcrawl.store import log_table, receiver_table, source_table
 from searchcrawl.store.log_table import Entry, Place
 from searchcrawl.store.receiver_table import Fault, ReceiverRow
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import DELIVERED, DocumentState
 from searchcrawl.wording import counted
 
@@ -108,7 +107,7 @@ def _try(run: Run, name: str, write: Callable[[], None]) -> None:
 def _write_feed(run: Run, feed: FeedFile) -> None:
     _drop_parts(run, feed)
     path = run.project.path(feed.render(run.source.name, clock.now(), 0))
-    last = run.read(run_table.find_last_log_number, source_id=run.source_id)
+    last = run.read(source_table.find, run.source_id, "log_seq")
     written, lost = export(run, path, feed.format)
     note = partial(
         receiver_table.note_file, source_id=run.source_id, name=feed.receiver, file=None, number=0, faults={}

@@ -58,7 +58,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.forgotten_list import add_lines
 from searchcrawl.sources.loading import build_forgotten, build_identity, load_source, stand_in_for
 from searchcrawl.sources.project import Project
-from searchcrawl.store import removal_table
+from searchcrawl.store import removal_table, source_table
 from searchcrawl.store.documents import duplicate_key_table, segment_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.receiver_table import list_unheard
@@ -346,8 +346,8 @@ def _send(run: Run, retry_seconds: float) -> Sent:
 
 def _note_applied(transaction: Transaction, *, source: Source, source_id: int, before: str | None) -> None:
     """Notes that all rows agree with the list, if they did before: else the next run looks at each."""
-    if run_table.find_forgotten(transaction, source_id) == before:
-        run_table.set_forgotten(transaction, source_id, digest(source.forgotten))
+    if source_table.find(transaction, source_id, "forgotten") == before:
+        source_table.note(transaction, source_id, forgotten=digest(source.forgotten))
 
 
 def find_carriers(database: Database, source_id: int, forgotten: Forgotten) -> frozenset[str]:

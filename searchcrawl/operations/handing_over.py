@@ -18,7 +18,7 @@ from searchcrawl.operations.source_lease import lease_source
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import load_source
 from searchcrawl.sources.project import Project
-from searchcrawl.store import batch_table
+from searchcrawl.store import source_table
 from searchcrawl.store.documents import shared_copy_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
@@ -67,7 +67,7 @@ def _is_cut_off(transaction: Transaction, source_id: int) -> bool:
     """Whether something waits although the last run has ended: a process died after it had decided, or an index was away."""
     last = run_table.find_last(transaction, source_id)
     # A resend that was cut off is long: it is completed by its own source.
-    if last is None or last.ended_ms is None or batch_table.find_resend_version(transaction, source_id) is not None:
+    if last is None or last.ended_ms is None or source_table.find(transaction, source_id, "resend_version") is not None:
         return False
     return delivery_queue.is_waiting(transaction, source_id)
 

@@ -21,7 +21,7 @@ from searchcrawl.rules.lifecycle import ORPHAN
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
-from searchcrawl.store import removal_table
+from searchcrawl.store import removal_table, source_table
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.removal_table import Choice, HeldRemoval, RemovalCandidate
@@ -160,7 +160,7 @@ def _reject_page(transaction: Transaction, *, source_id: int, only: int | None) 
 
 
 def _choose(transaction: Transaction, source_id: int, only: int | None) -> Choice:
-    return Choice(only, removal_table.find_listed_run(transaction, source_id))
+    return Choice(only, source_table.find(transaction, source_id, "listed_run"))
 
 
 def _carry_out(

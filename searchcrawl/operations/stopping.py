@@ -12,7 +12,7 @@ from searchcrawl.failpoints import reach
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.receivers import list_names
-from searchcrawl.store import receiver_table
+from searchcrawl.store import receiver_table, source_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import job_table, lease, run_table
 from searchcrawl.store.states import EndReason
@@ -40,7 +40,7 @@ def resume(database: Database, name: str) -> bool:
         source_id = run_table.find_source(transaction, name)
         if source_id is None or source_id not in job_table.find_suspended(transaction):
             return False
-        job_table.suspend(transaction, source_id, suspended=False)
+        source_table.note(transaction, source_id, suspended=0)
         return True
 
     return database.write(take_back)
@@ -61,7 +61,7 @@ def _end(database: Database, name: str, *, wait_seconds: float, suspended: bool)
     def order(transaction: Transaction) -> tuple[int, int, bool]:
         source_id = run_table.find_or_add_source(transaction, name)
         if suspended:
-            job_table.suspend(transaction, source_id, suspended=True)
+            source_table.note(transaction, source_id, suspended=1)
         waited = job_table.stop(transaction, source_id)
         held = lease.is_held(transaction, source_id)
         if held:

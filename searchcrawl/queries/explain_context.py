@@ -31,7 +31,7 @@ from searchcrawl.sources.effective import BUILT_IN, list_layers
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
 from searchcrawl.sources.loading import build_boundary, build_index_filter, build_rewriting, read_start_urls
 from searchcrawl.sources.project import Project
-from searchcrawl.store import host_table
+from searchcrawl.store import host_table, source_table
 from searchcrawl.store.documents import anchor_table, duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import CanonicalTarget
 from searchcrawl.store.documents.frozen_table import LANGUAGES, TITLES
@@ -371,7 +371,7 @@ def _add_rows(transaction: Transaction, source_id: int, found: Context, asked: s
         run=run_table.find_last(transaction, source_id),
         running=lease.is_held(transaction, source_id),
         changed=find_forcing_keys(
-            run_table.find_fingerprint(transaction, source_id) or inputs.fingerprint, inputs.fingerprint
+            source_table.find(transaction, source_id, "fingerprint") or inputs.fingerprint, inputs.fingerprint
         ),
         trap=None if found.is_start else _find_trap(transaction, source_id, found),
         full=found.blame("boundary", str(most), MAX_URLS) if is_full else None,

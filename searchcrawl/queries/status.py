@@ -42,14 +42,14 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import VERSIONS, compute_fingerprint, describe_keys, find_forcing_keys
 from searchcrawl.sources.loading import is_source_name, list_source_names, stand_in_for
 from searchcrawl.sources.project import Project
-from searchcrawl.store import batch_table, sitemap_table
+from searchcrawl.store import sitemap_table, source_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import job_table, lease, run_table
 from searchcrawl.store.runs.job_table import Job, JobState
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import EndReason
-from searchcrawl.store.urls import link_table, pattern_table, recrawl_table, url_queries
+from searchcrawl.store.urls import link_table, pattern_table, url_queries
 from searchcrawl.store.urls.pattern_table import StoredPattern
 from searchcrawl.store.urls.url_classes import UrlClass
 from searchcrawl.store.urls.url_queries import Lacking
@@ -171,9 +171,9 @@ def _find_recrawl_reason(
 ) -> str | None:
     """Why the next run visits all or some URLs without validators (D9); None if it does not."""
     now = compute_fingerprint(source, versions=versions)
-    changed = find_forcing_keys(run_table.find_fingerprint(transaction, source_id) or now, now)
+    changed = find_forcing_keys(source_table.find(transaction, source_id, "fingerprint") or now, now)
     edited = f"changed: {describe_keys(changed)}" if changed else None
-    return "; ".join(filter(None, (edited, recrawl_table.find_reason(transaction, source_id)))) or None
+    return "; ".join(filter(None, (edited, source_table.find(transaction, source_id, "recrawl")))) or None
 
 
 def _warn_of_source(source: Source, run: RunRow | None = None) -> _Warnings:
@@ -209,7 +209,7 @@ def _warn_of_run(
         yield "no_start", f"no start URL could be fetched: searchcrawl urls {name} says why"
     if waiting and source.no_delivery_key is None:
         yield "waiting", f"{waits} for the index, to be sent by the next run, or: searchcrawl flush {name}"
-    if batch_table.find_resend_version(transaction, source_id) is not None:
+    if source_table.find(transaction, source_id, "resend_version") is not None:
         rest = f"the next run, or searchcrawl flush {name}, sends what is left of it"
         yield "resend", f"a resend was cut off: {rest}"
 

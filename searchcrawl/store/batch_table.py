@@ -21,6 +21,7 @@ from sqlalchemy import (
     update,
 )
 
+from searchcrawl.store import source_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_events import (
     ACKNOWLEDGED,
@@ -36,7 +37,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.many_rows import count_rows, has_row, read_page, write_parts, write_rows
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.runs.run_table import draw_log_number
-from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, sources, urls
+from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, urls
 from searchcrawl.store.statements import is_one_of, unindexed
 from searchcrawl.store.states import DELIVERED, PENDING, BatchState, DocumentState
 from searchcrawl.store.urls import url_table
@@ -259,14 +260,9 @@ class Chunk(NamedTuple):
     last: int
 
 
-def find_resend_version(transaction: Transaction, source_id: int) -> int | None:
-    """The version of the resend: documents with an older receipt are sent again. None without a resend."""
-    return transaction.execute(select(sources.c.resend_version).where(sources.c.id == source_id)).scalar()
-
-
 def begin_resend(transaction: Transaction, source_id: int, now_ms: int) -> None:
     """Begins a resend of all documents that belong in the index, including those that the index refused before."""
-    _set_resend(transaction, source_id, choose_version(transaction, now_ms))
+    source_table.note(transaction, source_id, resend_version=choose_version(transaction, now_ms))
 
 
 def prepare_resend(transaction: Transaction, source_id: int, *, after: int) -> int | None:
@@ -275,7 +271,7 @@ def prepare_resend(transaction: Transaction, source_id: int, *, after: int) -> i
     Returns the last row id; None where none is left. It may be repeated as long as the resend goes on.
     """
     lost = documents.c.segment.is_(None)
-    older = documents.c.indexed_version < (find_resend_version(transaction, source_id) or 0)
+    older = documents.c.indexed_version < (source_table.find(transaction, source_id, "resend_version") or 0)
     query = select(documents.c.url_id, lost).where(
         documents.c.code == 200,
         documents.c.leaving == 0,
@@ -299,11 +295,6 @@ def fetch_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
 def send_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Sends documents again that differ by what other pages say; those whose record is lost are fetched again."""
     fetch_again(transaction, document_table.send_again(transaction, url_ids))
-
-
-def end_resend(transaction: Transaction, source_id: int) -> None:
-    """Ends the resend."""
-    _set_resend(transaction, source_id, None)
 
 
 def seal_resend(
@@ -360,7 +351,7 @@ def _is_to_resend(transaction: Transaction, source_id: int) -> ColumnElement[boo
     return and_(
         # Without this condition a query planner may sort the whole source for each batch.
         unindexed(documents.c.source_id) == source_id,
-        documents.c.indexed_version < (find_resend_version(transaction, source_id) or 0),
+        documents.c.indexed_version < (source_table.find(transaction, source_id, "resend_version") or 0),
         documents.c.segment.is_not(None),
         or_(
             is_in(DELIVERED),
@@ -368,7 +359,3 @@ def _is_to_resend(transaction: Transaction, source_id: int) -> ColumnElement[boo
             and_(documents.c.state == int(DocumentState.WITHHELD), documents.c.index_error.is_(None)),
         ),
     )
-
-
-def _set_resend(transaction: Transaction, source_id: int, value: int | None) -> None:
-    transaction.execute(update(sources).where(sources.c.id == source_id).values(resend_version=value))

@@ -349,11 +349,6 @@ def find_times(transaction: Transaction, run_id: int) -> tuple[int, int | None]:
     return row.started_ms, row.ended_ms
 
 
-def find_listed_run(transaction: Transaction, source_id: int) -> int | None:
-    """The newest run whose removals were listed; None where none were ever."""
-    return transaction.execute(select(sources.c.listed_run).where(sources.c.id == source_id)).scalar()
-
-
 def set_listed_run(transaction: Transaction, source_id: int, run_id: int) -> None:
     """Notes the newest run whose removals were listed; an earlier one changes nothing."""
     newer = or_(sources.c.listed_run.is_(None), sources.c.listed_run < run_id)

@@ -13,6 +13,7 @@ from searchcrawl.exceptions import Exit
 from searchcrawl.scheduling.ticking import Ticked, Ticking
 from searchcrawl.sources.loading import load_project
 from searchcrawl.sources.project import Project
+from searchcrawl.store import source_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.run_schema import leases
 from searchcrawl.store.runs import job_table, lease, run_table
@@ -103,7 +104,7 @@ class World:
 
     def suspend(self, name: str, *, suspended: bool) -> None:
         with self.database.write_once() as opened:
-            job_table.suspend(opened, run_table.find_or_add_source(opened, name), suspended=suspended)
+            source_table.note(opened, run_table.find_or_add_source(opened, name), suspended=int(suspended))
 
 
 def _values(job: Job) -> dict[str, Any]:

@@ -62,16 +62,6 @@ def note_change(transaction: Transaction, source_id: int) -> None:
     transaction.execute(update(sources).where(*here).values(anchors=None))
 
 
-def note_frozen(transaction: Transaction, source_id: int, state: str) -> None:
-    """Notes what texts were frozen from (``describe``)."""
-    transaction.execute(update(sources).where(sources.c.id == source_id).values(anchors=state))
-
-
-def find_frozen(transaction: Transaction, source_id: int) -> str | None:
-    """What texts were frozen from; None where links changed since."""
-    return transaction.execute(select(sources.c.anchors).where(sources.c.id == source_id)).scalar()
-
-
 def describe(transaction: Transaction, source_id: int) -> str:
     """What besides links decides about texts, as sums: which documents, copies and redirects there are."""
     number = documents.c.url_id % _BOUND

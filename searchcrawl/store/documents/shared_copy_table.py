@@ -71,12 +71,6 @@ def find_places(transaction: Transaction, source_id: int) -> dict[int, int]:
     return {each: number - own for number, each in enumerate(ordered) if each != source_id}
 
 
-def has_shared(transaction: Transaction, source_id: int) -> bool:
-    """Whether a source may have copies of documents of others."""
-    query = select(sources.c.shares_copies).where(sources.c.id == source_id)
-    return transaction.execute(query).scalar() not in {None, int(Sharing.NO)}
-
-
 def end_sharing(transaction: Transaction, source_id: int) -> None:
     """Notes that a source has no copies of documents of others any more, where it was to have none."""
     ends = sources.c.id == source_id, sources.c.shares_copies == int(Sharing.ENDS)

@@ -231,11 +231,6 @@ def stop(transaction: Transaction, source_id: int) -> bool:
     return bool(ended)
 
 
-def suspend(transaction: Transaction, source_id: int, *, suspended: bool) -> None:
-    """Suspends a source, or takes it back."""
-    transaction.execute(update(sources).where(sources.c.id == source_id).values(suspended=int(suspended)))
-
-
 def find_suspended(transaction: Transaction) -> set[int]:
     """The sources that are suspended."""
     return set(transaction.execute(select(sources.c.id).where(sources.c.suspended != 0)).scalars())

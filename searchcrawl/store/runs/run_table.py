@@ -84,26 +84,6 @@ def find_source_of(transaction: Transaction, run_id: int) -> str | None:
     return transaction.execute(query).scalar()
 
 
-def find_fingerprint(transaction: Transaction, source: int) -> str | None:
-    """The fingerprint of the configuration with which the documents of a source were made."""
-    return transaction.execute(select(sources.c.fingerprint).where(sources.c.id == source)).scalar()
-
-
-def set_fingerprint(transaction: Transaction, source: int, value: str) -> None:
-    """Sets the fingerprint of the configuration with which the documents of a source are made."""
-    transaction.execute(update(sources).where(sources.c.id == source).values(fingerprint=value))
-
-
-def find_forgotten(transaction: Transaction, source: int) -> str | None:
-    """The digest of the list of forgotten URLs that was applied to all rows of a source."""
-    return transaction.execute(select(sources.c.forgotten).where(sources.c.id == source)).scalar()
-
-
-def set_forgotten(transaction: Transaction, source: int, digest: str | None) -> None:
-    """Notes that a list of forgotten URLs was applied to all rows of a source."""
-    transaction.execute(update(sources).where(sources.c.id == source).values(forgotten=digest))
-
-
 def find_registered(transaction: Transaction) -> dict[str, str]:
     """What the crawls of sources registered of their files, by name."""
     query = select(sources.c.name, sources.c.registered).where(sources.c.registered.is_not(None))
@@ -262,8 +242,3 @@ def draw_log_number(transaction: Transaction, source_id: int) -> int:
     """The number of the entries that this transaction writes, above those of all before."""
     statement = update(sources).where(sources.c.id == source_id).values(log_seq=sources.c.log_seq + 1)
     return int(transaction.execute(statement.returning(sources.c.log_seq)).scalar_one())
-
-
-def find_last_log_number(transaction: Transaction, source_id: int) -> int:
-    """The highest number that was drawn."""
-    return int(transaction.execute(select(sources.c.log_seq).where(sources.c.id == source_id)).scalar() or 0)

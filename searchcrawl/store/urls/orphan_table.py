@@ -12,7 +12,7 @@ from searchcrawl.store.documents.document_events import NAMED_AGAIN
 from searchcrawl.store.documents.presence import IS_NOTHING
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.many_rows import read_page, read_parts, write_parts
-from searchcrawl.store.schema import documents, outlinks, sources, urls
+from searchcrawl.store.schema import documents, outlinks, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState, FetchState, Leaving
 from searchcrawl.store.urls import url_classes
@@ -145,13 +145,3 @@ def unpark(transaction: Transaction, url_ids: Sequence[int], *, due_ms: int) -> 
     statement = update(urls).where(urls.c.rule == ORPHAN_RULE, _IS_SETTLED).values(due_ms=due_ms, rule=None)
     with url_classes.watch(transaction, url_ids):
         write_parts(transaction, statement, urls.c.id, url_ids)
-
-
-def has_orphans(transaction: Transaction, source_id: int) -> bool:
-    """Whether anything is noted of orphans of a source."""
-    return bool(transaction.execute(select(sources.c.orphans).where(sources.c.id == source_id)).scalar())
-
-
-def set_orphans(transaction: Transaction, source_id: int, *, any_left: bool) -> None:
-    """Notes whether anything is noted of orphans of a source."""
-    transaction.execute(update(sources).where(sources.c.id == source_id).values(orphans=int(any_left)))

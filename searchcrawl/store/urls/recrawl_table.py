@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import delete, select, update
 
 from searchcrawl import urls as identity
+from searchcrawl.store import source_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
@@ -66,19 +67,9 @@ def mark(transaction: Transaction, *, url_ids: Sequence[int]) -> None:
 
 def add_reason(transaction: Transaction, *, source_id: int, reason: str) -> None:
     """Notes why rows were marked, beside what was noted since the last completed run."""
-    reasons = [*(find_reason(transaction, source_id) or "").split("; "), reason]
+    reasons = [*(source_table.find(transaction, source_id, "recrawl") or "").split("; "), reason]
     text = "; ".join(dict.fromkeys(filter(None, reasons)))[:_MOST_CHARACTERS]
     transaction.execute(update(sources).where(sources.c.id == source_id).values(recrawl=text))
-
-
-def find_reason(transaction: Transaction, source_id: int) -> str | None:
-    """Why rows were marked since the last completed run; None where none were."""
-    return transaction.execute(select(sources.c.recrawl).where(sources.c.id == source_id)).scalar()
-
-
-def forget_reasons(transaction: Transaction, source_id: int) -> None:
-    """Forgets why rows were marked: a completed run has visited them."""
-    transaction.execute(update(sources).where(sources.c.id == source_id).values(recrawl=None))
 
 
 def add_submitted(transaction: Transaction, source_id: int, url: str) -> bool:

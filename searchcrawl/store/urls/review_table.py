@@ -256,11 +256,6 @@ def begin_hastening(transaction: Transaction, lease: Lease, *, run_id: int, now_
     transaction.execute(update(sources).where(sources.c.id == lease.source_id).values(values))
 
 
-def set_hastened(transaction: Transaction, source: int, after: int | None) -> None:
-    """Notes up to which row that is done; None: for all."""
-    transaction.execute(update(sources).where(sources.c.id == source).values(hasten_after=after))
-
-
 def hasten(
     transaction: Transaction, source_id: int, hastening: Hastening, *, last: int, horizon_ms: int, now_ms: int
 ) -> None:

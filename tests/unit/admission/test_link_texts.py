@@ -8,7 +8,7 @@ from sqlalchemy import select
 from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.store.documents import anchor_table
+from searchcrawl.store import source_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.schema import outlinks, urls
 from searchcrawl.store.urls.link_table import LinkTexts, decode_texts
@@ -26,9 +26,9 @@ def run(database: Database, *found: FoundLinks) -> bool:
     boundary = Boundary(include_hosts=["a.test"], depth=9)
     tested = Admission(source_id=1, boundary=boundary, max_urls=0, known_urls=0)
     with database.write_once() as transaction:
-        anchor_table.note_frozen(transaction, 1, "frozen")
+        source_table.note(transaction, 1, anchors="frozen")
         tested.admit(transaction, list(found))
-        noted = anchor_table.find_frozen(transaction, 1) is None
+        noted = source_table.find(transaction, 1, "anchors") is None
     tested.note_commit()
     return noted
 

@@ -17,6 +17,7 @@ from searchcrawl.delivery.anchors import LinkCounts, LinkedDocument
 from searchcrawl.exceptions import StoreError
 from searchcrawl.rules.host_texts import Linked
 from searchcrawl.run import Run
+from searchcrawl.store import source_table
 from searchcrawl.store.documents import anchor_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
@@ -55,7 +56,7 @@ class FakeRun:
         return anchors.freeze_anchors(self)  # type: ignore[arg-type]
 
     def find_state(self) -> str | None:
-        found: str | None = self.read(partial(anchor_table.find_frozen, source_id=SOURCE))
+        found: str | None = self.read(partial(source_table.find, source_id=SOURCE, column="anchors"))
         return found
 
     def find_texts(self, url_id: int) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from searchcrawl.delivery.anchors import take_back_texts
+from searchcrawl.store import source_table
 from searchcrawl.store.documents import anchor_table
 from searchcrawl.store.documents.anchor_table import Successors
 from searchcrawl.store.engine.database import Database
@@ -113,11 +114,11 @@ def test_texts_when_pages_are_forgotten_then_are_taken_back_from_where_they_led(
     link(database, second, {other: ("Same", "more")})
     with database.write_once() as transaction:
         anchor_table.freeze(transaction, SOURCE, {target: "secret name", other: "Same\nmore", second: "kept"})
-        anchor_table.note_frozen(transaction, SOURCE, "all")
+        source_table.note(transaction, SOURCE, anchors="all")
 
         take_back_texts(transaction, SOURCE, [first])
 
-        assert anchor_table.find_frozen(transaction, SOURCE) is None
+        assert source_table.find(transaction, SOURCE, "anchors") is None
         waiting = transaction.execute(
             documents.select().with_only_columns(documents.c.url_id).where(documents.c.state == DocumentState.CACHED)
         )

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from searchcrawl.exceptions import LeaseLost
+from searchcrawl.store import source_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import lease as leases
 from searchcrawl.store.runs import run_table
@@ -122,9 +123,9 @@ def test_edit_when_noted_then_it_is_found_until_all_rows_are_due(database: Datab
 
     database.write(begun)
     noted = database.read(find)
-    database.write(partial(review_table.set_hastened, source=SOURCE, after=5))
+    database.write(partial(source_table.note, source_id=SOURCE, hasten_after=5))
     half = database.read(find)
-    database.write(partial(review_table.set_hastened, source=SOURCE, after=None))
+    database.write(partial(source_table.note, source_id=SOURCE, hasten_after=None))
 
     assert noted == Hastening(0, EDITED_RUN, EDITED_MS)
     assert half == Hastening(5, EDITED_RUN, EDITED_MS)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from searchcrawl.store import batch_table, removal_table
+from searchcrawl.store import batch_table, removal_table, source_table
 from searchcrawl.store.batch_table import Chunk
 from searchcrawl.store.documents import comparison_table, document_table
 from searchcrawl.store.engine.database import Database
@@ -168,6 +168,6 @@ def test_version_when_a_resend_ended_then_there_is_none(database: Database, *, e
     begin(database)
     with database.write_once() as transaction:
         if ended:
-            batch_table.end_resend(transaction, SOURCE)
+            source_table.note(transaction, SOURCE, resend_version=None)
 
-    assert (database.read(batch_table.find_resend_version, SOURCE) is None) == ended
+    assert (database.read(source_table.find, SOURCE, "resend_version") is None) == ended

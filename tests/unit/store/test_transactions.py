@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import make_url
 
 from searchcrawl.exceptions import LeaseLost, SourceBusy, StoreError
-from searchcrawl.store import host_table
+from searchcrawl.store import host_table, source_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.lease import EXPIRY_MS, Lease
@@ -139,10 +139,10 @@ def test_lease_when_its_holder_is_writing_then_a_take_over_waits_for_the_end(
             while not waiting_for_locks(postgres, empty_postgres_url):
                 assert not successor.done()
                 time.sleep(0.01)
-            run_table.set_fingerprint(transaction, SOURCE, "written under the lease")
+            source_table.note(transaction, SOURCE, fingerprint="written under the lease")
         fence = successor.result().fence
 
-    assert postgres_stores[1].read(run_table.find_fingerprint, SOURCE) == "written under the lease"
+    assert postgres_stores[1].read(source_table.find, SOURCE, "fingerprint") == "written under the lease"
     assert fence == old.fence + 1
 
 
@@ -157,9 +157,9 @@ def test_lease_when_another_source_is_being_written_then_nobody_waits(postgres_s
         lease.check(transaction, first)
         with two.write_once() as meanwhile:
             lease.check(meanwhile, second)
-            run_table.set_fingerprint(meanwhile, other, "done")
+            source_table.note(meanwhile, other, fingerprint="done")
 
-    assert one.read(run_table.find_fingerprint, other) == "done"
+    assert one.read(source_table.find, other, "fingerprint") == "done"
 
 
 def test_lease_when_its_holder_froze_within_a_transaction_then_it_can_be_taken_over(
@@ -178,7 +178,7 @@ def test_lease_when_its_holder_froze_within_a_transaction_then_it_can_be_taken_o
         with pytest.raises(StoreError):
             _freeze_within_a_transaction(frozen, old, other)
 
-        assert other.read(run_table.find_fingerprint, SOURCE) is None
+        assert other.read(source_table.find, SOURCE, "fingerprint") is None
         age_leases(other, EXPIRY_MS)
         assert take(other).fence == old.fence + 2
 
@@ -187,7 +187,7 @@ def _freeze_within_a_transaction(frozen: Database, old: Lease, other: Database) 
     with frozen.write_once() as transaction:
         lease.check(transaction, old)
         assert take(other).fence == old.fence + 1
-        run_table.set_fingerprint(transaction, SOURCE, "too late")
+        source_table.note(transaction, SOURCE, fingerprint="too late")
 
 
 def test_hosts_when_processes_add_the_same_then_all_agree_on_their_ids(stores: list[Database]) -> None:
