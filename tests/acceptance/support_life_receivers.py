@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tomllib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any, Final
 
 from searchcrawl import urls
-from searchcrawl.index.opening import open_index
-from searchcrawl.index.receiver import SearchIndex, SearchQuery
-from searchcrawl.sources.loading import load_project
 from tests.acceptance.support_project import CrawlProject
-from tests.acceptance.support_receivers import AWAY, BOTH, CLASS, read_told, set_receivers
+from tests.acceptance.support_receivers import AWAY, BOTH, CLASS, list_receivers, read_fields, read_lines, set_receivers
 from tests.site.toml_text import to_toml
 from tests.solr_server import free_port
 from tests.stored_rows import query
@@ -78,11 +74,13 @@ class LifeReceivers:
 
     def check_each_other(self) -> None:
         """After a run without the index: those that are there have the same."""
-        told = {row["receiver"]: row["state"] for row in self._list()}
+        told = {name: row["state"] for name, row in list_receivers(self._project).items()}
         if self._is_doubtful or self._is_out or set(told.values()) != {"active"}:
             return
         held = self._list_held()
-        second = {key: self._show(each) for key, each in self._fields("second").items() if key not in held}
+        second = {
+            key: self._show(each) for key, each in read_fields(self._project, "second").items() if key not in held
+        }
         assert second == {key: shown for key, shown in self._read_lines().items() if key not in held}
 
     def doubt(self) -> None:
@@ -107,12 +105,12 @@ class LifeReceivers:
                 found.pop(held, None)
                 expected.pop(held, None)
             assert found == expected, [each for each in (found | expected) if found.get(each) != expected.get(each)]
-        told = {row["receiver"]: row for row in self._list()}
+        told = list_receivers(self._project)
         if told["lines"]["state"] == "active":
             assert told["lines"]["waiting"] == 0, told
             held = self._list_held()
             lines = {key: shown for key, shown in self._read_lines().items() if key not in held}
-            fields = {key: self._show(each) for key, each in self._fields(None).items() if key not in held}
+            fields = {key: self._show(each) for key, each in read_fields(self._project).items() if key not in held}
             assert lines == fields
 
     def _list_held(self) -> list[str]:
@@ -124,27 +122,12 @@ class LifeReceivers:
         )
         return [urls.document_id("demo", url) for (url,) in rows]
 
-    def _list(self) -> list[dict[str, Any]]:
-        done = self._project.command("receivers", "list", "--json")
-        assert done.returncode == 0, done.stderr
-        return [json.loads(line) for line in done.stdout.splitlines()]
-
     def _read(self, name: str | None) -> dict[str, dict[str, Any]]:
-        return {key: {field: fields.get(field) for field in _SAME} for key, fields in self._fields(name).items()}
-
-    def _fields(self, name: str | None) -> dict[str, dict[str, Any]]:
-        loaded = load_project(self._project.folder)
-        with closing(open_index(loaded if name is None else loaded.of_receiver(name))) as index:
-            assert isinstance(index, SearchIndex)
-            hits = index.search(SearchQuery(words="*", source="demo", rows=1000)).hits
-        return {hit.id: dict(hit.fields) for hit in hits}
+        found = read_fields(self._project, name)
+        return {key: {field: fields.get(field) for field in _SAME} for key, fields in found.items()}
 
     def _show(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {name: fields.get(name) for name in ("url", "title")}
 
     def _read_lines(self) -> dict[str, dict[str, Any]]:
-        there: dict[str, dict[str, Any]] = {}
-        for line in read_told(self._project):
-            if "id" in line and line["version"] >= there.get(line["id"], {"version": 0})["version"]:
-                there[line["id"]] = line
-        return {key: self._show(line["fields"]) for key, line in there.items() if line["told"] != "deleted"}
+        return {key: self._show(line["fields"]) for key, line in read_lines(self._project).items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,22 +28,15 @@ def make_site() -> Iterator[SiteProcess]:
 
 
 def plan(project: CrawlProject, *, code: int = 0) -> dict[str, Any]:
-    ended = project.command("plan", project.name, "--json")
-    assert ended.returncode == code, ended.stderr
-    found: dict[str, Any] = json.loads(ended.stdout)
-    return found
+    return project.ask("plan", project.name, code=code)
 
 
 def apply(project: CrawlProject, made: dict[str, Any], *, code: int = 0) -> dict[str, Any]:
-    ended = project.command("apply", made["plan"], "--json")
-    assert ended.returncode == code, ended.stderr
-    done: dict[str, Any] = json.loads(ended.stdout)
-    return done
+    return project.ask("apply", made["plan"], code=code)
 
 
 def status(project: CrawlProject) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(project.command("status", project.name, "--json").stdout)
-    return found
+    return project.ask("status", project.name)
 
 
 def edit(project: CrawlProject, **tables: Any) -> None:

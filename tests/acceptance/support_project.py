@@ -81,6 +81,22 @@ class CrawlProject:
         """Another command of ours, in the project, in a process of its own."""
         return COMMANDS.run(self.folder, *arguments)
 
+    def ask(self, *arguments: str, code: int = 0, **variables: str) -> dict[str, Any]:
+        """The one object that a command prints as JSON; the command has to end with ``code``."""
+        (answer,) = self.lines(*arguments, code=code, **variables)
+        return answer
+
+    def lines(self, *arguments: str, code: int = 0, **variables: str) -> list[dict[str, Any]]:
+        """The objects that a command prints as JSON, a line each."""
+        done = COMMANDS.run(self.folder, *arguments, "--json", **variables)
+        assert done.returncode == code, (arguments, done.returncode, done.stderr)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def step(self, name: str, url: str, **variables: str) -> str:
+        """What ``explain`` says of a URL in its step of this name."""
+        steps = self.ask("explain", url, **variables)["steps"]
+        return next(str(step["detail"]) for step in steps if step["step"] == name)
+
     def edit(self, **overrides: Any) -> None:
         """Writes the source file anew; overrides as in ``source_toml``."""
         (self.folder / "sources" / f"{self.name}.toml").write_text(source_toml(self.site, **overrides), "utf-8")

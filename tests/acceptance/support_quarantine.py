@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from tests.acceptance.support_project import CrawlProject
@@ -20,21 +19,15 @@ def settings(site: SiteProcess, **more: Any) -> dict[str, Any]:
 
 
 def decide(project: CrawlProject, action: str, *options: str) -> dict[str, Any]:
-    done = project.command("quarantine", action, "demo", *options, "--json")
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return project.ask("quarantine", action, "demo", *options)
 
 
 def listed(project: CrawlProject, *options: str) -> list[dict[str, Any]]:
-    done = project.command("quarantine", "list", "demo", *options, "--json")
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return project.lines("quarantine", "list", "demo", *options)
 
 
 def is_verified(project: CrawlProject) -> bool:
-    done = project.command("verify", "demo", "--json")
-    return bool(json.loads(done.stdout)["ok"])
+    return project.command("verify", "demo").returncode == 0
 
 
 def write(project: CrawlProject, text: str, head: str = "") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -97,33 +98,41 @@ def read_told(project: CrawlProject) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
 
 
-def in_lines(project: CrawlProject) -> dict[str, str]:
-    """The title of each document that the class has, by short URL: what is older than it has counts for nothing."""
+def read_lines(project: CrawlProject) -> dict[str, dict[str, Any]]:
+    """The line of each document that the class has, by its id: what is older than it has counts for nothing."""
     there: dict[str, dict[str, Any]] = {}
     for line in read_told(project):
         if "id" in line and line["version"] >= there.get(line["id"], {"version": 0})["version"]:
             there[line["id"]] = line
-    return {
-        short(line["fields"]["url"]): line["fields"].get("title", "")
-        for line in there.values()
-        if line["told"] != "deleted"
-    }
+    return {key: line for key, line in there.items() if line["told"] != "deleted"}
 
 
-def in_index(project: CrawlProject, name: str | None = None) -> dict[str, str]:
-    """The title of each document of the index, or of a receiver that is one."""
+def in_lines(project: CrawlProject) -> dict[str, str]:
+    """The title of each document that the class has, by short URL."""
+    return _titles(line["fields"] for line in read_lines(project).values())
+
+
+def read_fields(project: CrawlProject, name: str | None = None) -> dict[str, dict[str, Any]]:
+    """The fields of each document of the index, or of a receiver that is one, by its id."""
     loaded = load_project(project.folder)
     with closing(open_index(loaded if name is None else loaded.of_receiver(name))) as index:
         assert isinstance(index, SearchIndex)
         hits = index.search(SearchQuery(words="*", source=project.name, rows=1000)).hits
-    return {short(hit.fields["url"]): hit.fields.get("title", "") for hit in hits}
+    return {hit.id: dict(hit.fields) for hit in hits}
+
+
+def in_index(project: CrawlProject, name: str | None = None) -> dict[str, str]:
+    """The title of each of them, by short URL."""
+    return _titles(read_fields(project, name).values())
+
+
+def _titles(documents: Iterable[dict[str, Any]]) -> dict[str, str]:
+    return {short(fields["url"]): fields.get("title", "") for fields in documents}
 
 
 def list_receivers(project: CrawlProject, *arguments: str) -> dict[str, dict[str, Any]]:
     """What ``receivers list`` says, by name."""
-    done = project.command("receivers", "list", *arguments, "--json")
-    assert done.returncode == 0, done.stderr
-    return {row["receiver"]: row for row in map(json.loads, done.stdout.splitlines())}
+    return {row["receiver"]: row for row in project.lines("receivers", "list", *arguments)}
 
 
 def assert_same(project: CrawlProject, *, names: tuple[str, ...] = ("second", "lines")) -> None:

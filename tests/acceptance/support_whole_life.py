@@ -36,7 +36,6 @@ COPY: Final = frozenset({909, 956, 964})
 #: States of a document.
 PRESENT: Final = 3
 REMOVING: Final = 5
-REMOVING: Final = 5
 QUARANTINED: Final = 6
 RECORD_LOST: Final = 7
 
