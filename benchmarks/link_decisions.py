@@ -14,7 +14,7 @@ from searchcrawl.admission.url_normalisation import normalise_found
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.rewriting import SESSION_NAMES, Identity, PatternRewriter, Rewriting
-from searchcrawl.rules.url_rules import HostBlock
+from searchcrawl.rules.url_rules import HostScope
 
 LINKS: Final = 75
 _PAGES: Final = 40
@@ -27,7 +27,7 @@ def boundary(rules: int = 200) -> Boundary:
     return Boundary(
         include_hosts=["acme.test", *(f"host{number}.example" for number in part[1:])],
         exclude_hosts=[f"no{number}.acme.test" for number in part],
-        hosts=[HostBlock(host="acme.test", exclude_paths=tuple(f"/private/{number}/" for number in part))],
+        hosts=[HostScope(host="acme.test", exclude_paths=tuple(f"/private/{number}/" for number in part))],
         exclude_urls=[f"*/draft-{number}/*" for number in part] + [rf"re:/v\d+/old{number}\b" for number in part],
         depth=20,
     )

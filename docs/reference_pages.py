@@ -33,7 +33,7 @@ from searchcrawl.counters import COUNTS
 from searchcrawl.environment import Given, Variable
 from searchcrawl.exceptions import Exit
 from searchcrawl.html.page_text import MAX_CHARACTERS
-from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_FIELDS, Kind
+from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_FIELDS, FieldKind
 from searchcrawl.messages import list_messages
 from searchcrawl.rules import archives
 from searchcrawl.sources import config, project
@@ -281,7 +281,7 @@ def field_page() -> str:
         )
         for field in (*FIELDS, *ATTRIBUTE_FIELDS.values(), *LANGUAGE_FIELDS)
     ]
-    return "\n".join([*grid(columns, rows), "## Kinds", "", members_page(Kind)])
+    return "\n".join([*grid(columns, rows), "## Kinds", "", members_page(FieldKind)])
 
 
 def message_page() -> str:

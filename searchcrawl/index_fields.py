@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Kind(StrEnum):
+class FieldKind(StrEnum):
     """What the values of a field are."""
 
     #: one untokenised term, compared as a whole
@@ -45,7 +45,7 @@ class IndexField:
     """
 
     name: str
-    kind: Kind
+    kind: FieldKind
     meaning: str
     _: KW_ONLY
     is_multi_valued: bool = False
@@ -65,36 +65,38 @@ class IndexField:
 FIELDS: Final = (
     IndexField(
         "id",
-        Kind.NAME,
+        FieldKind.NAME,
         "the name of the source, a colon, and 32 hexadecimal digits of the hash of the access URL",
         is_unique=True,
     ),
-    IndexField("source", Kind.NAME, "the source that the document comes from", is_prefix=True),
-    IndexField("groups", Kind.NAME, "the groups of sources that its source belongs to", is_multi_valued=True),
-    IndexField("host", Kind.NAME, "the host of the URL shown", is_prefix=True, has_words=True, is_fixed=True),
-    IndexField("url", Kind.NAME, "the URL that is shown", is_prefix=True, has_words=True, is_unique=True),
-    IndexField("access_url", Kind.NAME, "the URL that was fetched", is_unique=True),
-    IndexField("duplicates", Kind.NAME, "other URLs with the same content, as they are shown", is_multi_valued=True),
-    IndexField("depth", Kind.NUMBER, "how many links lead to the document from a start URL"),
-    IndexField("title", Kind.TEXT, "the title", weight=3.0, is_prefix=True, is_fixed=True),
+    IndexField("source", FieldKind.NAME, "the source that the document comes from", is_prefix=True),
+    IndexField("groups", FieldKind.NAME, "the groups of sources that its source belongs to", is_multi_valued=True),
+    IndexField("host", FieldKind.NAME, "the host of the URL shown", is_prefix=True, has_words=True, is_fixed=True),
+    IndexField("url", FieldKind.NAME, "the URL that is shown", is_prefix=True, has_words=True, is_unique=True),
+    IndexField("access_url", FieldKind.NAME, "the URL that was fetched", is_unique=True),
+    IndexField(
+        "duplicates", FieldKind.NAME, "other URLs with the same content, as they are shown", is_multi_valued=True
+    ),
+    IndexField("depth", FieldKind.NUMBER, "how many links lead to the document from a start URL"),
+    IndexField("title", FieldKind.TEXT, "the title", weight=3.0, is_prefix=True, is_fixed=True),
     IndexField(
         "content",
-        Kind.TEXT,
+        FieldKind.TEXT,
         "the text; answers show a passage of it",
         weight=1.0,
         is_prefix=True,
         has_whole_values=False,
         is_returned=False,
     ),
-    IndexField("description", Kind.TEXT, "a summary by the author", weight=1.5, is_prefix=True, is_fixed=True),
-    IndexField("author", Kind.TEXT, "who wrote the document", weight=1.0, is_prefix=True, is_fixed=True),
-    IndexField("subject", Kind.TEXT, "keywords by the author", weight=1.5, is_prefix=True, is_fixed=True),
+    IndexField("description", FieldKind.TEXT, "a summary by the author", weight=1.5, is_prefix=True, is_fixed=True),
+    IndexField("author", FieldKind.TEXT, "who wrote the document", weight=1.0, is_prefix=True, is_fixed=True),
+    IndexField("subject", FieldKind.TEXT, "keywords by the author", weight=1.5, is_prefix=True, is_fixed=True),
     IndexField(
-        "mimetype", Kind.NAME, "the media type, such as text/html", is_prefix=True, has_words=True, is_fixed=True
+        "mimetype", FieldKind.NAME, "the media type, such as text/html", is_prefix=True, has_words=True, is_fixed=True
     ),
     IndexField(
         "language",
-        Kind.NAME,
+        FieldKind.NAME,
         "the language tag in lower case, such as de or pt-br; of several languages that of the main one",
         is_prefix=True,
         has_words=True,
@@ -102,7 +104,7 @@ FIELDS: Final = (
     ),
     IndexField(
         "languages",
-        Kind.NAME,
+        FieldKind.NAME,
         "the tags of all languages that the text has, the main one first",
         is_multi_valued=True,
         is_prefix=True,
@@ -110,35 +112,37 @@ FIELDS: Final = (
     ),
     IndexField(
         "checksum",
-        Kind.NAME,
+        FieldKind.NAME,
         "the SHA-256 of all fields and the whole text of its page, in hexadecimal digits",
         is_unique=True,
     ),
     IndexField(
         "text_signature",
-        Kind.NAME,
+        FieldKind.NAME,
         "what tells whether its text differs from that of another document in a few words; none for a short text",
         has_whole_values=False,
         is_asked_for=False,
     ),
-    IndexField("content_length", Kind.NUMBER, "the size of the fetched body in bytes, when the document was sent last"),
+    IndexField(
+        "content_length", FieldKind.NUMBER, "the size of the fetched body in bytes, when the document was sent last"
+    ),
     IndexField(
         "crawl_version",
-        Kind.NUMBER,
+        FieldKind.NUMBER,
         "rises with each delivery of the document; an index ignores what is older than what it has",
     ),
     IndexField(
         "last_modified",
-        Kind.DATE,
+        FieldKind.DATE,
         "when the document was changed, by its header, else by its file, or by an attribute of the source",
         is_fixed=True,
         other_spellings=("lastmodifieddate", "lastmodified"),
     ),
-    IndexField("first_seen", Kind.DATE, "when the URL was found first"),
-    IndexField("crawled_at", Kind.DATE, "when the document was fetched before it was sent last"),
+    IndexField("first_seen", FieldKind.DATE, "when the URL was found first"),
+    IndexField("crawled_at", FieldKind.DATE, "when the document was fetched before it was sent last"),
     IndexField(
         "anchor",
-        Kind.TEXT,
+        FieldKind.TEXT,
         "the texts of links to the document from the main text of other pages, at most 20",
         is_multi_valued=True,
         weight=2.0,
@@ -147,7 +151,7 @@ FIELDS: Final = (
     ),
     IndexField(
         "headings",
-        Kind.TEXT,
+        FieldKind.TEXT,
         "the headings of the text and the terms that it defines, at most 200",
         is_multi_valued=True,
         weight=1.5,
@@ -160,10 +164,10 @@ FIELDS: Final = (
 
 #: The fields of a source's attributes, by the type of the attribute.
 ATTRIBUTE_FIELDS: Final[Mapping[str, IndexField]] = {
-    "string": IndexField("*_s", Kind.NAME, "an attribute of type string", is_multi_valued=True),
-    "text": IndexField("*_t", Kind.TEXT, "an attribute of type text", is_multi_valued=True),
-    "number": IndexField("*_l", Kind.NUMBER, "an attribute of type number", is_multi_valued=True),
-    "date": IndexField("*_dt", Kind.DATE, "an attribute of type date", is_multi_valued=True),
+    "string": IndexField("*_s", FieldKind.NAME, "an attribute of type string", is_multi_valued=True),
+    "text": IndexField("*_t", FieldKind.TEXT, "an attribute of type text", is_multi_valued=True),
+    "number": IndexField("*_l", FieldKind.NUMBER, "an attribute of type number", is_multi_valued=True),
+    "date": IndexField("*_dt", FieldKind.DATE, "an attribute of type date", is_multi_valued=True),
 }
 
 #: The languages whose words are found by their stems, with the names that the stemmers have.
@@ -184,7 +188,7 @@ _WRITTEN_ALIKE: Final[Mapping[str, str]] = {"nb": "no", "nn": "no"}
 LANGUAGE_FIELDS: Final = tuple(
     IndexField(
         f"{name}_txt_*",
-        Kind.TEXT,
+        FieldKind.TEXT,
         f"the {name}, analysed by its language",
         weight=weight,
         has_whole_values=False,
@@ -193,19 +197,19 @@ LANGUAGE_FIELDS: Final = tuple(
     for name, weight in (("title", 2.0), ("content", 0.4))
 )
 
-NAMES: Final = tuple(field.name for field in FIELDS if field.kind is Kind.NAME and field.is_asked_for)
-NUMBERS: Final = tuple(field.name for field in FIELDS if field.kind is Kind.NUMBER)
-DATES: Final = tuple(field.name for field in FIELDS if field.kind is Kind.DATE)
+NAMES: Final = tuple(field.name for field in FIELDS if field.kind is FieldKind.NAME and field.is_asked_for)
+NUMBERS: Final = tuple(field.name for field in FIELDS if field.kind is FieldKind.NUMBER)
+DATES: Final = tuple(field.name for field in FIELDS if field.kind is FieldKind.DATE)
 #: Moments are between these: the embedded index keeps nanoseconds since 1970 in 64 bits.
 FIRST_MOMENT: Final = datetime(1678, 1, 1, tzinfo=UTC)
 LAST_MOMENT: Final = datetime(2262, 1, 1, tzinfo=UTC)
 #: Each text field, and how much a hit there counts.
-TEXTS: Final = {field.name: field.weight or 1.0 for field in FIELDS if field.kind is Kind.TEXT}
+TEXTS: Final = {field.name: field.weight or 1.0 for field in FIELDS if field.kind is FieldKind.TEXT}
 #: Those of them in which the number of words says nothing.
 WITHOUT_LENGTH: Final = frozenset(field.name for field in FIELDS if not field.has_length)
 #: Field → the field with its whole values, for filters, facets and orders.
 WHOLE_VALUES: Final = {
-    field.name: f"{field.name}_exact" if field.kind is Kind.TEXT else field.name
+    field.name: f"{field.name}_exact" if field.kind is FieldKind.TEXT else field.name
     for field in FIELDS
     if field.has_whole_values
 }

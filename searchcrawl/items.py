@@ -221,7 +221,7 @@ class CachedAnswer(NamedTuple):
     fallback: Fallback | None = None
 
 
-class Answer(NamedTuple):
+class FetchedAnswer(NamedTuple):
     """The answer that a visit brought: the URL that gave it, its headers and decoded body, and the redirects to it.
 
     ``rendered`` is why a browser rendered it; None: the body is as it was sent.
@@ -405,7 +405,7 @@ class Removal:
     code: int
 
 
-class ListedUrl(NamedTuple):
+class SitemapUrl(NamedTuple):
     """A URL of a sitemap: its identity, and when it was last changed (ms since 1970; None where the sitemap does not say)."""
 
     url: str
@@ -444,7 +444,7 @@ class SitemapPart:
     """
 
     url: str
-    urls: tuple[ListedUrl, ...] = ()
+    urls: tuple[SitemapUrl, ...] = ()
     children: tuple[str, ...] = ()
     own_children: tuple[str, ...] = ()
     end: SitemapEnd | None = None

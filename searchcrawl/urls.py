@@ -31,7 +31,7 @@ _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 
 
 @dataclass(frozen=True, slots=True)
-class Url:
+class ParsedUrl:
     """A parsed identity. ``port`` is the default of the scheme if the URL names none; ``query`` has no ``?``."""
 
     href: str
@@ -125,12 +125,12 @@ def has_route(reference: str) -> bool:
     return cut >= 0 and reference.startswith(_ROUTES, cut)
 
 
-def parse(text: str, base: str | None = None) -> Url:
+def parse(text: str, base: str | None = None) -> ParsedUrl:
     """Parses ``text`` (relative to ``base``); raises InvalidUrl as ``resolve`` does."""
     href = resolve(text, base)
     parsed = ada_url.URL(href)
     scheme = parsed.protocol[:-1]
-    return Url(
+    return ParsedUrl(
         href=href,
         scheme=scheme,
         host=parsed.hostname,

@@ -16,7 +16,7 @@ from searchcrawl.exceptions import ConversionFailed, WorkersUnavailable
 from searchcrawl.worker_process import (
     NO_MEMORY,
     TAKEN,
-    Refused,
+    TaskFailure,
     TimeLimit,
     WorkerProcess,
     build_limit_error,
@@ -141,7 +141,7 @@ class WorkerPool:
             raise ConversionFailed(format_error(error), code=Code.CONVERSION_FAILED) from error
         if worker.tasks >= _TASKS_PER_PROCESS:
             self._end_worker(_EXIT_SECONDS)
-        if isinstance(result, Refused):
+        if isinstance(result, TaskFailure):
             raise result.build_error()
         return result
 

@@ -43,7 +43,7 @@ _SPAWN: Final = multiprocessing.get_context("spawn")
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class TaskFailure:
     """Why a task failed, as a value that can be pickled: the class of its DocumentError, message and code."""
 
     kind: type[DocumentError]
@@ -238,12 +238,12 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     try:
         return pack(function(*args, **kwargs))
     except DocumentError as error:
-        refused = Refused(type(error), str(error), error.code)
+        refused = TaskFailure(type(error), str(error), error.code)
     except MemoryError:
         lost = build_memory_error(max_memory_bytes)
-        refused = Refused(type(lost), str(lost), lost.code)
+        refused = TaskFailure(type(lost), str(lost), lost.code)
     except Exception as error:  # noqa: BLE001 - one bad document never ends a crawl
-        refused = Refused(ConversionFailed, format_error(error), Code.CONVERSION_FAILED)
+        refused = TaskFailure(ConversionFailed, format_error(error), Code.CONVERSION_FAILED)
     return pack(refused)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from searchcrawl.render import renderer
-from searchcrawl.render.browser_request import Answer
+from searchcrawl.render.browser_request import DecodedAnswer
 from searchcrawl.render.crawl_wall import Wall
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
 from searchcrawl.rules.rendering import Part
@@ -43,7 +43,7 @@ class FakeBrowser:
         self,
         url: str,
         *,
-        answer: Answer | None = None,
+        answer: DecodedAnswer | None = None,
         trace: Path | None = None,
     ) -> RenderedPage:
         assert self._open

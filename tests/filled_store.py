@@ -21,7 +21,7 @@ from searchcrawl.run import Run, begin
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store import batch_table, host_table, removal_table
 from searchcrawl.store.documents import document_table, segment_table
-from searchcrawl.store.documents.document_table import StoredDocument
+from searchcrawl.store.documents.document_table import DocumentUpdate
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.run_schema import leases
 from searchcrawl.store.runs.lease import Lease
@@ -139,9 +139,9 @@ class FilledStore:
         """What the index holds, sorted."""
         return sorted(entry.url.removeprefix(SITE) for entry in self.index.scan(None))
 
-    def _stored(self, path: str, code: int) -> StoredDocument:
+    def _stored(self, path: str, code: int) -> DocumentUpdate:
         digest = hashlib.sha256(path.encode()).digest()
-        return StoredDocument(
+        return DocumentUpdate(
             url_id=self.ids[path],
             state=DocumentState.CACHED if code == 200 else DocumentState.NONE,
             code=code,
@@ -201,7 +201,7 @@ class CachedStore(FilledStore):
         self.cache.close()
         super().close()
 
-    def _stored(self, path: str, code: int) -> StoredDocument:
+    def _stored(self, path: str, code: int) -> DocumentUpdate:
         stored = super()._stored(path, code)
         if code != 200:
             return stored

@@ -16,7 +16,7 @@ import pytest
 
 from searchcrawl.codes import Code
 from searchcrawl.render.browser import Browser
-from searchcrawl.render.browser_request import Answer, BrowserRequest, FetchFailed, Refused
+from searchcrawl.render.browser_request import BrowserRequest, DecodedAnswer, FetchFailed, RequestRefused
 from searchcrawl.render.budget import PageBudget
 from searchcrawl.render.login_steps import BrowserCookie
 from searchcrawl.render.rendered_page import RenderedPage
@@ -34,10 +34,10 @@ _TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".json": "applica
 
 
 class PageWall:
-    """``pages`` by URL: a body, or an ``Answer``, or a list of seconds to wait and a body, or what makes a body."""
+    """``pages`` by URL: a body, or a ``DecodedAnswer``, or a list of seconds to wait and a body, or what makes a body."""
 
     def __init__(self) -> None:
-        self.pages: dict[str, str | Answer | tuple[float, str] | Callable[[], str]] = {}
+        self.pages: dict[str, str | DecodedAnswer | tuple[float, str] | Callable[[], str]] = {}
         self.asked: list[tuple[str, str]] = []
         #: how many answers are under way
         self.waiting = 0
@@ -77,13 +77,13 @@ class PageOfWall:
             return None
         return self.check_navigation(request.url)
 
-    async def fetch(self, request: BrowserRequest, budget: PageBudget) -> Answer:
+    async def fetch(self, request: BrowserRequest, budget: PageBudget) -> DecodedAnswer:
         wall, url = self._wall, request.url.partition("#")[0]
         wall.asked.append((request.kind, url))
         wall.headers[url] = request.fields
         page = wall.pages.get(url)
         if page is None:
-            return Answer(url, 404, (("content-type", "text/plain"),), b"not here")
+            return DecodedAnswer(url, 404, (("content-type", "text/plain"),), b"not here")
         if callable(page):
             page = page()
         if isinstance(page, tuple):
@@ -94,12 +94,12 @@ class PageOfWall:
                 wall.waiting -= 1
             page = page[1]
         if page == UNKNOWN_ROBOTS:
-            raise Refused("robots.txt of its host: 503", code=Code.ROBOTS)
+            raise RequestRefused("robots.txt of its host: 503", code=Code.ROBOTS)
         if page == NO_ANSWER:
             raise FetchFailed("not here", code=Code.IO_ERROR)
-        if not isinstance(page, Answer):
+        if not isinstance(page, DecodedAnswer):
             kind = _TYPES.get(PurePosixPath(urlsplit(url).path).suffix, "text/html; charset=utf-8")
-            page = Answer(url, 200, (("content-type", kind),), page.encode())
+            page = DecodedAnswer(url, 200, (("content-type", kind),), page.encode())
         budget.take(len(page.body))
         return page
 

@@ -12,7 +12,7 @@ from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.login_middleware import SessionLogin
-from searchcrawl.login.session import LoginSession, Plan
+from searchcrawl.login.session import LoginPlan, LoginSession
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from tests.factories import ANY_TARGET
 from tests.fetch_requests import answer, claim, visit
@@ -27,7 +27,7 @@ class Login:
     def __init__(self, next_seconds: float = 0.01, **plan: Any) -> None:
         self.jar = CookieJar([SITE])
         side = SideRequests(download=self.download, rate_limiter=RateLimiter(), targets=ANY_TARGET)
-        self.session = LoginSession(Plan(**{"url": ENTRY, **plan}), self.jar, side)
+        self.session = LoginSession(LoginPlan(**{"url": ENTRY, **plan}), self.jar, side)
         self.login = SessionLogin(frozenset([SITE]), self.session, self.jar, next_seconds=next_seconds)
         self.logins = 0
         self.is_down = False

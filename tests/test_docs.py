@@ -20,7 +20,7 @@ from searchcrawl.codes import Code, CodeClass
 from searchcrawl.counters import COUNTS
 from searchcrawl.delivery.closing import AFTER_LAST_BATCH, BEFORE_LAST_BATCH
 from searchcrawl.exceptions import Exit
-from searchcrawl.index_fields import FIELDS, Kind
+from searchcrawl.index_fields import FIELDS, FieldKind
 from searchcrawl.store.states import BatchState, DocumentState, EndReason, FetchState
 from searchcrawl.store.urls.url_state import UrlState
 from tests.test_layout import ROOT, package_files, parsed, shown, tracked_files
@@ -199,7 +199,7 @@ def test_states_when_listed_then_each_has_a_meaning(kind: type[FetchState | Docu
     assert [state.name for state in kind if not state.facts.meaning.endswith(".")] == []
 
 
-@pytest.mark.parametrize("kind", [Exit, CodeClass, EndReason, Kind, UrlState])
+@pytest.mark.parametrize("kind", [Exit, CodeClass, EndReason, FieldKind, UrlState])
 def test_members_when_listed_then_each_has_a_meaning(kind: type[Enum]) -> None:
     meanings = pages.member_meanings(kind)
 

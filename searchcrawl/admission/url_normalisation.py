@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import chain
 
 from searchcrawl.admission.admit import FoundLinks
-from searchcrawl.items import Link, ListedUrl, SitemapPart
+from searchcrawl.items import Link, SitemapPart, SitemapUrl
 from searchcrawl.rules.rewriting import Identity, NormalisedUrl, Rewriting
 
 #: The depth of URLs of a sitemap, and of those that are submitted: as if a start page linked to them.
@@ -29,7 +29,7 @@ def normalise_parts(parts: Sequence[SitemapPart], rewriting: Rewriting) -> tuple
     normalised: list[SitemapPart] = []
     found: list[FoundLinks] = []
     for part in parts:
-        listed: list[ListedUrl] = []
+        listed: list[SitemapUrl] = []
         links: list[Link] = []
         discarded: list[NormalisedUrl] = []
         for url, lastmod_ms in part.urls:
@@ -37,7 +37,7 @@ def normalise_parts(parts: Sequence[SitemapPart], rewriting: Rewriting) -> tuple
             if one.code:
                 discarded.append(one)
             else:
-                listed.append(ListedUrl(one.url, lastmod_ms))
+                listed.append(SitemapUrl(one.url, lastmod_ms))
                 links.append(one.link)
         normalised.append(replace(part, urls=tuple(listed)) if part.urls else part)
         if part.urls:

@@ -27,7 +27,7 @@ _FAILURES: Final[Mapping[int, type[SearchcrawlError]]] = {
 }
 
 
-class Ended(NamedTuple):
+class EndedCommand(NamedTuple):
     """The exit code of a command, the objects that it answered with, and its lines on standard error."""
 
     code: int
@@ -35,7 +35,7 @@ class Ended(NamedTuple):
     messages: tuple[str, ...]
 
 
-def run_command(root: Path, command: str, *arguments: str) -> Ended:
+def run_command(root: Path, command: str, *arguments: str) -> EndedCommand:
     """Runs a command of the project in ``root``; raises the error of one without an answer, ValueError for a wrong use."""
     with TemporaryDirectory(prefix="searchcrawl-") as folder:
         error_file = Path(folder) / "error"
@@ -57,7 +57,7 @@ def run_command(root: Path, command: str, *arguments: str) -> Ended:
         if ended.returncode == Exit.CONFIGURATION:
             raise ConfigurationError("", "", text)
         raise _FAILURES.get(ended.returncode, exceptions.StoreError)(text)
-    return Ended(ended.returncode, [orjson.loads(line) for line in ended.stdout.splitlines()], messages)
+    return EndedCommand(ended.returncode, [orjson.loads(line) for line in ended.stdout.splitlines()], messages)
 
 
 def build_environment(root: Path) -> dict[str, str]:

@@ -31,7 +31,7 @@ _PAIRS = [one + other for one in _BASE32 for other in _BASE32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class WarcRecord:
     """A parsed record: its WARC headers by lower-case name, and its block."""
 
     headers: Mapping[str, str]
@@ -55,7 +55,7 @@ def encode(headers: Mapping[str, str], block: bytes) -> bytes:
     return isal_zlib.compress(b"".join((_BREAK.join(lines), _END, block, _END)), 1, GZIP)
 
 
-def decode(member: bytes, *, record_type: str) -> Record:
+def decode(member: bytes, *, record_type: str) -> WarcRecord:
     """Parses the record of one whole gzip member; raises DamagedRecord where a check fails.
 
     Checked are the gzip checksum, the length, the block digest and the record's type.
@@ -72,7 +72,7 @@ def decode(member: bytes, *, record_type: str) -> Record:
         raise DamagedRecord("the block does not match its digest")
     if headers.get("warc-type") != record_type:
         raise DamagedRecord(f"a record of type {headers.get('warc-type')} where {record_type} was expected")
-    return Record(headers=headers, block=block)
+    return WarcRecord(headers=headers, block=block)
 
 
 def _inflate(member: bytes) -> bytes:

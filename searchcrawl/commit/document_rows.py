@@ -9,13 +9,13 @@ from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.commit import resolution
 from searchcrawl.commit.decide import Group, build_answered_key, build_key
-from searchcrawl.commit.resolution import Changes
+from searchcrawl.commit.resolution import Resolution
 from searchcrawl.items import Document, Page, copy_with
 from searchcrawl.rules import lifecycle
 from searchcrawl.sources.secrets import redact
 from searchcrawl.store import batch_table
 from searchcrawl.store.documents import document_table, duplicate_key_table, former_table, shared_copy_table
-from searchcrawl.store.documents.document_table import StoredDocument
+from searchcrawl.store.documents.document_table import DocumentUpdate
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys, KeyedDocument
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import DocumentState, FetchState, Leaving
@@ -135,7 +135,7 @@ def _resolve_duplicates(
     return lost
 
 
-def _write_results(transaction: Transaction, source_id: int, found: Changes) -> set[int]:
+def _write_results(transaction: Transaction, source_id: int, found: Resolution) -> set[int]:
     duplicate_key_table.set_results(transaction, found.changes)
     duplicate_key_table.move_duplicates(transaction, source_id, found.moved)
     own, foreign = shared_copy_table.split_foreign(transaction, source_id, found.resend)
@@ -203,9 +203,9 @@ def build_record(document: Document) -> StoredPage:
     )
 
 
-def _build_row(document: Document, places: Mapping[int, Place], bare: Container[int]) -> StoredDocument:
+def _build_row(document: Document, places: Mapping[int, Place], bare: Container[int]) -> DocumentUpdate:
     place = places.get(document.claim.url_id)
-    return StoredDocument(
+    return DocumentUpdate(
         url_id=document.claim.url_id,
         state=DocumentState.CACHED if place else DocumentState.NONE,
         code=document.code,
@@ -236,7 +236,7 @@ def _build_row(document: Document, places: Mapping[int, Place], bare: Container[
     )
 
 
-def _build_keyed(document: Document, row: StoredDocument) -> KeyedDocument:
+def _build_keyed(document: Document, row: DocumentUpdate) -> KeyedDocument:
     """The document with its duplicate keys, as the store has it now."""
     return KeyedDocument(
         url_id=row.url_id,

@@ -23,7 +23,7 @@ from searchcrawl.store.documents.presence import may_have
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import REMOVALS, FetchState, Leaving
 from searchcrawl.store.urls import link_table, orphan_table, url_table
-from searchcrawl.store.urls.orphan_table import NamedRow, PageLinks
+from searchcrawl.store.urls.orphan_table import OrphanRow, StoredLinks
 from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
@@ -79,12 +79,12 @@ def _find_named(run: Run) -> tuple[bytearray, bytearray]:
     return bytearray(both.to_bytes(len(named))), for_sure
 
 
-def _is_sure(page: PageLinks) -> bool:
+def _is_sure(page: StoredLinks) -> bool:
     """Whether a page whose links count was read, or is in the index."""
     return page.indexed_version is not None or (page.code in ANSWERED and page.code != Code.EMPTY)
 
 
-def _counts(page: PageLinks, remove_on: Sequence[int]) -> bool:
+def _counts(page: StoredLinks, remove_on: Sequence[int]) -> bool:
     """Whether the links of a page count: not of one that is gone, refused, or was removed as an orphan itself."""
     if page.indexed_version is not None:
         return True
@@ -93,17 +93,17 @@ def _counts(page: PageLinks, remove_on: Sequence[int]) -> bool:
     return not (page.code in remove_on or refused or page.rule == ORPHAN_RULE)
 
 
-def _is_named(row: NamedRow, named: bytearray) -> bool:
+def _is_named(row: OrphanRow, named: bytearray) -> bool:
     # A row that was added since is none of a completed run.
     at = row.url_id >> 3
     return row.sitemap_id is not None or at >= len(named) or bool(named[at] & 1 << (row.url_id & 7))
 
 
-def _is_noted(row: NamedRow) -> bool:
+def _is_noted(row: OrphanRow) -> bool:
     return row.rule == ORPHAN_RULE or row.evidence == ORPHAN or row.leaving == Leaving.ORPHAN
 
 
-def _is_new_orphan(row: NamedRow, *, deletes: bool) -> bool:
+def _is_new_orphan(row: OrphanRow, *, deletes: bool) -> bool:
     """Whether an unnamed row is a document of the index, or on its way there, of which nothing is noted yet."""
     if not may_have(row.indexed_version, row.state) or row.duplicate_of is not None or row.state in REMOVALS:
         return False

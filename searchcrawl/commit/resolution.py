@@ -29,7 +29,7 @@ from searchcrawl.store.states import REMOVALS, DocumentState
 MAX_HOPS: Final = 10
 
 
-class Change(NamedTuple):
+class ResolvedDocument(NamedTuple):
     """The new code, survivor and state of a document; with the state None its state stays."""
 
     url_id: int
@@ -39,7 +39,7 @@ class Change(NamedTuple):
 
 
 @dataclass(slots=True)
-class Changes:
+class Resolution:
     """What one resolution changes in the stored results.
 
     ``changes`` are the documents that get another code, state or survivor. ``moved`` are pairs (old survivor, new
@@ -48,7 +48,7 @@ class Changes:
     again. ``duplicates`` are documents that are duplicates now and were none before.
     """
 
-    changes: list[Change] = field(default_factory=list)
+    changes: list[ResolvedDocument] = field(default_factory=list)
     moved: list[tuple[int, int]] = field(default_factory=list)
     resend: set[int] = field(default_factory=set)
     duplicates: set[int] = field(default_factory=set)
@@ -60,7 +60,7 @@ def resolve(
     lookup: DuplicateKeys,
     *,
     canonicals: bool = True,
-) -> Changes:
+) -> Resolution:
     """Finds what changes for all documents of a source when some of them change.
 
     ``before`` and ``after`` are the changed documents by row id; new ones are in ``after`` only. ``lookup`` sees the
@@ -111,7 +111,7 @@ class _Resolution:
         self._without_copies: set[int] = set()
         self._copies_added: set[int] = set()
 
-    def run(self) -> Changes:
+    def run(self) -> Resolution:
         self._decide_displays()
         self._add_chains(self._find_changed_links())
         while True:
@@ -327,8 +327,8 @@ class _Resolution:
 
     # The result
 
-    def _build_changes(self) -> Changes:
-        found = Changes()
+    def _build_changes(self) -> Resolution:
+        found = Resolution()
         for url_id in self._affected:
             self._add_change(self._documents[url_id], found)
         for url_id in set(self._touched) - self._affected:
@@ -338,7 +338,7 @@ class _Resolution:
         found.resend -= {change.url_id for change in found.changes}
         return found
 
-    def _add_change(self, document: KeyedDocument, found: Changes) -> None:
+    def _add_change(self, document: KeyedDocument, found: Resolution) -> None:
         url_id = document.url_id
         winner = self._shown_instead.get(url_id, document.duplicate_of)
         survivor = None if not self._is_shown(url_id) else self._find_survivor(url_id)
@@ -357,7 +357,7 @@ class _Resolution:
         else:
             code, other = Code.DISPLAY_URL_CLASH, winner
         if (code, other) != (document.code, document.duplicate_of):
-            found.changes.append(Change(url_id, code, other, _choose_state(document, code)))
+            found.changes.append(ResolvedDocument(url_id, code, other, _choose_state(document, code)))
 
 
 def _was_shown(document: KeyedDocument) -> bool:

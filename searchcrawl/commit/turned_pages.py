@@ -177,7 +177,7 @@ class TurnedPages:
         cluster.turned = max(cluster.turned, len(turned), FREE_DOCUMENTS + 1 if restored else 0)
         return comparison
 
-    def _read_both(self, change: former_table.Change) -> list[PageWords | None]:
+    def _read_both(self, change: former_table.FormerDocument) -> list[PageWords | None]:
         def find_again(place: int) -> former_table.Place | None:
             found = self._run.read(former_table.find_changes, [change.url_id])
             return (found[0].before, found[0].now)[place] if found else None

@@ -101,7 +101,7 @@ class Suspect(NamedTuple):
         return self.entry is not None and urls.document_id(self.source, self.entry.access_url) == self.id
 
 
-class Difference(NamedTuple):
+class IndexDifference(NamedTuple):
     """A document that differs between index and table; ``kind`` is the list to which it belongs.
 
     ``remedy`` is what mends it, or what was done; ``version`` is that of the index now, ``mended`` whether it was.
@@ -126,7 +126,7 @@ def spool_suspects() -> closing[Spool[Suspect]]:
     return closing(Spool(tuple, _read_suspect))
 
 
-def spool_differences() -> closing[Spool[Difference]]:
+def spool_differences() -> closing[Spool[IndexDifference]]:
     """Keeps differences on the disk, without their rows."""
     return closing(Spool(lambda each: each._replace(row=None), _read_difference))
 
@@ -139,7 +139,7 @@ def confirm(
     suspects: Iterable[Suspect],
     *,
     is_ours: bool = False,
-) -> Iterator[Difference]:
+) -> Iterator[IndexDifference]:
     """The differences of a source that are still there; without ``source_id`` the table has no rows of it.
 
     ``is_ours``: this process holds the source, so nothing of it is on its way. Raises StoreError, and as
@@ -158,7 +158,7 @@ def confirm(
 
 def confirm_foreign(
     database: Database, index: SearchIndex, name: str, source_id: int | None, suspects: Iterable[Suspect]
-) -> Iterator[Difference]:
+) -> Iterator[IndexDifference]:
     """Documents of a source that the project does not have, as far as they are still in the index."""
     for group in in_groups(suspects, GROUP):
         versions = _find_versions(index, group)
@@ -167,7 +167,7 @@ def confirm_foreign(
             if each.id in versions:
                 why = f"the project has no source {name!r}"
                 row = rows.get(each.id)
-                yield Difference("foreign", _url_of(each), why, _mend_foreign(each), each, versions[each.id], row)
+                yield IndexDifference("foreign", _url_of(each), why, _mend_foreign(each), each, versions[each.id], row)
 
 
 def is_askable(document_id: str) -> bool:
@@ -210,13 +210,13 @@ def _is_ours(document_id: str) -> bool:
     return _OF_NAMES.issuperset(name) and len(digest) == _DIGEST_DIGITS and _OF_NAMES.issuperset(digest)
 
 
-def _judge(suspect: Suspect, row: Receipted | None, version: int | None) -> Iterator[Difference]:
+def _judge(suspect: Suspect, row: Receipted | None, version: int | None) -> Iterator[IndexDifference]:
     """The difference between a row and the version of the index, if there is one."""
     url = _url_of(suspect, row)
     if row is None or row.crawl_version is None:
         if version is not None:
             remedy = _mend_extra(suspect, row)
-            yield Difference("extra", url, "the table has no receipt for it", remedy, suspect, version, row)
+            yield IndexDifference("extra", url, "the table has no receipt for it", remedy, suspect, version, row)
         return
     if not row.crawl_version:
         # Its receipt was lost: it may be in the index, in any version.
@@ -224,15 +224,15 @@ def _judge(suspect: Suspect, row: Receipted | None, version: int | None) -> Iter
     remedy = _mend_sent(suspect.source, row)
     if version is None:
         why = f"the table has a receipt of version {row.crawl_version}"
-        yield Difference("missing", row.url, why, remedy, suspect, None, row)
+        yield IndexDifference("missing", row.url, why, remedy, suspect, None, row)
     elif version != row.crawl_version:
         why = f"version {version} in the index, {row.crawl_version} in the table"
-        yield Difference("stale", url, why, remedy, suspect, version, row)
+        yield IndexDifference("stale", url, why, remedy, suspect, version, row)
     elif suspect.entry is not None and suspect.entry.crawl_version == version and row.settled:
         checksum, of_row = suspect.entry.checksum, row.fields_digest.hex()
         if checksum != of_row:
             why = f"checksum {checksum or 'none'} in the index, {of_row} in the table"
-            yield Difference("stale", url, why, remedy, suspect, version, row)
+            yield IndexDifference("stale", url, why, remedy, suspect, version, row)
 
 
 def _mend_sent(name: str, row: Receipted) -> str:
@@ -269,13 +269,13 @@ def _read_suspect(packed: list[Any]) -> Suspect:
     return Suspect(source, document_id, url_id, None if entry is None else IndexEntry(*entry))
 
 
-def _read_difference(packed: list[Any]) -> Difference:
-    made = Difference(*packed)
+def _read_difference(packed: list[Any]) -> IndexDifference:
+    made = IndexDifference(*packed)
     return made._replace(suspect=_read_suspect([*made.suspect]))
 
 
 #: Gets the name of a source and its differences; returns them as they are then.
-Treatment = Callable[[str, Iterator[Difference]], Iterable[Difference]]
+Treatment = Callable[[str, Iterator[IndexDifference]], Iterable[IndexDifference]]
 
 
 def find_differences(
@@ -285,7 +285,7 @@ def find_differences(
     *,
     only: str | None,
     treat: Treatment | None = None,
-) -> Iterator[Difference]:
+) -> Iterator[IndexDifference]:
     """The differences of all sources, or of the one named by ``only``; documents of others than ``sources`` are foreign.
 
     Each was looked at twice. ``treat`` may mend those of a source, which is not read any more then. Raises StoreError,
@@ -347,7 +347,7 @@ def _source_of(entry: IndexEntry) -> str:
 class Verified:
     """What differs, by kind, on the disk; ``repaired`` of them were mended."""
 
-    found: Mapping[str, Spool[Difference]]
+    found: Mapping[str, Spool[IndexDifference]]
     repaired: int = 0
 
     @property

@@ -174,7 +174,7 @@ _UNPACKERS: Final[Mapping[str | None, Callable[[IO[bytes]], Any]]] = {
 }
 
 
-class Member(NamedTuple):
+class ArchiveMember(NamedTuple):
     """A file in an archive: its path as it stands in a URL, its size, and how it is opened; None: it needs a password.
 
     ``modified`` is when it was changed, as HTTP writes dates; empty where that is not known. What ``leads_out`` of the
@@ -201,7 +201,7 @@ def find_archive(url: str) -> tuple[str, str] | None:
     return (archive, _spell(path)) if mark and archive and path else None
 
 
-def list_members(body: bytes, name: str) -> Iterator[Member]:
+def list_members(body: bytes, name: str) -> Iterator[ArchiveMember]:
     """The files in an archive whose own name is ``name``.
 
     Raises ConversionFailed: 903 for a broken archive, 904 beyond a limit.
@@ -272,7 +272,7 @@ class _Limits:
             raise ConversionFailed(message, code=Code.CONVERSION_LIMIT)
 
 
-def _list_all(body: bytes, name: str, limits: _Limits) -> Iterator[Member]:
+def _list_all(body: bytes, name: str, limits: _Limits) -> Iterator[ArchiveMember]:
     if body.startswith(b"PK"):
         yield from _list_zip(body)
         return
@@ -308,7 +308,7 @@ def _measure(file: IO[bytes], limits: _Limits) -> int:
     return size
 
 
-def _list_zip(body: bytes) -> Iterator[Member]:
+def _list_zip(body: bytes) -> Iterator[ArchiveMember]:
     with _open_zip(body) as archive:
         members = archive.infolist()
         for info, name in zip(members, read_names(members), strict=True):
@@ -357,7 +357,7 @@ def _mend_names(body: bytes) -> bytes:
     return bytes(mended)
 
 
-def _list_tar(open_file: Callable[[], IO[bytes]], limits: _Limits) -> Iterator[Member]:
+def _list_tar(open_file: Callable[[], IO[bytes]], limits: _Limits) -> Iterator[ArchiveMember]:
     file, encoding = open_file(), ""
     with tarfile.open(fileobj=file, mode="r:", encoding="utf-8") as archive:
         for info in archive:
@@ -412,11 +412,11 @@ def _write_date(read_seconds: Callable[[], float]) -> str:
         return ""
 
 
-def _build_member(name: str, size: int, opener: Callable[[], IO[bytes]] | None, modified: str = "") -> Member:
+def _build_member(name: str, size: int, opener: Callable[[], IO[bytes]] | None, modified: str = "") -> ArchiveMember:
     """A file by its name in the archive; one whose name is none leads out of it as well."""
     parts = [part for part in name.replace("\\", "/").split("/") if part not in {"", "."}]
     path = _quote(_to_bytes("/".join(parts)))
-    return Member(path, size, opener, modified, leads_out=not parts or ".." in parts)
+    return ArchiveMember(path, size, opener, modified, leads_out=not parts or ".." in parts)
 
 
 def _spell(path: str) -> str:

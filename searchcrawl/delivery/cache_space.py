@@ -22,7 +22,7 @@ from searchcrawl.failpoints import reach
 from searchcrawl.run import Run
 from searchcrawl.store import batch_table, log_table, source_table
 from searchcrawl.store.documents import segment_table
-from searchcrawl.store.documents.segment_table import Moved, Needed
+from searchcrawl.store.documents.segment_table import MovedRecord, Needed
 from searchcrawl.store.engine.database import Transaction
 
 logger = logging.getLogger(__name__)
@@ -248,8 +248,8 @@ def _split(rows: Sequence[Needed]) -> Iterator[Sequence[Needed]]:
         yield rows[start:]
 
 
-def _copy(cache: DocumentCache, writer: SegmentWriter, number: int, rows: Sequence[Needed]) -> list[Moved]:
-    moved: list[Moved] = []
+def _copy(cache: DocumentCache, writer: SegmentWriter, number: int, rows: Sequence[Needed]) -> list[MovedRecord]:
+    moved: list[MovedRecord] = []
     now, copied = 0, -1
     for row in rows:
         # Several rows may name one record.
@@ -260,7 +260,7 @@ def _copy(cache: DocumentCache, writer: SegmentWriter, number: int, rows: Sequen
                 logger.error("%s; its page is fetched again when it is needed", error)
                 continue
             now, copied = writer.copy(records), row.offset
-        moved.append(Moved(row.url_id, row.offset, now))
+        moved.append(MovedRecord(row.url_id, row.offset, now))
     return moved
 
 
@@ -270,7 +270,7 @@ def _note_moved(
     source_id: int,
     number: int,
     writer: SegmentWriter,
-    moved: Sequence[Moved],
+    moved: Sequence[MovedRecord],
     with_waiting: bool,
 ) -> None:
     segment_table.move(transaction, source_id, number, target=writer.number, moved=moved, with_waiting=with_waiting)

@@ -75,7 +75,7 @@ class Closing:
         """Whether all that is known was seen."""
         return self.reason in {EndReason.FINISHED, EndReason.APPLIED}
 
-    def take(self, steps: Sequence[Step]) -> None:
+    def take(self, steps: Sequence[ClosingStep]) -> None:
         """Takes steps in their order, until the run fails; raises what they raise."""
         for step in steps:
             if self.run.shutdown.failure is not None:
@@ -90,13 +90,13 @@ class Closing:
         if batch is not None and not self.run.is_index_away:
             delivery_queue.deliver_batch(self.sender, batch)
 
-    def _is_taken(self, step: Step) -> bool:
+    def _is_taken(self, step: ClosingStep) -> bool:
         if step.asks_index and self.run.is_index_away:
             return False
         return step.where is Where.ALWAYS or (self.is_completed if step.where is Where.COMPLETED else self.saw_all)
 
 
-class Step(NamedTuple):
+class ClosingStep(NamedTuple):
     """One step: its name, as the page on the architecture has it, where it is taken, and what it does."""
 
     name: str
@@ -144,30 +144,34 @@ def _purge(closing: Closing) -> None:
 
 #: Before the last batch is sealed. Near copies that were not sent yet need not be, and what is on most pages makes none.
 BEFORE_LAST_BATCH: Final = (
-    Step("blocks of hosts", Where.COMPLETED, lambda closing: freeze(closing.run, closing.sender.cache, COMMON_BLOCKS)),
-    Step(
+    ClosingStep(
+        "blocks of hosts", Where.COMPLETED, lambda closing: freeze(closing.run, closing.sender.cache, COMMON_BLOCKS)
+    ),
+    ClosingStep(
         "usual languages", Where.COMPLETED, lambda closing: freeze(closing.run, closing.sender.cache, COMMON_LANGUAGES)
     ),
-    Step("near copies", Where.ALL_SEEN, _settle_near_copies),
-    Step("shared copies", Where.ALWAYS, lambda closing: settle_shared_copies(closing.run, gives_way=closing.saw_all)),
-    Step("texts of links", Where.COMPLETED, _freeze_anchors),
+    ClosingStep("near copies", Where.ALL_SEEN, _settle_near_copies),
+    ClosingStep(
+        "shared copies", Where.ALWAYS, lambda closing: settle_shared_copies(closing.run, gives_way=closing.saw_all)
+    ),
+    ClosingStep("texts of links", Where.COMPLETED, _freeze_anchors),
 )
 
 #: Once the index has the last batch.
 AFTER_LAST_BATCH: Final = (
-    Step("orphans", Where.COMPLETED, _replace_orphans),
-    Step("texts of links of orphans", Where.COMPLETED, _freeze_anchors_without_orphans),
-    Step("handing over", Where.ALWAYS, lambda closing: closing.hand_over()),
+    ClosingStep("orphans", Where.COMPLETED, _replace_orphans),
+    ClosingStep("texts of links of orphans", Where.COMPLETED, _freeze_anchors_without_orphans),
+    ClosingStep("handing over", Where.ALWAYS, lambda closing: closing.hand_over()),
     # Those that others have listed anew since.
-    Step("shared copies again", Where.ALWAYS, _send_shared_copies),
-    Step(
+    ClosingStep("shared copies again", Where.ALWAYS, _send_shared_copies),
+    ClosingStep(
         "removals",
         Where.ALWAYS,
         lambda closing: removals.remove_documents(closing.sender, completed=closing.is_completed),
     ),
-    Step("left behind in receivers", Where.COMPLETED, lambda closing: let_go_of_left(closing.run)),
-    Step("retention", Where.COMPLETED, _purge, asks_index=True),
-    Step(
+    ClosingStep("left behind in receivers", Where.COMPLETED, lambda closing: let_go_of_left(closing.run)),
+    ClosingStep("retention", Where.COMPLETED, _purge, asks_index=True),
+    ClosingStep(
         "look at the index",
         Where.ALWAYS,
         lambda closing: look_at_end(closing.run, closing.sender.receiver),
@@ -177,11 +181,13 @@ AFTER_LAST_BATCH: Final = (
 
 #: Of a run that delivers nothing: the same decisions, and nothing is carried out (D11, H6).
 WITHOUT_DELIVERY: Final = (
-    Step("orphans", Where.COMPLETED, _mark_orphans),
-    Step("near copies", Where.ALL_SEEN, _settle_near_copies),
-    Step("shared copies", Where.ALWAYS, lambda closing: settle_shared_copies(closing.run, gives_way=closing.saw_all)),
-    Step("report", Where.ALWAYS, lambda closing: report(closing.run, completed=closing.is_completed)),
-    Step("retention", Where.COMPLETED, _purge),
+    ClosingStep("orphans", Where.COMPLETED, _mark_orphans),
+    ClosingStep("near copies", Where.ALL_SEEN, _settle_near_copies),
+    ClosingStep(
+        "shared copies", Where.ALWAYS, lambda closing: settle_shared_copies(closing.run, gives_way=closing.saw_all)
+    ),
+    ClosingStep("report", Where.ALWAYS, lambda closing: report(closing.run, completed=closing.is_completed)),
+    ClosingStep("retention", Where.COMPLETED, _purge),
 )
 
 

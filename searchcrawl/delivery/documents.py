@@ -28,7 +28,7 @@ from searchcrawl.sources.loading import build_display_map, load_source
 from searchcrawl.store import batch_table
 from searchcrawl.store.batch_table import BatchDocument
 from searchcrawl.store.documents import anchor_table, document_queries, duplicate_key_table
-from searchcrawl.store.documents.document_queries import IndexedRow
+from searchcrawl.store.documents.document_queries import ReadableRow
 from searchcrawl.store.documents.duplicate_key_table import Copy
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
@@ -240,7 +240,7 @@ def _find_others(transaction: Transaction, *, url_ids: Sequence[int]) -> _OfOthe
     return _OfOthers(duplicate_key_table.find_duplicates(transaction, url_ids), anchor_table.load(transaction, url_ids))
 
 
-def _next_indexed(transaction: Transaction, *, source_id: int, after: int) -> tuple[list[IndexedRow], _OfOthers]:
+def _next_indexed(transaction: Transaction, *, source_id: int, after: int) -> tuple[list[ReadableRow], _OfOthers]:
     found = document_queries.find_readable(transaction, source_id, after=after, limit=_ROWS)
     return found, _find_others(transaction, url_ids=[each.row.url_id for each in found])
 

@@ -22,7 +22,7 @@ from searchcrawl.cache.opening import open_cache
 from searchcrawl.delivery.documents import read_indexed
 from searchcrawl.durable import sync_folder
 from searchcrawl.failpoints import reach
-from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_PREFIXES, SUFFIXES, Kind
+from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_PREFIXES, SUFFIXES, FieldKind
 from searchcrawl.items import IndexedDocument
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.run import Run
@@ -44,14 +44,14 @@ _NOT_OF_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U00
 #: What spreadsheets begin a formula with, in the widths of East Asian texts as well, and what they pass over before it.
 _BEGINS_FORMULA: Final = frozenset("=+-@＝＋－＠")  # the same
 _PASSED_OVER: Final = "' \t\r\n\v\f\0\xa0\u3000\ufeff"
-_WHOLE_NUMBERS: Final = frozenset(field.name for field in FIELDS if field.kind is Kind.NUMBER)
+_WHOLE_NUMBERS: Final = frozenset(field.name for field in FIELDS if field.kind is FieldKind.NUMBER)
 
 
 class Column(NamedTuple):
     """A field that documents may have; ``kind`` is None for one that is true or false."""
 
     name: str
-    kind: Kind | None
+    kind: FieldKind | None
     is_multi_valued: bool
 
 
@@ -203,14 +203,14 @@ class _Table:
         self._build = pyarrow.Table.from_pylist
         self._columns = list(columns)
         kinds = {
-            Kind.NAME: pyarrow.string(),
-            Kind.TEXT: pyarrow.string(),
-            Kind.DATE: pyarrow.timestamp("us", tz="UTC"),
+            FieldKind.NAME: pyarrow.string(),
+            FieldKind.TEXT: pyarrow.string(),
+            FieldKind.DATE: pyarrow.timestamp("us", tz="UTC"),
             None: pyarrow.bool_(),
         }
         types = [
             (pyarrow.int64() if column.name in _WHOLE_NUMBERS else pyarrow.float64())
-            if column.kind is Kind.NUMBER
+            if column.kind is FieldKind.NUMBER
             else kinds[column.kind]
             for column in self._columns
         ]
@@ -244,14 +244,14 @@ class _Table:
 def _type(value: Any, column: Column) -> Any:
     """A value as a column has it: attributes may have several where the field has one, and dates of them are text."""
     values = value if isinstance(value, list | tuple) else [] if value is None else [value]
-    if column.kind is Kind.DATE:
+    if column.kind is FieldKind.DATE:
         values = [datetime.fromisoformat(each) if isinstance(each, str) else each for each in values]
-    if column.kind is Kind.NUMBER and column.name not in _WHOLE_NUMBERS:
+    if column.kind is FieldKind.NUMBER and column.name not in _WHOLE_NUMBERS:
         values = [float(each) for each in values]
     values = [_mend(each) for each in values]
     if column.is_multi_valued:
         return values or None
-    if column.kind is Kind.TEXT and len(values) > 1:
+    if column.kind is FieldKind.TEXT and len(values) > 1:
         return "; ".join(values)
     return values[0] if values else None
 

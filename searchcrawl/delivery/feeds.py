@@ -29,7 +29,7 @@ from searchcrawl.sources.project import TRIAL_INDEX
 from searchcrawl.sources.receivers import list_feeds
 from searchcrawl.sources.receivers_table import FeedFile
 from searchcrawl.store import log_table, receiver_table, source_table
-from searchcrawl.store.log_table import Entry, Place
+from searchcrawl.store.log_table import LoggedDocument, LogPlace
 from searchcrawl.store.receiver_table import Fault, ReceiverRow
 from searchcrawl.store.states import DELIVERED, DocumentState
 from searchcrawl.wording import counted
@@ -112,7 +112,7 @@ def _write_feed(run: Run, feed: FeedFile) -> None:
     note = partial(
         receiver_table.note_file, source_id=run.source_id, name=feed.receiver, file=None, number=0, faults={}
     )
-    run.write(note, place=Place(last, _ALL_ROWS))
+    run.write(note, place=LogPlace(last, _ALL_ROWS))
     logger.info("documents in %s: %d", path, written)
     _warn_of_lost(feed, lost)
 
@@ -139,7 +139,7 @@ _IN_INDEX: Final = DELIVERED | {DocumentState.SENDING}
 class _Written:
     """What was written so far, and how far the log was read."""
 
-    place: Place
+    place: LogPlace
     #: the ids of documents whose rows are gone, and that did not come again
     gone: set[str] = field(default_factory=set)
     #: rows that could not be written before
@@ -220,7 +220,7 @@ def _write_entries(run: Run, row: ReceiverRow, writer: Writer) -> _Written:
         # What came and went since the last delta is in none.
         if tombstone.first_seq is None or tombstone.first_seq <= row.place.seq:
             written.gone.add(f"{run.source.name}:{tombstone.digest.hex()}")
-        last = Place(tombstone.seq)
+        last = LogPlace(tombstone.seq)
     reader = DocumentReader(run, open_cache(run.project, run.source.name))
     later = run.read(log_table.find_later, source_id=run.source_id, name=row.name, limit=_MOST_LATER)
     _write_documents(run, row, later, reader, writer, written)
@@ -237,7 +237,12 @@ def _write_entries(run: Run, row: ReceiverRow, writer: Writer) -> _Written:
 
 
 def _write_documents(
-    run: Run, row: ReceiverRow, page: Sequence[Entry], reader: DocumentReader, writer: Writer, written: _Written
+    run: Run,
+    row: ReceiverRow,
+    page: Sequence[LoggedDocument],
+    reader: DocumentReader,
+    writer: Writer,
+    written: _Written,
 ) -> None:
     there = {each.row.url_id: each for each in page if each.is_shown}
     readable = [each for each in there.values() if each.can_be_sent and each.state in _IN_INDEX]
@@ -256,7 +261,9 @@ def _write_documents(
         written.faults[url_id] = Fault(there[url_id].seq, log_table.NOT_NOW, known)
 
 
-def _write_removals(run: Run, row: ReceiverRow, page: Sequence[Entry], writer: Writer, written: _Written) -> None:
+def _write_removals(
+    run: Run, row: ReceiverRow, page: Sequence[LoggedDocument], writer: Writer, written: _Written
+) -> None:
     """Writes what has gone and is in the deltas so far: not what came and went since, or never was in one."""
     gone = [each for each in page if not each.is_shown and (each.first_seq is None or each.is_known_at(row.place))]
     never = run.read(

@@ -27,7 +27,7 @@ from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import find_place
 from searchcrawl.commit.near_copies import forget_signatures
-from searchcrawl.documents.language import Judgement, select_usual, weigh_usual
+from searchcrawl.documents.language import JudgedLanguages, select_usual, weigh_usual
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Guess
@@ -376,7 +376,7 @@ def _choose_languages(record: Record, usual: str) -> tuple[str, ...]:
     languages = tuple(record.get("languages") or filter(None, (language,)))
     if not usual or guess is None:
         return languages
-    told = Judgement() if guess == Guess.DEFAULT else Judgement(languages, Guess(guess))
+    told = JudgedLanguages() if guess == Guess.DEFAULT else JudgedLanguages(languages, Guess(guess))
     return weigh_usual(str(record.get("content") or ""), told, usual) or languages
 
 

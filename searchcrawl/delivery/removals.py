@@ -31,7 +31,7 @@ from searchcrawl.store.urls.url_table import VisitResult
 logger = logging.getLogger(__name__)
 
 
-class Limits(NamedTuple):
+class DeletionLimits(NamedTuple):
     """Whether ``candidates`` may be removed: of so many ``documents``, with those ``removed`` lately and in quarantine."""
 
     allowed: bool
@@ -163,7 +163,7 @@ def _is_allowed(transaction: Transaction, *, run: Run, candidates: int) -> bool:
     return limits.allowed
 
 
-def find_limits(transaction: Transaction, source: Source, source_id: int, candidates: int) -> Limits:
+def find_limits(transaction: Transaction, source: Source, source_id: int, candidates: int) -> DeletionLimits:
     """Counts what counts towards the limits on deleting together with ``candidates``, and says whether they hold."""
     totals = document_table.count_totals(transaction, source_id)
     # Six runs that an outage met must not remove more than one.
@@ -171,7 +171,7 @@ def find_limits(transaction: Transaction, source: Source, source_id: int, candid
     # Without the index some wait to be sent, and removals to be carried out.
     documents = totals["documents"] + removed + removal_table.count_under_way(transaction, source_id)
     allowed = source.lifecycle.allows(candidates + removed + totals["quarantined"], documents)
-    return Limits(allowed, documents, removed, totals["quarantined"], candidates)
+    return DeletionLimits(allowed, documents, removed, totals["quarantined"], candidates)
 
 
 def remove(sender: BatchSender, rows: list[RemovalCandidate], *, counted: bool, decided: bool = False) -> int:

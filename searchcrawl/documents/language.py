@@ -181,7 +181,7 @@ class Share(NamedTuple):
     score: float
 
 
-class Answer(NamedTuple):
+class DetectedLanguages(NamedTuple):
     """The languages of a text by code, the one with most of it first, and the stretches of each.
 
     ``is_reliable`` is what CLD2 says of it all.
@@ -192,7 +192,7 @@ class Answer(NamedTuple):
     stretches: Mapping[str, bytes]
 
 
-def ask(text: bytes, hint: str = "") -> Answer:
+def ask(text: bytes, hint: str = "") -> DetectedLanguages:
     """The languages of a text in UTF-8 (ISO 639-1, lower case), in linear time: 1,000 bytes take about 20 µs.
 
     ``hint`` is the language that is expected.
@@ -217,7 +217,7 @@ def ask(text: bytes, hint: str = "") -> Answer:
         # A language may have long stretches, and yet be in no doubtful answer.
         if code not in shares and len(stretch) >= _LONG:
             shares[code] = Share(100 * len(stretch) // len(text), 0)
-    return Answer(is_reliable, shares, stretches)
+    return DetectedLanguages(is_reliable, shares, stretches)
 
 
 def _read_code(name: str) -> str:
@@ -279,7 +279,7 @@ _SAME: Final = {"nb": "no", "nn": "no"}
 _NO_LANGUAGES: Final = frozenset({"und", "mul", "mis", "zxx"})
 
 
-class Judgement(NamedTuple):
+class JudgedLanguages(NamedTuple):
     """The languages of a text, the main one first: tags or codes (ISO 639-1); none where it cannot be told for sure.
 
     ``guess`` is what the main one was taken from, None where it is as it was declared, or where there is none.
@@ -304,7 +304,7 @@ class _Look(NamedTuple):
     weights: Mapping[str, float]
     sure: frozenset[str]
     is_clear: bool
-    answer: Answer
+    answer: DetectedLanguages
 
     @property
     def best(self) -> str:
@@ -312,14 +312,14 @@ class _Look(NamedTuple):
         return next(iter(self.weights), "")
 
 
-def judge_languages(text: str, declared: Iterable[str] = (), parts: Sequence[tuple[str, str]] = ()) -> Judgement:
+def judge_languages(text: str, declared: Iterable[str] = (), parts: Sequence[tuple[str, str]] = ()) -> JudgedLanguages:
     """The languages of a text; ``declared`` are the tags that its document declares, the best first.
 
     ``parts`` are parts of it for which the document declares others: the tag, and some of the text of each.
     """
     said = [tag for tag in declared if tag and _base(tag) not in _NO_LANGUAGES]
     if said and _base(said[0]) == "en" and _reads_english(text):
-        found = Judgement((said[0],))
+        found = JudgedLanguages((said[0],))
     else:
         scripts = weigh_scripts(text)
         prior = next((tag for tag in said if _can_write(_base(tag), scripts)), "")
@@ -333,7 +333,7 @@ def judge_languages(text: str, declared: Iterable[str] = (), parts: Sequence[tup
     return found._replace(languages=(*found.languages, *own.values()))
 
 
-def weigh_usual(text: str, told: Judgement, usual: str) -> tuple[str, ...]:
+def weigh_usual(text: str, told: JudgedLanguages, usual: str) -> tuple[str, ...]:
     """The languages of a text that declares none, on a host where most documents have the language ``usual``.
 
     ``told`` is what ``judge_languages`` finds without it. It counts where that is clear, or more than one, where the text is
@@ -364,14 +364,14 @@ def select_usual(counts: Mapping[str, int], *, before: str, least: int) -> str:
     return next((code for code, count in counts.items() if count * 100 >= documents * _ENTERS_AT), "")
 
 
-def _judge(text: str, scripts: Scripts, prior: str) -> Judgement:
+def _judge(text: str, scripts: Scripts, prior: str) -> JudgedLanguages:
     code = _base(prior)
     # A sentence says more against a language if it has no letter of its script.
     least = _MIN_LETTERS if code in SCRIPT_OF and not scripts.share(SCRIPT_OF[code]) else _CLEAR_LETTERS
     if prior and (scripts.total < least or _agrees(code, text)):
-        return Judgement((prior,))
+        return JudgedLanguages((prior,))
     if scripts.total < _MIN_LETTERS:
-        return Judgement()
+        return JudgedLanguages()
     looked = _look(text, scripts)
     if sum(weight >= _SECOND for weight in looked.weights.values()) > 1:
         # Of a text in several languages more is looked at, to tell which is the main one.
@@ -386,11 +386,11 @@ def _judge(text: str, scripts: Scripts, prior: str) -> Judgement:
         main = of_scripts[0] if is_sure else SCRIPT_OF[of_scripts[0]]
         guess = Guess.TEXT if is_sure else Guess.SCRIPT
     else:
-        return Judgement()
+        return JudgedLanguages()
     others = [each for each in looked.weights if _is_second(each, _base(main), looked, scripts)]
     if guess is not None and main == "en" and others and _is_beside_english(others[0], looked):
-        return Judgement((others[0], "en", *others[1:]), guess)
-    return Judgement((main, *others), guess)
+        return JudgedLanguages((others[0], "en", *others[1:]), guess)
+    return JudgedLanguages((main, *others), guess)
 
 
 def _base(tag: str) -> str:
@@ -474,7 +474,7 @@ def _look(text: str, scripts: Scripts, *, hint: str = "", part: int = 2_000, tak
     return _Look(weights, sure, is_clear, answer)
 
 
-def _is_sure(code: str, percent: float, answer: Answer) -> bool:
+def _is_sure(code: str, percent: float, answer: DetectedLanguages) -> bool:
     """Whether a text of which so many percent of the letters seem to be in a language has it."""
     script, share = OTHERS.get(SCRIPT_OF.get(code, "")), answer.shares.get(code)
     if script is not None and script.is_of_one:

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 Tell = Callable[..., Awaitable[object]]
 
 
-class Step(Protocol):
+class PluginCall(Protocol):
     """One call of a plug-in."""
 
     #: as errors and the log name it
@@ -56,7 +56,12 @@ class OwnPipeline:
     """
 
     def __init__(
-        self, steps: Sequence[Step], errors: PluginErrors, *, seconds: float | None = None, tell: Tell | None = None
+        self,
+        steps: Sequence[PluginCall],
+        errors: PluginErrors,
+        *,
+        seconds: float | None = None,
+        tell: Tell | None = None,
     ) -> None:
         self._steps = tuple(steps)
         self._errors = errors
@@ -84,12 +89,12 @@ class OwnPipeline:
             self._errors.note_good(step.name)
         return document
 
-    async def _fail(self, step: Step, document: Document, page: Page, error: Exception) -> Outcome:
+    async def _fail(self, step: PluginCall, document: Document, page: Page, error: Exception) -> Outcome:
         outcome = self._errors.note_error(step.name, document.claim, error, redirects=document.redirects)
         await self._send(step, document, page, signals.item_error, failure=Failure(error))  # type: ignore[no-untyped-call]
         return outcome
 
-    async def _send(self, step: Step, document: Document, page: Page, signal: object, **values: Any) -> None:
+    async def _send(self, step: PluginCall, document: Document, page: Page, signal: object, **values: Any) -> None:
         """Sends what Scrapy sends for an item pipeline, with the document as it was before."""
         if self._tell is not None and isinstance(step, PipelineStep):
             await self._tell(signal=signal, item=show(document, page), response=None, **values)
@@ -99,7 +104,7 @@ def _is_moment(until: object) -> bool:
     return until is None or (isinstance(until, datetime) and until.utcoffset() is not None)
 
 
-def _put_off(step: Step, document: Document, error: plugins.NotYet) -> Outcome:
+def _put_off(step: PluginCall, document: Document, error: plugins.NotYet) -> Outcome:
     reason = join_lines(f"{step.name}: not yet: {read_text(error)}").removesuffix(": ")
     until = 0 if error.until is None else clock.cap_ms(error.until)
     return Outcome(claim=document.claim, code=document.claim.code, error=reason, not_before_ms=until)

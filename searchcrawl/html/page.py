@@ -56,7 +56,7 @@ from searchcrawl.html.regions import (
     mark_chosen,
     surround,
 )
-from searchcrawl.html.tags import Kind, is_of_drawing
+from searchcrawl.html.tags import TagKind, is_of_drawing
 from searchcrawl.html.tree import PageTrees, parse_trees
 from searchcrawl.items import Link, Page, copy_with
 
@@ -207,7 +207,7 @@ def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool
     references = found.references
     kind_of = (tags.KIND_WITH_REGIONS if with_regions else tags.KIND_OF_TAG).get
     # Local names, because members of an enum are slow to look up.
-    block, item, link, region, heading = Kind.BLOCK, Kind.ITEM, Kind.LINK, Kind.REGION, Kind.HEADING
+    block, item, link, region, heading = TagKind.BLOCK, TagKind.ITEM, TagKind.LINK, TagKind.REGION, TagKind.HEADING
     root = parser.root
     for node in root.traverse() if root is not None else ():
         kind = kind_of(node.tag_id)

@@ -25,7 +25,7 @@ _OF_HTML: Final = "annotation-xml body desc foreignobject head html mi mn mo ms 
 _MOST_AROUND: Final = 200
 
 
-class Kind(Enum):
+class TagKind(Enum):
     """What an element means to the text of a page."""
 
     BLOCK = auto()
@@ -50,17 +50,17 @@ TAG_ID: Final = _tag_ids()
 KIND_OF_TAG: Final = {
     TAG_ID[tag]: kind
     for kind, tags in (
-        (Kind.LINK, _LINKS),
-        (Kind.BLOCK, BLOCKS),
-        (Kind.ITEM, ITEMS),
-        (Kind.HEADING, _HEADINGS),
-        (Kind.OTHER, f"{_FIELDS} {_SILENT} {_UNSHOWN} {_EMBEDDING}"),
+        (TagKind.LINK, _LINKS),
+        (TagKind.BLOCK, BLOCKS),
+        (TagKind.ITEM, ITEMS),
+        (TagKind.HEADING, _HEADINGS),
+        (TagKind.OTHER, f"{_FIELDS} {_SILENT} {_UNSHOWN} {_EMBEDDING}"),
     )
     for tag in tags.split()
 }
 KIND_WITH_REGIONS: Final = {
     **KIND_OF_TAG,
-    **{TAG_ID[tag]: Kind.REGION for tag in regions.ELEMENTS.split()},
+    **{TAG_ID[tag]: TagKind.REGION for tag in regions.ELEMENTS.split()},
 }
 REGION_OF_TAG: Final = {TAG_ID[tag]: tag for tag in regions.ELEMENTS.split()}
 UNSHOWN: Final = frozenset(TAG_ID[tag] for tag in _UNSHOWN.split())

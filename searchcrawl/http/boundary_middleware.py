@@ -23,7 +23,7 @@ from searchcrawl.http.visit_end import (
     join_lines,
 )
 from searchcrawl.items import Claim, Outcome
-from searchcrawl.kinds.kind import Kind
+from searchcrawl.kinds.kind import SourceKind
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.redirects import TargetRules, write_target
@@ -70,7 +70,7 @@ class BoundaryMiddleware:
     """
 
     def __init__(
-        self, boundary: Boundary, forgotten: ForgottenWatch, traps: TrapWatch, targets: TargetRules, kind: Kind
+        self, boundary: Boundary, forgotten: ForgottenWatch, traps: TrapWatch, targets: TargetRules, kind: SourceKind
     ) -> None:
         self._boundary = boundary
         self._kind, self._begins = kind, kind.begins

@@ -25,7 +25,7 @@ from searchcrawl.failpoints import reach
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.store import name_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.name_table import FAILED_MS, Answer, Turn
+from searchcrawl.store.name_table import FAILED_MS, DnsAnswer, Turn
 
 if TYPE_CHECKING:
     # What sends no request does without an HTTP client, which is slow to load.
@@ -44,14 +44,14 @@ class NameCache:
 
     def __init__(self, *, most_names: int) -> None:
         self._most_names = most_names
-        self._known: dict[str, tuple[float, Answer]] = {}
+        self._known: dict[str, tuple[float, DnsAnswer]] = {}
 
-    def find(self, name: str) -> Answer | None:
+    def find(self, name: str) -> DnsAnswer | None:
         """What is known of a name; None where it is to be looked up."""
         known = self._known.get(name)
         return known[1] if known is not None and clock.monotonic() < known[0] else None
 
-    def store(self, name: str, answer: Answer) -> None:
+    def store(self, name: str, answer: DnsAnswer) -> None:
         """Stores an answer."""
         self._known.pop(name, None)
         if self._most_names <= 0:
@@ -73,7 +73,7 @@ class NameLookups:
         self._next_turn = 0.0
         self._dns: ThreadedResolver | None = None
         self._known = NameCache(most_names=_MOST_NAMES)
-        self._lookups: dict[str, asyncio.Task[Answer]] = {}
+        self._lookups: dict[str, asyncio.Task[DnsAnswer]] = {}
 
     @property
     def is_limited(self) -> bool:
@@ -107,7 +107,7 @@ class NameLookups:
         if self._shared is not None:
             await asyncio.to_thread(self._shared.close)
 
-    async def _look_up(self, name: str) -> Answer:
+    async def _look_up(self, name: str) -> DnsAnswer:
         task = self._lookups.get(name)
         if task is None:
             task = self._lookups[name] = asyncio.ensure_future(self._ask(name))
@@ -115,10 +115,10 @@ class NameLookups:
         # If one request is cancelled, the others still need the answer.
         return await asyncio.shield(task)
 
-    async def _ask(self, name: str) -> Answer:
+    async def _ask(self, name: str) -> DnsAnswer:
         """Asks the other processes, then DNS."""
         found = await self._shared.find(name) if self._shared is not None else None
-        if not isinstance(found, Answer):
+        if not isinstance(found, DnsAnswer):
             await self._wait_for_turn(found)
             began = clock.monotonic()
             answer = await self._ask_dns(name)
@@ -142,7 +142,7 @@ class NameLookups:
         if seconds > 0:
             await asyncio.sleep(seconds)
 
-    async def _ask_dns(self, name: str) -> Answer:
+    async def _ask_dns(self, name: str) -> DnsAnswer:
         if self._dns is None:
             from aiohttp.resolver import ThreadedResolver  # noqa: PLC0415  # heavy
 
@@ -152,11 +152,11 @@ class NameLookups:
             found = await self._dns.resolve(name, 0, socket.AF_UNSPEC)
         except OSError as error:
             kept_ms = _TRY_AGAIN_MS if error.errno == socket.EAI_AGAIN else FAILED_MS
-            return Answer((), error.strerror or str(error) or "no address", kept_ms)
+            return DnsAnswer((), error.strerror or str(error) or "no address", kept_ms)
         addresses = tuple(dict.fromkeys(result["host"] for result in found))
-        return Answer(addresses) if addresses else Answer((), "no address", FAILED_MS)
+        return DnsAnswer(addresses) if addresses else DnsAnswer((), "no address", FAILED_MS)
 
-    def _forget_lookup(self, name: str, task: asyncio.Task[Answer]) -> None:
+    def _forget_lookup(self, name: str, task: asyncio.Task[DnsAnswer]) -> None:
         del self._lookups[name]
         if not task.cancelled():
             # Read the error: otherwise asyncio logs one that nobody waits for.
@@ -171,7 +171,7 @@ _SLOW_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 30.0
 _DROP_SECONDS: Final = 60.0
 
-_Waiting = dict[str, list["Future[Answer | Turn | None]"]]
+_Waiting = dict[str, list["Future[DnsAnswer | Turn | None]"]]
 
 
 class SharedNames:
@@ -180,18 +180,20 @@ class SharedNames:
     def __init__(self, database: Database, *, per_second: float = 0.0) -> None:
         self._database = database
         self._interval_ms = math.ceil(1000 / per_second) if per_second else 0
-        self._orders: queue.SimpleQueue[tuple[str, Future[Answer | Turn | None] | Answer] | None] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[tuple[str, Future[DnsAnswer | Turn | None] | DnsAnswer] | None] = (
+            queue.SimpleQueue()
+        )
         self._thread: threading.Thread | None = None
         #: since when a call of the store is under way; 0: none is
         self._called_at = 0.0
         self._away_until = 0.0
         self._drop_at = 0.0
 
-    async def find(self, name: str) -> Answer | Turn | None:
+    async def find(self, name: str) -> DnsAnswer | Turn | None:
         """What another process knows of a name, or when to look it up; None where that cannot be found out."""
         if not name_table.is_shared(name) or clock.monotonic() < self._away_until:
             return None
-        future: Future[Answer | Turn | None] = Future()
+        future: Future[DnsAnswer | Turn | None] = Future()
         # It is not cancelled with the one that waits: its result is needed by nobody then.
         future.set_running_or_notify_cancel()
         self._order(name, future)
@@ -202,7 +204,7 @@ class SharedNames:
                 return None
         return waiting.result()
 
-    def tell(self, name: str, answer: Answer) -> None:
+    def tell(self, name: str, answer: DnsAnswer) -> None:
         """Tells the others what a lookup brought."""
         if name_table.is_shared(name) and clock.monotonic() >= self._away_until:
             self._order(name, answer)
@@ -213,7 +215,7 @@ class SharedNames:
             self._orders.put(None)
             self._thread.join(_SLOW_SECONDS)
 
-    def _order(self, name: str, order: Future[Answer | Turn | None] | Answer) -> None:
+    def _order(self, name: str, order: Future[DnsAnswer | Turn | None] | DnsAnswer) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="names", daemon=True)
             self._thread.start()
@@ -226,7 +228,7 @@ class SharedNames:
 
     def _work(self) -> None:
         waiting: _Waiting = {}
-        told: dict[str, Answer] = {}
+        told: dict[str, DnsAnswer] = {}
         while self._take(waiting, told):
             try:
                 self._called_at = clock.monotonic()
@@ -248,13 +250,13 @@ class SharedNames:
             for future in futures:
                 future.set_result(None)
 
-    def _take(self, waiting: _Waiting, told: dict[str, Answer]) -> bool:
+    def _take(self, waiting: _Waiting, told: dict[str, DnsAnswer]) -> bool:
         """Waits for the next order, and takes all that are there; False at the end."""
         try:
             order = self._orders.get(timeout=_POLL_SECONDS if waiting else None)
             while order is not None:
                 name, given = order
-                if isinstance(given, Answer):
+                if isinstance(given, DnsAnswer):
                     told[name] = given
                 else:
                     waiting.setdefault(name, []).append(given)
@@ -263,7 +265,7 @@ class SharedNames:
             return True
         return False
 
-    def _exchange(self, waiting: _Waiting, told: Mapping[str, Answer]) -> dict[str, Answer | Turn | None]:
+    def _exchange(self, waiting: _Waiting, told: Mapping[str, DnsAnswer]) -> dict[str, DnsAnswer | Turn | None]:
         """Stores what was looked up here; returns what is known now of names that are waited for.
 
         Each transaction takes rows in one order: processes never wait for each other in a circle.
@@ -280,7 +282,9 @@ class SharedNames:
             return {}
         with self._database.read_once() as transaction:
             known = name_table.find(transaction, list(waiting))
-        found: dict[str, Answer | Turn | None] = {name: answer for name, answer in known.items() if answer is not None}
+        found: dict[str, DnsAnswer | Turn | None] = {
+            name: answer for name, answer in known.items() if answer is not None
+        }
         if unknown := [name for name in waiting if name not in known]:
             with self._database.write_once() as transaction:
                 claimed = name_table.claim(transaction, unknown, interval_ms=self._interval_ms)

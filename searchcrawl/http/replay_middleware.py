@@ -18,7 +18,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_redirects
-from searchcrawl.items import Answer, CachedAnswer, Claim, Fallback, Hop, Outcome
+from searchcrawl.items import CachedAnswer, Claim, Fallback, FetchedAnswer, Hop, Outcome
 from searchcrawl.own_code import is_ours
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -138,7 +138,7 @@ class ReplayMiddleware:
         except DamagedRecord as error:
             return error
 
-    def _end(self, claim: Claim, page: StoredPage | DamagedRecord) -> Answer | Outcome:
+    def _end(self, claim: Claim, page: StoredPage | DamagedRecord) -> FetchedAnswer | Outcome:
         try:
             page = _check(page, ())
         except DamagedRecord as error:
@@ -146,7 +146,7 @@ class ReplayMiddleware:
         self._note_read(claim, page)
         cached = self._build_cached(page)
         # The cache has a page as it was rendered.
-        return Answer(
+        return FetchedAnswer(
             *(claim, claim.url, page.headers, page.body, page.fetched_at),
             cached=cached,
             rendered=claim.rendered,
@@ -208,7 +208,7 @@ def _check(page: StoredPage | DamagedRecord, hops: tuple[Hop, ...]) -> StoredPag
     return page
 
 
-def find_further(response: Response) -> Sequence[Answer | Outcome]:
+def find_further(response: Response) -> Sequence[FetchedAnswer | Outcome]:
     """The answers of further claims that came with one, and the ends of those whose record cannot be read."""
-    further: Sequence[Answer | Outcome] = response.meta.get(_FURTHER, ())
+    further: Sequence[FetchedAnswer | Outcome] = response.meta.get(_FURTHER, ())
     return further

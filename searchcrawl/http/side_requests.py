@@ -42,7 +42,7 @@ COUNT_BYTES: Final = "count_bytes"
 LOST_LOGIN: Final = "lost_login"
 
 
-class Limits(Enum):
+class SideLimits(Enum):
     """Which limits a side request keeps besides the delay of its host."""
 
     #: none: a page that waits for the answer counts already
@@ -64,7 +64,7 @@ class SidePolicy:
 
     kind: str
     max_bytes: int
-    limits: Limits = Limits.DELAY_ONLY
+    limits: SideLimits = SideLimits.DELAY_ONLY
     followed: frozenset[int] = REDIRECT_STATUSES
     ends_at_excluded: bool = False
     max_redirects: int = 5
@@ -128,7 +128,7 @@ class SideAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class BrowserPayload:
     """What a browser sends, as it sends it."""
 
     method: str = "GET"
@@ -176,7 +176,7 @@ class SideRequests:
         policy: SidePolicy,
         *,
         form: Form | None = None,
-        sent: Sent | None = None,
+        sent: BrowserPayload | None = None,
         headers: Mapping[str, str] | None = None,
         check: Callable[[str], Awaitable[None]] | None = None,
         inside: bool = False,
@@ -242,7 +242,7 @@ class SideRequests:
     @asynccontextmanager
     async def _hold_site(self, policy: SidePolicy, url: str) -> AsyncIterator[None]:
         """Waits until ``fetch.sites`` allows the host of ``url`` and holds its place; redirects to others need none."""
-        if policy.limits is not Limits.SITES:
+        if policy.limits is not SideLimits.SITES:
             yield
             return
         await self._rate_limiter.acquire_host(urls.host_and_port(url))
@@ -253,7 +253,7 @@ class SideRequests:
 
     @asynccontextmanager
     async def _hold_request(self, policy: SidePolicy, host: str) -> AsyncIterator[None]:
-        if policy.limits is not Limits.HOST_CONCURRENCY:
+        if policy.limits is not SideLimits.HOST_CONCURRENCY:
             await self._rate_limiter.wait_until_allowed(host)
             yield
             return
@@ -287,7 +287,7 @@ def _build_request(
     return Request(url, method="POST", headers=sent, body=form.body, meta=meta, dont_filter=True)
 
 
-def _build_sent(request: Request, sent: Sent) -> Request:
+def _build_sent(request: Request, sent: BrowserPayload) -> Request:
     more = {ANONYMOUS: sent.anonymous, COUNT_BYTES: sent.count_bytes}
     return request.replace(method=sent.method, body=sent.body, meta={**request.meta, **more})
 

@@ -30,7 +30,7 @@ from typing import Final
 
 from searchcrawl.index.characters import CJK, is_cjk, remove_points, unify
 from searchcrawl.index.sanitising import clean_text, parse_number
-from searchcrawl.index_fields import DATES, FIELDS, NUMBERS, Kind, attribute_type
+from searchcrawl.index_fields import DATES, FIELDS, NUMBERS, FieldKind, attribute_type
 
 _DAY: Final = re.compile(r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2}))?)?", re.ASCII)
 _DOTS: Final = ".."
@@ -109,7 +109,7 @@ def _read_moment(text: str) -> tuple[datetime, datetime, bool]:
 PREFIXES: Final[Mapping[str, str]] = {
     spelling: field.name
     for field in FIELDS
-    if field.is_prefix or field.kind in (Kind.NUMBER, Kind.DATE)
+    if field.is_prefix or field.kind in (FieldKind.NUMBER, FieldKind.DATE)
     for spelling in (field.name, *field.other_spellings)
 }
 

@@ -84,7 +84,7 @@ class SearchQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class SearchHit:
     """A found document: its stored fields, and a snippet in plain text with hits between HIT_START and HIT_END."""
 
     id: str
@@ -98,7 +98,7 @@ class SearchAnswer:
     """What ``search`` found; ``facets`` is {field: {value: count}}."""
 
     total: int
-    hits: Sequence[Hit] = ()
+    hits: Sequence[SearchHit] = ()
     facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from searchcrawl.kinds.kind import Kind
+from searchcrawl.kinds.kind import SourceKind
 
-WEB: Final = Kind(
+WEB: Final = SourceKind(
     name="web",
     url="an http or https URL",
     ports={"http": 80, "https": 443},

@@ -16,7 +16,7 @@ from typing import Final
 
 from searchcrawl import clock, urls
 from searchcrawl.render.login_steps import BrowserCookie
-from searchcrawl.urls import Url
+from searchcrawl.urls import ParsedUrl
 
 MAX_COOKIE_BYTES: Final = 4096
 #: Of one origin, and in one request.
@@ -59,7 +59,7 @@ class Cookie:
         """What tells the cookie from the others of its origin."""
         return self.domain, self.path, self.name
 
-    def goes_to(self, url: Url) -> bool:
+    def goes_to(self, url: ParsedUrl) -> bool:
         """Whether a request for ``url`` gets the cookie."""
         if self.https and url.scheme != "https":
             return False
@@ -278,7 +278,7 @@ def _build_browser_cookie(cookie: Cookie) -> BrowserCookie:
     )
 
 
-def _parse_cookie(url: Url, header: str) -> Cookie | None:
+def _parse_cookie(url: ParsedUrl, header: str) -> Cookie | None:
     """The cookie in a header of ``url``; None if this URL must not set it, or if it is too large."""
     pair, *attributes = header.split(";")
     name, equals, value = (part.strip() for part in pair.partition("="))

@@ -33,7 +33,7 @@ from searchcrawl.items import Claim
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import LoginFailed
 from searchcrawl.login.http_login_middleware import BasicLogin, DigestLogin
-from searchcrawl.login.session import LoginSession, Plan
+from searchcrawl.login.session import LoginPlan, LoginSession
 from searchcrawl.render.crawl_wall import OF_PAGE, CrawlWall
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps
 from searchcrawl.render.login_wall import BROWSER_LOGIN, LoginWall
@@ -386,7 +386,7 @@ def find_session_login(stages: Stages, login: Login) -> SessionLogin:
     if login.type == "browser":
         browser = partial(_log_in, stages, origins)
         steps = LoginSteps(urls.resolve(login.url or ""), login.steps, check=login.check, start=start)
-    plan = Plan(
+    plan = LoginPlan(
         url=urls.resolve(login.url) if login.url else None,
         form=login if login.type == "form" else None,
         steps=steps,

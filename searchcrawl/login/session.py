@@ -47,7 +47,7 @@ class LoginPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class LoginPlan:
     """What a login has to do: ``url`` and ``form`` as in ``[login]``, ``cookies`` to begin with.
 
     ``start`` is a page that is another one for users who are logged in; it is requested where the login page does
@@ -79,7 +79,7 @@ class LoginSession:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: LoginPlan,
         jar: CookieJar,
         side: SideRequests,
         *,
@@ -226,7 +226,7 @@ class LoginSession:
         self.generation = self._logins
         logger.info("logged in")
 
-    async def _carry_out(self, plan: Plan) -> None:
+    async def _carry_out(self, plan: LoginPlan) -> None:
         self._jar.clear()
         for name, value in plan.cookies:
             for origin in plan.cookie_origins:

@@ -28,7 +28,7 @@ _MOST_TURNS: Final = 20
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
-class Link:
+class MemberLink:
     """The link of one member; ``listen`` is told what is no reply. The process ends when the other side has."""
 
     def __init__(self, connection: socket.socket, setup: Setup, *, lost: Callable[[], None]) -> None:
@@ -83,7 +83,7 @@ class Link:
 class LinkedRateLimiter(RateLimiter):
     """The limits that the process of the run keeps for all."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: MemberLink) -> None:
         self._link = link
 
     async def wait_until_allowed(self, host: str) -> None:
@@ -117,7 +117,7 @@ class LinkedRateLimiter(RateLimiter):
 class LinkedRobots(RobotsFiles):
     """The robots.txt files that the process of the run fetches for all."""
 
-    def __init__(self, link: Link, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, link: MemberLink, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._link = link
 
@@ -132,7 +132,7 @@ class LinkedRobots(RobotsFiles):
 class LinkedProbes(Probes):
     """What the members of a run have found out of hosts."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: MemberLink) -> None:
         self._link = link
 
     async def begin(self, origin: str, *, again: bool) -> ProbeResult | None:
@@ -146,7 +146,7 @@ class LinkedProbes(Probes):
 class LinkedPluginErrors(PluginErrors):
     """The errors of plug-ins, which the process of the run counts for all."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: MemberLink) -> None:
         self._link = link
 
     def note_good(self, name: str, documents: int = 1) -> None:
@@ -159,7 +159,7 @@ class LinkedPluginErrors(PluginErrors):
 class LinkedShutdown(Shutdown):
     """Has the process of the run end it."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: MemberLink) -> None:
         super().__init__()
         self._link = link
 
@@ -175,7 +175,7 @@ class LinkedShutdown(Shutdown):
 class LinkedLog(logging.Handler):
     """Has records written to the log of the run."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: MemberLink) -> None:
         super().__init__(link.setup.log_level)
         self._link = link
         self._formatter = logging.Formatter()

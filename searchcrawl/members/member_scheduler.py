@@ -20,7 +20,7 @@ from searchcrawl.frontier.scheduler import VisitScheduler, build_request
 from searchcrawl.http.turn_middleware import TURN_ENDS
 from searchcrawl.http.visit_log_middleware import VisitLog
 from searchcrawl.items import Claim, Document, Outcome, copy_with
-from searchcrawl.members.link import Link
+from searchcrawl.members.link import MemberLink
 from searchcrawl.members.messages import Closed, Ended, Finish, Forget, GoOn, Moved, Ready, Visit
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -29,7 +29,7 @@ from searchcrawl.stages import stages_of
 class HandOver:
     """Knows which visits a member has under way, and hands on how each ended; ``log`` gets a line of it."""
 
-    def __init__(self, link: Link, log: VisitLog | None) -> None:
+    def __init__(self, link: MemberLink, log: VisitLog | None) -> None:
         self._link = link
         self._log = log
         self._under_way: set[int] = set()
@@ -58,7 +58,7 @@ class HandOver:
 class HandOverPipeline:
     """Takes the place of the writer; other items pass unchanged. While the process of the run is behind, it waits."""
 
-    def __init__(self, crawler: Crawler, run: Run, link: Link, hand_over: HandOver) -> None:
+    def __init__(self, crawler: Crawler, run: Run, link: MemberLink, hand_over: HandOver) -> None:
         self._crawler = crawler
         self._run = run
         self._link = link
@@ -67,7 +67,7 @@ class HandOverPipeline:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> HandOverPipeline:
         stages = stages_of(crawler)
-        return cls(crawler, stages.get(Run), stages.get(Link), stages.get(HandOver))
+        return cls(crawler, stages.get(Run), stages.get(MemberLink), stages.get(HandOver))
 
     async def open_spider(self) -> None:
         await self._link.open()
@@ -103,7 +103,7 @@ class MemberScheduler(VisitScheduler):
     A redirected visit waits here, and is announced there: it goes on when its new host allows it.
     """
 
-    def __init__(self, crawler: Crawler, link: Link, hand_over: HandOver) -> None:
+    def __init__(self, crawler: Crawler, link: MemberLink, hand_over: HandOver) -> None:
         super().__init__(crawler)
         self._link = link
         self._hand_over = hand_over
@@ -115,7 +115,7 @@ class MemberScheduler(VisitScheduler):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> MemberScheduler:
         stages = stages_of(crawler)
-        return cls(crawler, stages.get(Link), stages.get(HandOver)).listen()
+        return cls(crawler, stages.get(MemberLink), stages.get(HandOver)).listen()
 
     def open(self, spider: Spider) -> None:
         self._spider = spider
@@ -180,7 +180,7 @@ _OURS: Final = ("searchcrawl/", "downloader/", "item_", "response_received_count
 class MemberExtension:
     """Says why the member ends, and what it counted, once all of its visits are over."""
 
-    def __init__(self, crawler: Crawler, run: Run, link: Link) -> None:
+    def __init__(self, crawler: Crawler, run: Run, link: MemberLink) -> None:
         self._crawler = crawler
         self._run = run
         self._link = link
@@ -188,7 +188,7 @@ class MemberExtension:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> MemberExtension:
         stages = stages_of(crawler)
-        extension = cls(crawler, stages.get(Run), stages.get(Link))
+        extension = cls(crawler, stages.get(Run), stages.get(MemberLink))
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
         return extension
 

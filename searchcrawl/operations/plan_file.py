@@ -21,7 +21,7 @@ _SUFFIX: Final = ".json"
 
 
 @dataclass(slots=True, kw_only=True)
-class Plan:
+class EditPlan:
     """What ``plan`` found. ``to_fetch`` URLs are left to a run, ``send`` documents differ, ``undecided`` ones wait for a
     visit that does not fail, ``past_limits`` says whether the removals pass the limits on deleting.
 
@@ -64,7 +64,7 @@ def digest_configuration(project: Project, source: Source, versions: Mapping[str
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def save_plan(project: Project, plan: Plan) -> Path:
+def save_plan(project: Project, plan: EditPlan) -> Path:
     """Writes a plan durably, in the place of all earlier ones of its source; returns its path."""
     folder = project.plans_dir
     make_folder(folder)
@@ -94,12 +94,12 @@ def list_plan_names(project: Project) -> list[str]:
     return sorted(path.stem for path in project.plans_dir.glob(f"*{_SUFFIX}"))
 
 
-def load_plan(project: Project, name: str) -> Plan:
+def load_plan(project: Project, name: str) -> EditPlan:
     """The plan of a name or a path, as ``plan`` showed it; raises PlanRefused."""
     path = Path(name) if name.endswith(_SUFFIX) else project.plans_dir / f"{name}{_SUFFIX}"
     try:
         found = json.loads(path.read_text("utf-8"))
-        return Plan(**found)
+        return EditPlan(**found)
     except FileNotFoundError:
         raise PlanRefused(f"there is no plan {name}: searchcrawl plan NAME makes one") from None
     except (OSError, ValueError, TypeError) as error:

@@ -24,7 +24,7 @@ from searchcrawl.exceptions import PlanRefused
 from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Receiver
 from searchcrawl.operations import quarantine
-from searchcrawl.operations.plan_file import Plan, digest_configuration, save_plan
+from searchcrawl.operations.plan_file import EditPlan, digest_configuration, save_plan
 from searchcrawl.operations.source_lease import lease_source
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
@@ -87,13 +87,13 @@ def _build_project(project: Project, folder: Path) -> Project:
 
 def describe_trial(
     trial: Trial, *, pages: int, left: int, undecided: int, versions: Mapping[str, int], project: Project
-) -> Plan:
+) -> EditPlan:
     """The plan, once ``pages`` were processed again in the trial and ``left`` URLs remain to be fetched.
 
     ``undecided`` documents wait for their next good visit.
     """
     run, database = trial.run, trial.run.database
-    plan = Plan(
+    plan = EditPlan(
         plan=f"{run.source.name}-{trial.fence}",
         source=run.source.name,
         edited=list(run.forced),
@@ -143,7 +143,7 @@ def describe_undecided(number: int) -> str:
 
 
 def begin_apply(
-    project: Project, source: Source, database: Database, plan: Plan, versions: Mapping[str, int]
+    project: Project, source: Source, database: Database, plan: EditPlan, versions: Mapping[str, int]
 ) -> Run | None:
     """Begins the run of a plan, or goes on with it; None if it has ended, and only its removals may be left.
 
@@ -177,7 +177,7 @@ def _read_state(transaction: Transaction, *, name: str) -> tuple[int, run_table.
     return lease.find_fence(transaction, source_id), run_table.find_last(transaction, source_id)
 
 
-def approve_planned(project: Project, source: Source, database: Database, receiver: Receiver, plan: Plan) -> int:
+def approve_planned(project: Project, source: Source, database: Database, receiver: Receiver, plan: EditPlan) -> int:
     """Carries out the removals of a plan that pass the limits: who applies it has seen them. Returns how many.
 
     If the run held back others than those of the plan, all wait for ``quarantine approve``.

@@ -24,7 +24,7 @@ from searchcrawl.sources.project import Project
 from searchcrawl.store import removal_table, source_table
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.removal_table import Choice, HeldRemoval, RemovalCandidate
+from searchcrawl.store.removal_table import Choice, HeldRow, RemovalCandidate
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import orphan_table, url_table
 
@@ -52,7 +52,7 @@ def list_rejected(database: Database, source: Source) -> Iterator[dict[str, Any]
 
 
 def _list_held(
-    database: Database, source_id: int | None, load: Callable[..., Sequence[HeldRemoval]], times: _Times
+    database: Database, source_id: int | None, load: Callable[..., Sequence[HeldRow]], times: _Times
 ) -> Iterator[dict[str, Any]]:
     """The removals that ``load`` reads, of no source: none; ``times`` gets those of their runs."""
     if source_id is None:

@@ -17,7 +17,7 @@ from searchcrawl import clock
 from searchcrawl.comparison.bring_together import Changes, forget_lost_segments, note_compared
 from searchcrawl.comparison.differences import (
     GROUP,
-    Difference,
+    IndexDifference,
     Spool,
     confirm,
     confirm_foreign,
@@ -29,7 +29,7 @@ from searchcrawl.comparison.look import is_newer
 from searchcrawl.delivery import delivery_queue, removals
 from searchcrawl.delivery.batch_sender import BatchSender, open_sender
 from searchcrawl.delivery.closing import forget_end_look
-from searchcrawl.delivery.removals import Limits
+from searchcrawl.delivery.removals import DeletionLimits
 from searchcrawl.exceptions import ConfigurationError, SourceBusy
 from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Batch, IndexEntry, SearchIndex
@@ -65,11 +65,11 @@ class Repair:
     beyond_limits: bool
     retry_seconds: float = RETRY_SECONDS
     on_source: Callable[[Source], object] = lambda source: None
-    held_back: dict[str, Limits] = field(default_factory=dict)
+    held_back: dict[str, DeletionLimits] = field(default_factory=dict)
     to_visit: dict[str, int] = field(default_factory=dict)
     errors: list[ConfigurationError | SourceBusy] = field(default_factory=list)
 
-    def treat(self, name: str, found: Iterator[Difference]) -> Iterator[Difference]:
+    def treat(self, name: str, found: Iterator[IndexDifference]) -> Iterator[IndexDifference]:
         """Mends the differences of a source, where that was asked for; yields them as they are then.
 
         Raises DeliveryError, StoreError, LeaseLost, CacheError, OSError.
@@ -89,7 +89,9 @@ class Repair:
                 mended = False
             yield from done if mended else differences
 
-    def _mend(self, name: str, differences: Spool[Difference], done: Spool[Difference], *, foreign: bool) -> bool:
+    def _mend(
+        self, name: str, differences: Spool[IndexDifference], done: Spool[IndexDifference], *, foreign: bool
+    ) -> bool:
         """Mends a source; whether the store knows it."""
         source = stand_in_for(self.project, name) if foreign else load_source(self.project, name)
         check_delivers(source)
@@ -101,7 +103,7 @@ class Repair:
         return True
 
     def _mend_under_lease(
-        self, run: Run, differences: Spool[Difference], done: Spool[Difference], *, foreign: bool
+        self, run: Run, differences: Spool[IndexDifference], done: Spool[IndexDifference], *, foreign: bool
     ) -> None:
         with open_sender(run, self.index, retry_seconds=self.retry_seconds) as sender:
             # An index of another schema would take documents and forget their versions.
@@ -126,7 +128,7 @@ VISITED: Final = "its page is visited by the next run, which decides"
 _D = DocumentState
 
 
-class Action(Enum):
+class RepairAction(Enum):
     """What is done about a difference."""
 
     SEND = auto()
@@ -152,12 +154,12 @@ class Mending:
     foreign: bool
     beyond_limits: bool
     to_visit: int = 0
-    held_back: Limits | None = None
+    held_back: DeletionLimits | None = None
     _newer: int = 0
     _known: dict[int, bool] = field(default_factory=dict)
     _counted: bool = True
 
-    def mend(self, differences: Spool[Difference], done: Spool[Difference]) -> None:
+    def mend(self, differences: Spool[IndexDifference], done: Spool[IndexDifference]) -> None:
         """Mends what can be mended, and adds all ``differences`` to ``done`` as they are then.
 
         Raises DeliveryError, StoreError, LeaseLost, CacheError, OSError.
@@ -177,14 +179,14 @@ class Mending:
             self._prove(rest, done)
 
     def _have_pages_decide(
-        self, differences: Spool[Difference], rest: Spool[Difference], done: Spool[Difference]
+        self, differences: Spool[IndexDifference], rest: Spool[IndexDifference], done: Spool[IndexDifference]
     ) -> None:
         run = self.run
         changes = Changes(run, is_newer=True)
         while self._newer and not self.foreign and run.write(comparison_table.open_removals, run.source_id):
             pass
         for each, action in self._decide_all(differences):
-            if action is Action.VISIT:
+            if action is RepairAction.VISIT:
                 _take(changes, each)
                 done.add(each._replace(remedy=VISITED))
                 self.to_visit += 1
@@ -206,17 +208,17 @@ class Mending:
                 run.write(batch_table.set_state, number=batch.number, state=BatchState.COMMITTED)
         return sum(batch.removals for batch in left)
 
-    def _act(self, rest: Spool[Difference], left: int) -> None:
+    def _act(self, rest: Spool[IndexDifference], left: int) -> None:
         allowed = self._count_allowed(rest, left)
         changes = Changes(self.run, is_newer=True)
         sending: list[int] = []
-        removing: list[Difference] = []
+        removing: list[IndexDifference] = []
         for each, action in self._decide_all(rest):
-            if action is Action.SEND and each.row is not None:
+            if action is RepairAction.SEND and each.row is not None:
                 sending.append(each.row.url_id)
-            elif action is Action.FORGET and each.row is not None:
+            elif action is RepairAction.FORGET and each.row is not None:
                 changes.note_missing(each.row.url_id)
-            elif action is Action.REMOVE and allowed:
+            elif action is RepairAction.REMOVE and allowed:
                 removing.append(each)
                 allowed -= 1
             if len(sending) == _SENT_ROWS:
@@ -229,9 +231,9 @@ class Mending:
         self._send(sending)
         self._remove(removing)
 
-    def _count_allowed(self, rest: Spool[Difference], left: int) -> int:
+    def _count_allowed(self, rest: Spool[IndexDifference], left: int) -> int:
         """How many documents may be removed: all that are to be, or none (L3); ``left`` have been counted before."""
-        wanted = sum(action is Action.REMOVE for _, action in self._decide_all(rest))
+        wanted = sum(action is RepairAction.REMOVE for _, action in self._decide_all(rest))
         new = max(0, wanted - left)
         limits = self.run.read(removals.find_limits, self.run.source, self.run.source_id, new)
         if not new or limits.allowed:
@@ -251,7 +253,7 @@ class Mending:
             reach("batch.sealed")
             delivery_queue.deliver_batch(self.sender, batch)
 
-    def _remove(self, removing: Sequence[Difference]) -> None:
+    def _remove(self, removing: Sequence[IndexDifference]) -> None:
         rows = [each.row for each in removing if each.row is not None and _has_receipt(each.row)]
         others = [each for each in removing if each.row is None or not _has_receipt(each.row)]
         if rows:
@@ -263,7 +265,7 @@ class Mending:
         candidates = [RemovalCandidate(row.url_id, row.url, 0, None) for row in rows]
         removals.remove(self.sender, candidates, counted=self._counted)
 
-    def _remove_rowless(self, removing: Sequence[Difference]) -> None:
+    def _remove_rowless(self, removing: Sequence[IndexDifference]) -> None:
         """Removes what the table has no receipt for; counted before it leaves, in a delivery that has no rows."""
         run, count = self.run, len(removing) if self._counted else 0
         add = partial(batch_table.add_batch, source_id=run.source_id, run_id=run.id, now_ms=clock.now_ms())
@@ -279,7 +281,7 @@ class Mending:
         reach("repair.removed")
         self.sender.commit(batch)
 
-    def _prove(self, rest: Spool[Difference], done: Spool[Difference]) -> None:
+    def _prove(self, rest: Spool[IndexDifference], done: Spool[IndexDifference]) -> None:
         """Looks at all of them once more: what differs no longer was mended."""
         for group in in_groups(rest, GROUP):
             standing = {each.suspect.id: each for each in self._confirm(group)}
@@ -290,18 +292,18 @@ class Mending:
                 else:
                     done.add(stands._replace(remedy=self._explain(stands)))
 
-    def _explain(self, each: Difference) -> str:
+    def _explain(self, each: IndexDifference) -> str:
         """What is to be done about a difference that stands."""
         if each.row is not None and each.row.state == _D.RECORD_LOST:
             self.to_visit += 1
             return VISITED
-        if self.held_back is not None and _decide(each, newer=False) is Action.REMOVE:
+        if self.held_back is not None and _decide(each, newer=False) is RepairAction.REMOVE:
             return "its removal would pass the limits on deleting, to remove it all the same: --yes"
         if each.row is not None and each.row.refused:
             return "the index refuses it"
         return each.remedy
 
-    def _decide_all(self, differences: Iterable[Difference]) -> Iterator[tuple[Difference, Action]]:
+    def _decide_all(self, differences: Iterable[IndexDifference]) -> Iterator[tuple[IndexDifference, RepairAction]]:
         """Those that are still there, and what is to be done about each."""
         for group in in_groups(differences, GROUP):
             found = self._confirm(group)
@@ -311,7 +313,7 @@ class Mending:
                 version = last.get(each.suspect.id, 0) if each.version is None else each.version
                 yield each, _decide(each, newer=not self._knows(version))
 
-    def _confirm(self, group: Sequence[Difference]) -> list[Difference]:
+    def _confirm(self, group: Sequence[IndexDifference]) -> list[IndexDifference]:
         run, suspects = self.run, [each.suspect for each in group]
         look = (self.index, run.source.name, run.source_id, suspects)
         if self.foreign:
@@ -329,37 +331,37 @@ class Mending:
         return self._known[version]
 
 
-def _decide(each: Difference, *, newer: bool) -> Action:
+def _decide(each: IndexDifference, *, newer: bool) -> RepairAction:
     """What is to be done; ``newer``: the index has or had the document in a version that the store never sent."""
     row = each.row
     if each.kind == "foreign":
-        return Action.REMOVE
+        return RepairAction.REMOVE
     if each.kind == "extra" or row is None:
         return _decide_extra(each, newer=newer)
     if newer and not (each.kind == "stale" and _has_same_text(each, row)):
-        return Action.VISIT
+        return RepairAction.VISIT
     if row.under_way or row.state == _D.CACHED:
-        return Action.LEAVE
+        return RepairAction.LEAVE
     if _is_sendable(row):
-        return Action.SEND
+        return RepairAction.SEND
     belongs = row.state in {_D.PRESENT, _D.QUARANTINED, _D.RECORD_LOST}
-    return Action.FORGET if each.kind == "missing" and not belongs else Action.VISIT
+    return RepairAction.FORGET if each.kind == "missing" and not belongs else RepairAction.VISIT
 
 
-def _decide_extra(each: Difference, *, newer: bool) -> Action:
+def _decide_extra(each: IndexDifference, *, newer: bool) -> RepairAction:
     row = each.row
     if newer and each.suspect.names_its_page:
-        return Action.VISIT
+        return RepairAction.VISIT
     if row is not None and (row.under_way or row.state == _D.CACHED):
-        return Action.LEAVE
+        return RepairAction.LEAVE
     if row is not None and row.state in {_D.RECORD_LOST, _D.QUARANTINED}:
-        return Action.VISIT
+        return RepairAction.VISIT
     if row is not None and row.refused and _is_sendable(row):
-        return Action.SEND
-    return Action.REMOVE if is_askable(each.suspect.id) else Action.LEAVE
+        return RepairAction.SEND
+    return RepairAction.REMOVE if is_askable(each.suspect.id) else RepairAction.LEAVE
 
 
-def _has_same_text(each: Difference, row: Receipted) -> bool:
+def _has_same_text(each: IndexDifference, row: Receipted) -> bool:
     entry = each.suspect.entry
     seen = entry is not None and entry.crawl_version == each.version
     return seen and row.settled and entry is not None and entry.checksum == row.fields_digest.hex()
@@ -375,7 +377,7 @@ def _has_receipt(row: Receipted) -> bool:
     return row.crawl_version is not None or row.state in {_D.SENDING, _D.REMOVING}
 
 
-def _take(changes: Changes, each: Difference) -> None:
+def _take(changes: Changes, each: IndexDifference) -> None:
     """Has the table take over what the index has of a document, or that it lacks it."""
     if each.version is None:
         if each.row is not None:

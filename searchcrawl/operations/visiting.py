@@ -79,7 +79,7 @@ class Result(StrEnum):
     INVALID = "invalid"
 
 
-class Submitted(NamedTuple):
+class Submission(NamedTuple):
     """The result, the URL as the source has it, and the rule that refuses it."""
 
     result: Result
@@ -87,12 +87,12 @@ class Submitted(NamedTuple):
     rule: str | None = None
 
 
-def submit(project: Project, source: Source, database: Database, text: str) -> Submitted:
+def submit(project: Project, source: Source, database: Database, text: str) -> Submission:
     """Puts a URL into the queue of a source, whether it is being crawled or not; nothing is requested."""
     try:
         url = urls.resolve_typed(text, routes=source.scope.hash_routes)
     except InvalidUrl as error:
-        return Submitted(Result.INVALID, text, str(error))
+        return Submission(Result.INVALID, text, str(error))
     rewriting = build_rewriting(project, source)
     rewriting.open(source.name)
     try:
@@ -102,7 +102,7 @@ def submit(project: Project, source: Source, database: Database, text: str) -> S
     decision = found.decision if found.code else build_boundary(source).decide(found.url, 1)
     if not decision.allowed or found.code:
         invalid = (found.code or refusal_code(decision)) == Code.MALFORMED_URL
-        return Submitted(Result.INVALID if invalid else Result.OUT_OF_SCOPE, found.url, decision.text)
+        return Submission(Result.INVALID if invalid else Result.OUT_OF_SCOPE, found.url, decision.text)
 
     def add(transaction: Transaction) -> bool:
         source_id = run_table.find_or_add_source(transaction, source.name)
@@ -115,4 +115,4 @@ def submit(project: Project, source: Source, database: Database, text: str) -> S
 
     added = database.write(add)
     reach("url.submitted")
-    return Submitted(Result.OK if added else Result.DUPLICATE, found.url)
+    return Submission(Result.OK if added else Result.DUPLICATE, found.url)

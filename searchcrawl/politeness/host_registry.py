@@ -22,7 +22,7 @@ from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS
 from searchcrawl.politeness.host_state import HostState
 from searchcrawl.rules.week_window import WeekWindow, parse_days, parse_minute
 from searchcrawl.sources.fetch_tables import FetchWindow
-from searchcrawl.store.host_table import HostBlock, HostReport
+from searchcrawl.store.host_table import HostPause, HostReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,7 +383,7 @@ class HostRegistry:
             return reports
 
     def set_blocks(
-        self, blocks: Iterable[HostBlock], names: Collection[str] | None = None, *, only: bool = False
+        self, blocks: Iterable[HostPause], names: Collection[str] | None = None, *, only: bool = False
     ) -> None:
         """Sets the pauses of hosts that hold for all processes; only a long one blocks the host for this run.
 
@@ -496,7 +496,7 @@ class HostBlocks:
         names, self._unknown = sorted(self._unknown), set()
         return names
 
-    def note(self, blocks: Iterable[HostBlock], names: Collection[str] | None, *, only: bool) -> Collection[str]:
+    def note(self, blocks: Iterable[HostPause], names: Collection[str] | None, *, only: bool) -> Collection[str]:
         """Sets all pauses that are in force, or those of the hosts ``names``; returns the hosts that they may concern."""
         found = _find_ends(blocks)
         if names is None:
@@ -510,7 +510,7 @@ class HostBlocks:
         return names
 
 
-def _find_ends(blocks: Iterable[HostBlock]) -> dict[str, tuple[float, int]]:
+def _find_ends(blocks: Iterable[HostPause]) -> dict[str, tuple[float, int]]:
     """Where pauses end in monotonic seconds: the clock may be set before they are used."""
     offset = clock.monotonic() - clock.now_ms() / 1000
     return {block.name: (block.until_ms / 1000 + offset, block.code) for block in blocks}

@@ -9,7 +9,7 @@ from searchcrawl import clock
 from searchcrawl.politeness.host_registry import HostRegistry, SlotRequest
 from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.host_table import HostBlock, HostReport, SlotReservation
+from searchcrawl.store.host_table import HostPause, HostReport, SlotReservation
 
 #: Seconds between two reads of the blocks of other processes.
 _READ_SECONDS: Final = 1.0
@@ -111,7 +111,7 @@ class SlotReservations:
             self._hosts.set_blocks(self._read_some(used), used, only=True)
         return bool(blocks)
 
-    def _read_some(self, names: list[str]) -> list[HostBlock]:
+    def _read_some(self, names: list[str]) -> list[HostPause]:
         return self._database.read(
             lambda transaction: host_table.find_blocks(transaction, clock.now_ms(), names=names) if names else []
         )

@@ -77,7 +77,7 @@ class Health(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HealthCheck:
     """One thing that was looked at; ``remedy`` is what to do about it, None where nothing is to be done."""
 
     what: str
@@ -97,7 +97,7 @@ class Check:
         }
 
 
-def examine(project: Project, sources: Mapping[str, Source], *, min_free_bytes: int) -> Iterator[Check]:
+def examine(project: Project, sources: Mapping[str, Source], *, min_free_bytes: int) -> Iterator[HealthCheck]:
     """A check for each thing that runs of these sources need, beside the configuration files."""
     yield from _examine_folders(project, min_free_bytes)
     yield from _examine_store(project, sources)
@@ -110,20 +110,20 @@ def examine(project: Project, sources: Mapping[str, Source], *, min_free_bytes: 
     yield from _examine_notify(project)
 
 
-def _examine_folders(project: Project, min_free_bytes: int) -> Iterator[Check]:
+def _examine_folders(project: Project, min_free_bytes: int) -> Iterator[HealthCheck]:
     faults = {path: fault for path in project.stored_paths if (fault := _find_fault(project, path)) is not None}
     for path, fault in faults.items():
         remedy = "have it belong to the user of the crawls, who must be able to write it"
-        yield Check("folders", Health.WRONG, f"{path}: {fault}", remedy)
+        yield HealthCheck("folders", Health.WRONG, f"{path}: {fault}", remedy)
     if not faults:
-        yield Check("folders", Health.OK, f"those of {project.root} can be written")
+        yield HealthCheck("folders", Health.OK, f"those of {project.root} can be written")
     store = project.store_file
     try:
         refuse_low(list_folders(project, store.parent if store else None), min_free_bytes=min_free_bytes)
     except (DiskFull, OSError) as error:
-        yield Check("space", Health.WRONG, error, "make room on that disk, or have the folder on another one")
+        yield HealthCheck("space", Health.WRONG, error, "make room on that disk, or have the folder on another one")
     else:
-        yield Check("space", Health.OK, f"more than {min_free_bytes >> 20} MB are left on each disk")
+        yield HealthCheck("space", Health.OK, f"more than {min_free_bytes >> 20} MB are left on each disk")
 
 
 def _find_fault(project: Project, path: Path) -> str | None:
@@ -144,9 +144,9 @@ def _find_fault(project: Project, path: Path) -> str | None:
     return None if foreign is None else f"{foreign} in it cannot be written"
 
 
-def _examine_store(project: Project, sources: Mapping[str, Source]) -> Iterator[Check]:
+def _examine_store(project: Project, sources: Mapping[str, Source]) -> Iterator[HealthCheck]:
     if not project.has_store:
-        yield Check("store", Health.OK, "there is none yet: the first crawl makes it")
+        yield HealthCheck("store", Health.OK, "there is none yet: the first crawl makes it")
         yield from _examine_index(project, sources, None)
         return
     with ExitStack() as stack:
@@ -155,21 +155,21 @@ def _examine_store(project: Project, sources: Mapping[str, Source]) -> Iterator[
             database = stack.enter_context(use_store(project, patience_seconds=_STORE_SECONDS))
             # As a run does, which has to wait for whoever has it locked.
             database.write(lambda opened: None)
-            yield Check("store", Health.OK, f"{database.name} can be read and written")
+            yield HealthCheck("store", Health.OK, f"{database.name} can be read and written")
             yield from _examine_sources(database, sources)
         except StoreLocked as error:
-            yield Check("store", Health.WRONG, error, "end the process that holds it, or wait for it")
+            yield HealthCheck("store", Health.WRONG, error, "end the process that holds it, or wait for it")
             database = None
         except (StoreError, ConfigurationError) as error:
-            yield Check("store", Health.WRONG, error, f"see to the database that store.url of {FILE} names")
+            yield HealthCheck("store", Health.WRONG, error, f"see to the database that store.url of {FILE} names")
             database = None
         yield from _examine_index(project, sources, database)
 
 
-def _examine_sources(database: Database, sources: Mapping[str, Source]) -> Iterator[Check]:
+def _examine_sources(database: Database, sources: Mapping[str, Source]) -> Iterator[HealthCheck]:
     """Locks of sources, and times that are still to come: a clock that was wrong then, or is now."""
 
-    def read(opened: Transaction) -> list[Check]:
+    def read(opened: Transaction) -> list[HealthCheck]:
         found = []
         holders, suspended, now_ms = lease.find_holders(opened), job_table.find_suspended(opened), clock.now_ms()
         late = []
@@ -178,25 +178,29 @@ def _examine_sources(database: Database, sources: Mapping[str, Source]) -> Itera
             if source_id is None:
                 continue
             if source_id in holders:
-                found.append(Check("locks", Health.OK, f"is held by {holders[source_id][1]}", source=name))
+                found.append(HealthCheck("locks", Health.OK, f"is held by {holders[source_id][1]}", source=name))
             if source_id in suspended:
-                found.append(Check("locks", Health.WARNING, "is suspended", f"searchcrawl resume {name}", source=name))
+                found.append(
+                    HealthCheck("locks", Health.WARNING, "is suspended", f"searchcrawl resume {name}", source=name)
+                )
             run = run_table.find_last(opened, source_id)
             if run is not None and run.is_later_than(now_ms):
                 late.append(name)
         if late:
             message = f"it is {clock.iso(now_ms)}, and runs of {', '.join(late)} were later"
             found.append(
-                Check("clock", Health.WARNING, message, "set the clock of this machine, if it is wrong (timedatectl)")
+                HealthCheck(
+                    "clock", Health.WARNING, message, "set the clock of this machine, if it is wrong (timedatectl)"
+                )
             )
         else:
-            found.append(Check("clock", Health.OK, f"it is {clock.iso(now_ms)}, later than all runs"))
+            found.append(HealthCheck("clock", Health.OK, f"it is {clock.iso(now_ms)}, later than all runs"))
         return found
 
     yield from database.read(read)
 
 
-def _examine_index(project: Project, sources: Mapping[str, Source], database: Database | None) -> Iterator[Check]:
+def _examine_index(project: Project, sources: Mapping[str, Source], database: Database | None) -> Iterator[HealthCheck]:
     at = project.index.url or str(project.index_dir)
     try:
         with use_index(project) as index:
@@ -204,21 +208,21 @@ def _examine_index(project: Project, sources: Mapping[str, Source], database: Da
                 index.ping()
             if isinstance(index, LockedIndex):
                 index.wait_for_writer()
-            yield Check("index", Health.OK, f"{at} answers, and has our fields")
+            yield HealthCheck("index", Health.OK, f"{at} answers, and has our fields")
             if database is not None:
                 yield from _compare(index, database, sources)
     except StoreError as error:
-        yield Check("store", Health.WRONG, error, f"see to the database that store.url of {FILE} names")
+        yield HealthCheck("store", Health.WRONG, error, f"see to the database that store.url of {FILE} names")
     except (DeliveryError, DiskFull) as error:
         remedy = (
             f"start Solr, see to index.url of {FILE}, or make the core anew (searchcrawl solr configset DIR)"
             if project.index.type == "solr"
             else f"move {project.index_dir} away, and searchcrawl resend each source"
         )
-        yield Check("index", Health.WRONG, error, remedy)
+        yield HealthCheck("index", Health.WRONG, error, remedy)
 
 
-def _examine_receivers(project: Project) -> Iterator[Check]:
+def _examine_receivers(project: Project) -> Iterator[HealthCheck]:
     """Asks the receivers besides the index that are indexes; no run needs them, and one that is away gets its part later."""
     for name, table in project.receivers.items():
         if table.type not in {"local", "solr"}:
@@ -231,24 +235,24 @@ def _examine_receivers(project: Project) -> Iterator[Check]:
                     index.ping()
         except (DeliveryError, DiskFull) as error:
             message = str(error).replace(f"{FILE}: index.", f"{FILE}: receivers.{name}.", 1)
-            yield Check(
+            yield HealthCheck(
                 "receivers",
                 Health.WARNING,
                 message,
                 f"see to receivers.{name} of {FILE}, or searchcrawl receivers pause {name}",
             )
         else:
-            yield Check("receivers", Health.OK, f"{name}: {at} answers, and has our fields")
+            yield HealthCheck("receivers", Health.OK, f"{name}: {at} answers, and has our fields")
 
 
-def _compare(index: Receiver, database: Database, sources: Mapping[str, Source]) -> Iterator[Check]:
+def _compare(index: Receiver, database: Database, sources: Mapping[str, Source]) -> Iterator[HealthCheck]:
     """What ``status`` finds as well: an index that lost what it acknowledged."""
     look = IndexLook(index)
     for name in sources:
         finding = look.find(database, name)
         if finding is not None:
             # The command that mends it stands at its end.
-            yield Check("index", Health.WRONG, finding.message, finding.message.rpartition(": ")[2], source=name)
+            yield HealthCheck("index", Health.WRONG, finding.message, finding.message.rpartition(": ")[2], source=name)
 
 
 class _NoWall:
@@ -258,11 +262,11 @@ class _NoWall:
         raise ValueError(f"{url} is not opened")
 
 
-def _examine_browser(project: Project, sources: Mapping[str, Source]) -> Iterator[Check]:
+def _examine_browser(project: Project, sources: Mapping[str, Source]) -> Iterator[HealthCheck]:
     """Starts the browser once, where a source needs it."""
     needing = [each for each in sources.values() if each.render.in_use or each.login.type == "browser"]
     if not needing:
-        yield Check("browser", Health.OK, "no source needs one")
+        yield HealthCheck("browser", Health.OK, "no source needs one")
         return
 
     async def start() -> None:
@@ -278,12 +282,12 @@ def _examine_browser(project: Project, sources: Mapping[str, Source]) -> Iterato
     except (BrowserUnavailable, TimeoutError) as error:
         names = ", ".join(each.name for each in needing)
         remedy = "install it, or do without: docs/how-to/javascript.md"
-        yield Check("browser", Health.WRONG, f"{str(error) or 'it does not start in time'} (for {names})", remedy)
+        yield HealthCheck("browser", Health.WRONG, f"{str(error) or 'it does not start in time'} (for {names})", remedy)
     else:
-        yield Check("browser", Health.OK, f"it starts, for {counted(len(needing), 'source', 'sources')}")
+        yield HealthCheck("browser", Health.OK, f"it starts, for {counted(len(needing), 'source', 'sources')}")
 
 
-def _examine_scrapyds(project: Project) -> Iterator[Check]:
+def _examine_scrapyds(project: Project) -> Iterator[HealthCheck]:
     urls = {name_of(url): url for each in project.schedules.values() if each.enabled for url in each.scrapyd}
     if not urls:
         return
@@ -294,19 +298,21 @@ def _examine_scrapyds(project: Project) -> Iterator[Check]:
             try:
                 client.find_state(_NO_JOB)
             except (ScrapydRefused, AnswerLost) as error:
-                yield Check("scrapyd", Health.WRONG, error, f"start it, or take it out of the schedules of {FILE}")
+                yield HealthCheck(
+                    "scrapyd", Health.WRONG, error, f"start it, or take it out of the schedules of {FILE}"
+                )
             else:
-                yield Check("scrapyd", Health.OK, f"{name} answers")
+                yield HealthCheck("scrapyd", Health.OK, f"{name} answers")
 
 
-def _examine_notify(project: Project) -> Iterator[Check]:
+def _examine_notify(project: Project) -> Iterator[HealthCheck]:
     command = project.notify.command
     if command is not None:
         program = shlex.split(command)[0]
         if shutil.which(program) is None:
-            yield Check("notify", Health.WRONG, f"{program} is no program", f"see to notify.command of {FILE}")
+            yield HealthCheck("notify", Health.WRONG, f"{program} is no program", f"see to notify.command of {FILE}")
         else:
-            yield Check("notify", Health.OK, f"{program} can be run")
+            yield HealthCheck("notify", Health.OK, f"{program} can be run")
 
 
 def describe_errors(
@@ -314,21 +320,21 @@ def describe_errors(
     errors: Sequence[ConfigurationError],
     doubts: Sequence[ConfigurationError],
     project: Project | None = None,
-) -> Iterator[Check]:
+) -> Iterator[HealthCheck]:
     """What ``sources check`` found, as checks."""
     for error in errors:
         what = "converters" if error.key.startswith("converters") else "files"
-        yield Check(what, Health.WRONG, error, _find_remedy(error))
+        yield HealthCheck(what, Health.WRONG, error, _find_remedy(error))
     for doubt in doubts:
         what = "contact" if doubt.key == "contact" else "files"
-        yield Check(what, Health.WARNING, doubt, f"see to {doubt.file}")
+        yield HealthCheck(what, Health.WARNING, doubt, f"see to {doubt.file}")
     if not errors:
-        yield Check("files", Health.OK, f"{counted(count, 'source', 'sources')}, no errors")
+        yield HealthCheck("files", Health.OK, f"{counted(count, 'source', 'sources')}, no errors")
         if project is not None:
             own = counted(len(project.converters), "converter of your own", "converters of your own")
-            yield Check("converters", Health.OK, f"{own}, no errors")
+            yield HealthCheck("converters", Health.OK, f"{own}, no errors")
     if project is not None and not any(each.key == "contact" for each in doubts):
-        yield Check("contact", Health.OK, project.contact)
+        yield HealthCheck("contact", Health.OK, project.contact)
 
 
 def _find_remedy(error: ConfigurationError) -> str:
@@ -337,15 +343,15 @@ def _find_remedy(error: ConfigurationError) -> str:
     return f"mend it in {error.file}" if error.file else "mend it"
 
 
-def skip_rest(error: SearchcrawlError) -> Check:
+def skip_rest(error: SearchcrawlError) -> HealthCheck:
     """Nothing else can be looked at."""
-    return Check("all else", Health.SKIPPED, f"not before {error} is mended")
+    return HealthCheck("all else", Health.SKIPPED, f"not before {error} is mended")
 
 
-def examine_names(project: Project, source: Source) -> Iterator[Check]:
+def examine_names(project: Project, source: Source) -> Iterator[HealthCheck]:
     """Whether the hosts of the start URLs have addresses that may be reached."""
     if source.fetch.proxy:
-        yield Check("names", Health.SKIPPED, "the proxy looks them up (fetch.proxy)", source=source.name)
+        yield HealthCheck("names", Health.SKIPPED, "the proxy looks them up (fetch.proxy)", source=source.name)
         return
     hosts, more = _list_hosts(project, source)
     guard = build_guard(source.fetch)
@@ -355,17 +361,17 @@ def examine_names(project: Project, source: Source) -> Iterator[Check]:
         refused = [] if isinstance(addresses, OSError) else [a for a in addresses if not guard.decide(a).allowed]
         if isinstance(addresses, OSError):
             remedy = "see to the name, to this machine's name server, or name the address in fetch.resolve"
-            yield Check("names", Health.WRONG, f"{host} is not found: {addresses}", remedy, source=source.name)
+            yield HealthCheck("names", Health.WRONG, f"{host} is not found: {addresses}", remedy, source=source.name)
         elif len(refused) == len(addresses):
             remedy = f"if it is yours, put its network into fetch.private_networks of {source.file}"
-            yield Check("names", Health.WRONG, f"{host}: {guard.explain(refused[0])}", remedy, source=source.name)
+            yield HealthCheck("names", Health.WRONG, f"{host}: {guard.explain(refused[0])}", remedy, source=source.name)
         else:
             continue
         wrong += 1
     if not wrong:
         beside = f", {more} more were not looked at" if more else ""
         text = f"{counted(len(found), 'host of start URLs is', 'hosts of start URLs are')} found{beside}"
-        yield Check("names", Health.OK, text, source=source.name)
+        yield HealthCheck("names", Health.OK, text, source=source.name)
 
 
 def _list_hosts(project: Project, source: Source, *, scheme: str = "") -> tuple[list[str], int]:
@@ -405,7 +411,7 @@ async def _look_up(hosts: Sequence[str], guard: AddressGuard) -> dict[str, Seque
         await lookups.close()
 
 
-def examine_certificates(project: Project, source: Source) -> Iterator[Check]:
+def examine_certificates(project: Project, source: Source) -> Iterator[HealthCheck]:
     """When the certificates of a source's files, and of the hosts of its start URLs, end."""
     files = source.fetch.tls_files(project.root)
     for key, path in (("ca_file", files.ca_file), ("client_certificate", files.client_certificate)):
@@ -420,7 +426,7 @@ def examine_certificates(project: Project, source: Source) -> Iterator[Check]:
         yield from _examine_server(project, source, guard, host)
 
 
-def _examine_server(project: Project, source: Source, guard: AddressGuard, server: str) -> Iterator[Check]:
+def _examine_server(project: Project, source: Source, guard: AddressGuard, server: str) -> Iterator[HealthCheck]:
     """Shakes hands with a server, as each connection does, and asks for no page."""
     host, _, port = server.rpartition(":")
     try:
@@ -436,10 +442,10 @@ def _examine_server(project: Project, source: Source, guard: AddressGuard, serve
             certificate = encrypted.getpeercert() or {}
     except ssl.SSLCertVerificationError as error:
         remedy = f"have its owner renew it, or name its authority in fetch.ca_file of {source.file}"
-        yield Check("certificates", Health.WRONG, f"{server}: {error.verify_message}", remedy, source=source.name)
+        yield HealthCheck("certificates", Health.WRONG, f"{server}: {error.verify_message}", remedy, source=source.name)
     except OSError as error:
         message = f"{server} cannot be reached: {error.strerror or error}"
-        yield Check(
+        yield HealthCheck(
             "certificates", Health.WARNING, message, "see whether the server is up, and a firewall", source=source.name
         )
     else:
@@ -464,10 +470,12 @@ def _read_ends(path: Path) -> list[datetime]:
         return []
 
 
-def _judge_end(what: str, end: datetime, remedy: str, name: str) -> Check:
+def _judge_end(what: str, end: datetime, remedy: str, name: str) -> HealthCheck:
     left, day = end - clock.now(), end.date().isoformat()
     if left <= timedelta(0):
-        return Check("certificates", Health.WRONG, f"{what}: its certificate ended on {day}", remedy, source=name)
+        return HealthCheck("certificates", Health.WRONG, f"{what}: its certificate ended on {day}", remedy, source=name)
     if left < _SOON:
-        return Check("certificates", Health.WARNING, f"{what}: its certificate ends on {day}", remedy, source=name)
-    return Check("certificates", Health.OK, f"{what}: its certificate holds until {day}", source=name)
+        return HealthCheck(
+            "certificates", Health.WARNING, f"{what}: its certificate ends on {day}", remedy, source=name
+        )
+    return HealthCheck("certificates", Health.OK, f"{what}: its certificate holds until {day}", source=name)

@@ -56,7 +56,7 @@ _WAITING: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class UrlExplanation:
     """The explanation of a URL for one source."""
 
     context: Context
@@ -70,7 +70,7 @@ class Explanation:
             return self.context.facts is not None
         return self.context.is_known or not self.context.list_refusals()
 
-    def as_json(self, others: Sequence[Explanation] = ()) -> dict[str, Any]:
+    def as_json(self, others: Sequence[UrlExplanation] = ()) -> dict[str, Any]:
         """What ``explain --json`` prints: this source's explanation, and the verdicts of ``others``."""
         first, *also = self.verdict.reasons
         return {
@@ -96,7 +96,7 @@ def explain_by_all(
     *,
     versions: Mapping[str, int],
     gone: Sequence[str] = (),
-) -> list[Explanation]:
+) -> list[UrlExplanation]:
     """Explains the URL ``text`` for each source, the deciding one first; ``gone`` are sources whose files are gone.
 
     First comes a source that has it in the index, then one that knows it, then one that would request it, then the
@@ -112,17 +112,17 @@ def explain_by_all(
         return sorted((explain_url(database, inputs, text) for inputs in asked), key=_rank)
 
 
-def explain_url(database: Database, inputs: SourceInputs, text: str) -> Explanation:
+def explain_url(database: Database, inputs: SourceInputs, text: str) -> UrlExplanation:
     """Explains the URL ``text`` for one source; raises InvalidUrl, StoreError."""
     url = urls.resolve_typed(text, routes=inputs.source.scope.hash_routes)
     context = database.read(build_context, inputs, url)
     if inputs.is_gone:
-        return Explanation(context=context, verdict=_explain_gone(context), steps=tuple(list_steps_of_gone(context)))
+        return UrlExplanation(context=context, verdict=_explain_gone(context), steps=tuple(list_steps_of_gone(context)))
     steps = tuple(list_steps(context, asked=text))
-    return Explanation(context=context, verdict=_find_verdict(context), steps=steps)
+    return UrlExplanation(context=context, verdict=_find_verdict(context), steps=steps)
 
 
-def _rank(explanation: Explanation) -> tuple[bool | int | str, ...]:
+def _rank(explanation: UrlExplanation) -> tuple[bool | int | str, ...]:
     context = explanation.context
     refusals = len(context.list_refusals())
     known = not context.in_index, not context.is_known, context.inputs.is_gone

@@ -36,7 +36,7 @@ from searchcrawl.store.documents import anchor_table, duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import CanonicalTarget
 from searchcrawl.store.documents.frozen_table import LANGUAGES, TITLES
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.host_table import HostBlock
+from searchcrawl.store.host_table import HostPause
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.urls import link_table, pattern_table, recrawl_table, url_queries
@@ -118,7 +118,7 @@ class Context:
     #: the last good robots.txt of its origin, where it is obeyed and was ever read
     robots: RobotsFile | None
     #: the pause of its host that is in force now
-    block: HostBlock | None
+    block: HostPause | None
     #: None where the source never saw it
     facts: UrlFacts | None = None
     #: None where the source never ran

@@ -37,7 +37,7 @@ _OPEN_VALUES: Final[Mapping[str, Any]] = {
 _WITH_LEAVE: Final = {"robots.obey": ", if the owner of the site agrees"}
 
 
-class Action(StrEnum):
+class EditKind(StrEnum):
     """How a file is to be edited."""
 
     #: ``value`` is added to the list ``key``
@@ -54,7 +54,7 @@ class Action(StrEnum):
 class Edit:
     """An edit of ``file``; ``key`` is the name that it has there."""
 
-    action: Action
+    action: EditKind
     file: str
     key: str
     value: Any = None
@@ -64,13 +64,13 @@ class Edit:
         """What to type: ``add "a.test" to scope.include_hosts in sources/x.toml``."""
         value = json.dumps(self.value, ensure_ascii=False)
         match self.action:
-            case Action.ADD:
+            case EditKind.ADD:
                 return f"add {value} to {self.key} in {self.file}"
-            case Action.REMOVE if self.key == forgotten.KEY:
+            case EditKind.REMOVE if self.key == forgotten.KEY:
                 return f"take the line {self.value} out of {self.file}"
-            case Action.REMOVE:
+            case EditKind.REMOVE:
                 return f"take {self.key if self.value is None else f'{value} out of {self.key}'} in {self.file}"
-            case Action.SET:
+            case EditKind.SET:
                 return f"set {self.key} = {value} in {self.file}{_WITH_LEAVE.get(self.key, '')}"
         return f"raise {self.key} above {value} in {self.file}"
 
@@ -174,23 +174,23 @@ def propose(
     key, number = decision.key, _NUMBER.match(decision.rule)
     if include is not None:
         file, key = locate(source, include.key)
-        return Edit(action=Action.ADD, file=source.file if file == BUILT_IN else file, key=key, value=include.value)
+        return Edit(action=EditKind.ADD, file=source.file if file == BUILT_IN else file, key=key, value=include.value)
     if key == forgotten.KEY:
         line = decision.rule if decision.rule in source.forgotten else f"{forgotten.PATTERN} {decision.rule}"
-        return Edit(action=Action.REMOVE, file=forgotten.FILE, key=key, value=line)
+        return Edit(action=EditKind.REMOVE, file=forgotten.FILE, key=key, value=line)
     block = _BLOCK.match(key)
     if block is not None or key.rpartition(".")[2].startswith("exclude_"):
         # A rule of a row may be in no file any more.
         file, key = locate(source, key if block is None else block[1])
         value: Any = int(decision.rule) if key.endswith("exclude_ports") else decision.rule
         value = value if block is None else None
-        return None if file == BUILT_IN else Edit(action=Action.REMOVE, file=file, key=key, value=value)
+        return None if file == BUILT_IN else Edit(action=EditKind.REMOVE, file=file, key=key, value=value)
     opening = {**_OPEN_VALUES, **(needed or {})}
     if key in opening:
-        return Edit(action=Action.SET, file=source.file, key=key, value=opening[key])
+        return Edit(action=EditKind.SET, file=source.file, key=key, value=opening[key])
     if number is None or _list_names(key).isdisjoint({"scope", "keep", "fetch"}):
         return None
-    return Edit(action=Action.RAISE, file=source.file, key=key, value=int(number[1]))
+    return Edit(action=EditKind.RAISE, file=source.file, key=key, value=int(number[1]))
 
 
 def locate(source: Source, key: str) -> tuple[str, str]:

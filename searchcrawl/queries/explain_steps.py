@@ -26,7 +26,7 @@ from searchcrawl.rules.host_texts import unpack_keys
 from searchcrawl.rules.lifecycle import ORPHAN_RULE, Failures, find_unread_gap_ms, parse_unread
 from searchcrawl.rules.recrawl import Word
 from searchcrawl.rules.redirects import read_target
-from searchcrawl.rules.rendering import NO_TEXT, RUNS, Record
+from searchcrawl.rules.rendering import NO_TEXT, RUNS, RenderRecord
 from searchcrawl.sources.config import Lifecycle
 from searchcrawl.sources.fingerprint import describe_keys
 from searchcrawl.store.states import FetchState, Leaving
@@ -274,7 +274,7 @@ def _show_rendering(context: Context, facts: UrlFacts) -> Iterator[Step]:
         yield Step("render", "plain", plain)
 
 
-def _describe_lacks(facts: UrlFacts, record: Record | None) -> str:
+def _describe_lacks(facts: UrlFacts, record: RenderRecord | None) -> str:
     if facts.lacks == NO_TEXT:
         return f"; it is whole, and has {NO_TEXT}"
     if facts.lacks is not None:
@@ -287,7 +287,7 @@ def _describe_lacks(facts: UrlFacts, record: Record | None) -> str:
     return "; complete"
 
 
-def _describe_runs(facts: UrlFacts, record: Record | None) -> str:
+def _describe_runs(facts: UrlFacts, record: RenderRecord | None) -> str:
     """In how many runs in a row a page ended so."""
     if facts.lacks is None or record is None or not record.runs:
         return ""

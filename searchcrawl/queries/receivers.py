@@ -11,7 +11,7 @@ from searchcrawl.sources.project import Project
 from searchcrawl.sources.receivers import list_names
 from searchcrawl.store import log_table, receiver_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.log_table import Place
+from searchcrawl.store.log_table import LogPlace
 from searchcrawl.store.receiver_table import ReceiverRow
 from searchcrawl.store.runs import run_table
 from searchcrawl.wording import counted
@@ -62,7 +62,7 @@ def _describe(
     }
     if source_id is None:
         return found
-    place = Place() if row is None else row.place
+    place = LogPlace() if row is None else row.place
     found["waiting"] = log_table.count_waiting(transaction, source_id, place)
     if row is None:
         return found

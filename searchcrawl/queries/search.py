@@ -44,9 +44,9 @@ from searchcrawl.index.query import (
 from searchcrawl.index.receiver import (
     HIT_END,
     HIT_START,
-    Hit,
     Receiver,
     SearchAnswer,
+    SearchHit,
     SearchIndex,
     SearchQuery,
     SpellingIndex,
@@ -116,12 +116,12 @@ class _Groups:
     """The hits of an answer in their groups: each shown one with its near copies."""
 
     collapses: Collapses
-    hits: list[Hit] = field(default_factory=list)
-    shown: list[Hit] = field(default_factory=list)
-    near: dict[str, list[Hit]] = field(default_factory=dict)
+    hits: list[SearchHit] = field(default_factory=list)
+    shown: list[SearchHit] = field(default_factory=list)
+    near: dict[str, list[SearchHit]] = field(default_factory=dict)
     _by_source: dict[str, NearGroups] = field(default_factory=dict)
 
-    def add(self, hits: Sequence[Hit]) -> None:
+    def add(self, hits: Sequence[SearchHit]) -> None:
         """Takes the next hits, in the order of their rank."""
         for number, hit in enumerate(hits, len(self.hits)):
             self.hits.append(hit)
@@ -133,11 +133,11 @@ class _Groups:
             else:
                 self.shown.append(hit)
 
-    def may_have_near(self, hits: Sequence[Hit]) -> bool:
+    def may_have_near(self, hits: Sequence[SearchHit]) -> bool:
         """Whether later hits may be near copies of some of these."""
         return any(_read(hit, "text_signature") and self.collapses(_read(hit, "source")) for hit in hits)
 
-    def list_later(self, hits: Sequence[Hit]) -> None:
+    def list_later(self, hits: Sequence[SearchHit]) -> None:
         """Takes later hits of which only those count that are near copies of earlier ones."""
         for hit in hits:
             source = _read(hit, "source")
@@ -191,11 +191,11 @@ def search_grouped(index: SearchIndex, query: SearchQuery, collapses: Collapses)
     return replace(answer, hits=hits)
 
 
-def _read(hit: Hit, name: str) -> str:
+def _read(hit: SearchHit, name: str) -> str:
     return str(hit.fields.get(name, ""))
 
 
-def _list_near(hit: Hit, near: list[Hit]) -> Hit:
+def _list_near(hit: SearchHit, near: list[SearchHit]) -> SearchHit:
     """The hit with the URLs of its near copies, and of their copies, after those of its own."""
     if not near:
         return hit
@@ -373,7 +373,7 @@ def remove_marks(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {**answer, "hits": hits}
 
 
-def _shape_hit(hit: Hit) -> dict[str, Any]:
+def _shape_hit(hit: SearchHit) -> dict[str, Any]:
     fields = hit.fields
     return {
         "url": fields.get("url", ""),

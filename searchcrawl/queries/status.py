@@ -37,7 +37,7 @@ from searchcrawl.exceptions import ConfigurationError, Exit, UnknownSource
 from searchcrawl.queries.receivers import describe_receivers, warn_of_receivers
 from searchcrawl.rules.lifecycle import MOST_STOPS
 from searchcrawl.rules.rendering import NO_TEXT, RUNS
-from searchcrawl.scheduling.planner import Plan, find_next, find_overdue, find_unstarted, list_plans
+from searchcrawl.scheduling.planner import StartPlan, find_next, find_overdue, find_unstarted, list_plans
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import VERSIONS, compute_fingerprint, describe_keys, find_forcing_keys
 from searchcrawl.sources.loading import is_source_name, list_source_names, stand_in_for
@@ -363,7 +363,7 @@ def _read_job(
     job = job_table.load(transaction, [] if source_id is None else [source_id]).get(source_id or 0)
     suspended = source_id in job_table.find_suspended(transaction)
     schedules = {key: each for key, each in (project.schedules if project else {}).items() if name in each.sources}
-    plan = list_plans(schedules).get(name, Plan(name=name))
+    plan = list_plans(schedules).get(name, StartPlan(name=name))
     next_ms = None if suspended else find_next(job, plan, clock.now_ms())
     disabled = any(not each.enabled for each in schedules.values())
     keys = {
@@ -375,7 +375,7 @@ def _read_job(
     return keys, _warn_of_job(job, plan, may_start=state != "executing" and not suspended)
 
 
-def _warn_of_job(job: Job | None, plan: Plan, *, may_start: bool) -> _Warnings:
+def _warn_of_job(job: Job | None, plan: StartPlan, *, may_start: bool) -> _Warnings:
     if may_start and (reason := find_unstarted(job)):
         yield "not_started", describe_unstarted(reason)
     if job is None:

@@ -20,7 +20,7 @@ from playwright.async_api import BrowserContext, Error, Page, Playwright, Storag
 
 from searchcrawl.codes import Code
 from searchcrawl.render import page_scripts
-from searchcrawl.render.browser_request import Answer, BrowserRequest
+from searchcrawl.render.browser_request import BrowserRequest, DecodedAnswer
 from searchcrawl.render.budget import PageBudget, SharedBudget
 from searchcrawl.render.chromium import ChromiumFiles, RefusingProxy, explain_failure, kill_browser, list_flags
 from searchcrawl.render.crawl_wall import PageRules, Wall
@@ -87,7 +87,7 @@ class PlaceOfPage:
         finally:
             await self._port.close()
 
-    async def _answer(self, request: BrowserRequest) -> Answer | None:
+    async def _answer(self, request: BrowserRequest) -> DecodedAnswer | None:
         return None if self.visit is None else await self.visit.answer(request)
 
     def _note_refused(self, reason: str) -> None:
@@ -180,7 +180,7 @@ class Browser:
         await self._proxy.close()
         self._proxy_port = None
 
-    async def render(self, url: str, *, answer: Answer | None = None, trace: Path | None = None) -> RenderedPage:
+    async def render(self, url: str, *, answer: DecodedAnswer | None = None, trace: Path | None = None) -> RenderedPage:
         """The page of ``url``, an identity; raises RenderFailed, and BrowserUnavailable where no other browser can be started.
 
         ``answer`` is the answer of ``url``, where it is known: then it is not requested again. ``trace`` is a file for
@@ -196,7 +196,7 @@ class Browser:
                 except _Lost as lost:
                     raise lost.failure from lost
 
-    async def _render_once(self, url: str, answer: Answer | None, trace: Path | None) -> RenderedPage:
+    async def _render_once(self, url: str, answer: DecodedAnswer | None, trace: Path | None) -> RenderedPage:
         wall = self._wall.admit(url)
         async with self._places, self._take() as instance:
             try:
@@ -208,7 +208,7 @@ class Browser:
                 raise _Lost(error) from error
 
     async def _visit(
-        self, instance: Instance, wall: PageRules, answer: Answer | None, trace: Path | None
+        self, instance: Instance, wall: PageRules, answer: DecodedAnswer | None, trace: Path | None
     ) -> RenderedPage:
         cookies = wall.list_cookies()
         # Who has no cookies here has nothing of a login.

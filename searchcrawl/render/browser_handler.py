@@ -29,7 +29,7 @@ from scrapy_playwright.provider import PlaywrightBrowserProvider
 from searchcrawl.codes import REDIRECT_STATUSES
 from searchcrawl.http.python_spider_handler import PythonSpiderHandler
 from searchcrawl.http.visit_end import ForbiddenAddress
-from searchcrawl.render.browser_request import Answer, BrowserRequest, resolve
+from searchcrawl.render.browser_request import BrowserRequest, DecodedAnswer, resolve
 from searchcrawl.render.chromium import ChromiumFiles, explain_failure, find_program, kill_browser, list_flags
 from searchcrawl.render.page_port import Authority, PagePort
 from searchcrawl.render.rendered_page import BrowserUnavailable
@@ -96,7 +96,7 @@ class SpiderProxy:
             end = self._ends.get(resolve(end) or end)
         return None
 
-    async def _answer(self, request: BrowserRequest) -> Answer | None:
+    async def _answer(self, request: BrowserRequest) -> DecodedAnswer | None:
         url = resolve(request.url)
         if url is None or request.kind in _ENDLESS:
             return None
@@ -117,7 +117,7 @@ class SpiderProxy:
             self._ends.pop(url, None)
         else:
             self._note(url, target)
-        return Answer(url, status, received, body)
+        return DecodedAnswer(url, status, received, body)
 
     def _note(self, url: str, end: Exception | str) -> None:
         self._ends[url] = end

@@ -116,7 +116,7 @@ def parse_head(head: bytes, origin: str | None) -> tuple[str, str, list[tuple[st
     return found[1], target, headers
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A URL may not be requested; the message is the rule that forbids it.
 
     ``code``, as for a page, says what keeps its robots.txt from being read now: later it may be allowed.
@@ -136,7 +136,7 @@ class FetchFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DecodedAnswer:
     """An answer without content codings."""
 
     url: str

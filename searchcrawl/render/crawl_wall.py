@@ -13,9 +13,9 @@ from typing import Final, Protocol
 from searchcrawl import urls
 from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.http.content_coding import BrokenCoding
-from searchcrawl.http.side_requests import Sent, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
+from searchcrawl.http.side_requests import BrowserPayload, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import BodyTooLarge
-from searchcrawl.render.browser_request import Answer, BrowserRequest, FetchFailed, Refused, resolve
+from searchcrawl.render.browser_request import BrowserRequest, DecodedAnswer, FetchFailed, RequestRefused, resolve
 from searchcrawl.render.budget import BudgetSpent, PageBudget
 from searchcrawl.render.credentials import Credentials
 from searchcrawl.render.login_steps import BrowserCookie
@@ -83,15 +83,15 @@ class CrawlWall:
         return f"{KEY}: {urls.parse(url).host} is outside the boundary"
 
     async def check_robots(self, url: str) -> None:
-        """Raises Refused for what the robots.txt of ``url`` forbids; reads it before the first request to an origin."""
+        """Raises RequestRefused for what the robots.txt of ``url`` forbids; reads it before the first request to an origin."""
         if self._robots is None:
             return
         try:
             decision = (await self._robots.get_rules(urls.origin_of(url))).decide(url)
         except SideRequestFailed as error:
-            raise Refused(f"robots.txt of {urls.origin_of(url)}: {error}", code=error.code) from error
+            raise RequestRefused(f"robots.txt of {urls.origin_of(url)}: {error}", code=error.code) from error
         if not decision.allowed:
-            raise Refused(f"robots.txt: {decision.rule}")
+            raise RequestRefused(f"robots.txt: {decision.rule}")
 
     def is_public_only(self, url: str) -> bool:
         """Whether ``url`` is reached at a public address only: what neither the boundary nor ``allow_hosts`` names is."""
@@ -176,7 +176,7 @@ class PageRules:
         # A script has set it, which may be that of a frame.
         return not self._has_other_frames
 
-    def _note_cookies(self, url: str, answer: Answer) -> None:
+    def _note_cookies(self, url: str, answer: DecodedAnswer) -> None:
         for name, value in answer.headers:
             if name.lower() == "set-cookie":
                 cookie, _, content = value.partition(";")[0].partition("=")
@@ -242,8 +242,8 @@ class PageRules:
         is_own = request.fields.get("origin") == urls.origin_of(self.url)
         return is_own and not request.is_navigation and kind not in _SENT_BY_BROWSER
 
-    async def fetch(self, request: BrowserRequest, budget: PageBudget) -> Answer:
-        """The answer, or the one that is kept of it; raises Refused and FetchFailed.
+    async def fetch(self, request: BrowserRequest, budget: PageBudget) -> DecodedAnswer:
+        """The answer, or the one that is kept of it; raises RequestRefused and FetchFailed.
 
         It is sent as robots files and sitemaps are, so turns, addresses and logins are theirs.
         """
@@ -279,7 +279,7 @@ class PageRules:
         budget: PageBudget,
         *,
         is_credited: bool,
-    ) -> Answer:
+    ) -> DecodedAnswer:
         async def check(target: str) -> None:
             if target != self._sent_url:
                 await self._wall.check_robots(target)
@@ -299,20 +299,20 @@ class PageRules:
         self._check_type(url, request, answer)
         return answer
 
-    def _check_type(self, url: str, request: BrowserRequest, answer: Answer) -> None:
-        """Raises Refused for data of a host that may give scripts and styles only, where only the answer says what it is."""
+    def _check_type(self, url: str, request: BrowserRequest, answer: DecodedAnswer) -> None:
+        """Raises RequestRefused for data of a host that may give scripts and styles only, where only the answer says what it is."""
         is_guessed = request.kind in {"unknown", "stylesheet"} and not request.tells_kind
         if not is_guessed or self._wall.may_be_data(url) or answer.status in REDIRECT_STATUSES:
             return
         kind = dict(answer.headers).get("content-type", "").partition(";")[0].strip().lower()
         if kind not in SHARED_TYPES:
-            raise Refused(f"{KEY}: {urls.parse(url).host} is outside the boundary")
+            raise RequestRefused(f"{KEY}: {urls.parse(url).host} is outside the boundary")
 
     def _is_public_only(self, url: str) -> bool:
         return self._is_guest or (url != self._sent_url and self._wall.is_public_only(url))
 
 
-def _may_be_frame(answer: Answer) -> bool:
+def _may_be_frame(answer: DecodedAnswer) -> bool:
     """Whether an answer is a document, whatever it was asked for as."""
     content_type = dict(answer.headers).get("content-type", "").lower()
     return "html" in content_type or "xml" in content_type
@@ -348,7 +348,7 @@ async def send(
     anonymous: bool,
     check: Callable[[str], Awaitable[None]],
     is_public_only: Callable[[str], bool],
-) -> Answer:
+) -> DecodedAnswer:
     """The answer of ``url``, an identity, whatever it is, also a redirect; raises FetchFailed and what ``check`` raises.
 
     ``kind`` names the requests to other stages; ``max_bytes`` is the limit on a body. An ``anonymous`` request has none of the
@@ -357,7 +357,9 @@ async def send(
     limit = min(max_bytes, budget.left)
     # One byte more tells a body that is too large from one that is as large as it may be.
     policy = SidePolicy(kind=kind, max_bytes=limit + 1, followed=frozenset())
-    sent = Sent(method=request.method, body=request.body, anonymous=anonymous, count_bytes=_build_counter(budget))
+    sent = BrowserPayload(
+        method=request.method, body=request.body, anonymous=anonymous, count_bytes=_build_counter(budget)
+    )
     try:
         found = await side_requests.fetch(
             url, policy, sent=sent, headers=dict(headers), check=check, is_public_only=is_public_only
@@ -386,7 +388,7 @@ def _build_counter(budget: PageBudget) -> Callable[[int], None]:
     return count
 
 
-async def _decode(found: SideAnswer, max_bytes: int, budget: PageBudget) -> Answer:
+async def _decode(found: SideAnswer, max_bytes: int, budget: PageBudget) -> DecodedAnswer:
     """An answer without content codings, at most ``max_bytes`` of it; raises BrokenCoding and BudgetSpent."""
     body = found.body
     if found.codings:
@@ -397,4 +399,4 @@ async def _decode(found: SideAnswer, max_bytes: int, budget: PageBudget) -> Answ
         budget.take(max(len(body) - len(found.body), 0))
     names = ((name.decode("latin-1"), values) for name, values in dict.items(found.headers))
     pairs = tuple((name.lower(), value.decode("latin-1")) for name, values in names for value in values)
-    return Answer(found.url, found.status, pairs, body, lost_login=found.lost_login)
+    return DecodedAnswer(found.url, found.status, pairs, body, lost_login=found.lost_login)

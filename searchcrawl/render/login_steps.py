@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
-from searchcrawl.sources.fetch_tables import Step
+from searchcrawl.sources.fetch_tables import LoginStep
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext
@@ -21,7 +21,7 @@ class LoginSteps:
     """
 
     url: str
-    steps: Sequence[Step]
+    steps: Sequence[LoginStep]
     check: str | None = None
     start: str | None = None
 

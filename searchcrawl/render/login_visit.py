@@ -11,13 +11,13 @@ from playwright.async_api import Error, Locator, Page
 from searchcrawl import urls
 from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.render import page_scripts
-from searchcrawl.render.browser_request import Answer, BrowserRequest, FetchFailed, Refused, resolve
+from searchcrawl.render.browser_request import BrowserRequest, DecodedAnswer, FetchFailed, RequestRefused, resolve
 from searchcrawl.render.budget import PageBudget
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps, StepFailed, list_cookies
 from searchcrawl.render.login_wall import LoginWall
 from searchcrawl.render.open_page import STAY, OpenPage, Patience, first_line
 from searchcrawl.render.rendered_page import RenderFailed
-from searchcrawl.sources.fetch_tables import Render, Step
+from searchcrawl.sources.fetch_tables import LoginStep, Render
 
 _LOOK_SECONDS: Final = 0.05
 #: Redirects and moves of one login.
@@ -85,7 +85,7 @@ class LoginVisit(OpenPage):
         if self._failure is not None:
             raise self._failure
 
-    async def _take(self, step: Step, name: str) -> None:
+    async def _take(self, step: LoginStep, name: str) -> None:
         element = self._page.locator(f"css={step.selector}").first
         await self._wait_for(element, name)
         milliseconds = self._options.max_seconds * 1000
@@ -192,14 +192,14 @@ class LoginVisit(OpenPage):
     def _note_move(self, url: str) -> None:
         """A login goes wherever the wall lets it."""
 
-    async def _answer_page(self, request: BrowserRequest) -> Answer:
+    async def _answer_page(self, request: BrowserRequest) -> DecodedAnswer:
         self._pages_under_way += 1
         self._pages += 1
         try:
             if self._pages > _MAX_PAGES:
-                raise Refused(f"more than {_MAX_PAGES} pages of one login")
+                raise RequestRefused(f"more than {_MAX_PAGES} pages of one login")
             answer = await self._wall.fetch(request, self._budget)
-        except Refused as error:
+        except RequestRefused as error:
             self._fail(self._login.hide(str(error)), Code.OUTSIDE_BOUNDARY)
             return STAY
         except FetchFailed as error:
@@ -213,7 +213,7 @@ class LoginVisit(OpenPage):
             self._fail("the login redirects to what is no URL", Code.NO_LOCATION)
         return answer
 
-    async def _fetch(self, request: BrowserRequest) -> Answer:
+    async def _fetch(self, request: BrowserRequest) -> DecodedAnswer:
         return await self._wall.fetch(request, self._budget)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.http.side_requests import SideRequests
-from searchcrawl.render.browser_request import Answer, BrowserRequest, resolve
+from searchcrawl.render.browser_request import BrowserRequest, DecodedAnswer, resolve
 from searchcrawl.render.budget import PageBudget
 from searchcrawl.render.crawl_wall import NO_URL, CrawlWall, choose_headers, send
 from searchcrawl.render.resource_cache import Key, ResourceCache, build_key
@@ -70,7 +70,7 @@ class LoginWall:
             return f"{urls.origin_of(known)} is none of the login: {_NAME_IT}"
         return self._wall.find_resource_refusal(known, request.kind)
 
-    async def fetch(self, request: BrowserRequest, budget: PageBudget) -> Answer:
+    async def fetch(self, request: BrowserRequest, budget: PageBudget) -> DecodedAnswer:
         """The answer to a request, also a redirect, which the browser follows; raises Refused and FetchFailed."""
         url = urls.resolve(request.url)
         is_kept = request.method == "GET" and not self.is_own(url)

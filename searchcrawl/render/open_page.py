@@ -12,7 +12,7 @@ from playwright.async_api import Error, Page, Request
 from searchcrawl import clock
 from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.render import page_scripts
-from searchcrawl.render.browser_request import Answer, BrowserRequest, FetchFailed, Refused, resolve
+from searchcrawl.render.browser_request import BrowserRequest, DecodedAnswer, FetchFailed, RequestRefused, resolve
 from searchcrawl.render.budget import MAX_IN_FLIGHT, BudgetSpent, PageBudget
 from searchcrawl.render.rendered_page import RenderFailed
 from searchcrawl.render.resource_cache import SHARED_TYPES
@@ -39,7 +39,7 @@ _SENT: Final = ("http://", "https://")
 #: A page that takes so long to answer is given so many times that until it counts as quiet: its scripts wait as well.
 _LAGS: Final = 5
 #: What a frame or a page that stays as it is is answered: Chromium goes nowhere then.
-STAY: Final = Answer("", 204, (), b"")
+STAY: Final = DecodedAnswer("", 204, (), b"")
 
 
 class Patience:
@@ -91,7 +91,7 @@ class OpenPage(ABC):
         page.on("crash", lambda _: self._fail("the page crashed", Code.CONVERSION_LIMIT))
         page.on("close", lambda _: self._fail("the page was closed", Code.CONVERSION_LIMIT))
 
-    async def answer(self, request: BrowserRequest) -> Answer | None:
+    async def answer(self, request: BrowserRequest) -> DecodedAnswer | None:
         """What becomes of a request of the page; None is a network error to it."""
         if self._is_over:
             return None
@@ -116,14 +116,14 @@ class OpenPage(ABC):
         """Why the page may not have it; None if it may."""
 
     @abstractmethod
-    async def _answer_page(self, request: BrowserRequest) -> Answer:
-        """Answers a request for the page itself; raises Refused and FetchFailed."""
+    async def _answer_page(self, request: BrowserRequest) -> DecodedAnswer:
+        """Answers a request for the page itself; raises RequestRefused and FetchFailed."""
 
     @abstractmethod
-    async def _fetch(self, request: BrowserRequest) -> Answer:
-        """Answers a request for what the page loads; raises Refused and FetchFailed."""
+    async def _fetch(self, request: BrowserRequest) -> DecodedAnswer:
+        """Answers a request for what the page loads; raises RequestRefused and FetchFailed."""
 
-    async def _answer_or_refuse(self, request: BrowserRequest) -> Answer | None:
+    async def _answer_or_refuse(self, request: BrowserRequest) -> DecodedAnswer | None:
         is_page = await self._is_page_itself(request)
         if is_page is None:
             self._refuse("a window of its own")
@@ -138,10 +138,10 @@ class OpenPage(ABC):
         async with self._places:
             return await self._load(request)
 
-    async def _load(self, request: BrowserRequest) -> Answer | None:
+    async def _load(self, request: BrowserRequest) -> DecodedAnswer | None:
         try:
             answer = await self._fetch(request)
-        except Refused as error:
+        except RequestRefused as error:
             if error.code is not None:
                 self._note_part(request, error.code)
             self._refuse(str(error))

@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from searchcrawl.render.browser_request import Answer, BadRequest, BrowserRequest, parse_head
+from searchcrawl.render.browser_request import BadRequest, BrowserRequest, DecodedAnswer, parse_head
 
 _DAY: Final = datetime.timedelta(days=1)
 #: Longer than any run; Chromium takes no certificate of more than 398 days from an authority.
@@ -135,7 +135,7 @@ _NOT_PASSED_ON: Final = frozenset({
 })  # fmt: skip
 
 #: What becomes of a request: an answer, or None for a network error.
-Answering = Callable[[BrowserRequest], Awaitable[Answer | None]]
+Answering = Callable[[BrowserRequest], Awaitable[DecodedAnswer | None]]
 
 
 class PagePort:
@@ -273,7 +273,7 @@ def _has_body(status: int) -> bool:
     return status not in {204, 205, 304}
 
 
-def _build_head(answer: Answer, method: str) -> bytes:
+def _build_head(answer: DecodedAnswer, method: str) -> bytes:
     lines = [f"HTTP/1.1 {answer.status} {_find_phrase(answer.status)}"]
     lines += [f"{name}: {value}" for name, value in _list_passed_on(answer.headers)]
     if _has_body(answer.status) and method != "HEAD":

@@ -11,12 +11,12 @@ from playwright.async_api import Error, Page
 from searchcrawl import clock, urls
 from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.render import page_scripts
-from searchcrawl.render.browser_request import Answer, BrowserRequest, FetchFailed, Refused, resolve
+from searchcrawl.render.browser_request import BrowserRequest, DecodedAnswer, FetchFailed, RequestRefused, resolve
 from searchcrawl.render.budget import PageBudget
 from searchcrawl.render.crawl_wall import PageRules
 from searchcrawl.render.open_page import STAY, OpenPage, Patience, first_line
 from searchcrawl.render.rendered_page import RenderedPage, RenderFailed
-from searchcrawl.sources.fetch_tables import Action, Render
+from searchcrawl.sources.fetch_tables import Render, RenderAction
 
 _MAX_ROUTES: Final = 1000
 _MAX_RELOADS: Final = 2
@@ -48,7 +48,7 @@ class PageVisit(OpenPage):
         max_bytes: int,
         seconds: float,
         hash_routes: bool = False,
-        answer: Answer | None = None,
+        answer: DecodedAnswer | None = None,
     ) -> None:
         super().__init__(page, options=options, budget=budget)
         self._url = wall.url
@@ -114,7 +114,7 @@ class PageVisit(OpenPage):
             return self._wall.check(request)
         return None if request.method == "GET" else f"method {request.method[:20]}"
 
-    async def _answer_page(self, request: BrowserRequest) -> Answer:
+    async def _answer_page(self, request: BrowserRequest) -> DecodedAnswer:
         """Answers the page itself; notes where it leads, by a redirect or by a script."""
         if resolve(request.url) != urls.without_route(self._url):
             # Where it goes is told by ``_note_move``.
@@ -131,7 +131,7 @@ class PageVisit(OpenPage):
                 self._answer = await self._wall.fetch(request, self._budget)
             else:
                 self._budget.take(len(self._answer.body))
-        except Refused as error:
+        except RequestRefused as error:
             self._fail(str(error), Code.OUTSIDE_BOUNDARY)
             return STAY
         except FetchFailed as error:
@@ -154,7 +154,7 @@ class PageVisit(OpenPage):
             self._target = (target, status)
         self._ended.set()
 
-    async def _fetch(self, request: BrowserRequest) -> Answer:
+    async def _fetch(self, request: BrowserRequest) -> DecodedAnswer:
         answer = await self._wall.fetch(request, self._budget)
         self._lost_login = self._lost_login or answer.lost_login
         return replace(answer, headers=(*answer.headers, NO_FORMS)) if request.is_navigation else answer
@@ -196,7 +196,7 @@ class PageVisit(OpenPage):
                 return
         await self._scroll(self._options.scroll)
 
-    async def _act(self, action: Action) -> bool:
+    async def _act(self, action: RenderAction) -> bool:
         """Carries out an action, and waits until the page is done with it; False where the page gave up."""
         if action.kind == "scroll":
             return await self._scroll(action.scroll or 0)

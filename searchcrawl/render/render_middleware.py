@@ -24,14 +24,14 @@ from searchcrawl.http.side_requests import LOST_LOGIN
 from searchcrawl.http.visit_end import PAGES, VisitEnded, build_visit_end, find_claim, find_redirects, join_lines
 from searchcrawl.items import Claim, Hop, Outcome
 from searchcrawl.politeness.backoff import may_retry
-from searchcrawl.render.browser_request import Answer, resolve
+from searchcrawl.render.browser_request import DecodedAnswer, resolve
 from searchcrawl.render.rendered_page import (
     RENDERED_TYPE,
     BrowserUnavailable,
     RenderedPage,
     RenderFailed,
 )
-from searchcrawl.render.renderer import Plan, Renderer
+from searchcrawl.render.renderer import Renderer, RenderPlan
 from searchcrawl.rules import rendering
 from searchcrawl.rules.redirects import write_target
 from searchcrawl.rules.rendering import ENOUGH_BYTES, Look, Missing, Need, Shell, has_gained, judge
@@ -47,9 +47,9 @@ WHOLENESS: Final = "wholeness"
 #: Rules that one line of the log names.
 _MOST_SHOWN: Final = 10
 #: Why all pages of a source are.
-_ALWAYS: Final = Plan(Need.CERTAIN, "render.mode: always", True)
+_ALWAYS: Final = RenderPlan(Need.CERTAIN, "render.mode: always", True)
 #: Why a page is whose URL has a route, which the server does not see.
-_ROUTE: Final = Plan(Need.CERTAIN, "a route of its own: scope.hash_routes", True)
+_ROUTE: Final = RenderPlan(Need.CERTAIN, "a route of its own: scope.hash_routes", True)
 _VALIDATORS: Final = (b"If-None-Match", b"If-Modified-Since")
 #: They describe the bytes that were sent, or are credentials.
 _NOT_OF_PAGE: Final = frozenset({
@@ -123,7 +123,7 @@ class RenderMiddleware:
                 return self._render(request, response, claim, _ROUTE)
             if claim.rendered is None:
                 return response
-            return self._render(request, response, claim, Plan(Need.CERTAIN, claim.rendered, True))
+            return self._render(request, response, claim, RenderPlan(Need.CERTAIN, claim.rendered, True))
         if response.status not in PAGES:
             return response
         if not isinstance(response, HtmlResponse):
@@ -140,7 +140,7 @@ class RenderMiddleware:
         plan = await asyncio.to_thread(self._decide, claim, response)
         return response if plan is None else await self._render(request, response, claim, plan)
 
-    def _decide(self, claim: Claim, response: Response) -> Plan | None:
+    def _decide(self, claim: Claim, response: Response) -> RenderPlan | None:
         if not has_scripts(response.body):
             return None
         return self._verdicts.decide(
@@ -152,7 +152,7 @@ class RenderMiddleware:
         text, _ = decode(response.body, content_type=content_type, default_charset=self._default_charset)
         return text.encode("utf-8", "replace")
 
-    async def _render(self, request: Request, response: Response, claim: Claim, plan: Plan) -> Response:
+    async def _render(self, request: Request, response: Response, claim: Claim, plan: RenderPlan) -> Response:
         if self._renderer.trial is not None:
             headers = tuple((name, value) for name, values in response.headers.items() for value in values)
             self._renderer.trial.plain = (request.url, headers, response.body)
@@ -187,7 +187,7 @@ class RenderMiddleware:
         if not page.moves:
             return
         if claim.has_document and claim.rendered is not None:
-            known = rendering.parse(claim.parts) or rendering.Record()
+            known = rendering.parse(claim.parts) or rendering.RenderRecord()
             # It has no text: only what failed counts.
             found = rendering.Found(known.text or 0, known.plain or 0, page.parts)
             look = rendering.look(known, found, run=self._after_run)
@@ -214,7 +214,7 @@ class RenderMiddleware:
         look = rendering.look(rendering.parse(claim.parts), found, run=self._after_run)
         return _Seen(has_gained(plain.text_bytes, text), judge(plain).need, text, look)
 
-    def _is_held(self, claim: Claim, plan: Plan, seen: _Seen) -> bool:
+    def _is_held(self, claim: Claim, plan: RenderPlan, seen: _Seen) -> bool:
         """Whether what is known of a page stays, because what it is now may be for a while."""
         look = seen.look
         if not look.missing:
@@ -296,13 +296,13 @@ def _build_headers(response: Response, claim: Claim, page: RenderedPage) -> Head
     return headers
 
 
-def _read_answer(response: Response) -> Answer | None:
+def _read_answer(response: Response) -> DecodedAnswer | None:
     """The plain answer as the browser gets it; None where the server sent no body, for the page is unchanged."""
     if response.status == 304:
         return None
     names = ((name.decode("latin-1"), values) for name, values in dict.items(response.headers))
     headers = tuple((name.lower(), value.decode("latin-1")) for name, values in names for value in values)
-    return Answer(response.url, response.status, headers, response.body)
+    return DecodedAnswer(response.url, response.status, headers, response.body)
 
 
 def _release(claim: Claim, error: str) -> VisitEnded:

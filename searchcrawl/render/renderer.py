@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from searchcrawl.counters import REFUSED_PARTS, RENDERED, RENDERED_BYTES, RENDERED_MS
 from searchcrawl.exceptions import ConfigurationError, LeaseLost, StoreError
-from searchcrawl.render.browser_request import Answer
+from searchcrawl.render.browser_request import DecodedAnswer
 from searchcrawl.render.crawl_wall import CrawlWall, Wall
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps
 from searchcrawl.render.login_wall import LoginWall
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from searchcrawl.render.browser import Browser
 
 
-class Plan(NamedTuple):
+class RenderPlan(NamedTuple):
     """That a page is rendered, and why; ``is_known``: it is known to need it, else that is to be seen.
 
     ``need`` is what its plain answer says.
@@ -58,23 +58,23 @@ class Verdicts:
             await asyncio.to_thread(self._run.write, partial(pattern_table.forget_gains, source_id=source_id))
         self._gains = await asyncio.to_thread(self._run.read, partial(pattern_table.load_gains, source_id=source_id))
 
-    def decide(self, url: str, shell: Shell, *, rendered: str | None = None) -> Plan | None:
+    def decide(self, url: str, shell: Shell, *, rendered: str | None = None) -> RenderPlan | None:
         """Whether the page of ``url`` is rendered; None: it is not.
 
         ``rendered`` is why it was when its known text was made: it is again, whatever pages like it became.
         """
         judgement = rendering.judge(shell)
         if judgement.need is Need.CERTAIN:
-            return Plan(judgement.need, judgement.reason, True)
+            return RenderPlan(judgement.need, judgement.reason, True)
         known = self._gains.get(rendering.build_key(url, judgement.need), Gains())
         if rendering.is_worth_it(*known):
-            return Plan(judgement.need, _describe(judgement, known), True)
+            return RenderPlan(judgement.need, _describe(judgement, known), True)
         if rendered is not None:
-            return Plan(judgement.need, rendered, False)
+            return RenderPlan(judgement.need, rendered, False)
         if self.is_sampled(url):
-            return Plan(judgement.need, f"one of the pages that are looked at again: {judgement.reason}", False)
+            return RenderPlan(judgement.need, f"one of the pages that are looked at again: {judgement.reason}", False)
         if judgement.need is Need.DOUBTFUL and not known.rendered:
-            return Plan(judgement.need, judgement.reason, False)
+            return RenderPlan(judgement.need, judgement.reason, False)
         return None
 
     def is_sampled(self, url: str) -> bool:
@@ -175,7 +175,7 @@ class Renderer:
         if browser is not None:
             await browser.close()
 
-    async def render(self, url: str, answer: Answer | None) -> RenderedPage:
+    async def render(self, url: str, answer: DecodedAnswer | None) -> RenderedPage:
         """The page of ``url``, whose plain ``answer`` is not asked for again.
 
         Raises RenderFailed, and BrowserUnavailable after it has ended the run: no page is to blame for that.

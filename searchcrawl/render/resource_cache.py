@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from searchcrawl import clock
-from searchcrawl.render.browser_request import Answer
+from searchcrawl.render.browser_request import DecodedAnswer
 
 _KINDS: Final = frozenset({"script", "stylesheet", "unknown"})
 #: What an answer may be of which nothing says what it is for: on plain http data may look like a script.
@@ -47,9 +47,9 @@ class ResourceCache:
         self._max_bytes = max_bytes
         self._seconds = seconds
         self._bytes = 0
-        self._kept: OrderedDict[Key, tuple[float, Answer]] = OrderedDict()
+        self._kept: OrderedDict[Key, tuple[float, DecodedAnswer]] = OrderedDict()
 
-    def find(self, key: Key, kind: str) -> Answer | None:
+    def find(self, key: Key, kind: str) -> DecodedAnswer | None:
         """The answer that is kept for a request; None if there is none."""
         found = self._kept.get(key)
         if found is None or kind not in _KINDS:
@@ -60,7 +60,7 @@ class ResourceCache:
         self._kept.move_to_end(key)
         return found[1]
 
-    def keep(self, key: Key, kind: str, answer: Answer) -> None:
+    def keep(self, key: Key, kind: str, answer: DecodedAnswer) -> None:
         """Keeps an answer, where its kind, status and Cache-Control (RFC 9111) allow it."""
         size = len(answer.body)
         headers = dict(answer.headers)

@@ -13,7 +13,7 @@ from searchcrawl import clock, urls
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, ROOT_CAUSES, Code
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.http.content_coding import BrokenCoding
-from searchcrawl.http.side_requests import ENDLESS, Limits, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
+from searchcrawl.http.side_requests import ENDLESS, SideAnswer, SideLimits, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import describe_status
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.parser import RobotsFile
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 #: The parser reads 500 KiB; a few bytes more show that the file is longer.
 _MAX_BYTES: Final = 600_000
-_POLICY: Final = SidePolicy(kind="robots", max_bytes=_MAX_BYTES, limits=Limits.SITES)
+_POLICY: Final = SidePolicy(kind="robots", max_bytes=_MAX_BYTES, limits=SideLimits.SITES)
 _FRESH_SECONDS: Final = 24 * 3600.0
 _PAUSE_SECONDS: Final = 1.0
 _MAX_ORIGINS: Final = 10_000

@@ -13,15 +13,15 @@ from typing import Any, Final, NamedTuple
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.kinds.kind import Kind
+from searchcrawl.kinds.kind import SourceKind
 from searchcrawl.kinds.web import WEB
 from searchcrawl.rules.archives import MARK, list_archives
 from searchcrawl.rules.decision import Decision, Proposal, RuleList
 from searchcrawl.rules.forgotten import Forgotten
 from searchcrawl.rules.url_rules import (
-    HostBlock,
     HostIndex,
     HostNameRules,
+    HostScope,
     PathRules,
     PortRules,
     UrlRules,
@@ -105,7 +105,7 @@ class Boundary:
         exclude_urls: Sequence[str] = (),
         include_ports: Sequence[int] = (),
         exclude_ports: Sequence[int] = (),
-        hosts: Sequence[HostBlock] = (),
+        hosts: Sequence[HostScope] = (),
         depth: int = 0,
         dynamic_pages: bool = True,
         max_url_length: int = 2048,
@@ -115,7 +115,7 @@ class Boundary:
         hash_routes: bool = False,
         forgotten: Forgotten | None = None,
         file: str = "",
-        kind: Kind = WEB,
+        kind: SourceKind = WEB,
     ) -> None:
         if not (allow_all or include_hosts or include_urls):
             raise ConfigurationError(file, "scope", "needs include_hosts, include_urls or allow_all = true (got none)")
@@ -125,7 +125,7 @@ class Boundary:
         self._blocks = _Blocks(hosts, include_ports, exclude_ports, file)
         self._url_rules = UrlRules(include=include_urls, exclude=exclude_urls, file=file, routes=hash_routes)
         self._has_url_rules = bool(self._url_rules)
-        self._limits = Limits(
+        self._limits = ScopeLimits(
             file,
             depth=depth,
             dynamic_pages=dynamic_pages,
@@ -313,7 +313,7 @@ class _Blocks:
     """The ``[[scope.host]]`` blocks and the ports of the source."""
 
     def __init__(
-        self, blocks: Sequence[HostBlock], include_ports: Sequence[int], exclude_ports: Sequence[int], file: str
+        self, blocks: Sequence[HostScope], include_ports: Sequence[int], exclude_ports: Sequence[int], file: str
     ) -> None:
         self._file = file
         self._source = _Block(_compile_ports(include_ports, exclude_ports, file, "scope"))
@@ -325,7 +325,7 @@ class _Blocks:
         self._rules: dict[tuple[int, ...], tuple[PortRules, PathRules]] = {}
         self._refuse_both_port_lists(blocks)
 
-    def _refuse_both_port_lists(self, blocks: Sequence[HostBlock]) -> None:
+    def _refuse_both_port_lists(self, blocks: Sequence[HostScope]) -> None:
         """Refuses blocks that name the same host and give it both lists of ports (B3)."""
         for number, block in enumerate(blocks):
             for other in blocks[:number]:
@@ -357,7 +357,7 @@ class _Blocks:
         )
 
 
-def _compile_block(block: HostBlock, file: str, key: str) -> _Block:
+def _compile_block(block: HostScope, file: str, key: str) -> _Block:
     return _Block(
         _compile_ports(block.include_ports, block.exclude_ports, file, key),
         [
@@ -373,7 +373,7 @@ def _compile_ports(include: Sequence[int], exclude: Sequence[int], file: str, ke
     return [*excludes, *(Decision(True, str(port), file, f"{key}.include_ports") for port in include)]
 
 
-class Limits:
+class ScopeLimits:
     """Depth, dynamic pages and the limits that end traps (B7, B9, L8)."""
 
     def __init__(self, file: str, **values: int) -> None:

@@ -193,7 +193,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class RenderRecord:
     """What is kept with a document of how its page was rendered.
 
     ``text`` and ``plain`` are as in ``Found``, None where nothing is known. ``parts`` are the digests of the parts by how they ended,
@@ -229,8 +229,8 @@ class Look(NamedTuple):
     missing: tuple[Missing, ...]
     runs: int
     is_less: bool
-    kept: Record
-    taken: Record
+    kept: RenderRecord
+    taken: RenderRecord
 
     @property
     def lacks(self) -> str | None:
@@ -243,9 +243,9 @@ class Look(NamedTuple):
         return self.runs >= RUNS
 
 
-def look(known: Record | None, found: Found, *, run: int) -> Look:
+def look(known: RenderRecord | None, found: Found, *, run: int) -> Look:
     """Compares a page with its record; ``run`` is the completed run before this one."""
-    before = known or Record()
+    before = known or RenderRecord()
     ends = [*_find_failing(before, found.parts)]
     if found.gave_up is not None:
         # What follows names one of several requests, or quotes an error.
@@ -260,7 +260,7 @@ def look(known: Record | None, found: Found, *, run: int) -> Look:
     is_less = any(each.is_new for each in opened) and (before.text is None or found.text < before.text)
     refused = _choose_refused(found.refused)
     accepted = {each.key for each in ends if runs >= RUNS or (each.key in before.accepted and not each.is_new)}
-    taken = Record(
+    taken = RenderRecord(
         text=found.text,
         plain=found.plain,
         parts=_sort_parts(found.parts),
@@ -276,10 +276,10 @@ def look(known: Record | None, found: Found, *, run: int) -> Look:
 
 def find_failing(parts: Iterable[Part]) -> list[Missing]:
     """The parts without which a page may have no text, and which failed, whatever was before."""
-    return _find_failing(Record(), parts)
+    return _find_failing(RenderRecord(), parts)
 
 
-def _find_failing(before: Record, parts: Iterable[Part]) -> list[Missing]:
+def _find_failing(before: RenderRecord, parts: Iterable[Part]) -> list[Missing]:
     found: dict[str, Missing] = {}
     for kind in _WRITING:
         for part in parts:
@@ -350,7 +350,7 @@ def _describe(part: Part, now: PartEnd, before: PartEnd | None) -> str:
     return f"{shown} is {part.type or 'of no type'} now, and was {before}"
 
 
-def _find_frame(before: Record, found: Found) -> Missing | None:
+def _find_frame(before: RenderRecord, found: Found) -> Missing | None:
     """That a page shows no more than its plain answer, or next to nothing, where its known text had much more."""
     key, now = _digest("frame"), found.text
     if before.text is None or before.plain is None or now >= before.text or key in before.accepted:
@@ -361,7 +361,7 @@ def _find_frame(before: Record, found: Found) -> Missing | None:
     return Missing(key, f"it shows {now} bytes of text, and no more than its frame, where it had {before.text}", True)
 
 
-def _count_runs(before: Record, end: str | None, run: int) -> int:
+def _count_runs(before: RenderRecord, end: str | None, run: int) -> int:
     if end is None:
         return 0
     if end != before.end:
@@ -392,20 +392,20 @@ def _digest(text: str) -> str:
     return xxhash.xxh32_hexdigest(text.partition("#")[0].encode("utf-8", "surrogatepass"))
 
 
-def dump(record: Record) -> str:
+def dump(record: RenderRecord) -> str:
     """A record as rows keep it, of some 4 KB at most."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}
     kept = {name: value for name, value in values.items() if value or value == 0}
     return orjson.dumps(kept, default=_join, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
-def parse(text: str | None) -> Record | None:
+def parse(text: str | None) -> RenderRecord | None:
     """What a row keeps; None where it keeps nothing."""
     if text is None:
         return None
     values = orjson.loads(text)
     parts = {PartEnd(end): _split(digests) for end, digests in values.get("parts", {}).items()}
-    return Record(
+    return RenderRecord(
         **values
         | {
             "parts": parts,

@@ -28,7 +28,7 @@ _ANY_BELOW: Final = re.compile(r"\*\.[\w.-]{1,253}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostBlock:
+class HostScope:
     """A ``[[scope.host]]`` block: the rules of the hosts that match its host rule ``host``.
 
     Paths are prefixes as written, and upper and lower case differ. Only one of the two port lists may be given (B3).

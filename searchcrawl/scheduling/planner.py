@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from searchcrawl import clock
 from searchcrawl.exceptions import Exit
 from searchcrawl.rules.week_window import WeekWindow, parse_days, parse_minute
-from searchcrawl.sources.fetch_tables import Window
+from searchcrawl.sources.fetch_tables import WindowTable
 from searchcrawl.sources.project import Schedule
 from searchcrawl.store.runs.job_table import MAX_PAUSE_MS, Job, JobState, find_pause_ms
 
@@ -86,7 +86,7 @@ def build_timetable(schedule: Schedule) -> Timetable:
     )
 
 
-def _build_window(window: Window) -> WeekWindow:
+def _build_window(window: WindowTable) -> WeekWindow:
     begin, end = parse_minute(window.from_), parse_minute(window.to)
     return WeekWindow(days=parse_days(window.days), from_minute=begin, to_minute=end)
 
@@ -115,7 +115,7 @@ _NEW_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class StartPlan:
     """What the files say of a source: without a ``timetable`` nothing is started by itself."""
 
     name: str
@@ -140,16 +140,16 @@ class Seen:
     lost: str = ""
 
 
-def list_plans(schedules: Mapping[str, Schedule]) -> dict[str, Plan]:
+def list_plans(schedules: Mapping[str, Schedule]) -> dict[str, StartPlan]:
     """What the schedules say, by source."""
-    found: dict[str, Plan] = {}
+    found: dict[str, StartPlan] = {}
     for schedule in schedules.values():
         timetable = build_timetable(schedule) if schedule.enabled else None
         window = schedule.window.model_dump_json() if schedule.window else ""
         spec = f"{schedule.cron or schedule.every_minutes} {schedule.timezone or ''} {window}"
         skips = schedule.misfire == "skip"
         for name in schedule.sources:
-            found[name] = Plan(
+            found[name] = StartPlan(
                 name=name,
                 spec=spec if schedule.enabled else "",
                 timetable=timetable,
@@ -160,12 +160,12 @@ def list_plans(schedules: Mapping[str, Schedule]) -> dict[str, Plan]:
     return found
 
 
-def decide(job: Job, plan: Plan, seen: Seen, now_ms: int) -> Job:
+def decide(job: Job, plan: StartPlan, seen: Seen, now_ms: int) -> Job:
     """The job as it is at this moment: one that died waits again, one that is due begins to wait."""
     return _look_at_clock(_settle(job, plan, seen, now_ms), plan, seen, now_ms)
 
 
-def choose(jobs: Mapping[int, tuple[Plan, Job, Seen]], *, max_parallel: int, now_ms: int) -> list[int]:
+def choose(jobs: Mapping[int, tuple[StartPlan, Job, Seen]], *, max_parallel: int, now_ms: int) -> list[int]:
     """Which jobs are to be started now, those that wait longest first (H5)."""
     places = max_parallel - sum(job.is_started for _, job, _ in jobs.values())
     ready = [
@@ -182,7 +182,7 @@ def choose(jobs: Mapping[int, tuple[Plan, Job, Seen]], *, max_parallel: int, now
     return [number for _, _, number in sorted(ready)[: max(places, 0)]]
 
 
-def find_next(job: Job | None, plan: Plan, now_ms: int) -> int | None:
+def find_next(job: Job | None, plan: StartPlan, now_ms: int) -> int | None:
     """When the next run of a source is to begin; None where nothing starts it by itself."""
     timetable = plan.timetable
     if timetable is None:
@@ -194,7 +194,7 @@ def find_next(job: Job | None, plan: Plan, now_ms: int) -> int | None:
     return timetable.find_opening(now_ms) if due is not None else timetable.find_next(job.anchor_ms or 0)
 
 
-def find_overdue(job: Job | None, plan: Plan, now_ms: int) -> int | None:
+def find_overdue(job: Job | None, plan: StartPlan, now_ms: int) -> int | None:
     """Since when a run is due that should have begun long ago; None where there is none."""
     timetable = plan.timetable
     if timetable is None or (job is not None and job.is_started) or timetable.find_opening(now_ms) > now_ms:
@@ -220,7 +220,7 @@ def find_unstarted(job: Job | None) -> str | None:
     return "" if job.state is JobState.ENDED else None
 
 
-def _settle(job: Job, plan: Plan, seen: Seen, now_ms: int) -> Job:
+def _settle(job: Job, plan: StartPlan, seen: Seen, now_ms: int) -> Job:
     """The job after what has become of its process."""
     if job.state is JobState.WAITING and job.token and job.fence == seen.fence:
         # It was given up, and its process goes on.
@@ -240,7 +240,7 @@ def _settle(job: Job, plan: Plan, seen: Seen, now_ms: int) -> Job:
     return job
 
 
-def _look_at_clock(job: Job, plan: Plan, seen: Seen, now_ms: int) -> Job:
+def _look_at_clock(job: Job, plan: StartPlan, seen: Seen, now_ms: int) -> Job:
     """The job after the moments that have passed; each is dealt with once (H2)."""
     job, timetable = _anchor(job, plan, now_ms), plan.timetable
     if timetable is None:
@@ -271,7 +271,7 @@ def _look_at_clock(job: Job, plan: Plan, seen: Seen, now_ms: int) -> Job:
     )
 
 
-def _anchor(job: Job, plan: Plan, now_ms: int) -> Job:
+def _anchor(job: Job, plan: StartPlan, now_ms: int) -> Job:
     """The job with a moment from which its schedule counts, whatever was edited, and wherever the clock was set."""
     timetable, anchor_ms = plan.timetable, job.anchor_ms
     if job.not_before_ms > now_ms + MAX_PAUSE_MS:

@@ -18,8 +18,8 @@ from searchcrawl.scheduling import launching
 from searchcrawl.scheduling.launching import AnswerLost, ScrapydAway, ScrapydRefused, name_of
 from searchcrawl.scheduling.planner import (
     LAUNCH_MS,
-    Plan,
     Seen,
+    StartPlan,
     choose,
     decide,
     find_next,
@@ -95,7 +95,7 @@ class Ticking:
                     done.error = error
         return done
 
-    def _start(self, source_id: int, plan: Plan, job: Job, done: Ticked, now_ms: int) -> None:
+    def _start(self, source_id: int, plan: StartPlan, job: Job, done: Ticked, now_ms: int) -> None:
         """Starts one crawl; what cannot be started waits for its next try."""
         try:
             if job.place:
@@ -115,7 +115,7 @@ class Ticking:
                 done.failed[plan.name] = text
             self._database.write(job_table.give_back, source_id, job.token, error=text, now_ms=now_ms)
 
-    def _order(self, plan: Plan, job: Job) -> None:
+    def _order(self, plan: StartPlan, job: Job) -> None:
         """Has a scrapyd run a crawl; where its answer is lost, the next tick asks what became of it."""
         if job.place in self._away or self._is_stopped():
             raise ScrapydRefused(f"scrapyd {job.place}: is asked later: it did not answer, or this process was stopped")
@@ -137,7 +137,7 @@ class Ticking:
 
         return ScrapydClient(url, is_stopped=self._is_stopped)
 
-    def _ask_scrapyds(self, plans: Mapping[str, Plan]) -> RemoteStates:
+    def _ask_scrapyds(self, plans: Mapping[str, StartPlan]) -> RemoteStates:
         """What became of the orders that no crawl has claimed yet; one that is away is asked once."""
         urls = {name_of(url): url for plan in plans.values() for url in plan.scrapyds}
         if not urls:
@@ -162,20 +162,20 @@ class Ticking:
 def _decide(
     transaction: Transaction,
     project: Project,
-    plans: Mapping[str, Plan],
+    plans: Mapping[str, StartPlan],
     remote: RemoteStates,
     now_ms: int,
     *,
     writes: bool = False,
-) -> tuple[Ticked, dict[int, tuple[Plan, Job]]]:
+) -> tuple[Ticked, dict[int, tuple[StartPlan, Job]]]:
     """What a tick does, and the rows that change; with ``writes`` they are written."""
     names = _find_ids(transaction, plans, writes=writes)
     before = job_table.load(transaction, names.values(), lock=writes)
     holders, suspended = lease.find_holders(transaction), job_table.find_suspended(transaction)
     living = lease.find_living(transaction)
-    found: dict[int, tuple[Plan, Job, Seen]] = {}
+    found: dict[int, tuple[StartPlan, Job, Seen]] = {}
     for name, source_id in names.items():
-        job, plan = before.get(source_id) or Job(), plans.get(name) or Plan(name=name)
+        job, plan = before.get(source_id) or Job(), plans.get(name) or StartPlan(name=name)
         fence = holders[source_id][0] if source_id in holders else 0
         seen = Seen(
             suspended=source_id in suspended,
@@ -202,7 +202,7 @@ def _decide(
     return done, changed
 
 
-def _judge(done: Ticked, found: Iterable[tuple[Plan, Job, Seen]], now_ms: int) -> None:
+def _judge(done: Ticked, found: Iterable[tuple[StartPlan, Job, Seen]], now_ms: int) -> None:
     """Notes whose crawls could not be started, and which should have begun long ago."""
     for plan, job, seen in found:
         done.unstarted[plan.name] = "" if seen.suspended else find_unstarted(job)
@@ -211,7 +211,7 @@ def _judge(done: Ticked, found: Iterable[tuple[Plan, Job, Seen]], now_ms: int) -
             done.overdue[plan.name] = since_ms
 
 
-def _find_next_due(found: Iterable[tuple[Plan, Job, Seen]], now_ms: int) -> tuple[str, int] | None:
+def _find_next_due(found: Iterable[tuple[StartPlan, Job, Seen]], now_ms: int) -> tuple[str, int] | None:
     """The first source of those that are idle whose moment comes."""
     idle = ((plan, job) for plan, job, seen in found if not job.is_active and not seen.suspended)
     moments = ((next_ms, plan.name) for plan, job in idle if (next_ms := find_next(job, plan, now_ms)) is not None)
@@ -219,7 +219,7 @@ def _find_next_due(found: Iterable[tuple[Plan, Job, Seen]], now_ms: int) -> tupl
     return None if first is None else (first[1], first[0])
 
 
-def _find_ids(transaction: Transaction, plans: Mapping[str, Plan], *, writes: bool) -> dict[str, int]:
+def _find_ids(transaction: Transaction, plans: Mapping[str, StartPlan], *, writes: bool) -> dict[str, int]:
     """The ids of all sources with a schedule or with a job; for reading, of those that have no row yet, any number."""
     known = run_table.find_source_names(transaction)
     ids = {name: source_id for source_id, name in known.items()}
@@ -232,7 +232,7 @@ def _find_ids(transaction: Transaction, plans: Mapping[str, Plan], *, writes: bo
     return {name: ids.get(name, -1 - number) for number, name in enumerate(wanted)}
 
 
-def _launch(plan: Plan, job: Job, jobs: Sequence[Job], now_ms: int) -> Job:
+def _launch(plan: StartPlan, job: Job, jobs: Sequence[Job], now_ms: int) -> Job:
     """The job with its next try."""
     return replace(
         job,
@@ -247,7 +247,7 @@ def _launch(plan: Plan, job: Job, jobs: Sequence[Job], now_ms: int) -> Job:
     )
 
 
-def _choose_place(plan: Plan, job: Job, jobs: Sequence[Job]) -> str:
+def _choose_place(plan: StartPlan, job: Job, jobs: Sequence[Job]) -> str:
     """The scrapyd with the fewest crawls under way, another one than that of a try that failed; "" for this machine."""
     places = [name_of(url) for url in plan.scrapyds]
     busy = {place: sum(each.is_started and each.place == place for each in jobs) for place in places}
@@ -272,7 +272,7 @@ def _find_loss(job: Job, remote: RemoteStates, now_ms: int) -> str:
     return "its process did not begin in time" if late else ""
 
 
-def _report(before: Mapping[int, Job], found: Mapping[int, tuple[Plan, Job, Seen]]) -> Ticked:
+def _report(before: Mapping[int, Job], found: Mapping[int, tuple[StartPlan, Job, Seen]]) -> Ticked:
     """What has become of the jobs, before any is started."""
     done = Ticked()
     for source_id, (plan, job, _) in sorted(found.items(), key=lambda each: each[1][0].name):

@@ -169,7 +169,7 @@ class Kill:
 
 
 @dataclass(slots=True)
-class Crawl:
+class KilledCrawl:
     """One crawl that was killed, and what came of it, as ``--json`` has it.
 
     ``differences`` is empty where it equals the undisturbed one, ``kind`` is the age of the site. ``asked_again`` are the
@@ -207,7 +207,7 @@ class KillRounds:
     tell: Callable[[int], object] = lambda _: None
     start: Processes = field(default_factory=Processes)
     kills: int = 0
-    crawls: list[Crawl] = field(default_factory=list)
+    crawls: list[KilledCrawl] = field(default_factory=list)
     _expected: dict[str, _Expected] = field(default_factory=dict)
     _names: count[int] = field(default_factory=partial(count, 1))
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -242,7 +242,7 @@ class KillRounds:
             code = self.start(folder, {"SEARCHCRAWL_FAILPOINT_COUNT": str(passed)})
             ended = time.monotonic()
             state = self._read(folder)
-            crawl = Crawl(_UNDISTURBED, age, urls=len(state.rows), documents=len(state.index))
+            crawl = KilledCrawl(_UNDISTURBED, age, urls=len(state.rows), documents=len(state.index))
             crawl.differences = inconsistencies(state) + find_wrong_counters(self._select(folder))
             if code != 0:
                 crawl.differences.insert(0, _tell_code(code, folder))
@@ -281,7 +281,7 @@ class KillRounds:
             name = str(next(self._names))
         folder = self._begin(name)
         for age, kills in zip((FIRST, LATER), planned, strict=True):
-            crawl = Crawl(name, age)
+            crawl = KilledCrawl(name, age)
             self.site.show(folder.name, age)
             runs = ended_runs(self._select(folder))
             held = self._kill(folder, crawl, kills)
@@ -293,7 +293,7 @@ class KillRounds:
                 return
         shutil.rmtree(folder)
 
-    def _kill(self, folder: Path, crawl: Crawl, kills: Sequence[Kill]) -> set[str]:
+    def _kill(self, folder: Path, crawl: KilledCrawl, kills: Sequence[Kill]) -> set[str]:
         """Kills start after start, as long as the crawl has not ended; the URLs that processes had in hand."""
         held: set[str] = set()
         select = self._select(folder)
@@ -317,7 +317,7 @@ class KillRounds:
             return self.start(folder, {}, KillLater(self.site.expect(folder.name), kill.at))
         return self.start(folder, {"SEARCHCRAWL_FAILPOINT": kill.at})
 
-    def _compare(self, folder: Path, crawl: Crawl, held: set[str], code: int) -> list[str]:
+    def _compare(self, folder: Path, crawl: KilledCrawl, held: set[str], code: int) -> list[str]:
         """How a crawl that ended differs from the undisturbed one."""
         expected, found = self._expected[crawl.kind], self._read(folder)
         crawl.urls, crawl.documents, crawl.in_hand = len(found.rows), len(found.index), len(held)

@@ -12,21 +12,21 @@ from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import (
     CrawlEnds,
-    Limits,
     SideAnswer,
+    SideLimits,
     SidePolicy,
     SideRequestFailed,
     SideRequests,
 )
 from searchcrawl.http.visit_end import PAGES, describe_status
-from searchcrawl.items import ListedUrl, SitemapEnd, SitemapPart
+from searchcrawl.items import SitemapEnd, SitemapPart, SitemapUrl
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.sitemaps.formats import MAX_BYTES, NotASitemap, SitemapKind, SitemapParser
 from searchcrawl.sitemaps.queue import WantedSitemap
 from searchcrawl.sources.secrets import redact
 
 # One byte more shows that the file is longer.
-_POLICY: Final = SidePolicy(kind="sitemap", max_bytes=MAX_BYTES + 1, limits=Limits.HOST_CONCURRENCY)
+_POLICY: Final = SidePolicy(kind="sitemap", max_bytes=MAX_BYTES + 1, limits=SideLimits.HOST_CONCURRENCY)
 _MAX_VALIDATOR_CHARACTERS: Final = 1000
 #: How many parts of all sitemaps together may wait for the writer.
 PARTS_AHEAD: Final = 4
@@ -199,11 +199,11 @@ def build_last_part(wanted: WantedSitemap, end: SitemapEnd) -> SitemapPart:
     )
 
 
-def _without_foreign_dates(batch: Sequence[ListedUrl], wanted: WantedSitemap) -> tuple[ListedUrl, ...]:
+def _without_foreign_dates(batch: Sequence[SitemapUrl], wanted: WantedSitemap) -> tuple[SitemapUrl, ...]:
     """The entries, without the lastmods of URLs outside ``wanted.origins``.
 
     Those of a foreign sitemap could keep pages from being visited (sitemaps.org, protocol.html#location).
     """
     if wanted.origins is None:
         return tuple(batch)
-    return tuple(one if one.lastmod_ms is None or wanted.speaks_for(one.url) else ListedUrl(one.url) for one in batch)
+    return tuple(one if one.lastmod_ms is None or wanted.speaks_for(one.url) else SitemapUrl(one.url) for one in batch)

@@ -20,8 +20,8 @@ from searchcrawl import clock, urls
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.encoding import find_codec, find_encoding
 from searchcrawl.http.content_coding import BrokenCoding, decode_in_pieces
-from searchcrawl.items import ListedUrl
-from searchcrawl.sitemaps.scanner import Entry, FeedScanner, LineScanner, Scanner, SitemapScanner
+from searchcrawl.items import SitemapUrl
+from searchcrawl.sitemaps.scanner import FeedScanner, LineScanner, Scanner, SitemapEntry, SitemapScanner
 
 #: The limits of the protocol on one file; the rest is not read.
 MAX_URLS: Final = 50_000
@@ -117,13 +117,13 @@ class SitemapParser:
         self.note = ""
         self.whole = False
 
-    def batches(self) -> Iterator[list[ListedUrl]]:
+    def batches(self) -> Iterator[list[SitemapUrl]]:
         """The entries, BATCH_URLS at a time, in the order of the file.
 
         Raises NotASitemap, or BrokenCoding where not even the beginning can be decoded.
         """
         count = 0
-        batch: list[ListedUrl] = []
+        batch: list[SitemapUrl] = []
         for entry in self._entries():
             listed = self._listed(entry)
             if count == self._max_urls or self.skipped > self._max_urls:
@@ -141,7 +141,7 @@ class SitemapParser:
         if batch:
             yield batch
 
-    def _listed(self, entry: Entry) -> ListedUrl | None:
+    def _listed(self, entry: SitemapEntry) -> SitemapUrl | None:
         written = _unescape(entry.url).strip(_BLANK)
         other = _unescape(entry.other).strip(_BLANK)
         try:
@@ -153,7 +153,7 @@ class SitemapParser:
                 url = self._resolve(written, entry.bases)
         except InvalidUrl:
             return None
-        return ListedUrl(url, parse_date_ms(_unescape(entry.date).strip(_BLANK)) if entry.date else None)
+        return SitemapUrl(url, parse_date_ms(_unescape(entry.date).strip(_BLANK)) if entry.date else None)
 
     def _resolve(self, written: str, bases: Sequence[str] | None) -> str:
         """The URL of a relative reference: feeds may have some, sitemaps may not (sitemaps.org; X-R14)."""
@@ -164,7 +164,7 @@ class SitemapParser:
             start = urls.resolve(_unescape(base).strip(_BLANK), start)
         return urls.resolve(written, start, routes=self._routes)
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[SitemapEntry]:
         texts = self._texts()
         head = ""
         for text in texts:

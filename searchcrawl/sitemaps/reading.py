@@ -68,7 +68,7 @@ class Turns(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ReadingTimes:
     """Known pages wait ``revisit_seconds`` for all sitemaps, ``alone_seconds`` where these are of one origin.
 
     The sitemaps of one origin are read for ``origin_seconds``, and those that are left by the next run.
@@ -79,13 +79,13 @@ class Limits:
     origin_seconds: float = 7200.0
 
 
-DEFAULTS: Final = Limits()
+DEFAULTS: Final = ReadingTimes()
 
 
 class ReadingTime:
     """When the time of each origin is over, from its first sitemap on."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ReadingTimes) -> None:
         self.limits = limits
         self._ends: dict[str, float] = {}
         self._told: set[str] = set()
@@ -142,7 +142,7 @@ class SitemapReading:
         submit: Callable[[SitemapPart], bool],
         hold: Callable[[], Callable[[], None]],
         revisits: threading.Event,
-        limits: Limits = DEFAULTS,
+        limits: ReadingTimes = DEFAULTS,
     ) -> None:
         self._run = run
         self._side = side

@@ -32,7 +32,7 @@ _ENDS: Final = {
 }
 
 
-class Entry(NamedTuple):
+class SitemapEntry(NamedTuple):
     """One entry as written, with references and blanks; ``other`` is used if ``url`` is no URL.
 
     ``bases`` are those that the elements around it give, the outermost first; None where it has to be absolute.
@@ -51,10 +51,10 @@ class Scanner(Protocol):
     def ended(self) -> bool:
         """Whether the end of the list was seen."""
 
-    def feed(self, text: str) -> Sequence[Entry]:
+    def feed(self, text: str) -> Sequence[SitemapEntry]:
         """The entries that this piece completes."""
 
-    def finish(self) -> Sequence[Entry]:
+    def finish(self) -> Sequence[SitemapEntry]:
         """Returns the entries that are left at the end of the text, without one that was cut."""
 
 
@@ -65,17 +65,17 @@ class LineScanner:
         self._rest = ""
         self.ended = False
 
-    def feed(self, text: str) -> Sequence[Entry]:
+    def feed(self, text: str) -> Sequence[SitemapEntry]:
         *lines, self._rest = (self._rest + text).splitlines(keepends=True) or [""]
         if self._rest.endswith(("\n", "\r")):
             lines.append(self._rest)
             self._rest = ""
         self._rest = self._rest[:_MAX_KEPT]
-        return [Entry(line) for line in lines if line.strip()]
+        return [SitemapEntry(line) for line in lines if line.strip()]
 
-    def finish(self) -> Sequence[Entry]:
+    def finish(self) -> Sequence[SitemapEntry]:
         self.ended = True
-        return [Entry(self._rest)] if self._rest.strip() else []
+        return [SitemapEntry(self._rest)] if self._rest.strip() else []
 
 
 class _TagScanner:
@@ -92,15 +92,15 @@ class _TagScanner:
         self._end = re.compile(rf"</(?:[\w.-]+:)?{root}\s*>", re.IGNORECASE)
         self._kept = ""
         self._until: re.Pattern[str] | None = None
-        self._found: list[Entry] = []
+        self._found: list[SitemapEntry] = []
         self.ended = False
 
-    def feed(self, text: str) -> Sequence[Entry]:
+    def feed(self, text: str) -> Sequence[SitemapEntry]:
         self._found = []
         self._scan(self._kept + text, final=False)
         return self._found
 
-    def finish(self) -> Sequence[Entry]:
+    def finish(self) -> Sequence[SitemapEntry]:
         self._found = []
         self._scan(self._kept, final=True)
         self._flush()
@@ -213,7 +213,7 @@ class SitemapScanner(_TagScanner):
 
     def _flush(self) -> None:
         if self._has_loc or self._stray.strip():
-            self._found.append(Entry(self._url, self._date, self._stray))
+            self._found.append(SitemapEntry(self._url, self._date, self._stray))
         self._begin()
 
 
@@ -251,7 +251,7 @@ class FeedScanner(_TagScanner):
     def _flush(self) -> None:
         if self._open and (self._url or self._other):
             bases = tuple(filter(None, (self._root_base, self._base, self._link_base)))
-            self._found.append(Entry(self._url, self._date, self._other, bases))
+            self._found.append(SitemapEntry(self._url, self._date, self._other, bases))
         self._begin()
 
 

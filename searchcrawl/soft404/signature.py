@@ -59,7 +59,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Distance:
     """The distance of two answers, from 0 to 1, without the words of their URLs."""
 
     title: float
@@ -80,13 +80,13 @@ class Signature:
     """
 
     sample: Sample
-    spread: Difference
+    spread: Distance
     landing: str | None = None
 
     @classmethod
     def between(cls, one: Sample, other: Sample, *, landing: str | None = None) -> Self | None:
         """The signature of two answers; None if they have too little in common, or no text."""
-        spread = Difference.between(one, other)
+        spread = Distance.between(one, other)
         if not any(one.text) or not any(other.text) or spread.text > _MAX_DIFFERENCE:
             return None
         return cls(sample=one, spread=spread, landing=landing)

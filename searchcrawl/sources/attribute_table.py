@@ -34,7 +34,7 @@ _MAX_SOURCE_CHARS: Final = 200
 _TRANSLATION: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 
 
-class Origin(NamedTuple):
+class AttributeOrigin(NamedTuple):
     """The place of values: ``meta``, ``header`` or ``jsonld``, and the name there in lower case."""
 
     kind: str
@@ -91,7 +91,7 @@ class Attributes(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Attributes:
-        seen: set[Origin] = set()
+        seen: set[AttributeOrigin] = set()
         for place, attribute in self.__pydantic_extra__.items():
             origin = _parse_origin(place)
             if origin in seen:
@@ -112,7 +112,7 @@ class Attributes(Table):
         return self
 
     @property
-    def mapped(self) -> Iterator[tuple[Origin, str]]:
+    def mapped(self) -> Iterator[tuple[AttributeOrigin, str]]:
         """The place of the values and the name of each attribute, in the order of the file; dropped ones are left out."""
         for place, attribute in self.__pydantic_extra__.items():
             if attribute not in self.drop:
@@ -144,7 +144,7 @@ class NamedAttributes(Protocol):
         """The type of each; fixed attributes are left out."""
 
 
-def _parse_origin(key: str) -> Origin:
+def _parse_origin(key: str) -> AttributeOrigin:
     kind, _, name = key.partition(":")
     kind, name = kind.strip().lower(), name.strip().lower()
     if kind not in _KINDS or not name or not name.isprintable() or len(name) > _MAX_SOURCE_CHARS:
@@ -157,7 +157,7 @@ def _parse_origin(key: str) -> Origin:
         if not all(steps):
             refuse('a name is missing beside a dot: "jsonld:NAME.NAME"', key=key)
         name = ".".join(steps)
-    return Origin(kind, " ".join(name.split()) if kind == "meta" else name)
+    return AttributeOrigin(kind, " ".join(name.split()) if kind == "meta" else name)
 
 
 def find_clashes(tables: Mapping[str, Attributes]) -> list[ConfigurationError]:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.kinds.kind import Kind
+from searchcrawl.kinds.kind import SourceKind
 from searchcrawl.kinds.registry import KINDS, LATER
 from searchcrawl.kinds.web import WEB
 from searchcrawl.rules.lifecycle import is_confirmed, is_evidence, is_within_limits
@@ -180,7 +180,7 @@ class Copies(Table):
         return self
 
 
-class Change(Table):
+class ChangeTable(Table):
     """What makes a page changed (D2)."""
 
     condition: Annotated[ListOf[Literal["date", "checksum", "etag"]], AfterValidator(check_no_repeats)] = key(
@@ -415,7 +415,7 @@ class Tables(Table):
     fetch: Fetch = key(Fetch, "How it is requested.")
     robots: Robots = key(Robots, "How robots.txt is read.")
     login: Login = key(Login, "How the crawler logs in.")
-    change: Change = key(Change, "What makes a page changed.")
+    change: ChangeTable = key(ChangeTable, "What makes a page changed.")
     lifecycle: Lifecycle = key(Lifecycle, "When documents leave the index, and when pages are visited again.")
     keep: Keep = key(Keep, "What of the fetched pages is indexed; the links of all of them are followed.")
     render: Render = key(Render, "Which pages a browser renders, and when they are done.")
@@ -494,7 +494,7 @@ class Source(SourceFile):
     references: Mapping[str, Mapping[str, str]] = Field(default_factory=dict, repr=False)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> SourceKind:
         """What a source of its ``type`` is made of."""
         return KINDS[self.type]
 

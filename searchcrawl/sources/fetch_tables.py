@@ -71,7 +71,7 @@ _check_zone: Final = require_parsed(
 Zone = Annotated[PublicText, Check(_check_zone, "time zone of IANA")]
 
 
-class Window(Table):
+class WindowTable(Table):
     """A time of the week: days, and two times of the day."""
 
     days: Annotated[str, Privacy.PUBLIC, Check(_check_days, "days of the week")] = key(
@@ -85,7 +85,7 @@ class Window(Table):
     )
 
 
-class FetchWindow(Window):
+class FetchWindow(WindowTable):
     """One of ``fetch.windows``: the delay on these days between two times of the day (C2)."""
 
     delay_seconds: Amount = Field(description="The delay between two requests to a host in this time.")
@@ -272,7 +272,7 @@ def _require_one_of(table: Table, names: Sequence[str]) -> None:
 ShownText = Annotated[Text, Privacy.SHOWN]
 
 
-class Step(Table):
+class LoginStep(Table):
     """One step of a login in a browser: ``fill`` with a ``value``, ``click``, or ``wait`` for an element to be seen."""
 
     fill: CssSelector | None = key(None, "The field that gets `value`.")
@@ -283,7 +283,7 @@ class Step(Table):
     wait: CssSelector | None = key(None, "What has to be seen before the next step.")
 
     @model_validator(mode="after")
-    def _check_action(self) -> Step:
+    def _check_action(self) -> LoginStep:
         _require_one_of(self, _ACTIONS)
         if self.fill is None and self.value is not None:
             refuse("only with fill", key="value")
@@ -320,7 +320,7 @@ class Login(Table):
     password_field: ShownText | None = key(None, "The field of the password; without it found by its type.")
     fields: Annotated[Mapping[str, str], Privacy.SILENT] = key(dict, "More values of the form, or the cookies.")
     check: ShownText | None = key(None, "A text that only pages for logged-in users have.")
-    steps: ListOf[Step] = key((), "What is done in the browser, one after the other.")
+    steps: ListOf[LoginStep] = key((), "What is done in the browser, one after the other.")
 
 
 def find_login_errors(login: Login) -> Iterator[tuple[str, str]]:
@@ -377,7 +377,7 @@ _PAGE_ACTIONS: Final = ("click", "wait", "scroll")
 _check_kind: Final = require(RESOURCE_KINDS.__contains__, f"must be one of {', '.join(RESOURCE_KINDS)}")
 
 
-class Action(Table):
+class RenderAction(Table):
     """One ``[[render.actions]]``: a step that is done in each page that its rule names (C10)."""
 
     match: Annotated[PublicText, Check(require_parsed(build_url_test, ConfigurationError), "URL rule")] | None = key(
@@ -388,7 +388,7 @@ class Action(Table):
     scroll: PositiveCount | None = key(None, "How often, at most, the page is scrolled to its end.", unit="times")
 
     @model_validator(mode="after")
-    def _check(self) -> Action:
+    def _check(self) -> RenderAction:
         _require_one_of(self, _PAGE_ACTIONS)
         return self
 
@@ -444,7 +444,7 @@ class Render(Table):
         "Let scripts send POST to the origin of their page and to `allow_hosts`, as a GraphQL API wants it; forms "
         "are never sent.",
     )
-    actions: ListOf[Action] = key(
+    actions: ListOf[RenderAction] = key(
         (),
         "Steps that are done in a page, in this order, before it is read; each has one of `click`, `wait`, `scroll`.",
     )
@@ -454,7 +454,7 @@ class Render(Table):
         """``max_page_mb`` in bytes, at least one."""
         return max(1, round(self.max_page_mb * (1 << 20)))
 
-    def list_actions(self, url: str) -> list[Action]:
+    def list_actions(self, url: str) -> list[RenderAction]:
         """What is done in the page of ``url``, an identity, in this order."""
         return [each for each in self.actions if each.match is None or build_url_test(each.match)(url)]
 

@@ -19,7 +19,7 @@ from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.forgotten import Forgotten
 from searchcrawl.rules.index_filter import IndexFilter
 from searchcrawl.rules.rewriting import DisplayMap, Identity, Rewriting
-from searchcrawl.rules.url_rules import HostBlock
+from searchcrawl.rules.url_rules import HostScope
 from searchcrawl.sources import project
 from searchcrawl.sources.attribute_table import find_clashes
 from searchcrawl.sources.checking import (
@@ -303,7 +303,7 @@ def _read_urls(path: Path, file: str, source: Source) -> list[str]:
 
 def build_boundary(source: Source) -> Boundary:
     """The boundary of a source; raises ConfigurationError for a rule that cannot be understood (B1–B5)."""
-    hosts = [HostBlock(**dict(block)) for block in source.scope.host]
+    hosts = [HostScope(**dict(block)) for block in source.scope.host]
     rules = {name: value for name, value in source.scope if name not in _NOT_ABOUT_SINGLE_URLS}
     return Boundary(
         **rules, hosts=hosts, kind=source.kind, forgotten=build_forgotten(source, source.forgotten), file=source.file

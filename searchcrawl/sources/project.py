@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from searchcrawl import __version__
 from searchcrawl.sources.config import Mode, Tables
-from searchcrawl.sources.fetch_tables import Window, Zone
+from searchcrawl.sources.fetch_tables import WindowTable, Zone
 from searchcrawl.sources.files import SOURCES_DIR
 from searchcrawl.sources.plugin_classes import PluginName
 from searchcrawl.sources.privacy import Privacy
@@ -100,7 +100,7 @@ class Schedule(Table):
         None, "When the sources are due, in five fields; not together with `every_minutes`."
     )
     every_minutes: PositiveAmount | None = key(None, "The time from one start to the next.")
-    window: Window | None = key(None, "The only time of the week in which a run may begin.")
+    window: WindowTable | None = key(None, "The only time of the week in which a run may begin.")
     timezone: Zone | None = key(None, "The time zone of `cron` and `window`; without it that of the machine.")
     mode: Mode | None = key(
         None, "What a run does that it starts, as `mode` of a source; without it what the source says."

@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_failure, find_redirects, join_lines
-from searchcrawl.items import Answer, Claim, Document, Hop, Outcome
+from searchcrawl.items import Claim, Document, FetchedAnswer, Hop, Outcome
 from searchcrawl.own_code import ordinary_errors, show_error
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
@@ -88,7 +88,7 @@ class SourceSpider(Spider):
         """Yields the documents of a response, which the item pipelines read."""
         raise NotImplementedError
 
-    def build_document(self, answer: Answer) -> Document:
+    def build_document(self, answer: FetchedAnswer) -> Document:
         """The document of an answer, before it is read."""
         raise NotImplementedError
 

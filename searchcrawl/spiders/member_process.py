@@ -12,7 +12,7 @@ from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.settings import Settings
 
 from searchcrawl.members.channel import send_blocking
-from searchcrawl.members.link import Link, LinkedLog, LinkedShutdown, make_portable
+from searchcrawl.members.link import LinkedLog, LinkedShutdown, MemberLink, make_portable
 from searchcrawl.members.messages import Closed, Failed, Setup
 from searchcrawl.messages import set_levels
 from searchcrawl.run import Run, return_large_blocks
@@ -38,7 +38,7 @@ def serve_run(connection: socket.socket, setup: Setup) -> None:
     return_large_blocks()
     os.umask(int(setup.project.umask, 8))
     spare = connection.dup()
-    link = Link(connection, setup, lost=lambda: os._exit(_ENDED))
+    link = MemberLink(connection, setup, lost=lambda: os._exit(_ENDED))
     try:
         failure = _visit(link)
     except Exception as error:  # noqa: BLE001  # whatever it is, the run has to know
@@ -52,7 +52,7 @@ def serve_run(connection: socket.socket, setup: Setup) -> None:
     os._exit(_ENDED)
 
 
-def _visit(link: Link) -> BaseException | None:
+def _visit(link: MemberLink) -> BaseException | None:
     """Runs the reactor; returns the error with which the crawl did not begin."""
     setup, settings = link.setup, Settings()
     for name, (value, priority) in setup.settings.items():
@@ -67,7 +67,7 @@ def _visit(link: Link) -> BaseException | None:
     return ran.error
 
 
-def _build_run(link: Link, *, patience_seconds: float) -> Run:
+def _build_run(link: MemberLink, *, patience_seconds: float) -> Run:
     setup = link.setup
     run = Run(
         project=setup.project,
@@ -85,7 +85,7 @@ def _build_run(link: Link, *, patience_seconds: float) -> Run:
     return run
 
 
-def _log_to(link: Link) -> None:
+def _log_to(link: MemberLink) -> None:
     """Has the records of this process written where those of the run are."""
     logging.getLogger().handlers[:] = [LinkedLog(link)]
     set_levels(link.setup.log_level)

@@ -22,9 +22,9 @@ from searchcrawl.codes import Code
 from searchcrawl.documents.own_pipeline import (
     OwnPipeline,
     PipelineStep,
+    PluginCall,
     PluginErrors,
     ServiceStep,
-    Step,
 )
 from searchcrawl.documents.shown_document import TEXTS, change, show
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
@@ -186,7 +186,7 @@ def build_own_stage(
 ) -> OwnPipeline:
     """The stage for what users wrote for the documents of a source; raises ConfigurationError."""
     source, spider = run.source, crawler.spider
-    steps: list[Step] = []
+    steps: list[PluginCall] = []
     if source.has_own_spider:
         steps += _list_spider_steps(spider, source.spider or source.kind.spider, routes=source.scope.hash_routes)
     steps += [PipelineStep(name, process_item) for name, process_item in pipelines]
@@ -218,7 +218,7 @@ def _make_service(run: Run, name: str) -> plugins.DocumentService:
     return service
 
 
-def _list_spider_steps(spider: WebSpider, name: str, *, routes: bool) -> list[Step]:
+def _list_spider_steps(spider: WebSpider, name: str, *, routes: bool) -> list[PluginCall]:
     """The steps for the methods that the class of ``spider`` overrides."""
     steps: dict[str, Take] = {
         "choose_links": partial(_take_links, routes=routes),

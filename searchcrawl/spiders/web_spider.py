@@ -14,7 +14,7 @@ from searchcrawl.convert.own_converter import list_own_converters
 from searchcrawl.convert.registry import Registry
 from searchcrawl.http.headers_middleware import read_canonical
 from searchcrawl.http.visit_end import find_redirects
-from searchcrawl.items import CANONICAL_ETAG, Answer, Document
+from searchcrawl.items import CANONICAL_ETAG, Document, FetchedAnswer
 from searchcrawl.sources.secrets import redact
 from searchcrawl.spiders.base_spider import SourceSpider
 
@@ -63,7 +63,7 @@ class WebSpider(SourceSpider):
         self.answers += 1
         parts, lacks = response.meta.get("wholeness", (None, None))
         headers = tuple((name, value) for name, values in response.headers.items() for value in values)
-        answer = Answer(
+        answer = FetchedAnswer(
             claim=response.meta["claim"],
             url=response.url,
             headers=headers,
@@ -78,7 +78,7 @@ class WebSpider(SourceSpider):
         )
         return [self.build_document(answer)]
 
-    def build_document(self, answer: Answer) -> Document:
+    def build_document(self, answer: FetchedAnswer) -> Document:
         """The document of an answer, before it is read."""
         headers = answer.headers
         last = {name.lower(): value for name, value in headers}

@@ -146,7 +146,7 @@ def _pause_in_force(now_ms: int) -> ColumnElement[bool]:
     return and_(until, hosts.c.closed_ms <= now_ms + _SKEW_MS)
 
 
-class HostBlock(NamedTuple):
+class HostPause(NamedTuple):
     """A host that gets no request from any process until a moment, and the code that is the reason.
 
     The pause may be a short back-off; a process blocks the host for its run only if the pause is long.
@@ -196,7 +196,7 @@ def add_report(transaction: Transaction, host_id: int, report: HostReport, *, si
 
 def find_blocks(
     transaction: Transaction, now_ms: int, *, names: Sequence[str] | None = None, most: int | None = None
-) -> list[HostBlock]:
+) -> list[HostPause]:
     """The hosts that get no request from any process now, for a short back-off or a longer block.
 
     With ``names`` (``host:port``) only these; with ``most`` only so many of them, any.
@@ -204,10 +204,10 @@ def find_blocks(
     query = select(hosts.c.name, hosts.c.closed_until_ms, hosts.c.closed_code).where(_pause_in_force(now_ms))
     if names is None:
         rows = transaction.execute(query.where(text("closed_until_ms > 0")).limit(most)).all()
-        return [HostBlock(*row) for row in rows]
+        return [HostPause(*row) for row in rows]
     stored = {name[:_MAX_NAME_CHARACTERS]: name for name in names}
     found = read_parts(transaction, query, hosts.c.name, sorted(stored))
-    return [HostBlock(stored[row.name], row.closed_until_ms, row.closed_code) for row in found]
+    return [HostPause(stored[row.name], row.closed_until_ms, row.closed_code) for row in found]
 
 
 def find_allowed_ms(transaction: Transaction, name: str) -> int:
@@ -216,7 +216,7 @@ def find_allowed_ms(transaction: Transaction, name: str) -> int:
     return transaction.execute(query).scalar() or 0
 
 
-def find_block(transaction: Transaction, name: str, now_ms: int) -> HostBlock | None:
+def find_block(transaction: Transaction, name: str, now_ms: int) -> HostPause | None:
     """The pause in which ``host:port`` gets no request from any process now; None where there is none."""
     return next(iter(find_blocks(transaction, now_ms, names=[name])), None)
 

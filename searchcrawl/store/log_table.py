@@ -60,7 +60,7 @@ _HAS_GONE: Final = or_(
 _IS_LOGGED: Final = text("documents.seq IS NOT NULL")
 
 
-class Place(NamedTuple):
+class LogPlace(NamedTuple):
     """How far the log was read: to this number, and of the entries with it to this row."""
 
     seq: int = 0
@@ -68,10 +68,10 @@ class Place(NamedTuple):
 
 
 #: Before all entries.
-START: Final = Place()
+START: Final = LogPlace()
 
 
-class Entry(NamedTuple):
+class LoggedDocument(NamedTuple):
     """What the log says of a document: it is there or has gone, since which entry, and whether it can be sent now.
 
     ``survivor_id`` is the document that is indexed instead of it, ``indexed_version`` the one that the index has of it, or
@@ -88,17 +88,17 @@ class Entry(NamedTuple):
     indexed_version: int | None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LogPlace:
         """Where it is in the log."""
-        return Place(self.seq, self.row.url_id)
+        return LogPlace(self.seq, self.row.url_id)
 
-    def is_known_at(self, place: Place) -> bool:
+    def is_known_at(self, place: LogPlace) -> bool:
         """Whether a receiver that has read up to a place may have the document."""
-        return self.first_seq is not None and Place(self.first_seq, self.row.url_id) <= place
+        return self.first_seq is not None and LogPlace(self.first_seq, self.row.url_id) <= place
 
 
 class Tombstone(NamedTuple):
-    """An entry of a document whose row is gone; ``digest`` is that of its id, ``first_seq`` as in ``Entry``."""
+    """An entry of a document whose row is gone; ``digest`` is that of its id, ``first_seq`` as in ``LoggedDocument``."""
 
     seq: int
     digest: bytes
@@ -122,7 +122,9 @@ _OF_ENTRY: Final = (
 )
 
 
-def find_page(transaction: Transaction, source_id: int, after: Place, *, limit: int = PAGE_ROWS) -> list[Entry]:
+def find_page(
+    transaction: Transaction, source_id: int, after: LogPlace, *, limit: int = PAGE_ROWS
+) -> list[LoggedDocument]:
     """The next entries of documents that have a row, in the order of the log."""
     query = _select_entries().where(documents.c.source_id == source_id, _IS_LOGGED)
     query = query.order_by(documents.c.seq, documents.c.url_id)
@@ -135,13 +137,13 @@ def find_page(transaction: Transaction, source_id: int, after: Place, *, limit: 
     return found
 
 
-def find_entries(transaction: Transaction, source_id: int, url_ids: Collection[int]) -> list[Entry]:
+def find_entries(transaction: Transaction, source_id: int, url_ids: Collection[int]) -> list[LoggedDocument]:
     """The entries of documents of a source, without those that have none."""
     query = _select_entries().where(documents.c.source_id == source_id, _IS_LOGGED)
     return _build_entries(read_parts(transaction, query, documents.c.url_id, url_ids))
 
 
-def find_later(transaction: Transaction, source_id: int, name: str, *, limit: int = PAGE_ROWS) -> list[Entry]:
+def find_later(transaction: Transaction, source_id: int, name: str, *, limit: int = PAGE_ROWS) -> list[LoggedDocument]:
     """Entries that a receiver has passed because they could not be sent then (``NOT_NOW``), and that can be now, by rising row."""
     passed = and_(faulty.c.source_id == source_id, faulty.c.receiver == name, faulty.c.error == NOT_NOW)
     same = and_(documents.c.url_id == faulty.c.url_id, documents.c.seq == faulty.c.seq)
@@ -151,7 +153,7 @@ def find_later(transaction: Transaction, source_id: int, name: str, *, limit: in
     return _build_entries(transaction.execute(query.order_by(faulty.c.url_id).limit(limit)))
 
 
-def find_present(transaction: Transaction, source_id: int, *, after: int, before: Place) -> list[Entry]:
+def find_present(transaction: Transaction, source_id: int, *, after: int, before: LogPlace) -> list[LoggedDocument]:
     """The next documents that are there and can be sent, by rising row, with entries up to a place in the log."""
     query = _select_entries().where(documents.c.shown == 1, documents.c.seq <= before.seq, _CAN_BE_SENT)
     return _build_entries(read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=PAGE_ROWS))
@@ -167,7 +169,7 @@ def find_tombstones(transaction: Transaction, source_id: int, *, after: int, up_
     return [Tombstone(*row) for row in transaction.execute(query.order_by(tombstones.c.seq, tombstones.c.digest))]
 
 
-def count_waiting(transaction: Transaction, source_id: int, after: Place) -> int:
+def count_waiting(transaction: Transaction, source_id: int, after: LogPlace) -> int:
     """How many entries there are after a place."""
     gone = tombstones.c.source_id == source_id, tombstones.c.seq > after.seq
     here = count_rows(transaction, documents, _build_after(source_id, after))
@@ -260,7 +262,7 @@ def find_segments_unread(transaction: Transaction, source_id: int) -> set[int]:
     return set(transaction.execute(select(documents.c.segment).where(*here).distinct()).scalars())
 
 
-def is_done(slowest: Place | None) -> ColumnElement[bool]:
+def is_done(slowest: LogPlace | None) -> ColumnElement[bool]:
     """The condition on ``documents`` that no receiver has the document, or is still to be told that it has gone.
 
     ``slowest`` is that of ``find_slowest``.
@@ -271,14 +273,14 @@ def is_done(slowest: Place | None) -> ColumnElement[bool]:
     return or_(documents.c.seq.is_(None), and_(documents.c.shown == 0, passed))
 
 
-def find_slowest(transaction: Transaction, source_id: int) -> Place | None:
+def find_slowest(transaction: Transaction, source_id: int) -> LogPlace | None:
     """Up to where all receivers have read; None where there is none."""
     query = select(receivers.c.seq, receivers.c.url_id).where(receivers.c.source_id == source_id)
     row = transaction.execute(query.order_by(receivers.c.seq, receivers.c.url_id).limit(1)).one_or_none()
-    return None if row is None else Place(row.seq, row.url_id)
+    return None if row is None else LogPlace(row.seq, row.url_id)
 
 
-def _build_after(source_id: int, after: Place) -> ColumnElement[bool]:
+def _build_after(source_id: int, after: LogPlace) -> ColumnElement[bool]:
     return and_(
         documents.c.source_id == source_id,
         tuple_(documents.c.seq, documents.c.url_id) > tuple_(literal(after.seq), literal(after.url_id)),
@@ -290,12 +292,14 @@ def _select_entries(rows: Any = DOCUMENTS_WITH_URLS) -> Any:
     return select(*BATCH_COLUMNS, *_OF_ENTRY).select_from(rows)
 
 
-def _build_entries(rows: Iterable[Any]) -> list[Entry]:
+def _build_entries(rows: Iterable[Any]) -> list[LoggedDocument]:
     found = []
     for values in rows:
         row = BatchDocument._make(values[: len(BATCH_COLUMNS)])
         seq, shown, first_seq, can_be_sent, survivor_id, state, version = values[len(BATCH_COLUMNS) :]
         found.append(
-            Entry(row, seq, bool(shown), first_seq, bool(can_be_sent), survivor_id, DocumentState(state), version)
+            LoggedDocument(
+                row, seq, bool(shown), first_seq, bool(can_be_sent), survivor_id, DocumentState(state), version
+            )
         )
     return found

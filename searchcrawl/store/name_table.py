@@ -38,7 +38,7 @@ _CLAIM: Final = (
 )
 
 
-class Answer(NamedTuple):
+class DnsAnswer(NamedTuple):
     """The addresses of a name as DNS named them, or why there are none; ``kept_ms`` is how long that holds yet."""
 
     addresses: tuple[str, ...]
@@ -57,9 +57,9 @@ def is_shared(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def find(transaction: Transaction, names: Sequence[str], *, locks: bool = False) -> dict[str, Answer | None]:
+def find(transaction: Transaction, names: Sequence[str], *, locks: bool = False) -> dict[str, DnsAnswer | None]:
     """What is known of names: an answer that holds, or None where somebody is looking it up. Others are left out."""
-    found: dict[str, Answer | None] = {}
+    found: dict[str, DnsAnswer | None] = {}
     for part in split(sorted(names)):
         query = select(name_answers).where(name_answers.c.name.in_(part)).order_by(name_answers.c.name)
         rows = transaction.execute(query.with_for_update() if locks else query).all()
@@ -71,14 +71,14 @@ def find(transaction: Transaction, names: Sequence[str], *, locks: bool = False)
     return found
 
 
-def read_row(addresses: str | None, error: str | None, kept_ms: int) -> Answer | None:
+def read_row(addresses: str | None, error: str | None, kept_ms: int) -> DnsAnswer | None:
     """A row, checked as if a stranger had written it; whether an address may be reached is decided for each connection."""
     if error is not None:
-        return Answer((), to_one_line(error[:_MOST_ERROR]), min(kept_ms, FAILED_MS))
+        return DnsAnswer((), to_one_line(error[:_MOST_ERROR]), min(kept_ms, FAILED_MS))
     if addresses is None:
         return None
     listed = tuple(each for each in addresses.split(" ", _MOST_ADDRESSES)[:_MOST_ADDRESSES] if _is_address(each))
-    return Answer(listed, None if listed else "no address", min(kept_ms, KEPT_MS))
+    return DnsAnswer(listed, None if listed else "no address", min(kept_ms, KEPT_MS))
 
 
 def _is_address(text: str) -> bool:
@@ -89,7 +89,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def claim(transaction: Transaction, names: Sequence[str], *, interval_ms: int) -> dict[str, Answer | Turn | None]:
+def claim(transaction: Transaction, names: Sequence[str], *, interval_ms: int) -> dict[str, DnsAnswer | Turn | None]:
     """As ``find``, and names of which nothing is known are for this process to look up, ``interval_ms`` apart."""
     wanted = sorted(names)
     statement = dialect_of(transaction).upsert(name_answers, ["name"])
@@ -119,7 +119,7 @@ def _take_turns(transaction: Transaction, count: int, interval_ms: int, now_ms: 
     return [first_ms + number * interval_ms - now_ms for number in range(count)]
 
 
-def tell(transaction: Transaction, answers: Mapping[str, Answer]) -> None:
+def tell(transaction: Transaction, answers: Mapping[str, DnsAnswer]) -> None:
     """Stores what DNS said."""
     now_ms = dialect_of(transaction).read_clock_ms(transaction)
     statement = dialect_of(transaction).upsert(

@@ -13,7 +13,7 @@ from searchcrawl import clock
 from searchcrawl.store import log_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.log_table import NOT_NOW, START, Place
+from searchcrawl.store.log_table import NOT_NOW, START, LogPlace
 from searchcrawl.store.many_rows import count_rows, read_parts, write_parts
 from searchcrawl.store.run_schema import faulty, receivers
 from searchcrawl.store.schema import documents, urls
@@ -50,7 +50,7 @@ class ReceiverRow:
     """How far a receiver has got with a source; the fields are columns of ``receivers``."""
 
     name: str
-    place: Place = START
+    place: LogPlace = START
     generation: int = 0
     sent: int = 0
     acknowledged: int = 0
@@ -94,7 +94,7 @@ def load(transaction: Transaction, source_id: int) -> list[ReceiverRow]:
     query = select(receivers).where(receivers.c.source_id == source_id).order_by(receivers.c.name)
     return [
         ReceiverRow(
-            place=Place(row.seq, row.url_id),
+            place=LogPlace(row.seq, row.url_id),
             is_paused=bool(row.paused),
             sweeping=Sweep(row.sweeping),
             **{name: getattr(row, name) for name in _AS_STORED},
@@ -137,7 +137,7 @@ def move(
     source_id: int,
     name: str,
     *,
-    place: Place,
+    place: LogPlace,
     acknowledged: int,
     refused: Mapping[int, Fault],
     taken: Sequence[int],
@@ -160,7 +160,7 @@ def note_file(
     *,
     file: str | None,
     number: int,
-    place: Place,
+    place: LogPlace,
     faults: Mapping[int, Fault],
     later: Sequence[int] = (),
 ) -> None:

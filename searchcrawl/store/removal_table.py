@@ -310,7 +310,7 @@ def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
 _IS_QUARANTINED: Final = text(f"documents.state = {DocumentState.QUARANTINED}")
 
 
-class HeldRemoval(NamedTuple):
+class HeldRow(NamedTuple):
     """A removal that waits or was rejected: the run that held it back, and what is held against the document."""
 
     url_id: int
@@ -333,12 +333,12 @@ class Choice:
         return column.is_not(None) if self.last is None else column <= self.last
 
 
-def list_waiting(transaction: Transaction, source_id: int, *, after: int) -> list[HeldRemoval]:
+def list_waiting(transaction: Transaction, source_id: int, *, after: int) -> list[HeldRow]:
     """The removals in quarantine by rising row id, a page of them."""
     return _list(transaction, source_id, documents.c.quarantine_run, _IS_QUARANTINED, after=after)
 
 
-def list_rejected(transaction: Transaction, source_id: int, *, after: int) -> list[HeldRemoval]:
+def list_rejected(transaction: Transaction, source_id: int, *, after: int) -> list[HeldRow]:
     """The removals that were rejected and not let go since, by rising row id, a page of them."""
     return _list(transaction, source_id, documents.c.rejected_run, documents.c.rejected_run.is_not(None), after=after)
 
@@ -412,13 +412,13 @@ def _list(
     run: Column[int | None],
     *conditions: ColumnElement[bool] | TextClause,
     after: int,
-) -> list[HeldRemoval]:
+) -> list[HeldRow]:
     columns = documents.c.url_id, urls.c.url, run, documents.c.evidence, urls.c.code, urls.c.rule
     query = select(*columns).select_from(DOCUMENTS_WITH_URLS).where(*conditions)
     page = read_page(
         transaction, query, source_id, by=documents.c.url_id, after=after, limit=PAGE_ROWS, is_indexed=True
     )
     return [
-        HeldRemoval(url_id, url, number, evidence or describe_evidence(code, rule))
+        HeldRow(url_id, url, number, evidence or describe_evidence(code, rule))
         for url_id, url, number, evidence, code, rule in page
     ]

@@ -269,7 +269,7 @@ documents = Table(
     Column("unavailable_ms", BigInteger),
     # Why a browser rendered its page; null: it is as the server sends it.
     Column("rendered", Text),
-    # How it did when the known text was made, and how often in a row its page ended incomplete (rules.rendering.Record).
+    # How it did when the known text was made, and how often in a row its page ended incomplete (rules.rendering.RenderRecord).
     Column("parts", Text),
     # Why the index refused it.
     Column("index_error", Text),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from searchcrawl.index.opening import open_index
-from searchcrawl.index.receiver import Hit, SearchIndex, SearchQuery
+from searchcrawl.index.receiver import SearchHit, SearchIndex, SearchQuery
 from searchcrawl.selftest.final_state import find_wrong_sums
 from searchcrawl.sources.loading import load_project
 from tests.crawl_forks import COMMANDS, PAUSE
@@ -113,7 +113,7 @@ class CrawlProject:
         """What a search of the index finds, the best first."""
         return [short(hit.fields["url"]) for hit in self.hits(words)]
 
-    def hits(self, words: str) -> list[Hit]:
+    def hits(self, words: str) -> list[SearchHit]:
         """The hits of a search of this source."""
         with self._index() as index:
             return list(index.search(SearchQuery(words=words, source=self.name, rows=1000)).hits)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from searchcrawl import clock
-from searchcrawl.items import ListedUrl
+from searchcrawl.items import SitemapUrl
 from searchcrawl.sitemaps.formats import NotASitemap, SitemapParser
 from tests.conformance.corpus import Divergence, cases, tally
 
@@ -36,7 +36,7 @@ WITHOUT_ZONE: Final = {"http://www.example.com/article_5"}
 END_OF_DAY_MS: Final = 86_400_000 - 1
 
 
-def read(case: dict[str, Any]) -> tuple[str, list[ListedUrl]]:
+def read(case: dict[str, Any]) -> tuple[str, list[SitemapUrl]]:
     reader = SitemapParser(base64.b64decode(case["body_b64"]))
     try:
         listed = [one for batch in reader.batches() for one in batch]
@@ -45,14 +45,14 @@ def read(case: dict[str, Any]) -> tuple[str, list[ListedUrl]]:
     return reader.kind.value if reader.kind else "none", listed
 
 
-def agrees(case: dict[str, Any], kind: str, listed: Sequence[ListedUrl]) -> bool:
+def agrees(case: dict[str, Any], kind: str, listed: Sequence[SitemapUrl]) -> bool:
     if kind != case["expected_kind"] or [one.url for one in listed] != case["expected_urls"]:
         return False
     dates = case.get("expected_lastmod", [None] * len(listed))
     return all(one.url in WITHOUT_ZONE or same_moment(one, text) for one, text in zip(listed, dates, strict=True))
 
 
-def same_moment(listed: ListedUrl, text: str | None) -> bool:
+def same_moment(listed: SitemapUrl, text: str | None) -> bool:
     if text is None:
         return listed.lastmod_ms is None
     expected_ms = clock.to_ms(datetime.fromisoformat(text))

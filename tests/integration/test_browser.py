@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.render.browser_request import Answer
+from searchcrawl.render.browser_request import DecodedAnswer
 from searchcrawl.render.chromium import ChromiumFiles
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderedPage, RenderFailed
-from searchcrawl.sources.fetch_tables import Action, Render
+from searchcrawl.sources.fetch_tables import Render, RenderAction
 from tests.live_browsers import list_network_services
 from tests.page_wall import NO_ANSWER, SCRIPTS, SITE, UNKNOWN_ROBOTS, RunningBrowser, need_browser
 from tests.site.client import ROOT
@@ -65,7 +65,7 @@ def test_scripts_and_data_are_loaded_and_pictures_are_not(running: RunningBrowse
 
 def test_answer_that_is_known_is_not_asked_for_again(running: RunningBrowser) -> None:
     body = _script("app.textContent = 'known'").encode()
-    answer = Answer(f"{SITE}/known", 200, (("content-type", "text/html"),), body)
+    answer = DecodedAnswer(f"{SITE}/known", 200, (("content-type", "text/html"),), body)
 
     page = running.run(running.browser.render(f"{SITE}/known", answer=answer))
 
@@ -171,7 +171,7 @@ def test_move_of_a_page_is_told_and_not_made(
 
 
 def test_redirect_of_a_server_is_told_and_not_followed(running: RunningBrowser) -> None:
-    answer = Answer(f"{SITE}/moved", 301, (("location", "/new"),), b"")
+    answer = DecodedAnswer(f"{SITE}/moved", 301, (("location", "/new"),), b"")
     running.wall.pages[f"{SITE}/moved"] = answer
 
     page = running.run(running.browser.render(f"{SITE}/moved"))
@@ -210,9 +210,9 @@ def test_actions_are_done_one_after_the_other_on_the_pages_that_they_match() -> 
         ".then(d => { app.insertAdjacentHTML('beforeend', `<p id=got>${d.text}</p>`) })"
     )
     actions = (
-        Action(click="#more"),
-        Action(wait="#got"),
-        Action(match="*/other", click="#nowhere"),
+        RenderAction(click="#more"),
+        RenderAction(wait="#got"),
+        RenderAction(match="*/other", click="#nowhere"),
     )
     with RunningBrowser(Render(quiet_ms=150, max_seconds=2, actions=actions)) as running:
         running.wall.pages[f"{SITE}/more.json"] = (0.3, '{"text": "after the click"}')

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from searchcrawl.render.browser_request import Answer
+from searchcrawl.render.browser_request import DecodedAnswer
 from tests.page_wall import SITE, RunningBrowser, need_browser
 
 _SECRET: Final = "secret-of-a-file"
@@ -167,7 +167,7 @@ def test_page_reaches_nothing_but_what_it_may(
     file = tmp_path_factory.mktemp("files") / "file.txt"
     file.write_text(_SECRET, encoding="utf-8")
     host = f"127.0.0.1:{listener.port}"
-    away = Answer(f"{SITE}/away", 302, (("location", f"http://{host}/"),), b"")
+    away = DecodedAnswer(f"{SITE}/away", 302, (("location", f"http://{host}/"),), b"")
     running.wall.pages |= {f"{SITE}/away": away, f"{SITE}/sw.js": f"fetch('http://{host}/')"}
     running.wall.asked.clear()
     html = _PAGES[name].replace("HOST", host).replace("FILE", str(file))
@@ -213,7 +213,7 @@ def test_headers_of_a_script_go_to_the_host_of_its_page_only(running: RunningBro
 
 def test_cookie_of_an_answer_or_a_script_goes_to_its_host_and_to_no_other_page(running: RunningBrowser) -> None:
     running.wall.pages |= {
-        f"{SITE}/cookie.json": Answer(f"{SITE}/cookie.json", 200, (("set-cookie", "a=secret"),), b"{}"),
+        f"{SITE}/cookie.json": DecodedAnswer(f"{SITE}/cookie.json", 200, (("set-cookie", "a=secret"),), b"{}"),
         f"{SITE}/after.json": "{}",
         "http://scripts.test/cookies.js": "1",
     }

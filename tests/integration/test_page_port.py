@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl.render.browser_request import Answer, BrowserRequest
+from searchcrawl.render.browser_request import BrowserRequest, DecodedAnswer
 from searchcrawl.render.page_port import Authority, PagePort
 
 _SECONDS: Final = 5.0
@@ -27,7 +27,7 @@ class Port:
         self.refused: list[str] = []
         self.authority = Authority()
 
-    async def answer(self, request: BrowserRequest) -> Answer | None:
+    async def answer(self, request: BrowserRequest) -> DecodedAnswer | None:
         self.asked.append(request)
         if request.url.endswith("broken"):
             return None
@@ -38,7 +38,7 @@ class Port:
             ("content-encoding", "gzip"),
             ("x", "y\r\nz: 1"),
         )
-        return Answer(request.url, 200, headers, request.url.encode())
+        return DecodedAnswer(request.url, 200, headers, request.url.encode())
 
     def use(self, use: Use, users: tuple[int, ...] = (os.geteuid(),)) -> Any:
         async def run() -> Any:

@@ -14,7 +14,7 @@ import pytest
 from searchcrawl.exceptions import Exit, SourceBusy, StoreError
 from searchcrawl.operations.stopping import stop
 from searchcrawl.scheduling import launching
-from searchcrawl.scheduling.planner import Plan, find_next, list_plans
+from searchcrawl.scheduling.planner import StartPlan, find_next, list_plans
 from searchcrawl.scheduling.service import Service
 from searchcrawl.scheduling.ticking import Ticking
 from searchcrawl.sources.project import Project
@@ -366,7 +366,7 @@ def test_next_run_when_asked_then_it_is_when_a_tick_starts_it(make: Callable[...
     following = [find_next(world.job(name), plans[name], world.now) for name in ("a", "b")]
 
     assert following == [MONDAY + 4 * HOUR + 30 * MINUTE, MONDAY + 6 * HOUR]
-    assert find_next(None, Plan(name="c"), world.now) is None
+    assert find_next(None, StartPlan(name="c"), world.now) is None
 
 
 def test_tick_when_the_store_is_new_then_a_second_process_finds_the_same(make: Callable[..., World]) -> None:

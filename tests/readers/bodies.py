@@ -13,7 +13,7 @@ from searchcrawl.http.content_coding import (
     parse_codings,
 )
 from searchcrawl.http.head_mending import Unmendable, mend_head
-from searchcrawl.index.solr.transport import Refused, check_answer, read_errors
+from searchcrawl.index.solr.transport import SolrRefusal, check_answer, read_errors
 from searchcrawl.robots.parser import MAX_BYTES as MAX_ROBOTS
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.scheduling.launching import ScrapydRefused
@@ -224,7 +224,7 @@ def head_of_answer(received: bytes) -> None:
     ),
     *("{", "[", "<html>", "null", "1e999", '"responseHeader":{"status":400}', '{"responseHeader":{"status":0}}'),
     most=BODY,
-    raises=(Refused, IndexUnavailable, IndexMisconfigured),
+    raises=(SolrRefusal, IndexUnavailable, IndexMisconfigured),
 )
 def index_answer(body: bytes) -> None:
     import orjson

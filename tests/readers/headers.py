@@ -20,7 +20,7 @@ from searchcrawl.items import Claim, Document, Page
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.http_login_middleware import build_digest_header, find_challenge, find_next_nonce, list_schemes
 from searchcrawl.politeness.backoff import parse_retry_after
-from searchcrawl.render.browser_request import Answer, BadRequest, BrowserRequest, parse_head
+from searchcrawl.render.browser_request import BadRequest, BrowserRequest, DecodedAnswer, parse_head
 from searchcrawl.render.crawl_wall import choose_headers
 from searchcrawl.render.credentials import Credentials
 from searchcrawl.render.page_port import find_tunnel
@@ -359,4 +359,4 @@ def caching(value: bytes) -> None:
     text = value.decode("latin-1")
     for headers in ([("cache-control", text)], [("vary", text)]):
         key = build_key(URL, URL, (), has_credentials=False)
-        ResourceCache().keep(key, "script", Answer(URL, 200, headers, b""))
+        ResourceCache().keep(key, "script", DecodedAnswer(URL, 200, headers, b""))

@@ -26,7 +26,7 @@ from searchcrawl.rules.traps import (
     is_of_hosts,
 )
 from searchcrawl.rules.turned_pages import split_url
-from searchcrawl.rules.url_rules import HostBlock
+from searchcrawl.rules.url_rules import HostScope
 from searchcrawl.soft404.signature import probe_url
 from searchcrawl.store.name_table import is_shared, read_row
 from searchcrawl.terminal import to_one_line
@@ -81,7 +81,7 @@ _BOUNDARY: Final = Boundary(
     include_hosts=["a.test"],
     exclude_urls=["*/private/*", "re:(a+)+$"],
     exclude_ports=[8081],
-    hosts=[HostBlock(host="a.test", exclude_paths=("/x/*",))],
+    hosts=[HostScope(host="a.test", exclude_paths=("/x/*",))],
     dynamic_pages=False,
 )
 _REWRITING: Final = Rewriting([PatternRewriter("(a*)*b", "\\1")])

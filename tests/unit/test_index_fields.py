@@ -14,18 +14,18 @@ from searchcrawl.index_fields import (
     TEXTS,
     WHOLE_VALUES,
     WORDS,
+    FieldKind,
     IndexField,
-    Kind,
     split_attribute_field,
 )
 
 SCHEMA = Path(__file__).resolve().parents[2] / "solr/configset/schema.xml"
 #: The types of Solr that a kind may have, the usual one first.
 TYPES = {
-    Kind.NAME: ("string",),
-    Kind.TEXT: ("text_general",),
-    Kind.NUMBER: ("plong", "pint", "pdouble"),
-    Kind.DATE: ("pdate",),
+    FieldKind.NAME: ("string",),
+    FieldKind.TEXT: ("text_general",),
+    FieldKind.NUMBER: ("plong", "pint", "pdouble"),
+    FieldKind.DATE: ("pdate",),
 }
 #: What Solr needs for itself, and fields with other analyses of the same values.
 SOLR_ONLY = {"_version_", "tombstone_b", "*_general", "*_exact", "*_words"}

@@ -140,13 +140,13 @@ def test_message_when_the_text_is_long_then_is_short() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("http://a.test", urls.Url("http://a.test/", "http", "a.test", 80, "/", "")),
-        ("https://a.test/b?c=d#e", urls.Url("https://a.test/b?c=d", "https", "a.test", 443, "/b", "c=d")),
-        ("http://u:p@a.test:81/?", urls.Url("http://a.test:81/?", "http", "a.test", 81, "/", "")),
-        ("http://[::1]:443/x", urls.Url("http://[::1]:443/x", "http", "[::1]", 443, "/x", "")),
+        ("http://a.test", urls.ParsedUrl("http://a.test/", "http", "a.test", 80, "/", "")),
+        ("https://a.test/b?c=d#e", urls.ParsedUrl("https://a.test/b?c=d", "https", "a.test", 443, "/b", "c=d")),
+        ("http://u:p@a.test:81/?", urls.ParsedUrl("http://a.test:81/?", "http", "a.test", 81, "/", "")),
+        ("http://[::1]:443/x", urls.ParsedUrl("http://[::1]:443/x", "http", "[::1]", 443, "/x", "")),
     ],
 )
-def test_url_when_parsed_then_has_effective_parts(text: str, expected: urls.Url) -> None:
+def test_url_when_parsed_then_has_effective_parts(text: str, expected: urls.ParsedUrl) -> None:
     assert urls.parse(text) == expected
 
 

@@ -10,7 +10,7 @@ from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.commands.sources import check_files
 from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.exceptions import ConfigurationError, Exit
-from searchcrawl.queries.doctor import Check, Health, describe_errors, examine, skip_rest
+from searchcrawl.queries.doctor import Health, HealthCheck, describe_errors, examine, skip_rest
 from searchcrawl.sources.loading import find_project, load_sources, read_project
 from searchcrawl.sources.stored_modes import apply_umask
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
     )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
-        found: list[Check] = []
+        found: list[HealthCheck] = []
         for check in self._examine():
             found.append(check)
             if not opts.json:
@@ -37,7 +37,7 @@ class Command(BaseCommand):
             print_object({"ok": not is_wrong, "checks": [check.as_json() for check in found]})
         return Exit.DIFFERENT if is_wrong else Exit.DONE
 
-    def _examine(self) -> Iterator[Check]:
+    def _examine(self) -> Iterator[HealthCheck]:
         root = find_project()
         count, errors, doubts = check_files()
         project = None
@@ -64,7 +64,7 @@ class Command(BaseCommand):
         return round(megabytes * (1 << 20))
 
 
-def _describe(check: Check) -> str:
+def _describe(check: HealthCheck) -> str:
     shown = check.as_json()
     remedy = shown["remedy"] if shown["remedy"] and not shown["message"].endswith(shown["remedy"]) else ""
     whose = f"{check.source}: " if check.source else ""

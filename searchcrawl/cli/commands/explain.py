@@ -11,7 +11,7 @@ from searchcrawl.cli.command import Option
 from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.queries.explain import Explanation, explain_by_all
+from searchcrawl.queries.explain import UrlExplanation, explain_by_all
 from searchcrawl.queries.explain_steps import add_live_answer
 from searchcrawl.queries.status import list_gone_sources
 from searchcrawl.sources.fingerprint import VERSIONS
@@ -47,7 +47,7 @@ class Command(BaseCommand):
             for line, hang in _format_lines(first, others):
                 print_line(line, hang=hang)
 
-    def _add_live_step(self, found: Explanation, project: Project, database: Database) -> Explanation:
+    def _add_live_step(self, found: UrlExplanation, project: Project, database: Database) -> UrlExplanation:
         """The explanation with what the site answers now."""
         # These load Scrapy.
         from scrapy.crawler import AsyncCrawlerProcess  # noqa: PLC0415
@@ -64,7 +64,7 @@ class Command(BaseCommand):
         return replace(found, steps=add_live_answer(found.steps, context, seen))
 
 
-def _format_lines(found: Explanation, others: Sequence[Explanation]) -> Iterator[tuple[str, int]]:
+def _format_lines(found: UrlExplanation, others: Sequence[UrlExplanation]) -> Iterator[tuple[str, int]]:
     """The verdict and its reasons, then a line for each step, then the verdicts of other sources.
 
     Each with the column where it goes on if it is wrapped.

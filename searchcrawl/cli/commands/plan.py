@@ -14,7 +14,7 @@ from searchcrawl.cli.scrapy_commands import require_asyncio
 from searchcrawl.exceptions import Exit, StoreError
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.failpoints import reach
-from searchcrawl.operations.plan_file import Plan, save_plan
+from searchcrawl.operations.plan_file import EditPlan, save_plan
 from searchcrawl.operations.planning import describe_trial, describe_undecided, open_trial
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import VERSIONS, describe_keys
@@ -43,7 +43,7 @@ class Command(BaseCommand):
         return Exit.PAST_LIMITS if plan.past_limits else Exit.DONE
 
 
-def _try(process: AsyncCrawlerProcess, project: Project, source: Source, database: Database) -> Plan:
+def _try(process: AsyncCrawlerProcess, project: Project, source: Source, database: Database) -> EditPlan:
     # Imported here, because it loads everything that reads pages.
     from searchcrawl.frontier.replaying import count_left, count_undecided  # noqa: PLC0415
     from searchcrawl.spiders.page_spider import replay_pages  # noqa: PLC0415

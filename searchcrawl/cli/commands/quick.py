@@ -31,7 +31,7 @@ from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.queries.source_findings import find_private
 from searchcrawl.sources.loading import PROJECT_VARIABLE
 from searchcrawl.store.states import EndReason
-from searchcrawl.urls import Url
+from searchcrawl.urls import ParsedUrl
 
 _SOURCE: Final = "site"
 _PAGES: Final = 100
@@ -122,7 +122,7 @@ def _show(status: Mapping[str, Any], root: Path | None, *, found: bool) -> None:
         print_line(f"  {PROJECT_VARIABLE}={where} searchcrawl urls {_SOURCE}")
 
 
-def _name_option(url: Url, networks: Sequence[_Network]) -> None:
+def _name_option(url: ParsedUrl, networks: Sequence[_Network]) -> None:
     """Says how a private address may be reached: there is no file of a source that the user could edit."""
     guard = AddressGuard(private_networks=networks, resolve={}, reason="--allow-private CIDR allows a network of yours")
     reason = find_private(url.origin, guard)
@@ -130,7 +130,7 @@ def _name_option(url: Url, networks: Sequence[_Network]) -> None:
         print_note(f"searchcrawl quick: {reason}")
 
 
-def _write_project(root: Path, url: Url, networks: Sequence[_Network]) -> None:
+def _write_project(root: Path, url: ParsedUrl, networks: Sequence[_Network]) -> None:
     """Writes a project with the local index and one source, in the form that ``init`` writes."""
     hosts = [f"={host}" for host in _hosts_of_site(url.host)]
     delay_seconds = 0 if _is_own(url, networks) else _DELAY_SECONDS
@@ -158,7 +158,7 @@ def _hosts_of_site(host: str) -> list[str]:
     return [host, host.removeprefix("www.") if host.startswith("www.") else f"www.{host}"]
 
 
-def _is_own(url: Url, networks: Sequence[_Network]) -> bool:
+def _is_own(url: ParsedUrl, networks: Sequence[_Network]) -> bool:
     """Whether all addresses of the host are private ones on networks that the user named."""
     try:
         found = socket.getaddrinfo(url.host.strip("[]"), url.port, type=socket.SOCK_STREAM)

@@ -29,7 +29,7 @@ from searchcrawl.run import Run
 from searchcrawl.store import batch_table, log_table, receiver_table
 from searchcrawl.store.batch_table import BatchDocument
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.log_table import Entry, Place, Tombstone
+from searchcrawl.store.log_table import LoggedDocument, LogPlace, Tombstone
 from searchcrawl.store.receiver_table import Fault, ReceiverRow, Sweep
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import DocumentState
@@ -45,15 +45,15 @@ class _Page:
     """What is handed over at once, to a receiver as ``row`` says, and what came of it; ``place`` is where it ends."""
 
     row: ReceiverRow
-    entries: Sequence[Entry]
+    entries: Sequence[LoggedDocument]
     tombstones: Sequence[Tombstone]
-    place: Place
+    place: LogPlace
     acknowledged: int
     taken: list[int] = field(default_factory=list)
     refused: dict[int, Fault] = field(default_factory=dict)
     lost: list[int] = field(default_factory=list)
 
-    def build_fault(self, entry: Entry, error: str | None) -> Fault:
+    def build_fault(self, entry: LoggedDocument, error: str | None) -> Fault:
         """Why the receiver does not have an entry."""
         return Fault(entry.seq, error or "refused", entry.is_known_at(self.row.place))
 
@@ -96,7 +96,7 @@ class Stream(_OfReceiver):
         super().__init__(run, door)
         self._cache = cache
         #: where it was before this process sent anything; None: it was not asked yet
-        self._began_at: Place | None = None
+        self._began_at: LogPlace | None = None
 
     def send(self, *, is_over: Callable[[], bool] = lambda: False, looks: bool = False) -> int:
         """Hands over what the receiver does not have, until ``is_over``; returns how many documents and removals it took.
@@ -181,7 +181,7 @@ class Stream(_OfReceiver):
         if not entries and not buried:
             return None
         if is_last and buried:
-            end = max(end, Place(buried[-1].seq))
+            end = max(end, LogPlace(buried[-1].seq))
         return _Page(row, entries, buried, end, row.acknowledged)
 
     def _send_page(self, page: _Page) -> int:
@@ -223,13 +223,13 @@ class Stream(_OfReceiver):
         buried = [_Going(each.seq, f"{source}:{each.digest.hex()}") for each in page.tombstones]
         return [each for each in buried if each.id not in there]
 
-    def _find_survivors(self, page: _Page, gone: Sequence[Entry]) -> list[Entry]:
+    def _find_survivors(self, page: _Page, gone: Sequence[LoggedDocument]) -> list[LoggedDocument]:
         """The documents that are indexed instead of those that go, and that the receiver would get only later."""
         ids = {entry.survivor_id for entry in gone if entry.survivor_id is not None}
         found = self._run.read(log_table.find_entries, source_id=self._run.source_id, url_ids=ids) if ids else []
         return [entry for entry in found if entry.is_shown and entry.can_be_sent and entry.place > page.place]
 
-    def _send_documents(self, page: _Page, entries: Sequence[Entry]) -> None:
+    def _send_documents(self, page: _Page, entries: Sequence[LoggedDocument]) -> None:
         by_id = {entry.row.url_id: entry for entry in entries}
         # After the page was read: what is cut from texts, and titles, may have been frozen anew since, and not before.
         reader = DocumentReader(self._run, self._cache)
@@ -245,7 +245,7 @@ class Stream(_OfReceiver):
             page.lost.append(url_id)
             page.refused[url_id] = page.build_fault(again[url_id], receiver_table.NO_RECORD)
 
-    def _send_parts(self, page: _Page, by_id: Mapping[int, Entry], reader: DocumentReader) -> list[int]:
+    def _send_parts(self, page: _Page, by_id: Mapping[int, LoggedDocument], reader: DocumentReader) -> list[int]:
         """Sends the documents of entries, a part at a time; returns the rows whose record cannot be read."""
         lost: list[int] = []
         for part in reader.read([entry.row for entry in by_id.values()]):
@@ -255,7 +255,7 @@ class Stream(_OfReceiver):
         return lost
 
     def _send_part(
-        self, page: _Page, by_id: Mapping[int, Entry], documents: Sequence[tuple[int, IndexedDocument]]
+        self, page: _Page, by_id: Mapping[int, LoggedDocument], documents: Sequence[tuple[int, IndexedDocument]]
     ) -> None:
         told = []
         for url_id, document in documents:
@@ -276,7 +276,7 @@ class Stream(_OfReceiver):
             self._note_receipts(page, part[-1].seq, known, receipts)
 
     def _note_receipts(
-        self, page: _Page, number: int, entries: Sequence[Entry | None], receipts: Sequence[Receipt]
+        self, page: _Page, number: int, entries: Sequence[LoggedDocument | None], receipts: Sequence[Receipt]
     ) -> None:
         for entry, receipt in zip(entries, receipts, strict=True):
             if receipt.accepted:

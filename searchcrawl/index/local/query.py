@@ -38,7 +38,7 @@ from searchcrawl.index_fields import (
     TEXTS,
     WHOLE_VALUES,
     WORDS,
-    Kind,
+    FieldKind,
     attribute_type,
     find_language_field,
     match_tags,
@@ -49,8 +49,8 @@ _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _SHARED: Final = frozenset(
     field.name
     for field in FIELDS
-    if field.kind in (Kind.TEXT, Kind.NUMBER)
-    or (field.kind is Kind.NAME and not field.is_unique and not field.is_multi_valued)
+    if field.kind in (FieldKind.TEXT, FieldKind.NUMBER)
+    or (field.kind is FieldKind.NAME and not field.is_unique and not field.is_multi_valued)
 )
 
 

@@ -26,7 +26,7 @@ from searchcrawl.index.characters import CJK_RUN, POINTED, POINTS, UNACCENTED
 from searchcrawl.index.forms import find_beginnings, fold, most_added
 from searchcrawl.index.local.query import QueryBuilder, find_column, find_sort_field, format_facet_value, has_ties
 from searchcrawl.index.query import Term, parse, positive_terms
-from searchcrawl.index.receiver import Hit, SearchAnswer, SearchQuery
+from searchcrawl.index.receiver import SearchAnswer, SearchHit, SearchQuery
 from searchcrawl.index.snippets import cut_around, has_mark, leave_out_title
 from searchcrawl.index_fields import find_analysed
 
@@ -185,7 +185,7 @@ def _read_hits(
     found: list[tuple[float, tantivy.DocAddress]],
     query: SearchQuery,
     languages: Sequence[str],
-) -> list[Hit]:
+) -> list[SearchHit]:
     pattern = build_hit_pattern(
         positive_terms(parse(query.words, query.attributes)),
         is_stop_word=lambda word: not queries.tokens(word),
@@ -195,12 +195,14 @@ def _read_hits(
     for score, address in found:
         document = searcher.doc(address)
         if not query.has_snippets:
-            hits.append(Hit(id=document["id"][0], score=score, snippet="", fields=NearFields(document["stored"][0])))
+            hits.append(
+                SearchHit(id=document["id"][0], score=score, snippet="", fields=NearFields(document["stored"][0]))
+            )
             continue
         fields = orjson.loads(document["stored"][0])
         text = str(fields.pop("content", "") or fields.get("description", ""))
         snippet = _cut(text, str(fields.get("title", "")), pattern)
-        hits.append(Hit(id=document["id"][0], score=score, snippet=snippet, fields=fields))
+        hits.append(SearchHit(id=document["id"][0], score=score, snippet=snippet, fields=fields))
     return hits
 
 

@@ -14,13 +14,22 @@ import pysolr
 
 from searchcrawl import clock
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
-from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
+from searchcrawl.index.receiver import (
+    HIT_END,
+    HIT_START,
+    Batch,
+    IndexEntry,
+    Receipt,
+    SearchAnswer,
+    SearchHit,
+    SearchQuery,
+)
 from searchcrawl.index.sanitising import format_number
 from searchcrawl.index.snippets import leave_out_title, shorten
 from searchcrawl.index.solr.query import build_parameters, build_spelling_parameters, find_value_field
-from searchcrawl.index.solr.transport import Refused, SolrSession, hide_secrets, misconfigured
+from searchcrawl.index.solr.transport import SolrRefusal, SolrSession, hide_secrets, misconfigured
 from searchcrawl.index.solr.update import SolrUpdates
-from searchcrawl.index_fields import FIELDS, Kind, attribute_type, find_analysed
+from searchcrawl.index_fields import FIELDS, FieldKind, attribute_type, find_analysed
 from searchcrawl.sources.project import Project
 
 #: What the schema of a core must have; ``tombstone_b`` marks a removed document.
@@ -28,10 +37,10 @@ REQUIRED_FIELDS: Final = frozenset({*(field.name for field in FIELDS), "tombston
 _KINDS: Final = {field.name: field.kind for field in FIELDS}
 #: The classes of Solr that keep values of a kind as we compare, order and search them.
 _CLASSES: Final = {
-    Kind.NAME: re.compile(r"\bStrField$"),
-    Kind.TEXT: re.compile(r"TextField$"),
-    Kind.NUMBER: re.compile(r"(Int|Long|Float|Double)(Point)?Field$"),
-    Kind.DATE: re.compile(r"Date(Point|Range)?Field$"),
+    FieldKind.NAME: re.compile(r"\bStrField$"),
+    FieldKind.TEXT: re.compile(r"TextField$"),
+    FieldKind.NUMBER: re.compile(r"(Int|Long|Float|Double)(Point)?Field$"),
+    FieldKind.DATE: re.compile(r"Date(Point|Range)?Field$"),
 }
 _SCAN_ROWS: Final = 1000
 _ENTRY_FIELDS: Final = "id,crawl_version,checksum,url,access_url,depth"
@@ -168,7 +177,7 @@ class SolrReceiver:
         wanted = build_parameters(query, self._find_languages())
         try:
             found = self._select(wanted.pop("q"), **wanted)
-        except Refused as refused:
+        except SolrRefusal as refused:
             raise UnsupportedByIndex(f"{self.url}: {refused.reason}") from refused
         counts = found.facets.get("facet_fields", {})
         return SearchAnswer(
@@ -216,7 +225,7 @@ class SolrReceiver:
             known = self._session.get(f"{self._solr.url}/schema/fields", params={"wt": "json"}).json()["fields"]
             missing = sorted(REQUIRED_FIELDS - {entry["name"] for entry in known})
             others = [] if missing else self._list_other_types(known)
-        except (Refused, KeyError, TypeError, AttributeError, pysolr.SolrError) as error:
+        except (SolrRefusal, KeyError, TypeError, AttributeError, pysolr.SolrError) as error:
             raise misconfigured(self.url, f"this is no core of searchcrawl: {error}") from error
         if missing:
             reason = f"its schema lacks {', '.join(missing)}: create the core from solr/configset"
@@ -286,7 +295,7 @@ class SolrReceiver:
         """Around a question that nobody typed: what is refused then, or cannot be read, is the fault of the core."""
         try:
             yield
-        except (Refused, KeyError, TypeError, ValueError) as error:
+        except (SolrRefusal, KeyError, TypeError, ValueError) as error:
             raise misconfigured(self.url, f"this is no core of searchcrawl: {error}") from error
 
     @contextmanager
@@ -300,7 +309,7 @@ class SolrReceiver:
                     self._check_replay()
                     self._looked_end = clock.monotonic() + _LOOK_SECONDS
                 yield
-        except (Refused, KeyError, TypeError, ValueError, pysolr.SolrError) as error:
+        except (SolrRefusal, KeyError, TypeError, ValueError, pysolr.SolrError) as error:
             raise misconfigured(self.url, f"no versions can be read: {error}") from error
 
     def _select(self, words: str, **wanted: Any) -> pysolr.Results:
@@ -345,11 +354,11 @@ def _build_index_entry(stored: Mapping[str, Any]) -> IndexEntry:
     )
 
 
-def _build_hit(stored: Mapping[str, Any], highlighting: Mapping[str, Mapping[str, Sequence[str]]]) -> Hit:
+def _build_hit(stored: Mapping[str, Any], highlighting: Mapping[str, Mapping[str, Sequence[str]]]) -> SearchHit:
     snippets = highlighting.get(stored["id"], {}).get("content") or ()
     fields = {name: _unwrap(name, value) for name, value in stored.items() if name not in {"id", "score"}}
     title = str(fields.get("title", ""))
-    return Hit(
+    return SearchHit(
         id=stored["id"],
         score=float(stored.get("score") or 0.0),
         snippet=_join([shorten(leave_out_title(snippet, title)) for snippet in snippets]),

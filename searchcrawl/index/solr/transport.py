@@ -4,7 +4,7 @@ answer                                             raises
 ─────────────────────────────────────────────────  ─────────────────────────────────────
 no connection, reset, cut, too slow, 408, 429, 5xx  IndexUnavailable: it may have been done
 not JSON, not Solr, too long, 3xx, 401, 403, 404 …  IndexMisconfigured
-400, 409, 413, 422, 5xx for too many clauses        Refused: something in the request is at fault
+400, 409, 413, 422, 5xx for too many clauses        SolrRefusal: something in the request is at fault
 200 whose responseHeader.status is not 0            as the HTTP status of that number
 
 The time counts from the connection to the last byte of the answer.
@@ -48,7 +48,7 @@ _HINTS: Final = {
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
 
 
-class Refused(DeliveryError):
+class SolrRefusal(DeliveryError):
     """Solr refuses the request; ``status`` is that of its answer, ``reason`` its message."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -127,7 +127,7 @@ def check_answer(shown: str, status: int, retry_after: str | None, body: bytes) 
         raise misconfigured(shown, f"the answer is not Solr's: {_cut_excerpt(body)}")
     reason = _read_reason(answer) or _cut_excerpt(body)
     if status in _REFUSALS or _TOO_MANY_CLAUSES in reason:
-        raise Refused(status, reason)
+        raise SolrRefusal(status, reason)
     if status in {408, 429} or status >= 500:
         raise IndexUnavailable(f"{shown}: HTTP {status}: {reason}", retry_after_seconds=_parse_retry_after(retry_after))
     hint = "it redirects, and redirects are not followed" if 300 <= status < 400 else _HINTS.get(status, reason)

@@ -14,7 +14,7 @@ from searchcrawl import failpoints
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.receiver import Receipt
 from searchcrawl.index.sanitising import clean_fields, find_id_fault
-from searchcrawl.index.solr.transport import Refused, SolrSession, hide_secrets, misconfigured, read_errors
+from searchcrawl.index.solr.transport import SolrRefusal, SolrSession, hide_secrets, misconfigured, read_errors
 from searchcrawl.items import IndexedDocument, Removal
 
 #: If this many documents are refused for the same reason and none is taken, the documents are not the cause.
@@ -50,7 +50,7 @@ class _Entry:
 
 
 #: What Solr answers to an update.
-_Answer = dict[str, Any] | Refused
+_Answer = dict[str, Any] | SolrRefusal
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class SolrUpdates:
         """Does an administrative update such as a commit; raises as ``Receiver.deliver``."""
         try:
             answer = self._post(self._session, orjson.dumps(commands), {})
-        except Refused as refused:
+        except SolrRefusal as refused:
             raise misconfigured(self._shown, str(refused)) from refused
         for _, message in read_errors(answer):
             raise IndexUnavailable(f"{self._shown}: {message}")
@@ -118,7 +118,7 @@ class SolrUpdates:
 
     def _note(self, part: list[_Entry], answer: _Answer, tally: _Tally) -> list[list[_Entry]]:
         """Notes the result of the entries of a part; returns the parts to be sent again, the last one first."""
-        if isinstance(answer, Refused):
+        if isinstance(answer, SolrRefusal):
             if len(part) > 1:
                 return _halve(part)
             if answer.status == 409:
@@ -162,14 +162,14 @@ class SolrUpdates:
         try:
             found = self._session.get(f"{self._core}/get", params=wanted).json()["doc"]
             return None if found is None else int(found.get("crawl_version", 0))
-        except (Refused, KeyError, TypeError, ValueError, AttributeError) as error:
+        except (SolrRefusal, KeyError, TypeError, ValueError, AttributeError) as error:
             raise misconfigured(hide_secrets(f"{self._core}/get"), f"no version can be read: {error}") from error
 
     def _check_updates(self) -> None:
         """Returns if an update without documents is taken; raises IndexMisconfigured if every update is refused."""
         try:
             self._post(self._session, b"[]", {})
-        except Refused as refused:
+        except SolrRefusal as refused:
             raise misconfigured(self._shown, f"every update is refused: {refused.reason}") from refused
 
     def _post_at_once(self, bodies: Sequence[Iterator[bytes]], params: dict[str, str]) -> list[_Answer]:
@@ -184,7 +184,7 @@ class SolrUpdates:
     def _try(self, session: SolrSession, body: Iterator[bytes], params: dict[str, str]) -> _Answer:
         try:
             return self._post(session, body, params)
-        except Refused as refused:
+        except SolrRefusal as refused:
             return refused
 
     def _post(self, session: SolrSession, body: bytes | Iterator[bytes], params: dict[str, str]) -> dict[str, Any]:

@@ -159,19 +159,19 @@ _IS_READABLE: Final = and_(
 )
 
 
-class IndexedRow(NamedTuple):
+class ReadableRow(NamedTuple):
     """A document in the index: the values of its row, and the version that the index has."""
 
     row: BatchDocument
     version: int
 
 
-def find_readable(transaction: Transaction, source_id: int, *, after: int, limit: int) -> list[IndexedRow]:
+def find_readable(transaction: Transaction, source_id: int, *, after: int, limit: int) -> list[ReadableRow]:
     """Documents that the index has as they are in the cache, by rising id of the URL."""
     query = select(*BATCH_COLUMNS, documents.c.indexed_version).select_from(DOCUMENTS_WITH_URLS)
     query = query.where(documents.c.indexed_version.is_not(None), _IS_READABLE)
     page = read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=limit)
-    return [IndexedRow(version=version, row=BatchDocument._make(values)) for *values, version in page]
+    return [ReadableRow(version=version, row=BatchDocument._make(values)) for *values, version in page]
 
 
 def count_unreadable(transaction: Transaction, source_id: int) -> int:

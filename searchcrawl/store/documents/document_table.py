@@ -42,7 +42,7 @@ AS_IT_IS: Final = or_(and_(is_in(SHOWN - UNSENT), documents.c.leaving == int(Lea
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredDocument:
+class DocumentUpdate:
     """A new or changed document, and where its record is; ``state`` is CACHED or NONE.
 
     ``evidence`` is why a known document may not be indexed any more.
@@ -79,13 +79,13 @@ class StoredDocument:
 _UNDECIDED: Final = ("duplicate_of", "index_error", "quarantine_run", "rejected_run", "removed_run")
 
 
-def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocument]) -> None:
+def store(transaction: Transaction, source_id: int, stored: Sequence[DocumentUpdate]) -> None:
     """Writes new and changed documents; receipts of earlier versions are kept."""
     if not stored:
         return
     same = {"source_id": source_id, "leaving": 0, **dict.fromkeys(_UNDECIDED)}
     rows = [
-        {**{name: getattr(document, name) for name in StoredDocument.__slots__}, "state": int(document.state), **same}
+        {**{name: getattr(document, name) for name in DocumentUpdate.__slots__}, "state": int(document.state), **same}
         for document in stored
     ]
     write_rows(transaction, _build_upsert(dialect_of(transaction)), rows)
@@ -99,7 +99,7 @@ def _build_upsert(dialect: Dialect) -> Insert:
 
 #: The columns of a known document that are those of the new one; ``build_changed`` has all others.
 _REPLACED: Final = (
-    *(name for name in StoredDocument.__slots__ if name not in {"url_id", "state"}),
+    *(name for name in DocumentUpdate.__slots__ if name not in {"url_id", "state"}),
     *_UNDECIDED,
 )
 

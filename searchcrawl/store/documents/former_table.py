@@ -32,7 +32,7 @@ _PART: Final = 5_000
 Place = tuple[int, int, int, int]
 
 
-class Change(NamedTuple):
+class FormerDocument(NamedTuple):
     """A document that was changed: where the records of both versions are, None without one, and their bytes.
 
     ``restored``: it was put back.
@@ -122,9 +122,9 @@ def load_sketches(transaction: Transaction, source_id: int, *, limit: int) -> li
     return [(row.url_id, row.url, row.sketch) for row in transaction.execute(query)][::-1]
 
 
-def find_changes(transaction: Transaction, url_ids: Sequence[int]) -> list[Change]:
+def find_changes(transaction: Transaction, url_ids: Sequence[int]) -> list[FormerDocument]:
     """Changed documents with both of their versions; those without a kept one are left out."""
-    found: list[Change] = []
+    found: list[FormerDocument] = []
     names = (*PLACE, "content_length")
     former = [former_documents.c[name].label(f"former_{name}") for name in (*names, "restored")]
     query = (
@@ -138,7 +138,7 @@ def find_changes(transaction: Transaction, url_ids: Sequence[int]) -> list[Chang
             (_read_place(row, ""), row.content_length),
         ]
         (before, before_bytes), (now, now_bytes) = versions[::-1] if row.former_restored else versions
-        found.append(Change(row.id, row.url, before, now, before_bytes, now_bytes, bool(row.former_restored)))
+        found.append(FormerDocument(row.id, row.url, before, now, before_bytes, now_bytes, bool(row.former_restored)))
     return found
 
 

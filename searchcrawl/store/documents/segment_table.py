@@ -28,7 +28,7 @@ class Needed(NamedTuple):
     url_id: int
 
 
-class Moved(NamedTuple):
+class MovedRecord(NamedTuple):
     """A record that was copied; both are offsets."""
 
     url_id: int
@@ -126,7 +126,7 @@ def move(
     number: int,
     *,
     target: int,
-    moved: Sequence[Moved],
+    moved: Sequence[MovedRecord],
     with_waiting: bool = False,
 ) -> None:
     """Notes that records of segment ``number`` are in ``target`` now.
@@ -150,7 +150,7 @@ def forget(transaction: Transaction, source_id: int, number: int) -> bool:
     return True
 
 
-def _set_places(transaction: Transaction, table: Table, number: int, target: int, moved: Sequence[Moved]) -> None:
+def _set_places(transaction: Transaction, table: Table, number: int, target: int, moved: Sequence[MovedRecord]) -> None:
     if not moved:
         return
     statement = (

@@ -14,7 +14,7 @@ from searchcrawl.store import log_table, removal_table
 from searchcrawl.store.documents import segment_table, shared_copy_table
 from searchcrawl.store.documents.presence import IS_NOTHING, IS_REMOVING, may_be_there
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.log_table import Place
+from searchcrawl.store.log_table import LogPlace
 from searchcrawl.store.many_rows import read_page, write_parts
 from searchcrawl.store.run_schema import batches, faulty, jobs, leases, receivers, runs, segments, submitted, tombstones
 from searchcrawl.store.runs import lease
@@ -71,7 +71,7 @@ class Over:
     before_ms: int
     remove_on: Collection[int]
     kept_run: int
-    slowest: Place | None = None
+    slowest: LogPlace | None = None
 
     def select(self, above: int) -> Select[int]:
         """The ids of such rows above one.

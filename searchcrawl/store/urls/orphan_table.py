@@ -31,7 +31,7 @@ _IS_VISITED: Final = and_(
 )
 
 
-class PageLinks(NamedTuple):
+class StoredLinks(NamedTuple):
     """The encoded links of a page (``link_table``), and what became of the page; ``redirected``: by redirects."""
 
     url_id: int
@@ -42,7 +42,7 @@ class PageLinks(NamedTuple):
     indexed_version: int | None
 
 
-class NamedRow(NamedTuple):
+class OrphanRow(NamedTuple):
     """What decides whether a row is an orphan, and what is noted of it; the last values are None without a document."""
 
     url_id: int
@@ -63,7 +63,7 @@ def find_last_id(transaction: Transaction) -> int:
     return transaction.execute(select(func.max(urls.c.id))).scalar() or 0
 
 
-def load_links(transaction: Transaction, source_id: int, *, after: int) -> list[PageLinks]:
+def load_links(transaction: Transaction, source_id: int, *, after: int) -> list[StoredLinks]:
     """The links of the next pages, by rising id."""
     columns = outlinks.c.url_id, outlinks.c.links, urls.c.code, urls.c.rule, urls.c.redirects.is_not(None)
     query = (
@@ -73,15 +73,15 @@ def load_links(transaction: Transaction, source_id: int, *, after: int) -> list[
         .order_by(outlinks.c.url_id)
         .limit(_PAGES_OF_LINKS)
     )
-    return [PageLinks._make(row) for row in transaction.execute(query)]
+    return [StoredLinks._make(row) for row in transaction.execute(query)]
 
 
-def load_rows(transaction: Transaction, source_id: int, *, after: int) -> list[NamedRow]:
+def load_rows(transaction: Transaction, source_id: int, *, after: int) -> list[OrphanRow]:
     """The next rows of a source, by rising id."""
-    columns = [urls.c.id, *(urls.c[name] if name in urls.c else documents.c[name] for name in NamedRow._fields[1:])]
+    columns = [urls.c.id, *(urls.c[name] if name in urls.c else documents.c[name] for name in OrphanRow._fields[1:])]
     query = select(*columns).select_from(urls.outerjoin(documents, _document_above(after)))
     page = read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=PAGE_ROWS)
-    return [NamedRow._make(row) for row in page]
+    return [OrphanRow._make(row) for row in page]
 
 
 def _document_above(after: int) -> ColumnElement[bool]:

@@ -13,7 +13,7 @@ from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.store import schema as tables
 from searchcrawl.store.documents import document_table
-from searchcrawl.store.documents.document_table import StoredDocument
+from searchcrawl.store.documents.document_table import DocumentUpdate
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import DocumentState
 
@@ -58,7 +58,7 @@ def store(database: Database, name: str, canonical: str) -> None:
     """The document of a page that names another one as canonical."""
     values = {"record_offset": 0, "response_bytes": 1, "fields_bytes": 1, "content_length": 1, "last_changed_ms": 1}
     with database.write_once() as transaction:
-        row = StoredDocument(
+        row = DocumentUpdate(
             **values,  # type: ignore[arg-type]  # numbers all
             url_id=id_of(database, name),
             state=DocumentState.CACHED,

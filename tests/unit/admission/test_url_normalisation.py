@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from searchcrawl.admission.admit import FoundLinks
 from searchcrawl.admission.url_normalisation import normalise_found, normalise_parts, normalise_starts
-from searchcrawl.items import Link, ListedUrl, SitemapPart
+from searchcrawl.items import Link, SitemapPart, SitemapUrl
 from searchcrawl.rules.rewriting import Identity, PatternRewriter, Rewriting
 
 SITE = "http://a.test/"
@@ -55,12 +55,12 @@ def test_found_when_a_page_says_nofollow_then_its_links_are_named_as_a_crawl_wou
 
 
 def test_parts_when_a_sitemap_lists_sessions_and_what_is_discarded_then_rows_are_named_alike() -> None:
-    listed = tuple(ListedUrl(SITE + path, 5) for path in ("old/a?sid=1", "no/b"))
+    listed = tuple(SitemapUrl(SITE + path, 5) for path in ("old/a?sid=1", "no/b"))
     parts = [SitemapPart(url=f"{SITE}sitemap.xml", urls=listed), SitemapPart(url=f"{SITE}sitemap.xml")]
 
     named, (found,) = normalise_parts(parts, REWRITING)
 
-    assert [part.urls for part in named] == [(ListedUrl(f"{SITE}new/a", 5),), ()]
+    assert [part.urls for part in named] == [(SitemapUrl(f"{SITE}new/a", 5),), ()]
     assert (found.page_id, found.depth, [link.url for link in found.links]) == (None, 1, [f"{SITE}new/a"])
     assert [one.url for one in found.discarded] == [f"{SITE}no/b"]
 

@@ -10,7 +10,7 @@ from itertools import permutations
 import pytest
 
 from searchcrawl import urls
-from searchcrawl.commit.resolution import MAX_HOPS, Changes, resolve
+from searchcrawl.commit.resolution import MAX_HOPS, Resolution, resolve
 from searchcrawl.rules.copy_order import UNKNOWN_FIT, rank
 from searchcrawl.store.documents.duplicate_key_table import KeyedDocument
 from searchcrawl.store.states import DocumentState
@@ -52,7 +52,7 @@ class Table:
     def find_by_display_url(self, display_keys: Collection[int]) -> list[KeyedDocument]:
         return self._good(m for m in self._all() if m.display_key in display_keys)
 
-    def visit(self, *pages: tuple[str, str | None, str | None, str | None]) -> Changes:
+    def visit(self, *pages: tuple[str, str | None, str | None, str | None]) -> Resolution:
         """Stores documents of (name, body, canonical, display URL); without a body they are gone, ``~`` is a redirect."""
         ids = [self.ids.setdefault(name, len(self.ids) + 1) for name, *_ in pages]
         before = {url_id: self.members[url_id] for url_id in ids if url_id in self.members}
@@ -85,7 +85,7 @@ class Table:
             if m.is_good
         }
 
-    def _apply(self, changes: Changes) -> None:
+    def _apply(self, changes: Resolution) -> None:
         for change in changes.changes:
             member = self.members[change.url_id]
             state = member.state if change.state is None else change.state

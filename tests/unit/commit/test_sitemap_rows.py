@@ -7,7 +7,7 @@ import pytest
 from searchcrawl import urls
 from searchcrawl.admission.url_normalisation import normalise_parts
 from searchcrawl.commit.link_rows import SitemapRows
-from searchcrawl.items import ListedUrl, SitemapEnd, SitemapPart
+from searchcrawl.items import SitemapEnd, SitemapPart, SitemapUrl
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.store import sitemap_table
 from searchcrawl.store.engine.database import Database
@@ -17,8 +17,8 @@ URL = "http://a.test:80/sitemap.xml"
 WHOLE = SitemapEnd(code=200, whole=True)
 
 
-def listed(*names: str) -> tuple[ListedUrl, ...]:
-    return tuple(ListedUrl(f"http://a.test:80/{name}", 1000) for name in names)
+def listed(*names: str) -> tuple[SitemapUrl, ...]:
+    return tuple(SitemapUrl(f"http://a.test:80/{name}", 1000) for name in names)
 
 
 def write(database: Database, rows: SitemapRows, *parts: SitemapPart, ids: dict[str, int], fails: bool = False) -> None:

@@ -8,7 +8,14 @@ from contextlib import closing
 import pytest
 
 from searchcrawl import urls
-from searchcrawl.comparison.differences import Difference, Spool, Suspect, in_groups, spool_differences, spool_suspects
+from searchcrawl.comparison.differences import (
+    IndexDifference,
+    Spool,
+    Suspect,
+    in_groups,
+    spool_differences,
+    spool_suspects,
+)
 from searchcrawl.comparison.sorted_merge import sort_rows
 from searchcrawl.index.receiver import IndexEntry
 from searchcrawl.store.urls.url_queries import IndexedRow
@@ -60,7 +67,7 @@ def test_spool_when_values_are_read_and_added_in_turns_then_all_come_in_their_or
 def test_spools_when_suspects_and_differences_are_kept_then_they_come_back_as_they_were() -> None:
     entry = IndexEntry("demo:1", 7, "ab", "http://a.test/\ud800", "http://a.test/", 2)
     suspects = [Suspect("demo", "demo:1", 5, entry), Suspect("demo", "demo:2", None, None)]
-    found = [Difference("stale", "u", "w", "r", each, 3, None, mended=True) for each in suspects]
+    found = [IndexDifference("stale", "u", "w", "r", each, 3, None, mended=True) for each in suspects]
     with spool_suspects() as one, spool_differences() as other:
         for each in suspects:
             one.add(each)

@@ -21,7 +21,7 @@ from searchcrawl.http.connector import AddressForbidden, GuardedResolver
 from searchcrawl.http.name_lookups import NameCache, NameLookups, SharedNames
 from searchcrawl.store import name_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.name_table import CLAIMED_MS, FAILED_MS, KEPT_MS, Answer, Turn
+from searchcrawl.store.name_table import CLAIMED_MS, FAILED_MS, KEPT_MS, DnsAnswer, Turn
 from searchcrawl.store.schema import name_answers, name_turns
 
 SECONDS = KEPT_MS / 1000
@@ -86,8 +86,8 @@ def resolving(steps: Callable[[GuardedResolver], Coroutine[Any, Any, Any]]) -> A
 
 def test_cache_when_an_answer_is_old_then_it_is_forgotten(now: list[float]) -> None:
     cache = NameCache(most_names=10)
-    cache.store("a.test", Answer(("8.8.8.1",)))
-    cache.store("gone.test", Answer((), "unknown", FAILED_MS))
+    cache.store("a.test", DnsAnswer(("8.8.8.1",)))
+    cache.store("gone.test", DnsAnswer((), "unknown", FAILED_MS))
     now[0] += FAILED_MS / 1000
     failed = cache.find("gone.test")
     now[0] += SECONDS - FAILED_MS / 1000 - 0.1
@@ -95,7 +95,7 @@ def test_cache_when_an_answer_is_old_then_it_is_forgotten(now: list[float]) -> N
 
     now[0] += 0.1
 
-    assert (failed, fresh) == (None, Answer(("8.8.8.1",)))
+    assert (failed, fresh) == (None, DnsAnswer(("8.8.8.1",)))
     assert cache.find("a.test") is None
 
 
@@ -103,7 +103,7 @@ def test_cache_when_full_then_the_oldest_goes(now: list[float]) -> None:
     cache = NameCache(most_names=2)
 
     for host in ("a", "b", "a", "c"):
-        cache.store(host, Answer(("8.8.8.1",)))
+        cache.store(host, DnsAnswer(("8.8.8.1",)))
 
     assert [cache.find(host) is None for host in ("a", "b", "c")] == [False, True, False]
 
@@ -248,7 +248,7 @@ def test_n2_answer_when_somebody_else_wrote_it_then_it_is_read_with_care_and_jud
     databases: list[Database], dns: Dns, row: dict[str, Any], kept: list[str] | None
 ) -> None:
     with databases[0].write_once() as opened:
-        name_table.tell(opened, {"a.test": Answer(("8.8.8.1",))})
+        name_table.tell(opened, {"a.test": DnsAnswer(("8.8.8.1",))})
         opened.execute(update(name_answers).values(row))
     answer = databases[0].read(name_table.find, ["a.test"])["a.test"]
     guard = AddressGuard(private_networks=(), resolve={})
@@ -269,7 +269,7 @@ def test_answers_when_the_clock_was_ahead_or_they_are_old_then_they_do_not_hold_
 ) -> None:
     names = ("a.test", "b.test", "mixed.test")
     with databases[0].write_once() as opened:
-        name_table.tell(opened, {name: Answer(("8.8.8.9",)) for name in names})
+        name_table.tell(opened, {name: DnsAnswer(("8.8.8.9",)) for name in names})
         opened.execute(update(name_answers).where(name_answers.c.name == "b.test").values(until_ms=10**15))
         opened.execute(update(name_answers).where(name_answers.c.name == "mixed.test").values(until_ms=1))
         name_table.claim(opened, ["c.test"], interval_ms=1000)

@@ -22,7 +22,7 @@ from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.exceptions import CacheError
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware, find_further
 from searchcrawl.http.visit_end import VisitEnded
-from searchcrawl.items import Answer, Claim, Outcome
+from searchcrawl.items import Claim, FetchedAnswer, Outcome
 from searchcrawl.run import Run
 from searchcrawl.stages import Stages
 from searchcrawl.store.urls.review_table import StoredAnswer
@@ -95,13 +95,13 @@ def make(
     return middleware
 
 
-def ask(middleware: ReplayMiddleware, number: int = 0) -> tuple[Response, list[Answer | Outcome]]:
+def ask(middleware: ReplayMiddleware, number: int = 0) -> tuple[Response, list[FetchedAnswer | Outcome]]:
     request = Request(f"http://a.test/{number}", meta={"claim": claim_of(number)})
     response = asyncio.run(middleware.process_request(request))
     return response, list(find_further(response))
 
 
-def number_of(answer: Response | Answer | Outcome) -> int:
+def number_of(answer: Response | FetchedAnswer | Outcome) -> int:
     claim = answer.meta["claim"] if isinstance(answer, Response) else answer.claim
     return int(claim.url_id)
 
@@ -113,8 +113,8 @@ def test_replay_when_pages_are_small_then_many_come_with_one_request(cache: Any)
     response, further = ask(middleware)
 
     assert [number_of(each) for each in (response, *further)] == list(range(32))
-    assert all(isinstance(each, Answer) and each.body == b"<p>%d" % number_of(each) for each in further)
-    cached = [each.cached for each in further[:2] if isinstance(each, Answer)]
+    assert all(isinstance(each, FetchedAnswer) and each.body == b"<p>%d" % number_of(each) for each in further)
+    cached = [each.cached for each in further[:2] if isinstance(each, FetchedAnswer)]
     assert [each.text for each in cached if each is not None] == ["text 1", "text 2"]
     assert middleware.pages == 32
 

@@ -17,8 +17,8 @@ from searchcrawl.http.side_requests import (
     ASKED_FOR,
     CrawlEnds,
     Form,
-    Limits,
     SideAnswer,
+    SideLimits,
     SidePolicy,
     SideRequestFailed,
     SideRequests,
@@ -97,9 +97,9 @@ def failure_of(site: Site, policy: SidePolicy = POLICY, **values: Any) -> SideRe
 @pytest.mark.parametrize(
     ("limits", "steps"),
     [
-        (Limits.DELAY_ONLY, ["wait a.test:80", URL, "wait b.test:80", "http://b.test/y"]),
+        (SideLimits.DELAY_ONLY, ["wait a.test:80", URL, "wait b.test:80", "http://b.test/y"]),
         (
-            Limits.SITES,
+            SideLimits.SITES,
             [
                 "acquire host a.test:80",
                 "wait a.test:80",
@@ -110,7 +110,7 @@ def failure_of(site: Site, policy: SidePolicy = POLICY, **values: Any) -> SideRe
             ],
         ),
         (
-            Limits.HOST_CONCURRENCY,
+            SideLimits.HOST_CONCURRENCY,
             [
                 "acquire a.test:80",
                 URL,
@@ -122,7 +122,7 @@ def failure_of(site: Site, policy: SidePolicy = POLICY, **values: Any) -> SideRe
         ),
     ],
 )
-def test_redirect_when_followed_then_each_request_waits_for_its_own_host(limits: Limits, steps: list[str]) -> None:
+def test_redirect_when_followed_then_each_request_waits_for_its_own_host(limits: SideLimits, steps: list[str]) -> None:
     site = Site({URL: (302, "http://b.test/y")})
 
     answer = get(site, SidePolicy(kind="test", max_bytes=1000, limits=limits))
@@ -174,7 +174,7 @@ def test_answer_when_there_is_none_then_failure_has_the_code_of_a_page(
 def test_host_when_it_is_blocked_then_nothing_is_sent_and_its_status_is_the_code() -> None:
     site = Site({}, blocked=True)
 
-    failure = failure_of(site, SidePolicy(kind="test", max_bytes=1000, limits=Limits.HOST_CONCURRENCY))
+    failure = failure_of(site, SidePolicy(kind="test", max_bytes=1000, limits=SideLimits.HOST_CONCURRENCY))
 
     assert (failure.code, failure.transient, site.requests) == (429, False, [])
 
@@ -225,8 +225,10 @@ def test_request_when_its_host_is_outside_and_its_port_unusual_then_its_address_
     assert [request.meta[PUBLIC_ONLY] for request in site.requests] == [False, True, False, False, False, True]
 
 
-@pytest.mark.parametrize(("limits", "sent"), [(Limits.DELAY_ONLY, 1), (Limits.SITES, 1), (Limits.HOST_CONCURRENCY, 0)])
-def test_crawl_when_it_ends_then_only_requests_that_a_page_waits_for_are_sent(limits: Limits, sent: int) -> None:
+@pytest.mark.parametrize(
+    ("limits", "sent"), [(SideLimits.DELAY_ONLY, 1), (SideLimits.SITES, 1), (SideLimits.HOST_CONCURRENCY, 0)]
+)
+def test_crawl_when_it_ends_then_only_requests_that_a_page_waits_for_are_sent(limits: SideLimits, sent: int) -> None:
     site = Site({})
 
     try:

@@ -15,7 +15,7 @@ from scrapy.http import Response
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import LoginFailed
-from searchcrawl.login.session import LoginSession, Plan
+from searchcrawl.login.session import LoginPlan, LoginSession
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.redirects import TargetRules
@@ -80,7 +80,7 @@ def session(site: Server, *, now: Callable[[], float] = lambda: 0.0, **plan: Any
         "default_charset": "utf-8",
         **plan,
     }
-    return LoginSession(Plan(**given), CookieJar(["http://a.test"]), side(site), now=now)
+    return LoginSession(LoginPlan(**given), CookieJar(["http://a.test"]), side(site), now=now)
 
 
 def side(site: Server, targets: TargetRules = ANY_TARGET) -> SideRequests:
@@ -114,7 +114,7 @@ def test_login_when_it_leads_to_an_excluded_page_then_that_is_not_requested_and_
     site = server(posted=page(LOGIN, status=303, location="/account/welcome"))
     # The page of the login is excluded as well: that the source names it counts more.
     targets = TargetRules(Boundary(include_hosts=["a.test"], exclude_urls=["*/account/*", "*/login*"]))
-    plan = Plan(url=LOGIN, form=Login(username="me", password="open"), check=check, start=HOME)
+    plan = LoginPlan(url=LOGIN, form=Login(username="me", password="open"), check=check, start=HOME)
     made = LoginSession(plan, CookieJar(["http://a.test"]), side(site, targets))
 
     asyncio.run(made.wait_until_logged_in())
@@ -240,7 +240,7 @@ def test_page_when_it_has_the_form_and_not_what_only_others_have_then_looks_like
 def test_cookies_when_they_are_given_then_are_set_and_the_page_is_asked_for() -> None:
     jar = CookieJar(["http://a.test"])
     site = server(home=page(HOME, INSIDE))
-    plan = Plan(url=HOME, cookies=(("s", "1"),), cookie_origins=["http://a.test"], check="Log out")
+    plan = LoginPlan(url=HOME, cookies=(("s", "1"),), cookie_origins=["http://a.test"], check="Log out")
 
     asyncio.run(LoginSession(plan, jar, side(site)).wait_until_logged_in())
 

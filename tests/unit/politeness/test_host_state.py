@@ -8,7 +8,7 @@ from searchcrawl import clock
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Outcome
 from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK, PAUSES_TO_BLOCK
-from searchcrawl.store.host_table import HostBlock
+from searchcrawl.store.host_table import HostPause
 from tests.factories import claim
 from tests.unit.frontier.support_window import HOST, OTHER, build_window, met, popped
 
@@ -184,7 +184,7 @@ def test_r10_host_when_others_were_told_to_wait_long_then_it_is_blocked(now: lis
         tested.fill(HOST, [claim(1)])
 
     now_ms = clock.now_ms()
-    tested.hosts.set_blocks([HostBlock(HOST, now_ms + 61_000, 429), HostBlock(OTHER, now_ms + 59_000, 503)])
+    tested.hosts.set_blocks([HostPause(HOST, now_ms + 61_000, 429), HostPause(OTHER, now_ms + 59_000, 503)])
     codes = tested.hosts.blocked_code(HOST), tested.hosts.blocked_code(OTHER)
     tested.fill(HOST, [claim(2)])
     tested.fill(OTHER, [claim(3)])
@@ -258,7 +258,7 @@ def test_host_when_not_all_blocks_are_known_then_its_first_request_waits_until_i
     tested.fill(HOST, [claim(1)])
     tested.fill(OTHER, [claim(2)])
     early, asked, again = popped(tested, now[0]), tested.hosts.take_unknown(), tested.hosts.take_unknown()
-    tested.hosts.set_blocks([HostBlock(HOST, clock.now_ms() + 61_000, 429)], asked)
+    tested.hosts.set_blocks([HostPause(HOST, clock.now_ms() + 61_000, 429)], asked)
 
     assert (early, sorted(asked), again) == (None, sorted([HOST, OTHER]), [])
     assert woken

@@ -12,7 +12,7 @@ from searchcrawl import clock
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.rate_limiter import RateLimiter, SharedRateLimiter
 from searchcrawl.politeness.slot_reservations import SlotReservations
-from searchcrawl.store.host_table import HostBlock
+from searchcrawl.store.host_table import HostPause
 from searchcrawl.store.schema import hosts
 from tests.filled_store import FilledStore
 
@@ -26,7 +26,7 @@ class Noting(HostRegistry):
         super().__init__(delay_seconds=0.0, host_concurrency=2)
         self.told: list[int] = []
 
-    def set_blocks(self, blocks: Iterable[HostBlock], *arguments: Any, **values: Any) -> None:
+    def set_blocks(self, blocks: Iterable[HostPause], *arguments: Any, **values: Any) -> None:
         found = list(blocks)
         self.told.append(len(found))
         super().set_blocks(found, *arguments, **values)

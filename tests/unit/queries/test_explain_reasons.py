@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.queries.explain_reasons import Action, Edit, Reason, build_reason, locate, parse_reason
+from searchcrawl.queries.explain_reasons import Edit, EditKind, Reason, build_reason, locate, parse_reason
 from searchcrawl.rules.decision import NO_INCLUDE, Decision, Proposal
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import load_project, load_source
@@ -68,7 +68,7 @@ def test_build_reason_when_an_include_is_missing_then_its_proposal_can_be_copied
                 file="searchcrawl.toml",
                 key="defaults.scope.exclude_urls",
                 proposal=Edit(
-                    action=Action.REMOVE, file="searchcrawl.toml", key="defaults.scope.exclude_urls", value="re:a: b"
+                    action=EditKind.REMOVE, file="searchcrawl.toml", key="defaults.scope.exclude_urls", value="re:a: b"
                 ),
             ),
         ),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from searchcrawl.index.receiver import Hit, SearchAnswer, SearchQuery
+from searchcrawl.index.receiver import SearchAnswer, SearchHit, SearchQuery
 from searchcrawl.queries.search import read_collapses, search, search_grouped
 from searchcrawl.rules.near_copies import sign
 from searchcrawl.sources.loading import load_project
@@ -27,7 +27,7 @@ class Ranked(Oracle):
         self.rows: list[int] = []
         self.asked: list[tuple[int, int, bool]] = []
         self._hits = [
-            Hit(
+            SearchHit(
                 id=name,
                 score=1.0 - place / 10_000,
                 snippet="",

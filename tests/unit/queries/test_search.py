@@ -9,7 +9,7 @@ import pytest
 
 from searchcrawl.exceptions import InvalidFile, UnknownAttribute, UnsupportedByIndex
 from searchcrawl.index.local.receiver import LocalReceiver
-from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, Hit, Receipt, SearchAnswer, SearchQuery
+from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, Receipt, SearchAnswer, SearchHit, SearchQuery
 from searchcrawl.queries.search import read_known_fields, remove_marks, search
 from searchcrawl.sources.loading import load_project
 
@@ -37,7 +37,7 @@ class Oracle(LocalReceiver):
     def search(self, query: SearchQuery) -> SearchAnswer:
         self.asked = query
         snippet = f"a {HIT_START}word{HIT_END} here"
-        hit = Hit(id="demo:0", score=1.5, snippet=snippet, fields=self.fields)
+        hit = SearchHit(id="demo:0", score=1.5, snippet=snippet, fields=self.fields)
         return SearchAnswer(total=7, hits=[hit], facets={"host": {"a.example": 7}})
 
 

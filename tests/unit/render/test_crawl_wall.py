@@ -13,7 +13,7 @@ from scrapy.http import Headers, Response
 from searchcrawl.http.side_requests import SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import PUBLIC_ONLY
 from searchcrawl.politeness.rate_limiter import RateLimiter
-from searchcrawl.render.browser_request import Answer, BrowserRequest, FetchFailed, Refused
+from searchcrawl.render.browser_request import BrowserRequest, DecodedAnswer, FetchFailed, RequestRefused
 from searchcrawl.render.budget import PageBudget, SharedBudget
 from searchcrawl.render.crawl_wall import CrawlWall, PageRules
 from searchcrawl.robots.files import RobotsCopy
@@ -115,7 +115,7 @@ def page(here: CrawlWall, url: str = PAGE) -> PageRules:
     return here.admit(url)
 
 
-def fetch(here: CrawlWall, request: BrowserRequest, budget: PageBudget | None = None) -> Answer:
+def fetch(here: CrawlWall, request: BrowserRequest, budget: PageBudget | None = None) -> DecodedAnswer:
     return asyncio.run(page(here).fetch(request, budget or SharedBudget(1 << 20).open()))
 
 
@@ -187,7 +187,7 @@ def test_c10_resource_when_only_its_answer_says_what_it_is_then_data_of_another_
     if allowed:
         assert fetch(wall(site=site), ask("http://cdn.test/x", "unknown")).body == b"found"
     else:
-        with pytest.raises(Refused, match="outside the boundary"):
+        with pytest.raises(RequestRefused, match="outside the boundary"):
             fetch(wall(site=site), ask("http://cdn.test/x", "unknown"))
 
 
@@ -236,7 +236,7 @@ def test_c10_resource_when_robots_forbids_it_then_it_gets_no_turn_and_is_refused
     for url in ("http://site.test/x.js", "http://site.test/api/1", "http://cdn.test/x.js"):
         try:
             fetch(here, ask(url, "script"))
-        except Refused as error:
+        except RequestRefused as error:
             said.append((str(error), error.code))
 
     assert turns.taken == ["site.test:80"]

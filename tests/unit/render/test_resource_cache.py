@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from searchcrawl import clock
-from searchcrawl.render.browser_request import Answer
+from searchcrawl.render.browser_request import DecodedAnswer
 from searchcrawl.render.resource_cache import Key, ResourceCache, build_key
 
 URL = "http://site.test/a.js"
@@ -15,9 +15,9 @@ def key(url: str = URL, **headers: str) -> Key:
     return build_key("http://site.test", url, tuple(headers.items()), has_credentials=False)
 
 
-def answer(body: bytes = b"x", *, status: int = 200, **headers: str) -> Answer:
+def answer(body: bytes = b"x", *, status: int = 200, **headers: str) -> DecodedAnswer:
     pairs = tuple((name.replace("_", "-"), value) for name, value in headers.items())
-    return Answer(URL, status, pairs, body)
+    return DecodedAnswer(URL, status, pairs, body)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def answer(body: bytes = b"x", *, status: int = 200, **headers: str) -> Answer:
     ],
 )
 def test_resource_when_it_is_asked_for_again_then_it_is_kept_as_its_answer_allows(
-    kind: str, kept: Answer, is_kept: bool
+    kind: str, kept: DecodedAnswer, is_kept: bool
 ) -> None:
     cache = ResourceCache(max_bytes=1000)
     cache.keep(key(), kind, kept)

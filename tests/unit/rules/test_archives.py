@@ -11,7 +11,7 @@ from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import NO_INCLUDE, Decision
 from searchcrawl.rules.forgotten import FILE, KEY, Forgotten
 from searchcrawl.rules.rewriting import DisplayMap
-from searchcrawl.rules.url_rules import HostBlock
+from searchcrawl.rules.url_rules import HostScope
 
 HOST: Final = "http://acme.test"
 ARCHIVE: Final = f"{HOST}/docs/n.zip"
@@ -59,7 +59,7 @@ def test_list_archives_when_a_url_has_very_many_then_no_more_are_named_than_can_
         ({"exclude_urls": ["re:\\.tar\\.gz$"]}, ("scope.exclude_urls", "re:\\.tar\\.gz$")),
         ({"exclude_urls": ["*n.zip*"]}, ("scope.exclude_urls", "*n.zip*")),
         (
-            {"hosts": [HostBlock(host="acme.test", exclude_paths=("/docs/n.zip",))]},
+            {"hosts": [HostScope(host="acme.test", exclude_paths=("/docs/n.zip",))]},
             ("scope.host[0].exclude_paths", "/docs/n.zip"),
         ),
         ({"forgotten": Forgotten([ARCHIVE])}, (KEY, ARCHIVE)),

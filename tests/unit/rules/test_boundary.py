@@ -13,7 +13,7 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import NO_INCLUDE, Decision, Proposal
-from searchcrawl.rules.url_rules import HostBlock
+from searchcrawl.rules.url_rules import HostScope
 
 FILE = "sources/x.toml"
 
@@ -26,7 +26,7 @@ ORACLE = boundary(include_hosts=["oracle.com"], exclude_hosts=["uk.oracle.com"])
 MANUAL = boundary(
     include_hosts=["www.oracle.com", "otn.oracle.com"],
     hosts=[
-        HostBlock(
+        HostScope(
             host="otn.oracle.com",
             include_paths=("/products/database/", "/products/ias/"),
             exclude_paths=("/products/ias/web_cache/",),
@@ -87,14 +87,14 @@ def test_exclude_when_an_include_is_more_specific_then_still_wins() -> None:
 
 
 def test_steps_when_all_would_refuse_then_the_first_in_order_is_named() -> None:
-    block = HostBlock(host="a.test", exclude_paths=("/x",), exclude_ports=(81,))
+    block = HostScope(host="a.test", exclude_paths=("/x",), exclude_ports=(81,))
     url = "http://a.test:81/x.pdf?q"
     rules: dict[str, Any] = {"allow_all": True, "dynamic_pages": False}
 
     keys = [boundary(**rules).decide(url).key]
     for more in (
         {"exclude_urls": ["*.pdf*"]},
-        {"hosts": [HostBlock(host="a.test", exclude_paths=("/x",))]},
+        {"hosts": [HostScope(host="a.test", exclude_paths=("/x",))]},
         {"hosts": [block]},
         {"exclude_hosts": ["a.test"]},
         {"max_url_length": 10},
@@ -115,7 +115,7 @@ def test_steps_when_all_would_refuse_then_the_first_in_order_is_named() -> None:
 def test_rules_when_their_order_changes_then_verdicts_stay() -> None:
     hosts = ["a.test", "www.*", "=b.test"]
     globs = ["*.pdf", "re:/x/", "*/y/*"]
-    blocks = [HostBlock(host="a.test", include_paths=("/1",)), HostBlock(host="x.a.test", exclude_paths=("/12",))]
+    blocks = [HostScope(host="a.test", include_paths=("/1",)), HostScope(host="x.a.test", exclude_paths=("/12",))]
     urls = [
         f"http://{h}/{p}" for h in ("a.test", "x.a.test", "www.q", "b.test", "c") for p in ("1", "12", "x/", "1.pdf")
     ]
@@ -129,7 +129,7 @@ def test_rules_when_their_order_changes_then_verdicts_stay() -> None:
 
 @pytest.mark.parametrize("url", ["http://a.test/%70rivate/", "http://a.test/priv%61te/x", "http://a.test/private/"])
 def test_escapes_of_unreserved_when_in_a_url_then_do_not_lead_past_a_rule(url: str) -> None:
-    by_path = boundary(allow_all=True, hosts=[HostBlock(host="a.test", exclude_paths=("/private/",))])
+    by_path = boundary(allow_all=True, hosts=[HostScope(host="a.test", exclude_paths=("/private/",))])
     by_glob = boundary(allow_all=True, exclude_urls=["*/private/*"])
     by_expression = boundary(allow_all=True, exclude_urls=["re:/private/"])
 
@@ -224,26 +224,26 @@ def test_url_when_not_in_its_identity_then_is_judged_by_its_host() -> None:
         ({"allow_all": True, "include_ports": [80], "exclude_ports": [81]}, "scope.exclude_ports", "[81]"),
         ({"allow_all": True, "include_ports": [0]}, "scope.include_ports", "0"),
         ({"allow_all": True, "exclude_ports": [65536]}, "scope.exclude_ports", "65536"),
-        ({"allow_all": True, "hosts": [HostBlock(host="")]}, "scope.host[0].host", "''"),
+        ({"allow_all": True, "hosts": [HostScope(host="")]}, "scope.host[0].host", "''"),
         (
-            {"allow_all": True, "hosts": [HostBlock(host="a"), HostBlock(host="b", include_paths=("x",))]},
+            {"allow_all": True, "hosts": [HostScope(host="a"), HostScope(host="b", include_paths=("x",))]},
             "scope.host[1].include_paths",
             "'x'",
         ),
         (
-            {"allow_all": True, "hosts": [HostBlock(host="b", exclude_paths=("",))]},
+            {"allow_all": True, "hosts": [HostScope(host="b", exclude_paths=("",))]},
             "scope.host[0].exclude_paths",
             "''",
         ),
         (
-            {"allow_all": True, "hosts": [HostBlock(host="b", include_ports=(1,), exclude_ports=(2,))]},
+            {"allow_all": True, "hosts": [HostScope(host="b", include_ports=(1,), exclude_ports=(2,))]},
             "scope.host[0].exclude_ports",
             "[2]",
         ),
         (
             {
                 "allow_all": True,
-                "hosts": [HostBlock(host="b.test", include_ports=(1,)), HostBlock(host="B.test", exclude_ports=(2,))],
+                "hosts": [HostScope(host="b.test", include_ports=(1,)), HostScope(host="B.test", exclude_ports=(2,))],
             },
             "scope.host[1].exclude_ports",
             "[2]",
@@ -262,7 +262,7 @@ def test_many_rules_when_one_matches_then_it_is_the_one_named() -> None:
     rules = boundary(
         include_hosts=[f"h{n}.test" for n in range(300)],
         exclude_urls=[f"*/p{n}/*" for n in range(300)],
-        hosts=[HostBlock(host="test", exclude_paths=tuple(f"/q{n}/" for n in range(300)))],
+        hosts=[HostScope(host="test", exclude_paths=tuple(f"/q{n}/" for n in range(300)))],
     )
 
     found = [rules.decide(url).rule for url in ("http://h7.test/", "http://h7.test/p8/", "http://h7.test/q9/")]
@@ -283,12 +283,12 @@ def test_many_rules_when_one_matches_then_it_is_the_one_named() -> None:
         ({"include_hosts": ["a.test"], "dynamic_pages": False}, "http://a.test/sitemap.php?n=1", True),
         ({"include_hosts": ["a.test"], "max_path_segments": 1}, "http://a.test/a/b/sitemap.xml", True),
         (
-            {"include_hosts": ["a.test"], "hosts": [HostBlock(host="a.test", include_paths=["/docs/"])]},
+            {"include_hosts": ["a.test"], "hosts": [HostScope(host="a.test", include_paths=["/docs/"])]},
             "http://a.test/sitemap.xml",
             True,
         ),
         (
-            {"include_hosts": ["a.test"], "hosts": [HostBlock(host="a.test", exclude_paths=["/site"])]},
+            {"include_hosts": ["a.test"], "hosts": [HostScope(host="a.test", exclude_paths=["/site"])]},
             "http://a.test/sitemap.xml",
             False,
         ),
@@ -332,7 +332,7 @@ def test_sitemap_when_an_exclude_names_it_then_is_refused_though_an_include_is_m
     boundary = Boundary(
         include_hosts=["a.test"],
         exclude_urls=["*.gz"],
-        hosts=[HostBlock(host="a.test", include_paths=("/docs/",), exclude_paths=("/private/",))],
+        hosts=[HostScope(host="a.test", include_paths=("/docs/",), exclude_paths=("/private/",))],
     )
 
     assert boundary.decide_sitemap(url).allowed is allowed
@@ -367,8 +367,8 @@ def test_list_refusals_when_several_rules_refuse_then_all_are_named_and_decide_a
         "exclude_urls": ["*.zip", "re:/old/"],
         "exclude_ports": [8080],
         "hosts": [
-            HostBlock(host="acme.test", exclude_paths=("/old/", "/%6fld/")),
-            HostBlock(host="shop.*", exclude_paths=("/old/",), include_ports=(80,)),
+            HostScope(host="acme.test", exclude_paths=("/old/", "/%6fld/")),
+            HostScope(host="shop.*", exclude_paths=("/old/",), include_ports=(80,)),
         ],
         "depth": 2,
         "dynamic_pages": False,
@@ -404,7 +404,7 @@ def test_list_refusals_when_several_rules_refuse_then_all_are_named_and_decide_a
             Proposal("scope.include_ports", 81),
         ),
         (
-            {"allow_all": True, "hosts": [HostBlock(host="acme.test", include_paths=("/x/",))]},
+            {"allow_all": True, "hosts": [HostScope(host="acme.test", include_paths=("/x/",))]},
             "http://acme.test/a/b.html?q=1",
             Proposal("scope.host[0].include_paths", "/a/b.html"),
         ),
@@ -445,7 +445,7 @@ def test_propose_include_when_a_rule_excludes_then_none() -> None:
         ({"allow_all": True}, ["allow_all"]),
         ({"allow_all": True, "include_hosts": ["acme.test"]}, ["acme.test", "allow_all"]),
         (
-            {"allow_all": True, "hosts": [HostBlock(host="www.*", include_paths=("/a/", "/b/"))]},
+            {"allow_all": True, "hosts": [HostScope(host="www.*", include_paths=("/a/", "/b/"))]},
             ["/a/"],
         ),
         ({"allow_all": True, "include_ports": [80, 81]}, ["80"]),
@@ -497,7 +497,7 @@ def some_rules(chance: random.Random) -> dict[str, Any]:
         "exclude_urls": some(GLOBS, 1),
         chance.choice(("include_ports", "exclude_ports")): some(PORTS),
         "hosts": [
-            HostBlock(
+            HostScope(
                 host=host,
                 include_paths=tuple(some(PREFIXES)),
                 exclude_paths=tuple(some(PREFIXES, 1)),
@@ -553,8 +553,8 @@ def edited(rules: dict[str, Any], key: str, change: Any) -> dict[str, Any]:
         return {**rules, name: change(rules[name])}
     number = int(table.removeprefix("host[").removesuffix("]"))
     blocks = list(rules["hosts"])
-    values = {field: getattr(blocks[number], field) for field in HostBlock.__slots__}
-    blocks[number] = HostBlock(**{**values, name: tuple(change(values[name]))})
+    values = {field: getattr(blocks[number], field) for field in HostScope.__slots__}
+    blocks[number] = HostScope(**{**values, name: tuple(change(values[name]))})
     return {**rules, "hosts": blocks}
 
 

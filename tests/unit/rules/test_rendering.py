@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from searchcrawl.rules import rendering
-from searchcrawl.rules.rendering import Found, Look, Need, Record, Shell
+from searchcrawl.rules.rendering import Found, Look, Need, RenderRecord, Shell
 
 URL = "http://a.test/item/7?page=3"
 
@@ -114,7 +114,7 @@ STYLE = ended("/app.css", "style", media_type="text/css")
 WHOLE = Found(2000, 10, (SCRIPT, DATA, FRAME, STYLE))
 
 
-def look(known: Record | None, *parts: End, text: int = 100, run: int = 2, gave_up: str | None = None) -> Look:
+def look(known: RenderRecord | None, *parts: End, text: int = 100, run: int = 2, gave_up: str | None = None) -> Look:
     """A page with these parts, compared as rows keep its record."""
     kept = rendering.parse(None if known is None else rendering.dump(known))
     return rendering.look(kept, Found(text, 90, parts, gave_up), run=run)

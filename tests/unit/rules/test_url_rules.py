@@ -8,7 +8,7 @@ import pytest
 
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.url_rules import HostBlock
+from searchcrawl.rules.url_rules import HostScope
 
 FILE = "sources/x.toml"
 
@@ -134,18 +134,18 @@ def test_host_rule_when_asked_then_follows_its_kind(rule: str, url: str, allowed
         ({"include_ports": [80]}, 8080, False, "scope.include_ports"),
         ({"exclude_ports": [8080]}, 80, True, "scope.include_hosts"),
         ({"exclude_ports": [8080]}, 8080, False, "scope.exclude_ports"),
-        ({"hosts": [HostBlock(host="a.test", include_ports=(8080,))]}, 80, False, "scope.host[0].include_ports"),
-        ({"hosts": [HostBlock(host="a.test", include_ports=(8080,))]}, 8080, True, "scope.include_hosts"),
-        ({"hosts": [HostBlock(host="a.test", exclude_ports=(8080,))]}, 8080, False, "scope.host[0].exclude_ports"),
-        ({"hosts": [HostBlock(host="b.test", exclude_ports=(8080,))]}, 8080, True, "scope.include_hosts"),
+        ({"hosts": [HostScope(host="a.test", include_ports=(8080,))]}, 80, False, "scope.host[0].include_ports"),
+        ({"hosts": [HostScope(host="a.test", include_ports=(8080,))]}, 8080, True, "scope.include_hosts"),
+        ({"hosts": [HostScope(host="a.test", exclude_ports=(8080,))]}, 8080, False, "scope.host[0].exclude_ports"),
+        ({"hosts": [HostScope(host="b.test", exclude_ports=(8080,))]}, 8080, True, "scope.include_hosts"),
         (
-            {"include_ports": [80], "hosts": [HostBlock(host="a.test", include_ports=(8080,))]},
+            {"include_ports": [80], "hosts": [HostScope(host="a.test", include_ports=(8080,))]},
             8080,
             True,
             "scope.include_hosts",
         ),
         (
-            {"include_ports": [8080], "hosts": [HostBlock(host="a.test", exclude_ports=(8080,))]},
+            {"include_ports": [8080], "hosts": [HostScope(host="a.test", exclude_ports=(8080,))]},
             8080,
             False,
             "scope.host[0].exclude_ports",
@@ -173,8 +173,8 @@ def test_host_blocks_when_several_match_then_add_up() -> None:
     rules = boundary(
         include_hosts=["a.test"],
         hosts=[
-            HostBlock(host="a.test", include_paths=("/a/",), exclude_paths=("/b/no/",)),
-            HostBlock(host="x.a.test", include_paths=("/b/",), exclude_paths=("/a/no/",)),
+            HostScope(host="a.test", include_paths=("/a/",), exclude_paths=("/b/no/",)),
+            HostScope(host="x.a.test", include_paths=("/b/",), exclude_paths=("/a/no/",)),
         ],
     )
 
@@ -187,13 +187,13 @@ def test_host_blocks_when_several_match_then_add_up() -> None:
 
 
 def test_host_block_when_its_host_is_not_included_then_includes_nothing() -> None:
-    rules = boundary(include_hosts=["a.test"], hosts=[HostBlock(host="b.test", include_paths=("/",))])
+    rules = boundary(include_hosts=["a.test"], hosts=[HostScope(host="b.test", include_paths=("/",))])
 
     assert rules.decide("http://b.test/").key == "scope.include_hosts"
 
 
 def test_paths_when_asked_then_are_raw_prefixes_that_mind_case() -> None:
-    rules = boundary(allow_all=True, hosts=[HostBlock(host="a.test", exclude_paths=("/doc", "/."))])
+    rules = boundary(allow_all=True, hosts=[HostScope(host="a.test", exclude_paths=("/doc", "/."))])
 
     verdicts = [
         rules.decide(f"http://a.test/{path}").allowed for path in ("doc", "documents/x", "doc?x=1", "Doc", "x/doc")
@@ -204,7 +204,7 @@ def test_paths_when_asked_then_are_raw_prefixes_that_mind_case() -> None:
 
 
 def test_escapes_when_in_a_rule_then_match_either_spelling() -> None:
-    rules = boundary(allow_all=True, hosts=[HostBlock(host="a.test", exclude_paths=("/%70rivate/é", "/a%2fb"))])
+    rules = boundary(allow_all=True, hosts=[HostScope(host="a.test", exclude_paths=("/%70rivate/é", "/a%2fb"))])
 
     assert not rules.decide("http://a.test/private/%C3%A9t%C3%A9").allowed
     assert not rules.decide("http://a.test/a%2Fb").allowed

@@ -10,7 +10,7 @@ from scrapy.http import Response
 
 from searchcrawl.codes import Code
 from searchcrawl.http.side_requests import CrawlEnds, SideRequestFailed, SideRequests
-from searchcrawl.items import ListedUrl, SitemapPart
+from searchcrawl.items import SitemapPart, SitemapUrl
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.sitemaps.fetching import PARTS_AHEAD, PartSender, SitemapBody, Validators, fetch_sitemap, parse
@@ -57,9 +57,9 @@ def test_parse_when_it_does_not_speak_for_a_host_then_its_date_is_left_out() -> 
     (part, _), (all_of_it, _) = parts_of(body, origins=frozenset({"http://a.test"})), parts_of(body)
 
     assert part.urls == (
-        ListedUrl("http://a.test/1", 1000),
-        ListedUrl("http://b.test/2"),
-        ListedUrl("https://a.test/3"),
+        SitemapUrl("http://a.test/1", 1000),
+        SitemapUrl("http://b.test/2"),
+        SitemapUrl("https://a.test/3"),
     )
     assert {one.lastmod_ms for one in all_of_it.urls} == {1000}
 

@@ -8,12 +8,12 @@ import pytest
 
 from searchcrawl import clock
 from searchcrawl.http.content_coding import BrokenCoding
-from searchcrawl.items import ListedUrl
+from searchcrawl.items import SitemapUrl
 from searchcrawl.sitemaps.formats import BATCH_URLS, NotASitemap, SitemapKind, SitemapParser, parse_date_ms
 from searchcrawl.sitemaps.scanner import FeedScanner
 
 
-def read(body: bytes | str, **options: Any) -> list[ListedUrl]:
+def read(body: bytes | str, **options: Any) -> list[SitemapUrl]:
     reader = SitemapParser(body.encode() if isinstance(body, str) else body, **options)
     return [listed for batch in reader.batches() for listed in batch]
 
@@ -109,7 +109,7 @@ def test_entries_when_fed_byte_by_byte_then_the_same_is_read() -> None:
 
     found = read(coded)
 
-    assert found == [ListedUrl("http://a.test/1?%C3%BC", 1_577_836_800_000), ListedUrl("http://a.test/2")]
+    assert found == [SitemapUrl("http://a.test/1?%C3%BC", 1_577_836_800_000), SitemapUrl("http://a.test/2")]
 
 
 def zlib_in_pieces(body: bytes) -> bytes:

@@ -18,7 +18,7 @@ from searchcrawl.items import SitemapPart
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.sitemaps.reading import Limits, ReadingTime, SitemapReading, Turns
+from searchcrawl.sitemaps.reading import ReadingTime, ReadingTimes, SitemapReading, Turns
 from tests.factories import ANY_TARGET
 
 URLS: Final = tuple(f"http://{host}.test/{number}.xml" for host in ("evil", "good") for number in range(3))
@@ -27,7 +27,7 @@ URLS: Final = tuple(f"http://{host}.test/{number}.xml" for host in ("evil", "goo
 class Reading:
     """Reads the sitemaps URLS with a store that knows nothing; those of one host answer once they are let go."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ReadingTimes) -> None:
         self.ends: dict[str, int] = {}
         self.let_go, self.released, self.revisits = asyncio.Event(), asyncio.Event(), threading.Event()
         source = SimpleNamespace(
@@ -72,7 +72,7 @@ def test_sitemaps_when_those_of_one_host_are_slow_then_known_pages_do_not_wait_f
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def read() -> tuple[bool, bool, int]:
-        one = Reading(Limits(revisit_seconds=0.3))
+        one = Reading(ReadingTimes(revisit_seconds=0.3))
         one.reading.start([], [])
         await asyncio.to_thread(one.revisits.wait, 30)
         before = one.released.is_set()
@@ -89,7 +89,7 @@ def test_sitemaps_when_the_time_of_a_host_is_over_then_its_others_are_left_to_th
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def read() -> dict[str, int]:
-        one = Reading(Limits(origin_seconds=0.3))
+        one = Reading(ReadingTimes(origin_seconds=0.3))
         one.reading.start([], [])
         await asyncio.sleep(0.5)
         one.let_go.set()
@@ -105,7 +105,7 @@ def test_sitemaps_when_the_time_of_a_host_is_over_then_its_others_are_left_to_th
 
 
 def test_time_when_it_is_over_then_of_that_origin_alone() -> None:
-    time = ReadingTime(Limits(origin_seconds=0))
+    time = ReadingTime(ReadingTimes(origin_seconds=0))
     several = [time.waits_for_many]
     over = [time.is_over("http://a.test"), time.is_over("http://b.test")]
 

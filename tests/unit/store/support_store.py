@@ -13,7 +13,7 @@ from searchcrawl import urls as identity
 from searchcrawl.store import batch_table, host_table, removal_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.documents import document_table
-from searchcrawl.store.documents.document_table import Confirmed, StoredDocument
+from searchcrawl.store.documents.document_table import Confirmed, DocumentUpdate
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.removal_table import Before
 from searchcrawl.store.run_schema import leases
@@ -83,7 +83,7 @@ def store(database: Database, url_ids: Sequence[int], *, body: bytes | None = No
     database.write(document_table.store, SOURCE, [_stored(url_id, body, values) for url_id in url_ids])
 
 
-def _stored(url_id: int, body: bytes | None, values: dict[str, Any]) -> StoredDocument:
+def _stored(url_id: int, body: bytes | None, values: dict[str, Any]) -> DocumentUpdate:
     given: dict[str, Any] = {
         "state": DocumentState.CACHED,
         "code": 200,
@@ -100,7 +100,7 @@ def _stored(url_id: int, body: bytes | None, values: dict[str, Any]) -> StoredDo
         "last_modified": None,
         "last_changed_ms": NOW_MS,
     }
-    return StoredDocument(url_id=url_id, **{**given, **values})
+    return DocumentUpdate(url_id=url_id, **{**given, **values})
 
 
 def age_leases(database: Database, milliseconds: int) -> None:

@@ -24,7 +24,7 @@ from searchcrawl.store import batch_table, log_table, removal_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.documents import comparison_table, document_table, duplicate_key_table, former_table
 from searchcrawl.store.documents.comparison_table import Indexed
-from searchcrawl.store.documents.document_table import Confirmed, StoredDocument
+from searchcrawl.store.documents.document_table import Confirmed, DocumentUpdate
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.schema import documents, former_documents, urls
@@ -78,7 +78,7 @@ def changed(state: DocumentState) -> Event:
         transaction,
         SOURCE,
         [
-            StoredDocument(
+            DocumentUpdate(
                 url_id=url_id,
                 state=state,
                 code=200 if state == DocumentState.CACHED else 952,

@@ -8,7 +8,7 @@ from sqlalchemy import update
 from searchcrawl.politeness.backoff import HostBackoff
 from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.host_table import MAX_BLOCK_MS, HostBlock, HostReport, SlotReservation
+from searchcrawl.store.host_table import MAX_BLOCK_MS, HostPause, HostReport, SlotReservation
 from searchcrawl.store.schema import hosts
 from tests.unit.store.support_store import add
 
@@ -32,7 +32,7 @@ def report(
     return database.write(host_table.add_report, host, seen, since_ms=since_ms, now_ms=now_ms)
 
 
-def blocks(database: Database, now_ms: int = NOW_MS) -> list[HostBlock]:
+def blocks(database: Database, now_ms: int = NOW_MS) -> list[HostPause]:
     return database.read(host_table.find_blocks, now_ms)
 
 
@@ -110,13 +110,13 @@ def test_pause_when_a_clock_that_was_ahead_set_it_then_it_ends_within_its_own_le
     report(database, host, until_ms=NOW_MS + 500, code=503)
 
     assert (seen, alone, slot.start_ms) == ([], None, NOW_MS)
-    assert blocks(database) == [HostBlock(HOST, NOW_MS + 500, 503)]
+    assert blocks(database) == [HostPause(HOST, NOW_MS + 500, 503)]
 
 
 def test_pause_when_clocks_of_machines_are_a_little_apart_then_it_counts_on_all(database: Database, host: int) -> None:
     report(database, host, now_ms=NOW_MS + 3000, failures=4, code=906)
 
-    assert blocks(database) == [HostBlock(HOST, NOW_MS + 5000, 906)]
+    assert blocks(database) == [HostPause(HOST, NOW_MS + 5000, 906)]
 
 
 def test_report_when_processes_meet_failures_then_one_pause_grows_for_both(database: Database, host: int) -> None:
@@ -126,7 +126,7 @@ def test_report_when_processes_meet_failures_then_one_pause_grows_for_both(datab
         pauses.append(until - NOW_MS)
 
     assert pauses == [250, 500, 1000, 2000, 4000]
-    assert blocks(database) == [HostBlock(HOST, NOW_MS + 4000, 906)]
+    assert blocks(database) == [HostPause(HOST, NOW_MS + 4000, 906)]
     assert blocks(database, NOW_MS + 4000) == []
     assert reserve(database, host).start_ms == NOW_MS + 4000
 
@@ -152,8 +152,8 @@ def test_report_when_a_host_asks_for_a_pause_then_all_keep_it_up_to_an_hour(data
     shorter = blocks(database)
     report(database, host, until_ms=NOW_MS + 7 * 86_400_000, code=429)
 
-    assert shorter == [HostBlock(HOST, NOW_MS + 30_000, 503)]
-    assert blocks(database) == [HostBlock(HOST, NOW_MS + MAX_BLOCK_MS, 429)]
+    assert shorter == [HostPause(HOST, NOW_MS + 30_000, 503)]
+    assert blocks(database) == [HostPause(HOST, NOW_MS + MAX_BLOCK_MS, 429)]
     # A clock that was set back a day.
     assert blocks(database, NOW_MS - 86_400_000) == []
     assert report(database, host, now_ms=NOW_MS - 86_400_000, failures=1, since_ms=0) == NOW_MS - 86_400_000 + 250

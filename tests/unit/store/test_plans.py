@@ -17,7 +17,7 @@ from searchcrawl.store.documents import comparison_table, document_table, duplic
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.engine.dialect import load_dialect
-from searchcrawl.store.log_table import Place
+from searchcrawl.store.log_table import LogPlace
 from searchcrawl.store.removal_table import Before
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import urls
@@ -164,9 +164,9 @@ def test_change_log_when_sqlite_plans_then_only_what_is_asked_for_is_read(sqlite
         source_id = run_table.find_or_add_source(transaction, "demo")
         receiver_table.keep(transaction, source_id, ["second"])
     with plans(sqlite_store) as steps, sqlite_store.read_once() as transaction:
-        log_table.find_page(transaction, source_id, Place(5, 5))
+        log_table.find_page(transaction, source_id, LogPlace(5, 5))
         log_table.find_later(transaction, source_id, "second")
-        log_table.count_waiting(transaction, source_id, Place(5, 5))
+        log_table.count_waiting(transaction, source_id, LogPlace(5, 5))
         log_table.find_segments_unread(transaction, source_id)
         log_table.find_left(transaction, source_id)
         log_table.find_tombstones(transaction, source_id, after=5, up_to=9)
