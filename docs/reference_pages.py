@@ -186,7 +186,7 @@ def later_keys() -> str:
     return ", ".join(f"`{key}`" for key in sorted(config.Tables.later))
 
 
-def own_commands() -> list[Command]:
+def shipped_commands() -> list[Command]:
     """One object of each command, in the order of their names."""
     found = []
     for module_info in pkgutil.iter_modules(commands.__path__):
@@ -207,7 +207,7 @@ def command_page() -> str:
     """The options that all commands have, and a section for each command: what it does, its own options, an example."""
     rows_of = {
         command: [(f"`{_spelling(action)}`", action.help or "") for action in options_of(command)]
-        for command in own_commands()
+        for command in shipped_commands()
     }
     common = [row for row in next(iter(rows_of.values())) if all(row in rows for rows in rows_of.values())]
     lines = ["## Options of every command", "", *grid(("option", "meaning"), common)]

@@ -60,11 +60,11 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.source_settings import (
     DEFAULTS,
     FIXED,
-    OWN_COMPONENTS,
     SETTLED_AT,
+    USER_COMPONENTS,
     conceal_credentials,
     list_left_out,
-    list_own_defaults,
+    list_shipped_defaults,
 )
 from searchcrawl.spiders.stage_manager import QuietLogFormatter, StageManager
 from searchcrawl.stages import Stages
@@ -90,7 +90,7 @@ _LISTENING: Final = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 #: By name, for a source that does not use them has nothing of them loaded.
 _LOGIN: Final = "searchcrawl.login.login_middleware.LoginMiddleware"
 _LOGIN_OF_RENDERED: Final = "searchcrawl.login.login_middleware.RenderedLoginMiddleware"
-_OPENING: Final = "searchcrawl.spiders.own_spider.OpeningMiddleware"
+_OPENING: Final = "searchcrawl.spiders.user_spider.OpeningMiddleware"
 _RENDER: Final = "searchcrawl.render.render_middleware.RenderMiddleware"
 _FRAMES: Final = "searchcrawl.render.frame_middleware.FrameMiddleware"
 _SITEMAPS: Final = "searchcrawl.sitemaps.sitemap_extension.SitemapExtension"
@@ -227,7 +227,7 @@ class SearchcrawlAddon:
     @classmethod
     def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
         """Adds our own settings where the settings module of the project does not begin with ours."""
-        settings.setdict(list_own_defaults(), priority="default")
+        settings.setdict(list_shipped_defaults(), priority="default")
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Applies the settings of a source, and adds our components to the lists of Scrapy."""
@@ -240,7 +240,7 @@ class SearchcrawlAddon:
         part = _find_part(spider)
         if part is _LEADER:
             spider.inherited_settings = _list_changed(settings)
-        for name in OWN_COMPONENTS:
+        for name in USER_COMPONENTS:
             if (settings.getpriority(name) or 0) < SETTINGS_PRIORITIES["spider"]:
                 settings.set(name, {}, priority="spider")
         settings.setdict(DEFAULTS, priority="addon")
@@ -290,7 +290,7 @@ def _find_unused(source: Source) -> AbstractSet[_Component]:
     unused = set[_Component]()
     if not source.kind.asks_beside:
         unused |= {RobotsMiddleware, PlaceholderPagePipeline}
-    if not source.has_own_spider:
+    if not source.has_user_spider:
         unused.add(_OPENING)
     if source.login.type is None:
         unused |= {_LOGIN, _LOGIN_OF_RENDERED}

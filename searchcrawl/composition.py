@@ -21,8 +21,8 @@ from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.cache.opening import open_cache
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.commit.group_commit import Listeners, WriterQueue
-from searchcrawl.convert.own_converter import list_own_converters
 from searchcrawl.convert.registry import Registry
+from searchcrawl.convert.user_converter import list_user_converters
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
 from searchcrawl.delivery.feeds import write_files
 from searchcrawl.engine.visit_engine import download, is_closing
@@ -52,7 +52,7 @@ from searchcrawl.run import Run, list_start_urls
 from searchcrawl.soft404.signature import Probes
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fetch_tables import Fetch
-from searchcrawl.sources.source_settings import OWN_COMPONENTS
+from searchcrawl.sources.source_settings import USER_COMPONENTS
 from searchcrawl.stages import Stages
 from searchcrawl.traces import ParseMark, StackFile
 
@@ -131,7 +131,7 @@ def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Calla
     from searchcrawl.members.members import Members  # noqa: PLC0415
     from searchcrawl.members.services import SharedProbes  # noqa: PLC0415
     from searchcrawl.spiders.member_process import serve_run  # noqa: PLC0415
-    from searchcrawl.spiders.own_spider import build_plugin_errors  # noqa: PLC0415
+    from searchcrawl.spiders.user_spider import build_plugin_errors  # noqa: PLC0415
 
     make = partial(
         start_member,
@@ -150,7 +150,7 @@ def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Calla
 def compose_member(crawler: Crawler, run: Run) -> Stages:
     """The stages of a member of a run, which visits and reads pages: the run itself is in another process."""
     # Loaded where it is used: most runs have none of it.
-    from searchcrawl.documents.own_pipeline import PluginErrors  # noqa: PLC0415
+    from searchcrawl.documents.user_pipeline import PluginErrors  # noqa: PLC0415
     from searchcrawl.members.link import (  # noqa: PLC0415
         LinkedPluginErrors,
         LinkedProbes,
@@ -296,9 +296,9 @@ def add_fetching(
 def _end_unread(stages: Stages, run: Run) -> None:
     """Has bodies that nothing reads end early, unless a rule asks for their size, or a component of a user's own may read them."""
     source = run.source
-    own = any(source.settings.get(name) for name in OWN_COMPONENTS)
-    if not (run.index_filter or own or source.has_own_spider or source.document_service):
-        stages.add(UnreadBodies(Registry(list_own_converters(run.project)).reads_nothing))
+    own = any(source.settings.get(name) for name in USER_COMPONENTS)
+    if not (run.index_filter or own or source.has_user_spider or source.document_service):
+        stages.add(UnreadBodies(Registry(list_user_converters(run.project)).reads_nothing))
 
 
 def _add_browser(stages: Stages, run: Run, targets: TargetRules) -> None:

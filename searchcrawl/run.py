@@ -109,7 +109,7 @@ class Run:
     #: the start URLs after rewriting, once they are admitted
     starts: tuple[NormalisedUrl, ...] = ()
     #: what a spider of a user adds to the start URLs
-    own_starts: tuple[str, ...] = ()
+    user_starts: tuple[str, ...] = ()
     shutdown: Shutdown = field(default_factory=Shutdown)
     delivery_failure: Exception | None = None
     limit: int = 0

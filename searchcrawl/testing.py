@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from searchcrawl import clock, items, urls
 from searchcrawl.convert.html_converter import HTML
-from searchcrawl.convert.own_converter import page_of_plugin
+from searchcrawl.convert.user_converter import page_of_plugin
 from searchcrawl.documents.shown_document import show
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.html.context import ConversionContext

@@ -22,8 +22,8 @@ from typing import Any, Final
 from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConversionFailed, DocumentError, WorkerLost
-from searchcrawl.own_code import name_error
 from searchcrawl.terminal import send_prints_to_errors
+from searchcrawl.user_code import name_error
 
 #: The exit code of a process whose memory is too small for its task alone.
 NO_MEMORY: Final = 77

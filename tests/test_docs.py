@@ -180,7 +180,7 @@ def test_keys_when_listed_then_each_has_a_meaning_and_numbers_a_unit() -> None:
 
 
 def test_commands_when_listed_then_each_and_each_option_has_a_meaning() -> None:
-    commands = pages.own_commands()
+    commands = pages.shipped_commands()
     options = [(command.name, action) for command in commands for action in pages.options_of(command)]
 
     assert [command.name for command in commands if not command.short_desc() or not command.example] == []

@@ -29,7 +29,7 @@ from searchcrawl.sources.loading import find_project, load_project, load_source,
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
-from searchcrawl.sources.source_settings import find_wrong_value, list_own_defaults
+from searchcrawl.sources.source_settings import find_wrong_value, list_shipped_defaults
 from searchcrawl.sources.stored_modes import apply_umask
 from searchcrawl.terminal import to_one_line
 
@@ -265,7 +265,7 @@ class Command:
             self.settings.setdict(self.default_settings, priority="command")
         elif _OF_OURS not in self.settings:
             # Scrapy's command line loads the settings of a project that may know nothing of ours.
-            self.settings.setdict(list_own_defaults(), priority="default")
+            self.settings.setdict(list_shipped_defaults(), priority="default")
         if not self._is_checked:
             self._is_checked = True
             _refuse_wrong_values(self.settings)

@@ -82,7 +82,7 @@ def _run(argv: list[str]) -> int:
         return _refuse(f"searchcrawl: unknown command{_guess(name, known)}")
     try:
         if name in own and "--profile" not in argv:
-            return _run_own(name, argv)
+            return _run_shipped(name, argv)
         from searchcrawl.cli.scrapy_commands import execute_command  # noqa: PLC0415  # loads Scrapy
 
         # Off since the start (__main__.py).
@@ -95,7 +95,7 @@ def _run(argv: list[str]) -> int:
     return Exit.DONE
 
 
-def _run_own(name: str, argv: list[str]) -> int:
+def _run_shipped(name: str, argv: list[str]) -> int:
     # Without this, Pydantic looks through all installed packages for plugins of its own; there are none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if name == _CRAWL:

@@ -17,13 +17,13 @@ from scrapy.utils.conf import arglist_to_dict, feed_process_params_from_cli
 from scrapy.utils.log import configure_logging, log_scrapy_info
 
 from searchcrawl.cli import commands
-from searchcrawl.cli.settings_module import OWN_SETTINGS, SETTINGS_VARIABLE, find_settings_module
+from searchcrawl.cli.settings_module import SETTINGS_VARIABLE, SHIPPED_SETTINGS, find_settings_module
 from searchcrawl.exceptions import NO_BROWSER, ConfigurationError, Exit
-from searchcrawl.own_code import ordinary_errors
 from searchcrawl.sources.files import SOURCES_DIR, has_source_file
 from searchcrawl.sources.loading import find_project, is_source_name
-from searchcrawl.sources.source_settings import list_own_defaults
+from searchcrawl.sources.source_settings import list_shipped_defaults
 from searchcrawl.spiders.spider_loader import describe_broken
+from searchcrawl.user_code import ordinary_errors
 
 #: These commands make a project or need none.
 WITHOUT_PROJECT: Final = frozenset({"init", "quick"})
@@ -47,16 +47,16 @@ def load_settings(command: str) -> Settings:
             root = find_project()
         except ConfigurationError:
             # The command itself reports the missing project, if it needs one.
-            module = OWN_SETTINGS
+            module = SHIPPED_SETTINGS
         else:
-            module = OWN_SETTINGS if command in WITHOUT_PROJECT else find_settings_module(root)
+            module = SHIPPED_SETTINGS if command in WITHOUT_PROJECT else find_settings_module(root)
         # Scrapy asks this variable whether it is inside a project.
         os.environ[SETTINGS_VARIABLE] = module
     settings = Settings()
     _load_module(settings, module)
     if not settings["COMMANDS_MODULE"]:
         settings.set("COMMANDS_MODULE", commands.__name__, priority="project")
-    settings.setdict(list_own_defaults(), priority="default")
+    settings.setdict(list_shipped_defaults(), priority="default")
     return settings
 
 

@@ -13,7 +13,7 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.files import has_spiders_folder, make_importable
 
-OWN_SETTINGS: Final = "searchcrawl.settings"
+SHIPPED_SETTINGS: Final = "searchcrawl.settings"
 #: Scrapy's variable, which goes before scrapy.cfg.
 SETTINGS_VARIABLE: Final = "SCRAPY_SETTINGS_MODULE"
 
@@ -25,7 +25,7 @@ def find_settings_module(root: Path) -> str:
         parser.read(root / "scrapy.cfg", encoding="utf-8")
     except (ConfigParserError, UnicodeDecodeError) as error:
         raise ConfigurationError("scrapy.cfg", "", str(error)) from error
-    module = parser.get("settings", "default", fallback=OWN_SETTINGS)
+    module = parser.get("settings", "default", fallback=SHIPPED_SETTINGS)
     make_importable(root)
     try:
         found = find_spec(module)
@@ -43,7 +43,7 @@ def find_name_clashes(root: Path) -> list[ConfigurationError]:
     """
     try:
         module = os.environ.get(SETTINGS_VARIABLE) or find_settings_module(root)
-        if module == OWN_SETTINGS and not has_spiders_folder(root):
+        if module == SHIPPED_SETTINGS and not has_spiders_folder(root):
             return []
     except ConfigurationError as error:
         return [error]

@@ -116,7 +116,7 @@ class CachePipeline:
         )
 
     def _admit_start(self, run: Run, admission: Admission) -> None:
-        named = dict.fromkeys((*read_start_urls(run.project, run.source), *run.own_starts))
+        named = dict.fromkeys((*read_start_urls(run.project, run.source), *run.user_starts))
         starts, found = normalise_starts(list(named), run.rewriting)
         run.starts = tuple(starts)
 

@@ -19,8 +19,8 @@ from scrapy.statscollectors import StatsCollector
 from searchcrawl.codes import Code
 from searchcrawl.convert.converter import Converter, RunsIn
 from searchcrawl.convert.html_converter import HTML
-from searchcrawl.convert.own_converter import list_own_converters, refuse_wrong_converters
 from searchcrawl.convert.registry import Registry
+from searchcrawl.convert.user_converter import list_user_converters, refuse_wrong_converters
 from searchcrawl.counters import SHELLS
 from searchcrawl.exceptions import DocumentError, LogError, NoConverter, WorkerLost, WorkersUnavailable
 from searchcrawl.html.context import ConversionContext, TextRules
@@ -97,7 +97,7 @@ class ConvertPipeline:
             crawler.stats,
             context,
             shutdown=run.shutdown,
-            registry=Registry(list_own_converters(run.project)),
+            registry=Registry(list_user_converters(run.project)),
             count_shell=None if run.source.render.in_use else lambda: run.count(**{SHELLS: 1}),
             mark=stages_of(crawler).find(ParseMark),
         )

@@ -42,7 +42,7 @@ class Registry:
     def __init__(self, own: Iterable[Converter] = ()) -> None:
         own = tuple(own)
         self._by_type = {mimetype: each for each in (*CONVERTERS, *own) for mimetype in each.mime_types}
-        self._own_types = frozenset(mimetype for each in own for mimetype in each.mime_types)
+        self._user_types = frozenset(mimetype for each in own for mimetype in each.mime_types)
 
     def find_mimetype(self, body: bytes, headers: Headers, url: str = "") -> str:
         """The type of a body.
@@ -55,7 +55,7 @@ class Registry:
         if essence not in self._by_type and essence not in BY_TYPE:
             # A server may send back what it was sent.
             essence = redact(essence)
-        if essence in self._own_types:
+        if essence in self._user_types:
             return essence
         found = detect(body)
         if essence in _SAYS_NOTHING:
@@ -114,7 +114,7 @@ class Registry:
     def _find_own(self, ending: str) -> str | None:
         """The type of a user's converter that is called like a file's ending (``image/vnd.djvu`` for ``djvu``)."""
         return next(
-            (each for each in sorted(self._own_types) if ending and each.rpartition("/")[2].split(".")[-1] == ending),
+            (each for each in sorted(self._user_types) if ending and each.rpartition("/")[2].split(".")[-1] == ending),
             None,
         )
 

@@ -35,7 +35,7 @@ from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
 from searchcrawl.http.visit_end import VisitEnded
-from searchcrawl.own_code import is_ours
+from searchcrawl.user_code import is_ours
 
 _Send = Callable[[Request], Awaitable[Response]]
 

@@ -19,10 +19,10 @@ from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_redirects
 from searchcrawl.items import CachedAnswer, Claim, Fallback, FetchedAnswer, Hop, Outcome
-from searchcrawl.own_code import is_ours
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 from searchcrawl.store.urls.review_table import StoredAnswer
+from searchcrawl.user_code import is_ours
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any, Final
 
 from searchcrawl import clock
-from searchcrawl.documents.own_pipeline import PluginErrors
+from searchcrawl.documents.user_pipeline import PluginErrors
 from searchcrawl.exceptions import HostBlocked, SearchcrawlError, StoreError, WorkersUnavailable
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.members.channel import Channel

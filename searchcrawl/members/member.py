@@ -10,7 +10,7 @@ from multiprocessing.process import BaseProcess
 from socket import socket
 from typing import Any, Final, NamedTuple
 
-from searchcrawl.documents.own_pipeline import PluginErrors
+from searchcrawl.documents.user_pipeline import PluginErrors
 from searchcrawl.exceptions import ConfigurationError, LogError
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Claim

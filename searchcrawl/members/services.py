@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from searchcrawl import clock
-from searchcrawl.documents.own_pipeline import PluginErrors
+from searchcrawl.documents.user_pipeline import PluginErrors
 from searchcrawl.exceptions import HostBlocked, SearchcrawlError
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.members.messages import Call, Reply

@@ -18,11 +18,11 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.items import Link
-from searchcrawl.own_code import ordinary_errors, show_error
 from searchcrawl.plugins import Rewritten, UrlRewriter
 from searchcrawl.rules.archives import split_path
 from searchcrawl.rules.decision import ALLOWED, Decision
 from searchcrawl.urls import unescape_unreserved
+from searchcrawl.user_code import ordinary_errors, show_error
 
 logger = logging.getLogger(__name__)
 

@@ -482,14 +482,14 @@ class Source(SourceFile):
 
     ``file`` is the path in messages and decisions, relative to the project. ``origins`` has the place of each key that
     was written somewhere; ``references`` has the reference of each value from the environment or from a file.
-    ``forgotten`` has the lines of ``forgotten.txt``, and ``own_converters`` are those of searchcrawl.toml: both hold for
+    ``forgotten`` has the lines of ``forgotten.txt``, and ``user_converters`` are those of searchcrawl.toml: both hold for
     all sources of a project.
     """
 
     name: str
     file: str
     forgotten: tuple[str, ...] = Field(default=(), repr=False)
-    own_converters: Mapping[str, str] = Field(default_factory=dict, repr=False)
+    user_converters: Mapping[str, str] = Field(default_factory=dict, repr=False)
     origins: Mapping[str, Origin] = Field(default_factory=dict, repr=False)
     references: Mapping[str, Mapping[str, str]] = Field(default_factory=dict, repr=False)
 
@@ -504,7 +504,7 @@ class Source(SourceFile):
         return "test" if self.test else "mode" if self.mode == "examine" else None
 
     @property
-    def has_own_spider(self) -> bool:
+    def has_user_spider(self) -> bool:
         """Whether its spider may override what that of web sites does: one of a user, or that of another kind."""
         return self.spider is not None or self.kind.spider != WEB.spider
 
@@ -516,7 +516,7 @@ class Source(SourceFile):
     @property
     def has_document_plugins(self) -> bool:
         """Whether a class of a user sees each document that was read, and may change it."""
-        return self.has_own_spider or self.document_service is not None or bool(self.settings.get("ITEM_PIPELINES"))
+        return self.has_user_spider or self.document_service is not None or bool(self.settings.get("ITEM_PIPELINES"))
 
     @property
     def shares_copies(self) -> bool:

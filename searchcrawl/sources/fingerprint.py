@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from searchcrawl.sources.config import Source, Tables
 from searchcrawl.sources.effective import show_references
 from searchcrawl.sources.privacy import Privacy, privacy_of
-from searchcrawl.sources.source_settings import OWN_COMPONENTS
+from searchcrawl.sources.source_settings import USER_COMPONENTS
 from searchcrawl.sources.values import Table
 
 #: The tables, or single keys of a table, that decide which documents there are and what they contain.
@@ -118,8 +118,8 @@ def compute_fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
     if not source.finds_urls:
         # The links of pages that it reads are not stored.
         values[_MODE] = source.mode
-    if source.own_converters:
-        values["converters"] = dict(source.own_converters)
+    if source.user_converters:
+        values["converters"] = dict(source.user_converters)
     if source.copies.near == "remove":
         # The other values matter to searches alone.
         values["copies.near"] = source.copies.near
@@ -131,7 +131,7 @@ def compute_fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
     if source.rewrite:
         # The order of this list matters, unlike that of all others.
         values["rewrite"] = dict(enumerate(dumped["rewrite"]))
-    values |= {f"settings.{name}": source.settings[name] for name in OWN_COMPONENTS if name in source.settings}
+    values |= {f"settings.{name}": source.settings[name] for name in USER_COMPONENTS if name in source.settings}
     digests = {key: _digest(value) for key, value in values.items()}
     return json.dumps(digests, sort_keys=True, separators=(",", ":"))
 

@@ -171,7 +171,7 @@ def _load_source(project: Project, name: str, overrides: Mapping[str, Any]) -> S
         "origins": origins,
         "references": references,
     }
-    extra |= {"forgotten": project.forgotten, "own_converters": dict(project.converters)}
+    extra |= {"forgotten": project.forgotten, "user_converters": dict(project.converters)}
     loaded, more = validate(Source, values, file=file, extra=extra)
     errors = join_errors([*errors, *wrong, *unknown], more)
     sound, broken = leave_out_broken(values, errors)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.own_code import name_error, ordinary_errors
 from searchcrawl.sources.files import make_importable
 from searchcrawl.sources.source_settings import COMPONENTS
 from searchcrawl.sources.values import Check, PublicText, refuse
+from searchcrawl.user_code import name_error, ordinary_errors
 
 
 def _check_name(text: str) -> str:

@@ -60,7 +60,7 @@ _REACTOR: Final[Mapping[str, Any]] = {
 }
 _ADDON: Final = "searchcrawl.addon.SearchcrawlAddon"
 #: Where users' own components see documents pass; a source has only those that its own file names.
-OWN_COMPONENTS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
+USER_COMPONENTS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
 #: Those of a settings module that are no matter of a source, or that it takes.
 _OF_PROJECT: Final = frozenset({
     "ADDONS", "BOT_NAME", "COMMANDS_MODULE", "FORCE_CRAWLER_PROCESS", "NEWSPIDER_MODULE", "SPIDER_LOADER_CLASS",
@@ -68,7 +68,7 @@ _OF_PROJECT: Final = frozenset({
 })  # fmt: skip
 
 
-def list_own_defaults() -> dict[str, Any]:
+def list_shipped_defaults() -> dict[str, Any]:
     """Our own settings, for projects whose settings module does not begin with ours."""
     return {name: value for name, value in vars(shipped).items() if name.startswith("SEARCHCRAWL_")}
 
@@ -95,7 +95,7 @@ def list_left_out(of_project: Iterable[tuple[str, Any]]) -> list[str]:
         if name not in _OF_PROJECT
         and not name.startswith("LOG")
         and value not in (vars(shipped).get(name), FIXED.get(name))
-        and (name in OWN_COMPONENTS or find_refusal(name, {} if name in COMPONENTS else value) is not None)
+        and (name in USER_COMPONENTS or find_refusal(name, {} if name in COMPONENTS else value) is not None)
     )
 
 

@@ -14,16 +14,16 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_failure, find_redirects, join_lines
 from searchcrawl.items import Claim, Document, FetchedAnswer, Hop, Outcome
-from searchcrawl.own_code import ordinary_errors, show_error
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.project import Project
 from searchcrawl.stages import Stages
 from searchcrawl.store.opening import open_store
+from searchcrawl.user_code import ordinary_errors, show_error
 
 if TYPE_CHECKING:
-    from searchcrawl.spiders.own_spider import OwnMiddlewares
+    from searchcrawl.spiders.user_spider import UserMiddlewares
 
 
 class SourceSpider(Spider):
@@ -40,7 +40,7 @@ class SourceSpider(Spider):
     stages: Stages
     #: how many answers came to the spider
     answers = 0
-    _own_middlewares: OwnMiddlewares | None = None
+    _user_middlewares: UserMiddlewares | None = None
 
     @classmethod
     def from_crawler(
@@ -102,7 +102,7 @@ class SourceSpider(Spider):
         if claim is None:
             return []
         found = find_failure(error) if isinstance(error, Exception) else None
-        if found is None and (end := self._ask_own_middlewares(error, claim, find_redirects(request))) is not None:
+        if found is None and (end := self._ask_user_middlewares(error, claim, find_redirects(request))) is not None:
             return [end]
         if found is None:
             self.logger.error("unexpected failure of %s", request, exc_info=error)
@@ -116,17 +116,17 @@ class SourceSpider(Spider):
             )
         ]
 
-    def _ask_own_middlewares(
+    def _ask_user_middlewares(
         self, error: BaseException | None, claim: Claim, redirects: tuple[Hop, ...]
     ) -> Outcome | None:
         # Loaded where it is used: most sources have none of it.
-        from searchcrawl.spiders.own_spider import OwnMiddlewares  # noqa: PLC0415
+        from searchcrawl.spiders.user_spider import UserMiddlewares  # noqa: PLC0415
 
         if error is None:
             return None
-        if self._own_middlewares is None:
-            self._own_middlewares = OwnMiddlewares(self.crawler, self.run)
-        return self._own_middlewares.end_visit(error, claim, answers=self.answers, redirects=redirects)
+        if self._user_middlewares is None:
+            self._user_middlewares = UserMiddlewares(self.crawler, self.run)
+        return self._user_middlewares.end_visit(error, claim, answers=self.answers, redirects=redirects)
 
 
 def _read_number(name: str, value: str | int) -> int:

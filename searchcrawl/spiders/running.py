@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from scrapy import Spider
 from scrapy.crawler import AsyncCrawlerProcess, Crawler
 
-from searchcrawl.own_code import ordinary_errors
+from searchcrawl.user_code import ordinary_errors
 
 #: Native calls of a page let another thread run in between. This is the longest time that the other thread then runs
 #: before the reactor can go on.

@@ -16,7 +16,6 @@ from scrapy.spiderloader import SpiderLoader
 from scrapy.utils.misc import load_object
 
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, UnknownSource
-from searchcrawl.own_code import name_error, ordinary_errors
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.files import SPIDERS_DIR, has_spiders_folder, make_importable
 from searchcrawl.sources.loading import (
@@ -30,6 +29,7 @@ from searchcrawl.sources.loading import (
 from searchcrawl.sources.plugin_classes import import_spider
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.stored_modes import apply_umask
+from searchcrawl.user_code import name_error, ordinary_errors
 
 
 class SourceSpiderLoader(SpiderLoader):

@@ -18,8 +18,8 @@ from searchcrawl.documents.document_pipeline import FieldsPipeline
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
 from searchcrawl.http.visit_end import PAGES, join_lines
 from searchcrawl.items import Document, Outcome, VisitEnds
-from searchcrawl.own_code import is_ours, ordinary_errors, show_error, wait_for_own
 from searchcrawl.run import Run
+from searchcrawl.user_code import is_ours, ordinary_errors, show_error, wait_for_user_code
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class StageManager(ItemPipelineManager):
         self._takers = [pipeline.process_item for pipeline in ours if hasattr(pipeline, "process_item")]
         run = getattr(getattr(self.crawler, "spider", None), "run", None)
         if run is not None and (self._theirs or run.source.has_document_plugins):
-            self._add_own_stage(
+            self._add_user_stage(
                 run, [number for number, each in enumerate(readers) if isinstance(each, FieldsPipeline)]
             )
 
@@ -105,7 +105,7 @@ class StageManager(ItemPipelineManager):
             await self.get_awaitable(method)
 
         crawler: Any = self.crawler
-        await wait_for_own(call(), crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS") or None)
+        await wait_for_user_code(call(), crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS") or None)
 
     async def process_item_async(self, item: Any) -> Any:
         if isinstance(item, VisitEnds):
@@ -124,19 +124,19 @@ class StageManager(ItemPipelineManager):
             if hasattr(mw, method):
                 self._check_mw_method_spider_arg(getattr(mw, method))
 
-    def _add_own_stage(self, run: Run, places: list[int]) -> None:
+    def _add_user_stage(self, run: Run, places: list[int]) -> None:
         """Adds what users wrote; where members of the run read the pages, there is no place for it here."""
         # Loaded where it is used: most sources have none of it.
-        from searchcrawl.spiders.own_spider import note_own_starts  # noqa: PLC0415
+        from searchcrawl.spiders.user_spider import note_user_starts  # noqa: PLC0415
 
         spider = self.crawler.spider  # type: ignore[union-attr]  # the manager is that of a source
         if not getattr(spider, "dry_run", False) and not hasattr(spider, "member"):
-            note_own_starts(self.crawler, run)
+            note_user_starts(self.crawler, run)
         for place in places:
-            self._readers.insert(place, self._build_own_stage(run))
+            self._readers.insert(place, self._build_user_stage(run))
 
-    def _build_own_stage(self, run: Run) -> Callable[[Document], Any]:
-        from searchcrawl.spiders.own_spider import build_own_stage  # noqa: PLC0415  # see above
+    def _build_user_stage(self, run: Run) -> Callable[[Document], Any]:
+        from searchcrawl.spiders.user_spider import build_user_stage  # noqa: PLC0415  # see above
 
         pipelines = [
             (name, partial(pipeline.process_item, spider=self._spider) if takes_spider else pipeline.process_item)
@@ -144,7 +144,7 @@ class StageManager(ItemPipelineManager):
             if hasattr(pipeline, "process_item")
             for takes_spider in [pipeline.process_item in self._mw_methods_requiring_spider]
         ]
-        return build_own_stage(self.crawler, run, pipelines).process_document
+        return build_user_stage(self.crawler, run, pipelines).process_document
 
     async def _process(self, item: Any) -> Any:
         for process_document in self._readers:

@@ -10,8 +10,8 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.selector import Selector
 
 from searchcrawl import clock, plugins
-from searchcrawl.convert.own_converter import list_own_converters
 from searchcrawl.convert.registry import Registry
+from searchcrawl.convert.user_converter import list_user_converters
 from searchcrawl.http.headers_middleware import read_canonical
 from searchcrawl.http.visit_end import find_redirects
 from searchcrawl.items import CANONICAL_ETAG, Document, FetchedAnswer
@@ -56,7 +56,7 @@ class WebSpider(SourceSpider):
 
     @cached_property
     def _registry(self) -> Registry:
-        return Registry(list_own_converters(self.run.project))
+        return Registry(list_user_converters(self.run.project))
 
     def handle_response(self, response: Response) -> list[Document]:
         """The response as the one document that the item pipelines take."""

@@ -52,7 +52,6 @@ from searchcrawl.exceptions import (
 )
 from searchcrawl.extensions.run_log import append_refusal, install_run_log
 from searchcrawl.http.visit_end import join_lines
-from searchcrawl.own_code import show_error
 from searchcrawl.queries.status import describe_status
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.run import Run, begin
@@ -75,6 +74,7 @@ from searchcrawl.store.runs import job_table, run_table
 from searchcrawl.store.runs.job_table import END_CLEANLY
 from searchcrawl.store.states import EndReason
 from searchcrawl.terminal import to_one_line
+from searchcrawl.user_code import show_error
 
 if TYPE_CHECKING:
     from searchcrawl.scheduling.service import Signals

@@ -108,7 +108,7 @@ def _try_converters(project: Project, errors: Sequence[ConfigurationError]) -> S
     """The converters that cannot be made, without those of which ``errors`` already has something."""
     if not project.converters:
         return ()
-    from searchcrawl.convert.own_converter import find_converter_errors  # noqa: PLC0415  # most projects have none
+    from searchcrawl.convert.user_converter import find_converter_errors  # noqa: PLC0415  # most projects have none
 
     named = {(error.file, error.key) for error in errors}
     return [each for each in find_converter_errors(project) if (each.file, each.key) not in named]

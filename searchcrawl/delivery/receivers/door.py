@@ -13,10 +13,10 @@ from searchcrawl.exceptions import ConfigurationError, DeliveryError, IndexMisco
 from searchcrawl.index.opening import open_receiver
 from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
-from searchcrawl.own_code import OwnCodeError, name_error, ordinary_errors
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.secrets import redact
 from searchcrawl.terminal import to_one_line
+from searchcrawl.user_code import UserCodeError, name_error, ordinary_errors
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Door:
     def _once(self, work: Callable[[], T]) -> T:
         self.called_at = clock.monotonic()
         try:
-            return _call_own(work)
+            return _call_user_code(work)
         except IndexUnavailable as error:
             raise IndexUnavailable(self._name_place(error), retry_after_seconds=error.retry_after_seconds) from error
         except (DeliveryError, ConfigurationError) as error:
@@ -114,7 +114,7 @@ class Door:
         return self._receiver
 
 
-def _call_own(work: Callable[[], T]) -> T:
+def _call_user_code(work: Callable[[], T]) -> T:
     """What ``work`` answers; whatever it raises is an Exception, but for Ctrl-C in the main thread, where signals come."""
     try:
         with ordinary_errors():
@@ -122,7 +122,7 @@ def _call_own(work: Callable[[], T]) -> T:
     except KeyboardInterrupt as error:
         if threading.current_thread() is threading.main_thread():
             raise
-        raise OwnCodeError(error) from error
+        raise UserCodeError(error) from error
 
 
 def _clean(error: object) -> str:

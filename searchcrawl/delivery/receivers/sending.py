@@ -14,11 +14,11 @@ from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.delivery.receivers.door import Door
 from searchcrawl.delivery.receivers.stream import Stream
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, SearchcrawlError
-from searchcrawl.own_code import name_error
 from searchcrawl.run import Run
 from searchcrawl.sources.project import FILE, TRIAL_INDEX
 from searchcrawl.sources.receivers import list_feeds, list_receivers
 from searchcrawl.store import receiver_table
+from searchcrawl.user_code import name_error
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl.documents.own_pipeline import PluginErrors
+from searchcrawl.documents.user_pipeline import PluginErrors
 from searchcrawl.exceptions import HostBlocked
 from searchcrawl.members.messages import Call, Reply
 from searchcrawl.members.services import ADD_ERROR, NOTE_GOOD, ROBOTS, Services, SharedProbes

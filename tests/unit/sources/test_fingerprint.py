@@ -16,7 +16,7 @@ from searchcrawl.sources.fingerprint import (
     find_effect,
     mix_fingerprints,
 )
-from searchcrawl.sources.source_settings import OWN_COMPONENTS
+from searchcrawl.sources.source_settings import USER_COMPONENTS
 from tests.test_layout import ROOT
 
 VERSIONS = {"html": 1, "checksum": 1}
@@ -89,7 +89,7 @@ def test_docs_when_they_say_what_an_edit_costs_then_each_key_stands_where_its_ef
     keys |= {
         "groups",
         "converters",
-        *(f"settings.{name}" for name in OWN_COMPONENTS),
+        *(f"settings.{name}" for name in USER_COMPONENTS),
         "display",
         "rewrite",
         "copies.near",

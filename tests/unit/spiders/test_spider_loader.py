@@ -90,7 +90,7 @@ def test_loader_when_the_project_is_broken_then_made_and_every_load_refused(root
     assert sources.project_error is not None
 
 
-def own_spider(root: Path, name: str, module: str) -> SourceSpiderLoader:
+def user_spider(root: Path, name: str, module: str) -> SourceSpiderLoader:
     (root / f"{module}.py").write_text(f"import scrapy\nclass Own(scrapy.Spider):\n    name = '{name}'\n")
     return loader(SPIDER_MODULES=[module])
 
@@ -99,7 +99,7 @@ def test_load_when_a_python_spider_has_the_name_of_a_source_then_neither_runs_an
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(root)
-    sources = own_spider(root, "good-one", "twice_under_test")
+    sources = user_spider(root, "good-one", "twice_under_test")
 
     with pytest.raises(ConfigurationError) as refused:
         sources.load("good-one")
@@ -115,7 +115,7 @@ def test_load_when_the_project_is_broken_then_python_spiders_run_all_the_same(
 ) -> None:
     monkeypatch.syspath_prepend(root)
     (root / "searchcrawl.toml").unlink()
-    sources = own_spider(root, "own", "alone_under_test")
+    sources = user_spider(root, "own", "alone_under_test")
 
     assert sources.load("own").name == "own"
     assert sources.list() == ["own"]
@@ -129,7 +129,7 @@ def test_load_when_a_spider_is_in_python_then_its_files_keep_the_mode_of_scrapy(
     monkeypatch.syspath_prepend(root)
     before = os.umask(0o022)
     try:
-        own_spider(root, "own", "modes_under_test").load("own")
+        user_spider(root, "own", "modes_under_test").load("own")
         in_python = os.umask(0o022)
         loader().load("good-one")
         of_source = os.umask(0o022)

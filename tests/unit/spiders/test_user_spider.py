@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 import pytest
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.spiders import own_spider
+from searchcrawl.spiders import user_spider
 from searchcrawl.spiders.base_spider import SourceSpider
-from searchcrawl.spiders.own_spider import read_starts
+from searchcrawl.spiders.user_spider import read_starts
 
 SOURCE: Any = SimpleNamespace(
     spider="mine:Shop", scope=SimpleNamespace(hash_routes=False), locate=lambda key: ("sources/demo.toml", key)
@@ -41,7 +41,7 @@ def leave_later() -> Iterable[str]:
 def test_starts_when_they_have_no_end_or_the_method_ends_the_process_then_file_and_key_are_named(
     find: Callable[[], Iterable[str]], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own_spider, "MAX_LINKS", 3)
+    monkeypatch.setattr(user_spider, "MAX_LINKS", 3)
 
     with pytest.raises(ConfigurationError) as caught:
         read_starts(find, SOURCE)

@@ -21,7 +21,7 @@ def is_ours(name: str) -> bool:
     return name.startswith(_PACKAGE)
 
 
-class OwnCodeError(Exception):
+class UserCodeError(Exception):
     """Stands for something that is raised, and is no Exception; reads as it does."""
 
     def __init__(self, raised: BaseException) -> None:
@@ -43,10 +43,10 @@ def ordinary_errors() -> Iterator[None]:
     except (Exception, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise OwnCodeError(error) from error
+        raise UserCodeError(error) from error
 
 
-async def wait_for_own(answer: Coroutine[Any, Any, T], seconds: float | None) -> T:
+async def wait_for_user_code(answer: Coroutine[Any, Any, T], seconds: float | None) -> T:
     """What the code of a user answers, which raises as in ``ordinary_errors``.
 
     Raises TimeoutError where it takes longer than ``seconds`` (None: it is waited for).
@@ -65,10 +65,10 @@ async def wait_for_own(answer: Coroutine[Any, Any, T], seconds: float | None) ->
         if not _is_running(task):
             # The coroutine is thrown away with the loop: nobody raised it.
             raise
-        raise OwnCodeError(error) from error
+        raise UserCodeError(error) from error
     except BaseException as error:
         # Nothing of ours cancels a visit: one that ended so would never be settled (X-D3).
-        raise OwnCodeError(error) from error
+        raise UserCodeError(error) from error
 
 
 def _is_running(task: object) -> bool:
@@ -80,13 +80,13 @@ def _is_running(task: object) -> bool:
 
 def name_error(error: BaseException) -> str:
     """An error as ``Class: text``."""
-    shown = error.raised if isinstance(error, OwnCodeError) else error
+    shown = error.raised if isinstance(error, UserCodeError) else error
     return f"{type(shown).__name__}: {_read(shown, str)}"
 
 
 def show_error(error: BaseException) -> str:
     """The ``repr`` of an error."""
-    shown = error.raised if isinstance(error, OwnCodeError) else error
+    shown = error.raised if isinstance(error, UserCodeError) else error
     return _read(shown, repr)
 
 

@@ -15,8 +15,8 @@ from scrapy.exceptions import DropItem
 from searchcrawl import plugins
 from searchcrawl.codes import Code
 from searchcrawl.documents import shown_document
-from searchcrawl.documents.own_pipeline import OwnPipeline, PipelineStep, PluginErrors, ServiceStep
 from searchcrawl.documents.shown_document import show, take_over
+from searchcrawl.documents.user_pipeline import PipelineStep, PluginErrors, ServiceStep, UserPipeline
 from searchcrawl.items import Document, Link, Outcome, Page
 from searchcrawl.run import Shutdown
 from searchcrawl.sources.source_settings import PluginLimits, parse_limits
@@ -38,7 +38,7 @@ def applied(item: Document, *steps: Any, **limits: Any) -> tuple[Any, Shutdown, 
     ended: list[str] = []
     shutdown.open(ended.append)
     errors = PluginErrors(shutdown, PluginLimits(20, 5), count=lambda name: counts.update([name]))
-    found: Any = OwnPipeline(steps, errors, seconds=0.2).process_document(item)
+    found: Any = UserPipeline(steps, errors, seconds=0.2).process_document(item)
     return asyncio.run(found), shutdown, counts
 
 
@@ -221,7 +221,7 @@ def test_document_when_it_is_interrupted_or_the_loop_is_gone_then_no_plugin_is_b
 
     async def begin() -> None:
         step = PipelineStep("mine.P", lambda shown: asyncio.sleep(60))
-        found: Any = OwnPipeline([step], errors).process_document(read_document())
+        found: Any = UserPipeline([step], errors).process_document(read_document())
         answers.append(found)
         found.send(None)
 
@@ -254,7 +254,7 @@ def test_stage_when_nothing_was_read_or_it_is_refused_then_no_plugin_is_asked() 
 
     assert refused.refusal == "keep.max_bytes: 1"
     errors = PluginErrors(Shutdown(), PluginLimits(1, 0), count=lambda name: None)
-    assert OwnPipeline([step], errors).process_document(unread) is unread
+    assert UserPipeline([step], errors).process_document(unread) is unread
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,10 @@ from searchcrawl.documents.shown_document import show, take_over
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Claim, Document, Hop, Outcome, Page, copy_with
-from searchcrawl.own_code import name_error, read_text, wait_for_own
 from searchcrawl.run import Shutdown
 from searchcrawl.sources.source_settings import PluginLimits
 from searchcrawl.store.states import EndReason
+from searchcrawl.user_code import name_error, read_text, wait_for_user_code
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class PluginCall(Protocol):
         """The document after the call; raises DropItem where it is not to be indexed, and whatever the plug-in raises."""
 
 
-class OwnPipeline:
+class UserPipeline:
     """Calls the steps one after the other for each document that was read.
 
     A step that fails, or gives no answer within ``seconds`` (None: it is waited for), costs the document (903); one that
@@ -77,7 +77,7 @@ class OwnPipeline:
             if page is None or (document.refusal is not None and not step.for_refused):
                 continue
             try:
-                document = await wait_for_own(step.apply(document, page), self._seconds)
+                document = await wait_for_user_code(step.apply(document, page), self._seconds)
             except DropItem as dropped:
                 reason = join_lines(read_text(dropped))
                 document = copy_with(document, refusal=f"{step.rule}: {reason}" if reason else step.rule)

@@ -13,11 +13,11 @@ from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, Converter, buil
 from searchcrawl.exceptions import ConfigurationError, ConversionFailed
 from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import Page
-from searchcrawl.own_code import ordinary_errors
 from searchcrawl.plugins import Converted, DocumentConverter
 from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.plugin_classes import find_class
 from searchcrawl.sources.project import FILE, Project
+from searchcrawl.user_code import ordinary_errors
 from searchcrawl.worker_pool import WorkerPool
 from searchcrawl.worker_process import format_error
 
@@ -27,7 +27,7 @@ _TEXTS: Final = ("text", "title", "author", "subject", "description", "language"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnConversion:
+class UserConversion:
     """Calls the class ``plugin`` (``module:Class``) of the project in the folder ``root``; it can be pickled."""
 
     plugin: str
@@ -84,13 +84,13 @@ def _read_texts(converted: Any) -> tuple[dict[str, Any], dict[str, str]]:
     return texts, values
 
 
-def list_own_converters(project: Project) -> Iterator[Converter]:
+def list_user_converters(project: Project) -> Iterator[Converter]:
     """The converters that searchcrawl.toml names."""
     for mimetype, plugin in project.converters.items():
         yield Converter(
             name=plugin,
             mime_types=(mimetype,),
-            convert=OwnConversion(plugin, str(project.root)),
+            convert=UserConversion(plugin, str(project.root)),
             choose_place=run_in_process,
             is_text=mimetype.startswith("text/"),
             max_memory_bytes=MAX_FILE_MEMORY_BYTES,
@@ -108,7 +108,7 @@ def find_converter_errors(project: Project) -> list[ConfigurationError]:
     with closing(WorkerPool(max_memory_bytes=MAX_FILE_MEMORY_BYTES)) as pool:
         for mimetype, plugin in project.converters.items():
             try:
-                pool.submit(OwnConversion(plugin, str(project.root)).try_make).result()
+                pool.submit(UserConversion(plugin, str(project.root)).try_make).result()
             except ConversionFailed as error:
                 key = join_key(("converters", mimetype))
                 errors.append(ConfigurationError(FILE, key, f'cannot be made: {error} (got "{plugin}")'))

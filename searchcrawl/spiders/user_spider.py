@@ -19,28 +19,28 @@ from scrapy.exceptions import DropItem, IgnoreRequest, NotConfigured
 
 from searchcrawl import clock, plugins, urls
 from searchcrawl.codes import Code
-from searchcrawl.documents.own_pipeline import (
-    OwnPipeline,
+from searchcrawl.documents.shown_document import TEXTS, change, show
+from searchcrawl.documents.user_pipeline import (
     PipelineStep,
     PluginCall,
     PluginErrors,
     ServiceStep,
+    UserPipeline,
 )
-from searchcrawl.documents.shown_document import TEXTS, change, show
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_redirects, join_lines
 from searchcrawl.items import Claim, Document, Hop, Link, Outcome, Page, copy_with
-from searchcrawl.own_code import is_ours, ordinary_errors, read_text, show_error
 from searchcrawl.run import Run, Shutdown
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.plugin_classes import import_class
 from searchcrawl.sources.source_settings import PLUGIN_ERRORS, parse_limits
 from searchcrawl.spiders.web_spider import WebSpider
 from searchcrawl.stages import stages_of
+from searchcrawl.user_code import is_ours, ordinary_errors, read_text, show_error
 
 
-class _Own(NamedTuple):
+class _UserMiddleware(NamedTuple):
     """A middleware of a user, and the setting that names it."""
 
     setting: str
@@ -55,7 +55,7 @@ class _Own(NamedTuple):
         return f"{type(self.middleware).__module__}.{self.class_name}"
 
 
-class OwnMiddlewares:
+class UserMiddlewares:
     """Ends visits for the middlewares of users; counts what they fail at as errors of any other plug-in."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
@@ -86,7 +86,7 @@ class OwnMiddlewares:
             self._answers = answers
         return errors.note_error(name, claim, error, redirects=redirects)
 
-    def _find(self, error: BaseException) -> _Own | None:
+    def _find(self, error: BaseException) -> _UserMiddleware | None:
         """The middleware of a user in whose method ``error`` was raised, or whose answer Scrapy refuses."""
         own = {id(one.middleware): one for one in self._list_own()}
         for frame, _ in walk_tb(error.__traceback__ if own else None):
@@ -98,7 +98,7 @@ class OwnMiddlewares:
         said = read_text(error) if isinstance(error, TypeError) else ""
         return next((one for one in own.values() if said.startswith(f"Middleware {one.class_name}.")), None)
 
-    def _list_own(self) -> Iterator[_Own]:
+    def _list_own(self) -> Iterator[_UserMiddleware]:
         engine: Any = self._crawler.engine
         for setting, manager in (
             ("DOWNLOADER_MIDDLEWARES", engine.downloader.middleware),
@@ -106,7 +106,7 @@ class OwnMiddlewares:
         ):
             for middleware in manager.middlewares:
                 if not is_ours(type(middleware).__module__):
-                    yield _Own(setting, middleware)
+                    yield _UserMiddleware(setting, middleware)
 
 
 def plugin_errors_of(crawler: Crawler, shutdown: Shutdown) -> PluginErrors:
@@ -181,18 +181,18 @@ def _take_refusal(document: Document, page: Page, shown: plugins.Document, reaso
     return document
 
 
-def build_own_stage(
+def build_user_stage(
     crawler: Any, run: Run, pipelines: Sequence[tuple[str, Callable[[plugins.Document], Any]]]
-) -> OwnPipeline:
+) -> UserPipeline:
     """The stage for what users wrote for the documents of a source; raises ConfigurationError."""
     source, spider = run.source, crawler.spider
     steps: list[PluginCall] = []
-    if source.has_own_spider:
+    if source.has_user_spider:
         steps += _list_spider_steps(spider, source.spider or source.kind.spider, routes=source.scope.hash_routes)
     steps += [PipelineStep(name, process_item) for name, process_item in pipelines]
     if source.document_service is not None:
         steps.append(ServiceStep(source.document_service, _make_service(run, source.document_service)))
-    return OwnPipeline(
+    return UserPipeline(
         steps,
         plugin_errors_of(crawler, run.shutdown),
         seconds=crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS") or None,
@@ -200,11 +200,11 @@ def build_own_stage(
     )
 
 
-def note_own_starts(crawler: Any, run: Run) -> None:
+def note_user_starts(crawler: Any, run: Run) -> None:
     """Asks the spider of a source for start URLs; raises ConfigurationError."""
     spider = crawler.spider
     if isinstance(spider, WebSpider) and _overrides(spider, "list_start_urls"):
-        run.own_starts = read_starts(spider.list_start_urls, run.source)
+        run.user_starts = read_starts(spider.list_start_urls, run.source)
 
 
 def _make_service(run: Run, name: str) -> plugins.DocumentService:

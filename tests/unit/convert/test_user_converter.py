@@ -13,8 +13,8 @@ from scrapy.utils.test import get_crawler
 
 from searchcrawl.codes import Code
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
-from searchcrawl.convert.own_converter import find_converter_errors, list_own_converters
 from searchcrawl.convert.registry import Registry
+from searchcrawl.convert.user_converter import find_converter_errors, list_user_converters
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.html.context import ConversionContext
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
@@ -96,7 +96,7 @@ def test_own_converter_when_files_fail_it_in_any_way_then_each_costs_one_documen
     pipeline = ConvertPipeline(
         StatsCollector(get_crawler()),
         ConversionContext(default_charset="utf-8", attribute_origins=frozenset({"meta:created"})),
-        registry=Registry(list_own_converters(loaded)),
+        registry=Registry(list_user_converters(loaded)),
     )
     pipeline._pool._timeout_seconds = 3.0
 
@@ -128,7 +128,7 @@ def test_own_converter_when_files_fail_it_in_any_way_then_each_costs_one_documen
 def test_own_converter_when_named_then_it_can_be_sent_to_a_process(tmp_path: Path) -> None:
     loaded = load_project(project(tmp_path, '[converters]\n"text/x-note" = "notes_of_test:Notes"\n'))
 
-    (converter,) = list_own_converters(loaded)
+    (converter,) = list_user_converters(loaded)
 
     assert pickle.loads(pickle.dumps(converter.convert)) == converter.convert
 
