@@ -159,7 +159,7 @@ def _finish_delta(run: Run, row: ReceiverRow) -> None:
         part.replace(path)
         sync_folder(path.parent)
     reach("feed.named")
-    run.write(receiver_table.end_file, source_id=run.source_id, name=row.name)
+    run.write(receiver_table.note, source_id=run.source_id, name=row.name, file=None)
 
 
 def _drop_parts(run: Run, feed: FeedFile) -> None:

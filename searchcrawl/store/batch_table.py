@@ -34,7 +34,7 @@ from searchcrawl.store.documents.document_events import (
 )
 from searchcrawl.store.documents.presence import IS_CACHED, IS_REFUSED, IS_REMOVING, IS_SENDING, is_in
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.many_rows import count_rows, has_row, read_page, write_parts, write_rows
+from searchcrawl.store.many_rows import count_rows, find_among, has_row, read_page, write_parts, write_rows
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.runs.run_table import draw_log_number
 from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, urls
@@ -204,8 +204,7 @@ def note_refused(transaction: Transaction, batch: SealedBatch, refused: Sequence
 
 def select_still_in_batch(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> list[int]:
     """Those of ``url_ids`` whose documents are still in the batch. The others were fetched again meanwhile."""
-    query = select(documents.c.url_id).where(documents.c.url_id.in_(url_ids), documents.c.batch_id == batch.number)
-    return list(transaction.execute(query).scalars())
+    return find_among(transaction, documents.c.url_id, url_ids, documents.c.batch_id == batch.number)
 
 
 def mark_records_lost(transaction: Transaction, url_ids: Sequence[int]) -> None:

@@ -52,6 +52,12 @@ def read_page(
     return transaction.execute(query.where(of_source, by > after).order_by(by).limit(limit)).all()
 
 
+def select_fields(row: Any, *tables: FromClause, **others: ColumnElement[Any]) -> _Query:
+    """The query for the fields of ``row``, a NamedTuple: columns of their names in the first table with one, or ``others``."""
+    found = [others[name] if name in others else next(t.c[name] for t in tables if name in t.c) for name in row._fields]
+    return select(*(column.label(name) for column, name in zip(found, row._fields, strict=True)))
+
+
 def count_rows(transaction: Transaction, table: FromClause, *conditions: ColumnElement[bool] | TextClause) -> int:
     """How many rows of a table, or of a join, fulfil all conditions."""
     return int(transaction.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one())
@@ -72,6 +78,13 @@ def read_parts(
     for part in split(list(values)):
         here = dialect_of(transaction).is_among(column, part) if are_keys else column.in_(part)
         yield from transaction.execute(query.where(here))
+
+
+def find_among(
+    transaction: Transaction, column: Column[Any], values: Collection[Any], *conditions: ColumnElement[bool]
+) -> list[Any]:
+    """Those of ``values`` that rows which fulfil all conditions have in ``column``."""
+    return [row[0] for row in read_parts(transaction, select(column).where(*conditions), column, values)]
 
 
 def write_parts(

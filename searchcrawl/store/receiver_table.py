@@ -14,7 +14,7 @@ from searchcrawl.store import log_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.log_table import NOT_NOW, START, LogPlace
-from searchcrawl.store.many_rows import count_rows, read_parts, write_parts
+from searchcrawl.store.many_rows import count_rows, find_among, write_parts
 from searchcrawl.store.run_schema import faulty, receivers
 from searchcrawl.store.schema import documents, urls
 
@@ -176,15 +176,9 @@ def note_file(
     log_table.drop_tombstones(transaction, source_id)
 
 
-def end_file(transaction: Transaction, source_id: int, name: str) -> None:
-    """Notes that a file has its name."""
-    transaction.execute(_update(source_id, name).values(file=None))
-
-
 def find_unknown(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[int]) -> set[int]:
     """Those of the rows of whose documents a receiver never had any version."""
-    query = select(faulty.c.url_id).where(_is_of(source_id, name), faulty.c.known == 0)
-    return {row.url_id for row in read_parts(transaction, query, faulty.c.url_id, url_ids)}
+    return {*find_among(transaction, faulty.c.url_id, url_ids, _is_of(source_id, name), faulty.c.known == 0)}
 
 
 def note_sending(transaction: Transaction, source_id: int, name: str, version: int) -> None:
@@ -203,20 +197,15 @@ def begin_anew(transaction: Transaction, source_id: int, name: str, *, above: in
     transaction.execute(delete(faulty).where(_is_of(source_id, name)))
 
 
-def end_sweep(transaction: Transaction, source_id: int, name: str) -> None:
-    """Notes that a receiver has nothing any more that the log does not have."""
-    transaction.execute(_update(source_id, name).values(sweeping=0))
-
-
 def set_error(transaction: Transaction, source_id: int, name: str, error: str, now_ms: int) -> None:
     """Notes why a receiver gets nothing; the moment is that of the first time."""
     since = func.coalesce(receivers.c.error_ms, now_ms)
     transaction.execute(_update(source_id, name).values(error=error, error_ms=since))
 
 
-def clear_error(transaction: Transaction, source_id: int, name: str) -> None:
-    """Notes that a receiver answers."""
-    transaction.execute(_update(source_id, name).values(error=None, error_ms=None))
+def note(transaction: Transaction, /, source_id: int, name: str, **values: object) -> None:
+    """Writes columns: a file has its name (``file``), nothing is left to be removed (``sweeping``), it answers (``error``)."""
+    transaction.execute(_update(source_id, name).values(values))
 
 
 def count_faulty(transaction: Transaction, source_id: int, name: str, *, lost: bool) -> int:

@@ -26,7 +26,7 @@ from searchcrawl.store.documents.document_events import (
 )
 from searchcrawl.store.documents.presence import IS_RECORD_LOST, IS_REMOVING, IS_SENDING, is_in, is_there, may_be_there
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.many_rows import count_rows, read_page, read_parts, write_parts
+from searchcrawl.store.many_rows import count_rows, find_among, read_page, select_fields, write_parts
 from searchcrawl.store.run_schema import batches, runs
 from searchcrawl.store.runs.run_table import draw_log_number
 from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, sources, urls
@@ -75,16 +75,13 @@ class Before(NamedTuple):
 
 
 #: A copy leaves for another document, whatever became of its last visit.
-COLUMNS: Final = (
-    documents.c.url_id,
-    urls.c.url,
-    case((_IS_COPY, documents.c.code), else_=urls.c.code).label("code"),
-    case((~_IS_COPY, urls.c.rule)).label("rule"),
-    documents.c.leaving,
-    urls.c.failures,
-    urls.c.failed_runs,
-    and_(~_IS_COPY, urls.c.redirects.is_not(None)).label("redirected"),
-    documents.c.evidence,
+_CANDIDATES: Final = select_fields(
+    RemovalCandidate,
+    documents,
+    urls,
+    code=case((_IS_COPY, documents.c.code), else_=urls.c.code),
+    rule=case((~_IS_COPY, urls.c.rule)),
+    redirected=and_(~_IS_COPY, urls.c.redirects.is_not(None)),
 )
 _survivor, _end = documents.alias("survivor"), documents.alias("end")
 _OF_SURVIVOR: Final = _survivor.c.url_id == documents.c.duplicate_of
@@ -109,7 +106,7 @@ def find_candidates(
 def find_due(transaction: Transaction, url_ids: Sequence[int], horizon_ms: int) -> set[int]:
     """Those of ``url_ids`` whose pages are still to be visited in a run with this horizon."""
     due = or_(urls.c.fetch_state != int(FetchState.SETTLED), urls.c.due_ms <= horizon_ms)
-    return {row.id for row in read_parts(transaction, select(urls.c.id).where(due), urls.c.id, url_ids)}
+    return {*find_among(transaction, urls.c.id, url_ids, due)}
 
 
 def find_new_copies(
@@ -158,7 +155,7 @@ def _build_is_new(before: Before, *, is_away: bool) -> ColumnElement[bool]:
 def _find_page(
     transaction: Transaction, source_id: int, after: int, *conditions: Any, rows: Any = DOCUMENTS_WITH_URLS
 ) -> list[RemovalCandidate]:
-    query = select(*COLUMNS).select_from(rows).where(*conditions)
+    query = _CANDIDATES.select_from(rows).where(*conditions)
     page = read_page(
         transaction, query, source_id, by=documents.c.url_id, after=after, limit=PAGE_ROWS, is_indexed=True
     )
@@ -293,8 +290,7 @@ def reject(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     Returns the ids of those that have to be fetched again: they are to be sent, and their record is gone.
     """
     set_documents(transaction, url_ids, **REMOVAL_REJECTED.values)
-    query = select(documents.c.url_id).where(IS_RECORD_LOST)
-    return [row.url_id for row in read_parts(transaction, query, documents.c.url_id, url_ids)]
+    return find_among(transaction, documents.c.url_id, url_ids, IS_RECORD_LOST)
 
 
 def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from sqlalchemy import (
     BindParameter,
@@ -32,7 +32,7 @@ from searchcrawl.items import SitemapEnd
 from searchcrawl.rules.recrawl import MOST_AHEAD_MS, Proof, Word
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import read_parts, write_parts
+from searchcrawl.store.many_rows import find_among, read_parts, select_fields, write_parts
 from searchcrawl.store.schema import sitemaps, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.urls import url_classes
@@ -48,8 +48,7 @@ _FEED_STAYS: Final = sorted(
 _VISITED: Final = sorted(code for code in READ if facts_of(code).kind is not CodeClass.DISPLAY)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SitemapRow:
+class SitemapRow(NamedTuple):
     """A sitemap; ``code`` is 0 where it was never read. The validators are those of the last good reading."""
 
     id: int
@@ -67,13 +66,10 @@ class SitemapRow:
 
 def find(transaction: Transaction, source_id: int, url: str) -> SitemapRow | None:
     """The row of a sitemap."""
-    columns = (sitemaps.c.id, sitemaps.c.url, sitemaps.c.code, sitemaps.c.etag, sitemaps.c.last_modified)
-    row = transaction.execute(
-        select(*columns, sitemaps.c.run_id).where(
-            sitemaps.c.source_id == source_id, sitemaps.c.key == identities.key(url)
-        )
-    ).one_or_none()
-    return None if row is None else SitemapRow(**row._mapping)
+    query = select_fields(SitemapRow, sitemaps)
+    here = sitemaps.c.source_id == source_id, sitemaps.c.key == identities.key(url)
+    row = transaction.execute(query.where(*here)).one_or_none()
+    return None if row is None else SitemapRow._make(row)
 
 
 def find_good_roots(transaction: Transaction, source_id: int) -> list[str]:
@@ -117,7 +113,7 @@ def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, pare
     rows = [{"source_id": source_id, "key": key, "url": url, "parent_id": parent_id} for key, url in keys.items()]
     transaction.execute(statement, rows)
     query = select(sitemaps.c.id).where(sitemaps.c.source_id == source_id)
-    return sorted(row.id for row in read_parts(transaction, query, sitemaps.c.key, list(keys)))
+    return sorted(row.id for row in read_parts(transaction, query, sitemaps.c.key, keys))
 
 
 def find_others(transaction: Transaction, sitemap_id: int, wanted: Sequence[int]) -> list[int]:
@@ -127,13 +123,13 @@ def find_others(transaction: Transaction, sitemap_id: int, wanted: Sequence[int]
     """
     parent = select(func.coalesce(sitemaps.c.parent_id, sitemaps.c.id)).where(sitemaps.c.id == sitemap_id)
     above = {sitemap_id, *transaction.execute(parent).scalars()}
-    query = select(sitemaps.c.id).where(sitemaps.c.parent_id.is_distinct_from(sitemap_id))
-    return [row.id for row in read_parts(transaction, query, sitemaps.c.id, wanted) if row.id not in above]
+    others = find_among(transaction, sitemaps.c.id, wanted, sitemaps.c.parent_id.is_distinct_from(sitemap_id))
+    return [each for each in others if each not in above]
 
 
 def find_existing(transaction: Transaction, wanted: Sequence[int]) -> list[int]:
     """Those of the sitemaps that have a row."""
-    return [row.id for row in read_parts(transaction, select(sitemaps.c.id), sitemaps.c.id, wanted)]
+    return find_among(transaction, sitemaps.c.id, wanted)
 
 
 def take_from_foreign(transaction: Transaction, wanted: Sequence[int], parent_id: int | None) -> None:

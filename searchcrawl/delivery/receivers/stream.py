@@ -116,7 +116,7 @@ class Stream(_OfReceiver):
             index.sweep()
         elif self._find_row().sweeping:
             # What a class of a user's own has besides cannot be listed.
-            self._write(receiver_table.end_sweep)
+            self._write(receiver_table.note, sweeping=0)
         return sent
 
     def report_unchanged(self) -> None:
@@ -162,7 +162,7 @@ class Stream(_OfReceiver):
                 index.compare()
             row = self._find_row()
             if row.error is not None:
-                self._write(receiver_table.clear_error)
+                self._write(receiver_table.note, error=None, error_ms=None)
             self._began_at = row.place
         return index
 
@@ -375,7 +375,7 @@ class KeptIndex(_OfReceiver):
         if removed:
             what = counted(removed, "document", "documents")
             logger.warning("the receiver %s had %s that the index does not have: removed", self.name, what)
-        self._write(receiver_table.end_sweep)
+        self._write(receiver_table.note, sweeping=0)
         reach("receiver.swept")
 
     def empty(self) -> None:

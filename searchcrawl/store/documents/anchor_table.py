@@ -5,13 +5,13 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final
 
-from sqlalchemy import and_, delete, func, insert, select, update
+from sqlalchemy import Row, and_, delete, func, insert, select, update
 
 from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.many_rows import read_page, read_parts, write_parts, write_rows
+from searchcrawl.store.many_rows import find_among, read_page, read_parts, write_parts, write_rows
 from searchcrawl.store.schema import anchors, documents, former_documents, outlinks, sources, urls
 from searchcrawl.store.statements import unindexed
 from searchcrawl.store.states import SHOWN
@@ -27,14 +27,6 @@ _MOST_STEPS: Final = 50
 _COUNTING: Final = and_(documents.c.code == 200, documents.c.leaving == 0, is_in(SHOWN))
 #: Sums are of remainders: databases have 64 bits for them.
 _BOUND: Final = 1_000_003
-
-
-class LinkingPage(NamedTuple):
-    """A document, its host, and the texts of its links (``link_table.decode_texts``)."""
-
-    url_id: int
-    host_id: int
-    texts: bytes | None
 
 
 class Successors:
@@ -78,10 +70,10 @@ def describe(transaction: Transaction, source_id: int) -> str:
     return " ".join(str(int(value or 0)) for value in found)
 
 
-def load_pages(transaction: Transaction, source_id: int, *, after: int) -> list[LinkingPage]:
-    """The next documents whose links count, by rising id."""
+def load_pages(transaction: Transaction, source_id: int, *, after: int) -> Sequence[Row[Any]]:
+    """The next documents whose links count, by rising id: id, host and the texts of its links (``link_table.decode_texts``)."""
     query = (
-        select(urls.c.id, urls.c.host_id, outlinks.c.texts)
+        select(urls.c.id.label("url_id"), urls.c.host_id, outlinks.c.texts)
         .select_from(
             documents.join(urls, and_(urls.c.id == documents.c.url_id, urls.c.id > after)).outerjoin(
                 outlinks, and_(outlinks.c.url_id == documents.c.url_id, outlinks.c.url_id > after)
@@ -89,8 +81,7 @@ def load_pages(transaction: Transaction, source_id: int, *, after: int) -> list[
         )
         .where(_COUNTING)
     )
-    page = read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=_PAGES)
-    return [LinkingPage._make(row) for row in page]
+    return read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=_PAGES)
 
 
 def load_successors(transaction: Transaction, source_id: int) -> Successors:
@@ -169,5 +160,4 @@ def forget(transaction: Transaction, url_ids: Sequence[int]) -> None:
 
 def find_with_record(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     """Those of documents that the cache has a record of."""
-    query = select(documents.c.url_id).where(documents.c.segment.is_not(None))
-    return [row.url_id for row in read_parts(transaction, query, documents.c.url_id, url_ids)]
+    return find_among(transaction, documents.c.url_id, url_ids, documents.c.segment.is_not(None))

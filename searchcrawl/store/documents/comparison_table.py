@@ -12,7 +12,7 @@ from searchcrawl.store.documents.document_events import ABSENT, FOUND_OTHERWISE,
 from searchcrawl.store.documents.presence import IS_RECORD_LOST, IS_REMOVING, is_in, is_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import count_rows, has_row, read_parts
+from searchcrawl.store.many_rows import count_rows, has_row, read_parts, select_fields
 from searchcrawl.store.run_schema import batches, runs
 from searchcrawl.store.runs.run_table import draw_log_number
 from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, urls
@@ -240,18 +240,20 @@ class Receipted(NamedTuple):
 def find_receipted(transaction: Transaction, url_ids: Sequence[int]) -> list[Receipted]:
     """The documents of rows; those without a document are left out."""
     joined = DOCUMENTS_WITH_URLS.outerjoin(batches, batches.c.id == documents.c.batch_id)
-    query = select(
-        documents.c.url_id,
-        urls.c.url,
-        documents.c.indexed_version,
-        func.coalesce(documents.c.fields_digest, b""),
-        documents.c.state,
-        batches.c.state.label("batch_state"),
-        documents.c.segment.is_not(None),
-        documents.c.index_error.is_not(None),
-        documents.c.leaving,
-    ).select_from(joined)
-    return [Receipted._make(row) for row in read_parts(transaction, query, documents.c.url_id, url_ids)]
+    rows = read_parts(transaction, _RECEIPTED.select_from(joined), documents.c.url_id, url_ids)
+    return [Receipted._make(row) for row in rows]
+
+
+_RECEIPTED: Final = select_fields(
+    Receipted,
+    documents,
+    urls,
+    crawl_version=documents.c.indexed_version,
+    fields_digest=func.coalesce(documents.c.fields_digest, b""),
+    batch_state=batches.c.state,
+    recorded=documents.c.segment.is_not(None),
+    refused=documents.c.index_error.is_not(None),
+)
 
 
 def is_removing(transaction: Transaction, source_id: int) -> bool:

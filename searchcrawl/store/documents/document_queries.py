@@ -6,9 +6,9 @@ Nothing is written here.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, text, true
+from sqlalchemy import ColumnElement, Row, and_, func, or_, select, text, true
 
 from searchcrawl.codes import Code
 from searchcrawl.store.batch_table import BATCH_COLUMNS, BatchDocument
@@ -16,8 +16,8 @@ from searchcrawl.store.documents.document_events import HELD_CHANGED
 from searchcrawl.store.documents.document_table import AS_IT_IS
 from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.many_rows import count_rows, read_page
-from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, PLACE, documents, urls
+from searchcrawl.store.many_rows import count_rows, read_page, select_fields
+from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, urls
 from searchcrawl.store.states import AT_HAND, REMOVALS, SHOWN, UNSENT, DocumentState, FetchState
 
 #: Types of documents that have menus.
@@ -26,13 +26,6 @@ HTML: Final = ("text/html", "application/xhtml+xml")
 _SAMPLE: Final = 20_000
 #: Documents that are read at once.
 _PAGE_ROWS: Final = 500
-_COLUMNS: Final = (
-    urls.c.id,
-    urls.c.url,
-    documents.c.fields_digest,
-    documents.c.copy_digest,
-    *(documents.c[name] for name in PLACE),
-)
 
 
 class SampledDocument(NamedTuple):
@@ -48,18 +41,15 @@ class SampledDocument(NamedTuple):
     fields_bytes: int | None
 
 
+_SAMPLED: Final = select_fields(SampledDocument, urls, documents, url_id=urls.c.id).select_from(DOCUMENTS_WITH_URLS)
+
+
 def find_sample(transaction: Transaction, source_id: int, types: Collection[str] | None) -> list[SampledDocument]:
     """Documents of these types (None: of all) that say what documents have in common.
 
     Near copies are among them: they are found once it is known what is on most pages, and must not change that.
     """
-    query = (
-        select(*_COLUMNS)
-        .select_from(DOCUMENTS_WITH_URLS)
-        .where(urls.c.source_id == source_id, _tells(), _is_of(types))
-        .order_by(urls.c.key)
-        .limit(_SAMPLE)
-    )
+    query = _SAMPLED.where(urls.c.source_id == source_id, _tells(), _is_of(types)).order_by(urls.c.key).limit(_SAMPLE)
     return [SampledDocument._make(row) for row in transaction.execute(query)]
 
 
@@ -67,18 +57,12 @@ def load_sampled(
     transaction: Transaction, source_id: int, url_ids: Sequence[int], types: Collection[str], *, is_sent: bool
 ) -> list[SampledDocument]:
     """Those of some documents that say what documents have in common or, with ``is_sent``, that were sent, by rising id."""
-    query = (
-        select(*_COLUMNS)
-        .select_from(DOCUMENTS_WITH_URLS)
-        .where(
-            documents.c.url_id.in_(url_ids),
-            urls.c.source_id == source_id,
-            and_(AS_IT_IS, documents.c.segment.is_not(None)) if is_sent else _tells(),
-            _is_of(types),
-        )
-        .order_by(documents.c.url_id)
-    )
+    here = documents.c.url_id.in_(url_ids), urls.c.source_id == source_id
+    query = _SAMPLED.where(*here, _WAS_SENT if is_sent else _tells(), _is_of(types)).order_by(documents.c.url_id)
     return [SampledDocument._make(row) for row in transaction.execute(query)]
+
+
+_WAS_SENT: Final = and_(AS_IT_IS, documents.c.segment.is_not(None))
 
 
 def _tells() -> ColumnElement[bool]:
@@ -95,8 +79,7 @@ def find_sent(
     transaction: Transaction, source_id: int, types: Collection[str] | None, *, after: int
 ) -> list[SampledDocument]:
     """The next documents with a record by rising id that were sent, or are being sent; their removal may wait."""
-    query = select(*_COLUMNS).select_from(DOCUMENTS_WITH_URLS)
-    query = query.where(AS_IT_IS, documents.c.segment.is_not(None), _is_of(types))
+    query = _SAMPLED.where(_WAS_SENT, _is_of(types))
     page = read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=_PAGE_ROWS)
     return [SampledDocument._make(row) for row in page]
 
@@ -111,22 +94,15 @@ _ROWS_AT_ONCE: Final = 1_000
 _WAITING: Final = is_in({DocumentState.WITHHELD, *UNSENT})
 
 
-class BareDocument(NamedTuple):
-    """The row of a page without text of its own."""
-
-    url_id: int
-    url: str
-
-
-def find_bare_undelivered(transaction: Transaction, source_id: int, *, after: int, limit: int) -> list[BareDocument]:
-    """Those that no index ever had, by rising row id above ``after``."""
+def find_bare_undelivered(transaction: Transaction, source_id: int, *, after: int, limit: int) -> Sequence[Row[Any]]:
+    """Row id and URL of pages without text of their own that no index ever had, by rising id above ``after``."""
     settled = urls.c.fetch_state == int(FetchState.SETTLED)
     undelivered = documents.c.indexed_version.is_(None), _WAITING, settled
     return _read_bare(transaction, source_id, *undelivered, after=after, limit=limit)
 
 
 def list_bare_indexed(transaction: Transaction, source_id: int) -> Iterator[str]:
-    """The URLs of those that the index has."""
+    """The URLs of such pages that the index has."""
     after: int | None = 0
     while after is not None:
         is_there = documents.c.indexed_version.is_not(None)
@@ -137,11 +113,10 @@ def list_bare_indexed(transaction: Transaction, source_id: int) -> Iterator[str]
 
 def _read_bare(
     transaction: Transaction, source_id: int, *conditions: ColumnElement[bool], after: int, limit: int
-) -> list[BareDocument]:
-    query = select(urls.c.id, urls.c.url).select_from(DOCUMENTS_WITH_URLS)
+) -> Sequence[Row[Any]]:
+    query = select(urls.c.id.label("url_id"), urls.c.url).select_from(DOCUMENTS_WITH_URLS)
     query = query.where(_BARE, *conditions, urls.c.depth > 0, urls.c.sitemap_id.is_(None))
-    page = read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=limit, is_indexed=True)
-    return [BareDocument._make(row) for row in page]
+    return read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=limit, is_indexed=True)
 
 
 #: The index has the document as its row and its record say, also where its removal waits for an approval.

@@ -30,7 +30,7 @@ from searchcrawl.store.documents.document_events import (
 from searchcrawl.store.documents.presence import IS_CACHED, IS_NOTHING, IS_REMOVING, is_in, may_be_there
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import Dialect, dialect_of
-from searchcrawl.store.many_rows import count_rows, read_parts, set_rows, write_parts, write_rows
+from searchcrawl.store.many_rows import count_rows, find_among, read_parts, set_rows, write_parts, write_rows
 from searchcrawl.store.schema import documents
 from searchcrawl.store.statements import is_one_of, split
 from searchcrawl.store.states import AT_HAND, PENDING, SHOWN, UNSENT, DocumentState, Leaving
@@ -162,12 +162,9 @@ def note_parts(transaction: Transaction, noted: Mapping[int, str | None]) -> Non
 
 def find_lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
     """Ids of the documents that should be sent, but have no record in the cache."""
-    query = select(documents.c.url_id).where(
-        documents.c.code == 200,
-        documents.c.segment.is_(None),
-        or_(is_in(UNSENT), and_(IS_GOOD, IS_REMOVING), and_(IS_NOTHING, documents.c.indexed_version.is_(None))),
-    )
-    return {row.url_id for row in read_parts(transaction, query, documents.c.url_id, url_ids)}
+    lost = documents.c.code == 200, documents.c.segment.is_(None)
+    sent = or_(is_in(UNSENT), and_(IS_GOOD, IS_REMOVING), and_(IS_NOTHING, documents.c.indexed_version.is_(None)))
+    return {*find_among(transaction, documents.c.url_id, url_ids, *lost, sent)}
 
 
 def find_codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:

@@ -28,7 +28,7 @@ from searchcrawl.store.documents.document_events import IS_COPY, RESOLVED
 from searchcrawl.store.documents.shared_copy_table import SURVIVORS, build_found, find_places
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import has_row, read_page, read_parts, set_rows, write_parts
+from searchcrawl.store.many_rows import has_row, read_page, read_parts, select_fields, set_rows, write_parts
 from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, PLACE, documents, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import INDEXABLE, REMOVALS, DocumentState
@@ -78,20 +78,14 @@ class KeyedDocument(NamedTuple):
 
 
 #: The columns of ``KeyedDocument``.
-KEYED_DOCUMENTS: Final = select(
-    documents.c.url_id,
-    urls.c.url,
-    func.coalesce(documents.c.near_digest, documents.c.copy_digest).label("copy_digest"),
-    documents.c.canonical_key,
-    documents.c.display_key,
-    documents.c.code,
-    documents.c.duplicate_of,
-    documents.c.state,
-    documents.c.leaving,
-    documents.c.segment.is_not(None).label("cached"),
-    documents.c.answered_key.is_not(None).label("redirected"),
-    documents.c.url_fit,
-    literal_column("0").label("place"),
+KEYED_DOCUMENTS: Final = select_fields(
+    KeyedDocument,
+    documents,
+    urls,
+    copy_digest=func.coalesce(documents.c.near_digest, documents.c.copy_digest),
+    cached=documents.c.segment.is_not(None),
+    redirected=documents.c.answered_key.is_not(None),
+    place=literal_column("0"),
 ).select_from(DOCUMENTS_WITH_URLS)
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Insert, Table, bindparam, func, select, update
 from searchcrawl.store import batch_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import Dialect, dialect_of
-from searchcrawl.store.many_rows import read_parts, write_rows
+from searchcrawl.store.many_rows import find_among, write_rows
 from searchcrawl.store.run_schema import segments
 from searchcrawl.store.schema import documents, former_documents
 from searchcrawl.store.statements import split
@@ -116,8 +116,7 @@ def find_needed(transaction: Transaction, source_id: int, number: int, *, with_w
 
 def select_waiting(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     """Those of ``url_ids`` whose documents are to be sent, or are in a delivery that has not ended."""
-    query = select(documents.c.url_id).where(batch_table.TO_SEND)
-    return [row.url_id for row in read_parts(transaction, query, documents.c.url_id, url_ids)]
+    return find_among(transaction, documents.c.url_id, url_ids, batch_table.TO_SEND)
 
 
 def move(

@@ -13,7 +13,7 @@ from searchcrawl.store.batch_table import set_documents
 from searchcrawl.store.documents import document_events
 from searchcrawl.store.documents.presence import IS_NOTHING, may_be_there
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.many_rows import count_rows, read_page, read_parts, write_parts
+from searchcrawl.store.many_rows import count_rows, read_page, read_parts, select_fields, write_parts
 from searchcrawl.store.schema import (
     URLS_WITH_DOCUMENTS,
     anchors,
@@ -107,7 +107,7 @@ class KnownRow(NamedTuple):
 
 def load_rows(transaction: Transaction, *, after: int, source_id: int | None = None) -> list[NamedRow]:
     """The next rows of all sources, or of one, by rising id."""
-    query = select(*(urls.c[name] for name in NamedRow._fields[:-1]), IN_ARCHIVE)
+    query = select_fields(NamedRow, urls, in_archive=IN_ARCHIVE)
     query = query.select_from(URLS_WITH_DOCUMENTS).where(urls.c.id > after)
     if source_id is not None:
         query = query.where(unindexed(urls.c.source_id) == source_id)
@@ -116,8 +116,7 @@ def load_rows(transaction: Transaction, *, after: int, source_id: int | None = N
 
 def load_redirecting(transaction: Transaction, source_id: int, *, after: int) -> list[RedirectingRow]:
     """The next rows of a source with a record and a visit that was redirected, or that brought no page; by rising id."""
-    columns = [(urls if name in {"id", "url"} else documents).c[name] for name in RedirectingRow._fields]
-    query = select(*columns).select_from(_ROWS)
+    query = select_fields(RedirectingRow, urls, documents).select_from(_ROWS)
     query = query.where(documents.c.segment.is_not(None), or_(urls.c.redirects.is_not(None), urls.c.code != 200))
     page = read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=PAGE_ROWS)
     return [RedirectingRow._make(row) for row in page]
@@ -127,7 +126,7 @@ def load_answered(transaction: Transaction, source_id: int, *, after: int) -> li
     """The next rows of a source without a record to which another URL answered, by rising id."""
     answered = urls.alias("answered")
     same = and_(answered.c.source_id == source_id, answered.c.key == documents.c.answered_key)
-    query = select(urls.c.id, urls.c.url, urls.c.redirects, documents.c.answered_key, answered.c.url)
+    query = select_fields(AnsweredRow, urls, documents, answered_url=answered.c.url)
     query = query.select_from(_ROWS.outerjoin(answered, same))
     query = query.where(documents.c.segment.is_(None), documents.c.answered_key.is_not(None))
     page = read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=PAGE_ROWS)
@@ -136,9 +135,8 @@ def load_answered(transaction: Transaction, source_id: int, *, after: int) -> li
 
 def load_known(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> list[KnownRow]:
     """What is known of those of these rows that are of a source, by rising id."""
-    of_document = {"state", "indexed_version"}
-    columns = [(documents if name in of_document else urls).c[name] for name in KnownRow._fields[:-1]]
-    query = select(*columns, IN_ARCHIVE).select_from(URLS_WITH_DOCUMENTS).where(urls.c.source_id == source_id)
+    query = select_fields(KnownRow, urls, documents, in_archive=IN_ARCHIVE).select_from(URLS_WITH_DOCUMENTS)
+    query = query.where(urls.c.source_id == source_id)
     rows = read_parts(transaction, query.order_by(urls.c.id), urls.c.id, sorted(url_ids))
     return [KnownRow._make(row) for row in rows]
 
@@ -149,12 +147,7 @@ def empty(transaction: Transaction, rules: Mapping[int, str | None]) -> None:
     With None as the rule a row is to be visited again. The documents are still there, so that their copies can be decided about; ``purge`` deletes them.
     """
     url_ids = sorted(rules)
-    set_documents(
-        transaction,
-        url_ids,
-        **dict.fromkeys(EMPTY),
-        **document_events.FORGOTTEN.values,
-    )
+    set_documents(transaction, url_ids, **dict.fromkeys(EMPTY), **document_events.FORGOTTEN.values)
     for table in (former_documents, outlinks, unfollowed_links, anchors):
         write_parts(transaction, delete(table), table.c.url_id, url_ids)
     refused = [{"row_id": url_id, "new_rule": rule} for url_id, rule in rules.items() if rule is not None]

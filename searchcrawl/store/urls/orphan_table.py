@@ -11,7 +11,7 @@ from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.store.documents.document_events import NAMED_AGAIN
 from searchcrawl.store.documents.presence import IS_NOTHING
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.many_rows import read_page, read_parts, write_parts
+from searchcrawl.store.many_rows import find_among, read_page, select_fields, write_parts
 from searchcrawl.store.schema import documents, outlinks, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState, FetchState, Leaving
@@ -65,9 +65,8 @@ def find_last_id(transaction: Transaction) -> int:
 
 def load_links(transaction: Transaction, source_id: int, *, after: int) -> list[StoredLinks]:
     """The links of the next pages, by rising id."""
-    columns = outlinks.c.url_id, outlinks.c.links, urls.c.code, urls.c.rule, urls.c.redirects.is_not(None)
     query = (
-        select(*columns, documents.c.indexed_version)
+        select_fields(StoredLinks, outlinks, urls, documents, redirected=urls.c.redirects.is_not(None))
         .select_from(outlinks.join(urls, urls.c.id == outlinks.c.url_id).outerjoin(documents, _document_above(after)))
         .where(unindexed(urls.c.source_id) == source_id, outlinks.c.url_id > after, urls.c.id > after)
         .order_by(outlinks.c.url_id)
@@ -78,8 +77,8 @@ def load_links(transaction: Transaction, source_id: int, *, after: int) -> list[
 
 def load_rows(transaction: Transaction, source_id: int, *, after: int) -> list[OrphanRow]:
     """The next rows of a source, by rising id."""
-    columns = [urls.c.id, *(urls.c[name] if name in urls.c else documents.c[name] for name in OrphanRow._fields[1:])]
-    query = select(*columns).select_from(urls.outerjoin(documents, _document_above(after)))
+    query = select_fields(OrphanRow, urls, documents, url_id=urls.c.id)
+    query = query.select_from(urls.outerjoin(documents, _document_above(after)))
     page = read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=PAGE_ROWS)
     return [OrphanRow._make(row) for row in page]
 
@@ -115,8 +114,7 @@ def park(transaction: Transaction, url_ids: Sequence[int]) -> None:
 
 def park_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Has the orphans among removed documents not visited again: as live pages they would come back."""
-    query = select(documents.c.url_id).where(documents.c.evidence == ORPHAN, IS_NOTHING)
-    park(transaction, [row.url_id for row in read_parts(transaction, query, documents.c.url_id, url_ids)])
+    park(transaction, find_among(transaction, documents.c.url_id, url_ids, documents.c.evidence == ORPHAN, IS_NOTHING))
 
 
 def note_named(transaction: Transaction, url_ids: Sequence[int], *, due_ms: int) -> bool:

@@ -15,7 +15,7 @@ from searchcrawl.store import source_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import read_page, write_parts
+from searchcrawl.store.many_rows import read_page, select_fields, write_parts
 from searchcrawl.store.run_schema import submitted
 from searchcrawl.store.schema import sources, urls
 from searchcrawl.store.states import FetchState
@@ -44,7 +44,7 @@ class Visited(NamedTuple):
         )
 
 
-_VISITED: Final = select(*(urls.c[name] for name in Visited._fields))
+_VISITED: Final = select_fields(Visited, urls)
 
 
 def load_after(transaction: Transaction, *, source_id: int, after: int) -> list[Visited]:

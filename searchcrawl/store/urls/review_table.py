@@ -6,20 +6,20 @@ others become due before their time; so do those that a clock that was wrong put
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, false, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Row, and_, case, false, func, or_, select, tuple_, update
 
 from searchcrawl.codes import ANSWERED, REFUSALS, REFUSED, ROBOTS_UNAVAILABLE, WITH_DOCUMENT
 from searchcrawl.items import ARCHIVE_ETAG
 from searchcrawl.rules.recrawl import LONGEST_OPENING_MS
 from searchcrawl.store.documents.presence import IS_KNOWN, IS_RECORD_LOST
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.many_rows import count_rows, read_page, read_parts, set_rows, write_parts
+from searchcrawl.store.many_rows import count_rows, read_page, read_parts, select_fields, set_rows, write_parts
 from searchcrawl.store.runs import lease as leases
 from searchcrawl.store.runs.lease import Lease
-from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, PLACE, URLS_WITH_DOCUMENTS, documents, sources, urls
+from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, URLS_WITH_DOCUMENTS, documents, sources, urls
 from searchcrawl.store.statements import is_one_of, unindexed
 from searchcrawl.store.states import INDEXABLE, FetchState
 from searchcrawl.store.urls import url_classes
@@ -53,9 +53,7 @@ class Reviewed(NamedTuple):
 
 _OF_PAGE: Final = ("id", "url", "depth", "fetch_state", "code", "rule", "referrer_id", "found_as")
 #: Whether the last good body of a row was that of a file in an archive; of rows joined with their documents.
-IN_ARCHIVE: Final = func.coalesce(documents.c.etag.startswith(ARCHIVE_ETAG, autoescape=True), false()).label(
-    "in_archive"
-)
+IN_ARCHIVE: Final = func.coalesce(documents.c.etag.startswith(ARCHIVE_ETAG, autoescape=True), false())
 
 
 def load_rows_after(transaction: Transaction, source_id: int, after: int, last: int) -> list[Reviewed]:
@@ -67,11 +65,9 @@ def load_rows_after(transaction: Transaction, source_id: int, after: int, last: 
         .limit(PAGE_ROWS)
         .subquery("page")
     )
-
-    is_known = func.coalesce(IS_KNOWN, false()).label("is_known")
-    of_others = {"referrer": _referrers.c.url, "is_known": is_known, "in_archive": IN_ARCHIVE}
+    is_known = func.coalesce(IS_KNOWN, false())
     query = (
-        select(*(of_others[name] if name in of_others else page.c[name] for name in Reviewed._fields))
+        select_fields(Reviewed, page, referrer=_referrers.c.url, is_known=is_known, in_archive=IN_ARCHIVE)
         .select_from(
             page.outerjoin(_referrers, _referrers.c.id == page.c.referrer_id).outerjoin(
                 documents, documents.c.url_id == page.c.id
@@ -108,19 +104,10 @@ def note_found_as(transaction: Transaction, found: Mapping[int, str | None]) -> 
     set_rows(transaction, urls.c.id, {row_id: {"found_as": found_as} for row_id, found_as in found.items()})
 
 
-class DisplayRow(NamedTuple):
-    """A row and the display URL that a rewriter set for it."""
-
-    id: int
-    key: int
-    url: str
-    display_url: str | None
-
-
-def find_displays(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[DisplayRow]:
-    """The rows of ``keys`` that are there."""
-    query = select(*(urls.c[name] for name in DisplayRow._fields)).where(urls.c.source_id == source_id)
-    return [DisplayRow._make(row) for row in read_parts(transaction, query, urls.c.key, keys, are_keys=True)]
+def find_displays(transaction: Transaction, source_id: int, keys: Sequence[int]) -> Iterator[Row[Any]]:
+    """Id, key, URL, and the display URL that a rewriter set, of the rows of ``keys`` that are there."""
+    query = select(urls.c.id, urls.c.key, urls.c.url, urls.c.display_url).where(urls.c.source_id == source_id)
+    return read_parts(transaction, query, urls.c.key, keys, are_keys=True)
 
 
 def set_displays(transaction: Transaction, displays: Mapping[int, str | None]) -> None:
@@ -149,6 +136,16 @@ class StoredAnswer(NamedTuple):
     redirected: bool = False
 
 
+_ANSWERS: Final = select_fields(
+    StoredAnswer,
+    urls,
+    documents,
+    url_id=urls.c.id,
+    offset=documents.c.record_offset,
+    redirected=documents.c.answered_key.is_not(None),
+).select_from(URLS_WITH_DOCUMENTS)
+
+
 def find_answers(
     transaction: Transaction, source_id: int, *, after: int, limit: int, horizon_ms: int
 ) -> list[StoredAnswer]:
@@ -157,16 +154,7 @@ def find_answers(
     Also those that were refused, and that edited rules allow again. Rows whose document is lost, or differs from what the
     index has, are left to a visit.
     """
-    query = (
-        select(
-            urls.c.id,
-            urls.c.redirects,
-            *(documents.c[name] for name in (*PLACE, "content_length")),
-            documents.c.answered_key.is_not(None),
-        )
-        .select_from(URLS_WITH_DOCUMENTS)
-        .where(_has_answer(horizon_ms))
-    )
+    query = _ANSWERS.where(_has_answer(horizon_ms))
     page = read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=limit)
     return [StoredAnswer._make(row) for row in page]
 

@@ -14,7 +14,7 @@ from searchcrawl.rules import lifecycle
 from searchcrawl.store.documents.presence import is_known
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.events import StateEvent
-from searchcrawl.store.many_rows import read_parts, set_rows, write_parts, write_rows
+from searchcrawl.store.many_rows import read_parts, select_fields, set_rows, write_parts, write_rows
 from searchcrawl.store.schema import URLS_WITH_DOCUMENTS, documents, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import AT_HAND, FetchState
@@ -53,6 +53,9 @@ class KnownUrl(NamedTuple):
     code: int
     rule: str | None
     found_as: str | None
+
+
+_KNOWN: Final = select_fields(KnownUrl, urls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +105,8 @@ class Settled:
 
 def find_known(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[KnownUrl]:
     """The known rows among ``keys``."""
-    query = select(*(urls.c[name] for name in KnownUrl._fields)).where(urls.c.source_id == source_id)
-    return [KnownUrl._make(row) for row in read_parts(transaction, query, urls.c.key, keys, are_keys=True)]
+    rows = read_parts(transaction, _KNOWN.where(urls.c.source_id == source_id), urls.c.key, keys, are_keys=True)
+    return [KnownUrl._make(row) for row in rows]
 
 
 def add(transaction: Transaction, source_id: int, rows: Sequence[NewUrl], seen_ms: int) -> dict[int, int]:
@@ -179,13 +182,8 @@ class _ClaimRow(NamedTuple):
     document_code: int | None
 
 
-_CLAIM_COLUMNS: Final = (
-    *(urls.c[name] if name in urls.c else documents.c[name] for name in _ClaimRow._fields[:-1]),
-    documents.c.code.label("document_code"),
-)
-_CLAIMS: Final = select(*_CLAIM_COLUMNS).select_from(URLS_WITH_DOCUMENTS)
-
-
+_CLAIM_FIELDS: Final = select_fields(_ClaimRow, urls, documents, document_code=documents.c.code)
+_CLAIMS: Final = _CLAIM_FIELDS.select_from(URLS_WITH_DOCUMENTS)
 # Built once: of very many hosts each has few rows, and to build a statement costs more than to run it.
 _HERE: Final = and_(urls.c.source_id == bindparam("source"), urls.c.host_id == bindparam("host"))
 _OF_HOST: Final = _CLAIMS.where(_HERE).limit(bindparam("most"))
