@@ -24,11 +24,11 @@ ENTRY = f"{SITE}/enter"
 class Login:
     """A login by cookies of its own page, which sets ``s=1``, ``s=2``, … at each login."""
 
-    def __init__(self, next_seconds: float = 0.01, **plan: Any) -> None:
+    def __init__(self, **plan: Any) -> None:
         self.jar = CookieJar([SITE])
         side = SideRequests(download=self.download, rate_limiter=RateLimiter(), targets=ANY_TARGET)
         self.session = LoginSession(LoginPlan(**{"url": ENTRY, **plan}), self.jar, side)
-        self.login = SessionLogin(frozenset([SITE]), self.session, self.jar, next_seconds=next_seconds)
+        self.login = SessionLogin(frozenset([SITE]), self.session, self.jar)
         self.logins = 0
         self.is_down = False
         #: requests of pages whose answers come while the next login is under way

@@ -54,8 +54,7 @@ class UnderWay:
     ``sent`` is the number of the last one, ``opened`` the highest of those that opened a page.
     """
 
-    def __init__(self, next_seconds: float = NEXT_SECONDS) -> None:
-        self._next_seconds = next_seconds
+    def __init__(self) -> None:
         self._generation = 0
         self._requests: dict[int, int] = {}
         self._changed = asyncio.Event()
@@ -86,7 +85,7 @@ class UnderWay:
         if not (self._requests or for_next):
             return False
         try:
-            await asyncio.wait_for(self._changed.wait(), _ANSWER_SECONDS if self._requests else self._next_seconds)
+            await asyncio.wait_for(self._changed.wait(), _ANSWER_SECONDS if self._requests else NEXT_SECONDS)
         except TimeoutError:
             return False
         return True
@@ -117,13 +116,12 @@ class SessionLogin:
         jar: CookieJar,
         *,
         renders: bool = False,
-        next_seconds: float = NEXT_SECONDS,
     ) -> None:
         self._origins = origins
         self._renders = renders
         self._session = session
         self._jar = jar
-        self._under_way = UnderWay(next_seconds)
+        self._under_way = UnderWay()
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
         if urls.origin_of(request.url) not in self._origins or _is_of_browser(request):

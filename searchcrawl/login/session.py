@@ -84,7 +84,6 @@ class LoginSession:
         side: SideRequests,
         *,
         log_in: LogIn | None = None,
-        now: Callable[[], float] = clock.monotonic,
     ) -> None:
         self._plan = plan
         self._log_in_by_browser = log_in
@@ -97,7 +96,6 @@ class LoginSession:
             # After a form it often leads to a page that nobody wants to have: the cookies are set by then.
             ends_at_excluded=True,
         )
-        self._now = now
         self._task: asyncio.Task[None] | None = None
         self._failed: LoginFailed | None = None
         self._again_at = 0.0
@@ -117,7 +115,7 @@ class LoginSession:
         """Logs in unless there is a login; raises LoginFailed."""
         if self.generation:
             return
-        if self._failed is not None and (not self._failed.transient or self._now() < self._again_at):
+        if self._failed is not None and (not self._failed.transient or clock.monotonic() < self._again_at):
             raise self._failed
         await self._log_in()
 
@@ -157,7 +155,7 @@ class LoginSession:
     @property
     def pause_seconds(self) -> float:
         """How long to wait after a transient failure."""
-        return max(self._again_at - self._now(), 0.0)
+        return max(self._again_at - clock.monotonic(), 0.0)
 
     def is_login_page(self, url: str, *, permanent: bool = False) -> bool:
         """Whether a URL is that of the login.
@@ -217,7 +215,7 @@ class LoginSession:
             self._tries += 1
             final = not error.transient or self._tries >= _MAX_TRIES
             self._failed = LoginFailed(str(error), transient=not final)
-            self._again_at = self._now() + _PAUSE_SECONDS * 2**self._tries
+            self._again_at = clock.monotonic() + _PAUSE_SECONDS * 2**self._tries
             logger.warning("login failed: %s", error)
             raise self._failed from None
         self._failed = None

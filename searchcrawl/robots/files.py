@@ -129,8 +129,6 @@ class RobotsFiles:
         max_crawl_delay_seconds: float | None,
         stored: StoredRobots | None = None,
         learns_delays: bool = False,
-        pause_seconds: float = _PAUSE_SECONDS,
-        max_memory_bytes: int = _MAX_MEMORY_BYTES,
     ) -> None:
         self._side = side
         self._user_agent = user_agent
@@ -139,8 +137,6 @@ class RobotsFiles:
         self._listeners: list[Callable[[str], None]] = []
         self._stored = stored
         self._learns_delays = learns_delays
-        self._pause_seconds = pause_seconds
-        self._max_memory_bytes = max_memory_bytes
         self._copies: OrderedDict[str, RobotsCopy] = OrderedDict()
         self._memory_bytes = 0
         self._parsing = asyncio.Lock()
@@ -242,7 +238,7 @@ class RobotsFiles:
     def _build_failed(
         self, error: str, *, code: int = Code.ROBOTS, transient: bool = True, pause_seconds: float = 0.0
     ) -> RobotsCopy:
-        expires = clock.monotonic() + max(pause_seconds, self._pause_seconds)
+        expires = clock.monotonic() + max(pause_seconds, _PAUSE_SECONDS)
         return RobotsCopy(expires=expires, code=code, error=f"robots.txt: {error}", transient=transient)
 
     async def _find_last_good(self, origin: str, failed: RobotsCopy) -> RobotsCopy:
@@ -281,7 +277,5 @@ class RobotsFiles:
         old = self._copies.pop(origin, None)
         self._memory_bytes += copy.memory_bytes - (old.memory_bytes if old else 0)
         self._copies[origin] = copy
-        while len(self._copies) > _MAX_ORIGINS or (
-            self._memory_bytes > self._max_memory_bytes and len(self._copies) > 1
-        ):
+        while len(self._copies) > _MAX_ORIGINS or (self._memory_bytes > _MAX_MEMORY_BYTES and len(self._copies) > 1):
             self._memory_bytes -= self._copies.popitem(last=False)[1].memory_bytes

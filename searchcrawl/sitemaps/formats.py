@@ -101,8 +101,6 @@ class SitemapParser:
         url: str | None = None,
         codings: Sequence[str] = (),
         charset: str | None = None,
-        max_urls: int = MAX_URLS,
-        max_bytes: int = MAX_BYTES,
         routes: bool = False,
     ) -> None:
         self._body = body
@@ -110,8 +108,6 @@ class SitemapParser:
         self._url = url
         self._codings = list(codings)
         self._charset = charset
-        self._max_urls = max_urls
-        self._max_bytes = max_bytes
         self.kind: SitemapKind | None = None
         self.skipped = 0
         self.note = ""
@@ -126,8 +122,8 @@ class SitemapParser:
         batch: list[SitemapUrl] = []
         for entry in self._entries():
             listed = self._listed(entry)
-            if count == self._max_urls or self.skipped > self._max_urls:
-                self.note = f"more than {self._max_urls} {'URLs' if listed else 'entries without a URL'}"
+            if count == MAX_URLS or self.skipped > MAX_URLS:
+                self.note = f"more than {MAX_URLS} {'URLs' if listed else 'entries without a URL'}"
                 self.whole = False
                 break
             if listed is None:
@@ -203,9 +199,9 @@ class SitemapParser:
                 size += len(piece)
                 if decoder is None:
                     decoder = codecs.getincrementaldecoder(_find_codec(piece, self._charset))("replace")
-                if size > self._max_bytes:
-                    self.note = f"more than {self._max_bytes} bytes"
-                    yield decoder.decode(piece[: len(piece) - (size - self._max_bytes)])
+                if size > MAX_BYTES:
+                    self.note = f"more than {MAX_BYTES} bytes"
+                    yield decoder.decode(piece[: len(piece) - (size - MAX_BYTES)])
                     return
                 yield decoder.decode(piece)
         except BrokenCoding as error:
@@ -223,7 +219,7 @@ class SitemapParser:
                 yield first
                 yield from pieces
                 return
-            body = _join(first, pieces, self._max_bytes)
+            body = _join(first, pieces)
         if body.startswith(_GZIP):
             yield from decode_in_pieces(body, "gzip")
         else:
@@ -232,11 +228,11 @@ class SitemapParser:
                 yield bytes(view[start : start + _HEAD_CHARACTERS])
 
 
-def _join(first: bytes, pieces: Iterator[bytes], max_bytes: int) -> bytes:
+def _join(first: bytes, pieces: Iterator[bytes]) -> bytes:
     found = bytearray(first)
     for piece in pieces:
         found += piece
-        if len(found) > max_bytes:
+        if len(found) > MAX_BYTES:
             break
     return bytes(found)
 

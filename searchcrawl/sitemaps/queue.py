@@ -80,20 +80,8 @@ class SitemapQueue:
     One that foreign origins named before its own does is read a second time, with the rights that this gives.
     """
 
-    def __init__(
-        self,
-        boundary: Boundary,
-        *,
-        max_sitemaps: int = MAX_SITEMAPS,
-        max_of_origin: int = MAX_OF_ORIGIN,
-        sure_of_origin: int = SURE_OF_ORIGIN,
-        max_level: int = MAX_LEVEL,
-    ) -> None:
+    def __init__(self, boundary: Boundary) -> None:
         self._boundary = boundary
-        self._max_sitemaps = max_sitemaps
-        self._max_of_origin = max_of_origin
-        self._sure_of_origin = sure_of_origin
-        self._max_level = max_level
         self._known: dict[int, _Known] = {}
         self._count_of: Counter[str] = Counter()
         self._full: set[str] = set()
@@ -132,17 +120,17 @@ class SitemapQueue:
         return known.again
 
     def _is_too_deep(self, wanted: WantedSitemap, key: int) -> bool:
-        if wanted.level <= self._max_level:
+        if wanted.level <= MAX_LEVEL:
             return False
-        if key not in self._too_deep and len(self._too_deep) < self._max_sitemaps:
+        if key not in self._too_deep and len(self._too_deep) < MAX_SITEMAPS:
             self._too_deep.add(key)
-            logger.warning("sitemap %s is not read: below more than %d indexes", wanted.url, self._max_level)
+            logger.warning("sitemap %s is not read: below more than %d indexes", wanted.url, MAX_LEVEL)
         return True
 
     def _has_room(self, origin: str) -> bool:
         count = self._count_of[origin]
         # What others name takes no origin the place for its first ones.
-        if count < self._sure_of_origin or (count < self._max_of_origin and len(self._known) < self._max_sitemaps):
+        if count < SURE_OF_ORIGIN or (count < MAX_OF_ORIGIN and len(self._known) < MAX_SITEMAPS):
             return True
         if origin not in self._full:
             self._full.add(origin)

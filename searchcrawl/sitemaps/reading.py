@@ -8,7 +8,6 @@ import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -67,26 +66,17 @@ class Turns(Generic[T]):
         self._waiting.clear()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingTimes:
-    """Known pages wait ``revisit_seconds`` for all sitemaps, ``alone_seconds`` where these are of one origin.
-
-    The sitemaps of one origin are read for ``origin_seconds``, and those that are left by the next run.
-    """
-
-    revisit_seconds: float = 300.0
-    alone_seconds: float = 3600.0
-    origin_seconds: float = 7200.0
-
-
-DEFAULTS: Final = ReadingTimes()
+#: So long known pages wait for all sitemaps, and so long where these are of one origin.
+_REVISIT_SECONDS: Final = 300.0
+_ALONE_SECONDS: Final = 3600.0
+#: So long the sitemaps of one origin are read; those that are left are by the next run.
+_ORIGIN_SECONDS: Final = 7200.0
 
 
 class ReadingTime:
     """When the time of each origin is over, from its first sitemap on."""
 
-    def __init__(self, limits: ReadingTimes) -> None:
-        self.limits = limits
+    def __init__(self) -> None:
         self._ends: dict[str, float] = {}
         self._told: set[str] = set()
 
@@ -98,7 +88,7 @@ class ReadingTime:
     def is_over(self, origin: str) -> bool:
         """Whether no more sitemaps of an origin are read; the first question begins its time."""
         now = clock.monotonic()
-        return now >= self._ends.setdefault(origin, now + self.limits.origin_seconds)
+        return now >= self._ends.setdefault(origin, now + _ORIGIN_SECONDS)
 
     def is_news(self, origin: str) -> bool:
         """Whether this was not asked before of an origin."""
@@ -129,7 +119,7 @@ class SitemapReading:
 
     ``hold`` keeps the crawl from ending until the returned function is called; this is used as long as anything is to
     be read. Each time nothing is left, the due dates of rows are set from the lastmods; after the first time, or once this
-    takes too long (``limits``), ``revisits`` is set. ``submit`` hands a part to the writer, and returns False if no writer takes it.
+    takes too long, ``revisits`` is set. ``submit`` hands a part to the writer, and returns False if no writer takes it.
     ``robots`` says which sitemaps an origin names, also where the source does not obey it otherwise.
     """
 
@@ -142,7 +132,6 @@ class SitemapReading:
         submit: Callable[[SitemapPart], bool],
         hold: Callable[[], Callable[[], None]],
         revisits: threading.Event,
-        limits: ReadingTimes = DEFAULTS,
     ) -> None:
         self._run = run
         self._side = side
@@ -151,7 +140,7 @@ class SitemapReading:
         self._hold = hold
         self._revisits = revisits
         self._queue = SitemapQueue(run.boundary)
-        self._time = ReadingTime(limits)
+        self._time = ReadingTime()
         self._waiting: asyncio.Task[None] | None = None
         self._sender = PartSender(submit)
         self._origins: set[str] = set()
@@ -303,10 +292,9 @@ class SitemapReading:
 
     async def _wait_for_revisits(self) -> None:
         """Lets known pages be visited by the dates that were read so far, where sitemaps take too long."""
-        limits = self._time.limits
-        await asyncio.sleep(limits.revisit_seconds)
+        await asyncio.sleep(_REVISIT_SECONDS)
         if len(self._origins) < 2 and not self._time.waits_for_many:
-            await asyncio.sleep(limits.alone_seconds - limits.revisit_seconds)
+            await asyncio.sleep(_ALONE_SECONDS - _REVISIT_SECONDS)
         if not self._revisits.is_set():
             logger.warning("known pages do not wait for the sitemaps that are left: these are slow")
             await self._set_due_dates()
@@ -389,7 +377,7 @@ class SitemapReading:
 
     async def _leave_out(self, url: str) -> None:
         """Leaves a sitemap to the next run; ``status`` tells of those that the source file names."""
-        origin, minutes = urls.origin_of(url), round(self._time.limits.origin_seconds / 60)
+        origin, minutes = urls.origin_of(url), round(_ORIGIN_SECONDS / 60)
         if self._time.is_news(origin):
             logger.warning("sitemaps of %s are left to the next run: they took more than %d minutes", origin, minutes)
         wanted = self._queue.find(url)

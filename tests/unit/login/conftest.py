@@ -1,11 +1,25 @@
-"""Tests that are coroutines run in a loop of their own."""
+"""Tests that are coroutines run in a loop of their own; nobody waits long for the next request."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Callable
 
 import pytest
+
+from searchcrawl.login import login_middleware
+
+
+@pytest.fixture(autouse=True)
+def next_seconds(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Sets how long the next request is waited for."""
+
+    def wait(seconds: float) -> None:
+        monkeypatch.setattr(login_middleware, "NEXT_SECONDS", seconds)
+
+    wait(0.01)
+    return wait
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:

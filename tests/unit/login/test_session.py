@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,14 +72,14 @@ def server(**changed: Answer | list[Answer]) -> Server:
     return Server({f"GET {LOGIN}": lists["form"], f"POST {LOGIN}": lists["posted"], f"GET {HOME}": lists["home"]})
 
 
-def session(site: Server, *, now: Callable[[], float] = lambda: 0.0, **plan: Any) -> LoginSession:
+def session(site: Server, **plan: Any) -> LoginSession:
     given = {
         "url": LOGIN,
         "form": Login(username="me", password="open"),
         "default_charset": "utf-8",
         **plan,
     }
-    return LoginSession(LoginPlan(**given), CookieJar(["http://a.test"]), side(site), now=now)
+    return LoginSession(LoginPlan(**given), CookieJar(["http://a.test"]), side(site))
 
 
 def side(site: Server, targets: TargetRules = ANY_TARGET) -> SideRequests:
@@ -164,30 +163,30 @@ def test_login_when_it_cannot_work_then_says_why_and_is_not_tried_again(
 
 
 @pytest.mark.parametrize("bad", [page(LOGIN, status=503), page(LOGIN, status=0)])
-def test_login_when_it_fails_for_now_then_is_tried_again_after_a_pause_and_not_for_ever(bad: Answer) -> None:
-    times = [0.0]
+def test_login_when_it_fails_for_now_then_is_tried_again_after_a_pause_and_not_for_ever(
+    bad: Answer, now: list[float]
+) -> None:
     site = server(form=bad)
-    made = session(site, now=lambda: times[0])
+    made = session(site)
 
     first = failing(made)
     failing(made)
     asked_at_once = len(site.asked)
     last = first
     for _ in range(10):
-        times[0] += made.pause_seconds
+        now[0] += made.pause_seconds
         last = failing(made)
 
     assert (first.transient, asked_at_once) == (True, 1)
     assert (last.transient, len(site.asked)) == (False, 5)
 
 
-def test_login_when_it_works_at_the_next_try_then_all_is_well() -> None:
-    times = [0.0]
+def test_login_when_it_works_at_the_next_try_then_all_is_well(now: list[float]) -> None:
     site = server(form=[page(LOGIN, status=503), page(LOGIN, FORM.format(action="/login"))])
-    made = session(site, now=lambda: times[0])
+    made = session(site)
 
     failing(made)
-    times[0] += made.pause_seconds
+    now[0] += made.pause_seconds
     asyncio.run(made.wait_until_logged_in())
 
     assert made.generation == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from scrapy import Request
@@ -112,8 +113,11 @@ async def test_renewal_when_no_page_ever_shows_check_then_others_count_as_opened
     assert made.logins == 3
 
 
-async def test_closed_page_when_others_neither_open_nor_show_the_wall_then_does_not_wait_for_ever() -> None:
-    made = Login(next_seconds=60)
+async def test_closed_page_when_others_neither_open_nor_show_the_wall_then_does_not_wait_for_ever(
+    next_seconds: Callable[[float], None],
+) -> None:
+    next_seconds(60)
+    made = Login()
     asked = await made.ask("/forbidden")
     again = await made.hear(asked, 401)
     assert isinstance(again, Request)
@@ -137,8 +141,11 @@ async def in_doubt(made: Login) -> None:
     assert made.logins == 2
 
 
-async def test_closed_page_when_one_that_is_sent_later_opens_then_no_login_is_done() -> None:
-    made = Login(next_seconds=60)
+async def test_closed_page_when_one_that_is_sent_later_opens_then_no_login_is_done(
+    next_seconds: Callable[[float], None],
+) -> None:
+    next_seconds(60)
+    made = Login()
     await in_doubt(made)
     closed = asyncio.ensure_future(made.hear(await made.ask("/closed"), 401))
     await asyncio.sleep(0)
@@ -149,8 +156,11 @@ async def test_closed_page_when_one_that_is_sent_later_opens_then_no_login_is_do
     assert (ended.value.outcome.code, made.logins) == (959, 2)
 
 
-async def test_closed_pages_when_they_are_several_in_a_row_then_the_login_is_renewed_at_once() -> None:
-    made = Login(next_seconds=60)
+async def test_closed_pages_when_they_are_several_in_a_row_then_the_login_is_renewed_at_once(
+    next_seconds: Callable[[float], None],
+) -> None:
+    next_seconds(60)
+    made = Login()
     await in_doubt(made)
     asked = [await made.ask(f"/{number}") for number in range(3)]
     heard = await asyncio.gather(*(made.hear(request, 401) for request in asked))
@@ -158,14 +168,19 @@ async def test_closed_pages_when_they_are_several_in_a_row_then_the_login_is_ren
     assert ([isinstance(one, Request) for one in heard], made.logins) == ([True] * 3, 3)
 
 
-async def test_wait_when_nothing_is_under_way_then_is_over_at_once_or_waits_for_the_next() -> None:
-    made = UnderWay(next_seconds=60)
+async def test_wait_when_nothing_is_under_way_then_is_over_at_once_or_waits_for_the_next(
+    next_seconds: Callable[[float], None],
+) -> None:
+    next_seconds(60)
+    made = UnderWay()
     at_once = await made.wait()
     next_one = asyncio.ensure_future(made.wait(for_next=True))
     await asyncio.sleep(0)
     made.begin(1, 1)
+    heard = [at_once, await next_one]
+    next_seconds(0.01)
 
-    assert [at_once, await next_one, await UnderWay(next_seconds=0.01).wait(for_next=True)] == [False, True, False]
+    assert [*heard, await UnderWay().wait(for_next=True)] == [False, True, False]
 
 
 async def test_requests_when_they_end_then_all_who_wait_hear_it_and_those_of_an_older_login_count_no_more() -> None:

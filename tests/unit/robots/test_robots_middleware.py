@@ -24,6 +24,7 @@ from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.visit_end import BrokenHeader, CertificateRefused, ForbiddenAddress, VisitEnded
 from searchcrawl.items import Claim, Outcome
 from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.robots import files
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from tests.factories import ANY_TARGET
@@ -66,12 +67,17 @@ class Site(RateLimiter):
         self.inside -= 1
 
 
+@pytest.fixture(autouse=True)
+def pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_PAUSE_SECONDS", 30.0)
+
+
 def obeying(site: Site, **values: Any) -> RobotsMiddleware:
     return RobotsMiddleware(files_of(site, **values), site)
 
 
 def files_of(site: Site, **values: Any) -> RobotsFiles:
-    given = {"user_agent": "searchcrawl", "max_crawl_delay_seconds": 60.0, "pause_seconds": 30.0} | values
+    given = {"user_agent": "searchcrawl", "max_crawl_delay_seconds": 60.0} | values
     return RobotsFiles(SideRequests(download=site.download, rate_limiter=site, targets=ANY_TARGET), site, **given)
 
 
@@ -338,11 +344,14 @@ def test_robots_when_request_has_no_row_then_is_left_alone() -> None:
     )
 
 
-def test_robots_when_files_are_large_then_the_oldest_are_given_up_and_asked_for_again() -> None:
+def test_robots_when_files_are_large_then_the_oldest_are_given_up_and_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(files, "_MAX_MEMORY_BYTES", 12_000_000)
     large = b"User-agent: *\nDisallow: /private/\n" + b"".join(b"Allow:/%x\n" % number for number in range(9_000))
     hosts = [f"http://h{number}.test" for number in range(4)]
     site = Site({f"{host}/robots.txt": (200, large, {}) for host in hosts})
-    middleware = obeying(site, max_memory_bytes=12_000_000)
+    middleware = obeying(site)
 
     ended = visit(middleware, *(f"{host}/private/x" for host in (*hosts, hosts[-1], hosts[0])))
 

@@ -9,6 +9,7 @@ import pytest
 from searchcrawl import clock
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.items import SitemapUrl
+from searchcrawl.sitemaps import formats
 from searchcrawl.sitemaps.formats import BATCH_URLS, NotASitemap, SitemapKind, SitemapParser, parse_date_ms
 from searchcrawl.sitemaps.scanner import FeedScanner
 
@@ -201,16 +202,18 @@ def test_gzipped_file_when_sent_with_a_coding_of_its_own_then_both_are_undone() 
     assert len(read(gzip.compress(many(3)), codings=["gzip"])) == 3
 
 
-def test_urls_when_more_than_the_protocol_allows_then_the_rest_is_not_read() -> None:
-    reader = SitemapParser(many(30), max_urls=20)
+def test_urls_when_more_than_the_protocol_allows_then_the_rest_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "MAX_URLS", 20)
+    reader = SitemapParser(many(30))
 
     count = sum(len(batch) for batch in reader.batches())
 
     assert (count, reader.note, reader.whole) == (20, "more than 20 URLs", False)
 
 
-def test_bytes_when_more_than_the_protocol_allows_then_the_rest_is_not_read() -> None:
-    reader = SitemapParser(gzip.compress(many(5000)), max_bytes=100_000)
+def test_bytes_when_more_than_the_protocol_allows_then_the_rest_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "MAX_BYTES", 100_000)
+    reader = SitemapParser(gzip.compress(many(5000)))
 
     count = sum(len(batch) for batch in reader.batches())
 

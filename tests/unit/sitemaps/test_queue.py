@@ -4,8 +4,8 @@ from typing import Final
 
 import pytest
 
-from searchcrawl import urls
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.sitemaps import queue as queue_module
 from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
 
 BOUNDARY = Boundary(include_hosts=["a.test"])
@@ -15,6 +15,11 @@ def wanted(name: str = "1", **values: object) -> WantedSitemap:
     return WantedSitemap(url=f"http://a.test/{name}.xml", **values)  # type: ignore[arg-type]  # the values of a test
 
 
+def limit(monkeypatch: pytest.MonkeyPatch, **limits: int) -> None:
+    for name, number in {"SURE_OF_ORIGIN": 0, **limits}.items():
+        monkeypatch.setattr(queue_module, name, number)
+
+
 def test_accept_when_a_sitemap_was_here_before_then_it_is_read_once() -> None:
     queue = SitemapQueue(BOUNDARY)
 
@@ -22,31 +27,35 @@ def test_accept_when_a_sitemap_was_here_before_then_it_is_read_once() -> None:
 
 
 def test_accept_when_below_too_many_indexes_then_it_is_not_read(caplog: pytest.LogCaptureFixture) -> None:
-    queue = SitemapQueue(BOUNDARY, max_level=2)
+    queue = SitemapQueue(BOUNDARY)
 
-    assert [queue.accept(wanted(str(level), level=level)) for level in range(4)] == [True, True, True, False]
-    assert "http://a.test/3.xml is not read" in caplog.text
+    assert [queue.accept(wanted(str(level), level=level)) for level in range(5)] == [True, True, True, True, False]
+    assert "http://a.test/4.xml is not read" in caplog.text
 
 
 def test_accept_when_it_was_named_too_deep_before_then_its_own_host_still_has_it_read() -> None:
-    queue = SitemapQueue(BOUNDARY, max_level=2)
+    queue = SitemapQueue(BOUNDARY)
 
-    assert [queue.accept(wanted(level=level)) for level in (3, 0)] == [False, True]
+    assert [queue.accept(wanted(level=level)) for level in (4, 0)] == [False, True]
     assert queue.find(wanted().url).level == 0
 
 
 def test_accept_when_there_are_too_many_then_the_rest_is_left_out_with_one_line(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue = SitemapQueue(BOUNDARY, max_sitemaps=2, sure_of_origin=0)
+    limit(monkeypatch, MAX_SITEMAPS=2)
+    queue = SitemapQueue(BOUNDARY)
 
     assert [queue.accept(wanted(str(number))) for number in range(5)] == [True, True, False, False, False]
     assert len(caplog.records) == 1
 
 
-@pytest.mark.parametrize("limits", [{"max_of_origin": 3}, {"max_sitemaps": 3, "sure_of_origin": 2}])
-def test_accept_when_one_origin_leads_to_too_many_then_those_of_another_are_read(limits: dict[str, int]) -> None:
-    queue = SitemapQueue(BOUNDARY, **{"sure_of_origin": 0, **limits})
+@pytest.mark.parametrize("limits", [{"MAX_OF_ORIGIN": 3}, {"MAX_SITEMAPS": 3, "SURE_OF_ORIGIN": 2}])
+def test_accept_when_one_origin_leads_to_too_many_then_those_of_another_are_read(
+    limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit(monkeypatch, **limits)
+    queue = SitemapQueue(BOUNDARY)
 
     many = [queue.accept(wanted(str(number), named_by="http://evil.test")) for number in range(5)]
     few = [queue.accept(wanted(str(number), named_by="http://a.test")) for number in (4, 5)]
@@ -109,7 +118,3 @@ def test_child_when_on_another_origin_then_robots_txt_is_asked_and_it_does_not_s
     child = build_child(index, "http://b.test/child.xml")
 
     assert (child.in_robots_txt, child.origins) == (False, {"http://a.test"})
-
-
-def test_origin_when_of_an_identity_then_without_its_path() -> None:
-    assert urls.origin_of("https://a.test:8443/x/y") == "https://a.test:8443"
