@@ -25,7 +25,6 @@ from searchcrawl.rules.url_rules import (
     PathRules,
     PortRules,
     UrlRules,
-    check_ports,
     compile_paths,
     parse_host_rule,
 )
@@ -329,13 +328,11 @@ class _Blocks:
         """Refuses blocks that name the same host and give it both lists of ports (B3)."""
         for number, block in enumerate(blocks):
             for other in blocks[:number]:
-                if other.host.strip().lower() == block.host.strip().lower():
-                    check_ports(
-                        other.include_ports or block.include_ports,
-                        other.exclude_ports or block.exclude_ports,
-                        file=self._file,
-                        key=f"scope.host[{number}]",
-                    )
+                include = other.include_ports or block.include_ports
+                exclude = other.exclude_ports or block.exclude_ports
+                if include and exclude and other.host.strip().lower() == block.host.strip().lower():
+                    message = f"either include_ports or exclude_ports (got {list(include)} and {list(exclude)})"
+                    raise ConfigurationError(self._file, f"scope.host[{number}].exclude_ports", message)
 
     def find_rules(self, host: str) -> tuple[PortRules, PathRules]:
         """The rules about ports and paths of the source and of all blocks that name ``host``."""
@@ -368,7 +365,6 @@ def _compile_block(block: HostScope, file: str, key: str) -> _Block:
 
 
 def _compile_ports(include: Sequence[int], exclude: Sequence[int], file: str, key: str) -> list[Decision]:
-    check_ports(include, exclude, file=file, key=key)
     excludes = [Decision(False, str(port), file, f"{key}.exclude_ports") for port in exclude]
     return [*excludes, *(Decision(True, str(port), file, f"{key}.include_ports") for port in include)]
 

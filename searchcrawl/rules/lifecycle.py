@@ -94,12 +94,6 @@ def describe_failures(runs: int) -> str:
     return f"failed in {counted(runs, 'run', 'runs')} in a row"
 
 
-def is_within_limits(removals: int, documents: int, *, max_delete_percent: float, max_delete_documents: int) -> bool:
-    """Whether ``removals`` of a source that had ``documents`` may be made at once, without approval."""
-    share = documents * max_delete_percent / 100
-    return removals <= max(FREE_DOCUMENTS, share) and removals <= max_delete_documents
-
-
 #: A page that stopped the crawler, or the worker that read it, so many times is set aside.
 MOST_STOPS: Final = 3
 

@@ -17,7 +17,6 @@ from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.rules.decision import Decision, RuleList
 from searchcrawl.urls import has_route, split_route, unescape_unreserved
 
-_MAX_PORT: Final = 65535
 #: Characters that are not escaped in a path and in a query (WHATWG URL, path and query percent-encode sets).
 _KEPT_IN_PATH: Final = "!$%&'()*+,-./:;=@[\\]_|~"
 #: A fragment is escaped less than a path (URL Standard, "fragment percent-encode set").
@@ -157,10 +156,7 @@ class PathRules(RuleList):
 
 
 def compile_paths(rules: Sequence[str], *, allowed: bool, file: str, key: str) -> list[tuple[str, Decision]]:
-    """Path prefixes in the form that rules see, each with its Decision; raises ConfigurationError."""
-    for rule in rules:
-        if not rule.startswith("/"):
-            raise ConfigurationError(file, key, f"a path starts with / (got {rule!r})")
+    """Path prefixes in the form that rules see, each with its Decision."""
     return [(to_comparable_text(rule), Decision(allowed, rule, file, key)) for rule in rules]
 
 
@@ -171,20 +167,6 @@ def to_comparable_text(rule: str, *, routes: bool = False) -> str:
         return to_comparable_text(rest) + unescape_unreserved(quote(route, safe=_KEPT_IN_ROUTE))
     path, mark, query = rule.partition("?")
     return unescape_unreserved(quote(path, safe=_KEPT_IN_PATH) + mark + quote(query, safe=_KEPT_IN_QUERY))
-
-
-def check_ports(include: Sequence[int], exclude: Sequence[int], *, file: str, key: str) -> None:
-    """Raises ConfigurationError if both lists have entries (B3), or if a number is no port."""
-    if include and exclude:
-        raise ConfigurationError(
-            file,
-            f"{key}.exclude_ports",
-            f"either include_ports or exclude_ports (got {list(include)} and {list(exclude)})",
-        )
-    for name, ports in (("include_ports", include), ("exclude_ports", exclude)):
-        for port in ports:
-            if not 1 <= port <= _MAX_PORT:
-                raise ConfigurationError(file, f"{key}.{name}", f"not a port (got {port!r})")
 
 
 #: What a rule begins with that is a regular expression.

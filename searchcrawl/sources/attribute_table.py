@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol
 
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.index_fields import FIELDS, LANGUAGE_PREFIXES, SUFFIXES
@@ -89,8 +89,7 @@ class Attributes(Table):
     )
     use_desc_fallback: bool = key(False, "A page without a description gets the beginning of its text as description.")
 
-    @model_validator(mode="after")
-    def _check(self) -> Attributes:
+    def _check_keys(self) -> None:
         seen: set[AttributeOrigin] = set()
         for place, attribute in self.__pydantic_extra__.items():
             origin = _parse_origin(place)
@@ -109,7 +108,6 @@ class Attributes(Table):
         for one, other in pairwise(names):
             if one.lower() == other.lower():
                 refuse(f"{one} and {other} differ only in case", key="")
-        return self
 
     @property
     def mapped(self) -> Iterator[tuple[AttributeOrigin, str]]:

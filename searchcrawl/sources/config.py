@@ -7,30 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import re2
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.kinds.kind import SourceKind
 from searchcrawl.kinds.registry import KINDS, LATER
 from searchcrawl.kinds.web import WEB
-from searchcrawl.rules.lifecycle import is_confirmed, is_evidence, is_within_limits
+from searchcrawl.rules.lifecycle import FREE_DOCUMENTS, is_confirmed, is_evidence
 from searchcrawl.rules.recrawl import Intervals
-from searchcrawl.rules.rewriting import (
-    SESSION_NAMES,
-    PatternRewriter,
-    PluginRewriter,
-    Rewriter,
-    parse_replacement,
-    re2_options,
-)
+from searchcrawl.rules.rewriting import SESSION_NAMES, parse_replacement, re2_options
 from searchcrawl.sources.attribute_table import Attributes
 from searchcrawl.sources.fetch_tables import Fetch, Login, Render
-from searchcrawl.sources.plugin_classes import PluginName, import_class
+from searchcrawl.sources.plugin_classes import PluginName
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.receivers_table import Feeds, ReceiverNames
 from searchcrawl.sources.source_settings import find_refusal
@@ -80,7 +72,6 @@ class Content(Table):
     language: Language = key("", "The language of all pages, whatever they declare; without it each page has its own.")
 
 
-_METHODS: Final = ("open", "rewrite", "close")
 #: Characters that separate parameters or end a path or a query.
 _NO_NAME: Final = frozenset("=&;/?# \t")
 
@@ -114,8 +105,7 @@ class Rewrite(Table):
         None, "A class with the methods of `UrlRewriter`, in place of `match` and `replace`."
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Rewrite:
+    def _check_keys(self) -> None:
         if self.plugin is not None and (self.match is not None or self.replace is not None):
             refuse("not together with match and replace", key="plugin")
         if self.plugin is None and self.match is None:
@@ -124,7 +114,6 @@ class Rewrite(Table):
             refuse("is required with match", key="replace")
         if self.match is not None and self.replace is not None:
             _check_groups(self.match, self.replace)
-        return self
 
 
 def _check_groups(match: str, replace: str) -> None:
@@ -136,25 +125,6 @@ def _check_groups(match: str, replace: str) -> None:
     wanted = max((piece for piece in pieces if isinstance(piece, int)), default=0)
     if wanted > groups:
         refuse(f"no group \\{wanted} in match", key="replace")
-
-
-Rewrites = ListOf[Rewrite]
-
-
-def build_rewriters(rewrites: tuple[Rewrite, ...], *, file: str, root: Path, routes: bool) -> list[Rewriter]:
-    """The rewriters in their order; raises ConfigurationError for a plugin that cannot be imported.
-
-    Modules of plugins are found as Scrapy finds those of a project: ``root`` is looked into as well.
-    """
-    found: list[Rewriter] = []
-    for number, rewrite in enumerate(rewrites):
-        key = f"rewrite[{number}]"
-        if rewrite.plugin is not None:
-            plugin_class = import_class(rewrite.plugin, _METHODS, file=file, key=f"{key}.plugin", root=root)
-            found.append(PluginRewriter(plugin_class, rewrite.plugin, file=file, key=key, routes=routes))
-        elif rewrite.match is not None and rewrite.replace is not None:
-            found.append(PatternRewriter(rewrite.match, rewrite.replace, file=file, key=key, routes=routes))
-    return found
 
 
 class Copies(Table):
@@ -173,11 +143,9 @@ class Copies(Table):
         "one is indexed, and the others leave, within the limits on deleting.",
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Copies:
+    def _check_keys(self) -> None:
         if self.near == "remove" and self.scope == "off":
             refuse('not with scope = "off"', key="near")
-        return self
 
 
 class ChangeTable(Table):
@@ -217,10 +185,8 @@ class HostBlock(Table):
     include_ports: Ports = key((), "The only ports that are allowed; not together with `exclude_ports`.")
     exclude_ports: Ports = key((), "Ports that are refused.")
 
-    @model_validator(mode="after")
-    def _check(self) -> HostBlock:
+    def _check_keys(self) -> None:
         _check_ports(self)
-        return self
 
 
 class Scope(Table):
@@ -263,10 +229,8 @@ class Scope(Table):
         unit="pages",
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Scope:
+    def _check_keys(self) -> None:
         _check_ports(self)
-        return self
 
 
 class Robots(Table):
@@ -322,12 +286,10 @@ class Lifecycle(Table):
         "ago than `recrawl_max_hours`, where it is set, or the sitemap was wrong before.",
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Lifecycle:
+    def _check_keys(self) -> None:
         if 0 < self.recrawl_max_hours < self.recrawl_min_hours:
             least = f"recrawl_min_hours = {self.recrawl_min_hours:g}"
             refuse(f"must not be below {least}", key="recrawl_max_hours")
-        return self
 
     @property
     def intervals(self) -> Intervals:
@@ -342,12 +304,8 @@ class Lifecycle(Table):
 
     def allows(self, removals: int, documents: int) -> bool:
         """Whether so many removals of a source that had so many documents need no approval."""
-        return is_within_limits(
-            removals,
-            documents,
-            max_delete_percent=self.max_delete_percent,
-            max_delete_documents=self.max_delete_documents,
-        )
+        share = documents * self.max_delete_percent / 100
+        return removals <= max(FREE_DOCUMENTS, share) and removals <= self.max_delete_documents
 
 
 class Keep(Table):
@@ -371,11 +329,9 @@ class Keep(Table):
         "Obey `noindex` and `nofollow` of pages and of X-Robots-Tag headers; `rel=nofollow` of a link counts in any case.",
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Keep:
+    def _check_keys(self) -> None:
         if 0 < self.max_bytes < self.min_bytes:
             refuse(f"must not be below min_bytes = {self.min_bytes}", key="max_bytes")
-        return self
 
 
 class Display(Table):
@@ -429,7 +385,7 @@ class Tables(Table):
     display: Annotated[ListOf[Display], AfterValidator(_check_displays)] = key(
         (), "URLs that are shown differently from how they are fetched."
     )
-    rewrite: Rewrites = key((), "What becomes of links, in this order, before any rule is asked.")
+    rewrite: ListOf[Rewrite] = key((), "What becomes of links, in this order, before any rule is asked.")
     feeds: Feeds = key(dict, "Files of the documents of the index that each run writes, by their paths.")
     settings: Annotated[Mapping[str, Any], AfterValidator(_check_settings), Privacy.BY_NAME] = key(
         dict, "Settings of Scrapy for this source; those that break a promise are refused."
@@ -475,6 +431,10 @@ class Origin(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file} [{self.table}]" if self.table else self.file
+
+    def locate(self, key: str) -> tuple[str, str]:
+        """The file, and the name that a key of a source has in it."""
+        return self.file, f"{self.table}.{key}" if self.table else key
 
 
 class Source(SourceFile):
@@ -536,4 +496,4 @@ class Source(SourceFile):
         """The file in which ``key`` (as ``scope.exclude_urls[0]``) was written, and its name there."""
         of_table = ".".join(_INDEX.sub("", key).split(".")[:2])
         origin = self.origins.get(of_table) or self.origins.get(of_table.partition(".")[0]) or Origin(self.file)
-        return origin.file, f"{origin.table}.{key}" if origin.table else key
+        return origin.locate(key)

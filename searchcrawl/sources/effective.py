@@ -6,7 +6,7 @@ With them where each was written, what may be shown of it, and what a crawl regi
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -162,20 +162,13 @@ def list_effective_values(project: Project, source: Source) -> dict[str, dict[st
     for name in ("type", "title", "parameters"):
         found[name] = _build_entry(source, name, dumped.pop(name))
     for name, value in dumped.items():
-        for key, inner in _list_keys(name, value):
+        # A list of tables is one key.
+        for key, inner in value.items() if isinstance(value, Mapping) else [("", value)]:
             shown = show_name(key, inner, Privacy.BY_NAME) if name == "settings" else key
             found[join_key((name, shown)) if key else name] = _build_entry(
                 source, f"{name}.{key}" if key else name, inner
             )
     return found
-
-
-def _list_keys(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The keys of a table; a list of tables is one key."""
-    if isinstance(value, Mapping):
-        yield from value.items()
-    else:
-        yield "", value
 
 
 def _build_entry(source: Source, key: str, value: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
@@ -282,14 +282,12 @@ class LoginStep(Table):
     click: CssSelector | None = key(None, "What is clicked.")
     wait: CssSelector | None = key(None, "What has to be seen before the next step.")
 
-    @model_validator(mode="after")
-    def _check_action(self) -> LoginStep:
+    def _check_keys(self) -> None:
         _require_one_of(self, _ACTIONS)
         if self.fill is None and self.value is not None:
             refuse("only with fill", key="value")
         if self.fill is not None and self.value is None:
             refuse("is required with fill", key="value")
-        return self
 
     @property
     def action(self) -> str:
@@ -387,10 +385,8 @@ class RenderAction(Table):
     wait: CssSelector | None = key(None, "A CSS selector: the next action waits until the page has such an element.")
     scroll: PositiveCount | None = key(None, "How often, at most, the page is scrolled to its end.", unit="times")
 
-    @model_validator(mode="after")
-    def _check(self) -> RenderAction:
+    def _check_keys(self) -> None:
         _require_one_of(self, _PAGE_ACTIONS)
-        return self
 
     @property
     def kind(self) -> str:

@@ -18,7 +18,7 @@ from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.forgotten import Forgotten
 from searchcrawl.rules.index_filter import IndexFilter
-from searchcrawl.rules.rewriting import DisplayMap, Identity, Rewriting
+from searchcrawl.rules.rewriting import DisplayMap, Identity, PatternRewriter, PluginRewriter, Rewriter, Rewriting
 from searchcrawl.rules.url_rules import HostScope
 from searchcrawl.sources import project
 from searchcrawl.sources.attribute_table import find_clashes
@@ -33,7 +33,7 @@ from searchcrawl.sources.checking import (
     read_toml,
     validate,
 )
-from searchcrawl.sources.config import STANDARD, Origin, Source, SourceFile, build_rewriters
+from searchcrawl.sources.config import STANDARD, Origin, Source, SourceFile
 from searchcrawl.sources.effective import (
     OPTION,
     hide_plain_secrets,
@@ -64,6 +64,8 @@ _NAME: Final = re.compile(r"[a-z0-9_-]+")
 _NOT_ABOUT_SINGLE_URLS: Final = frozenset(
     {"host", "follow_links", "max_urls", "strip_parameters", "max_urls_per_pattern", "trap_after"}
 )
+#: The methods of a class that rewrites URLs.
+_OF_REWRITER: Final = ("open", "rewrite", "close")
 
 
 def find_project(start: Path | None = None) -> Path:
@@ -165,12 +167,7 @@ def _load_source(project: Project, name: str, overrides: Mapping[str, Any]) -> S
     values, origins = merge_layers(layers)
     secrets = list(find_secrets(values))
     references = {place: secret.reference for place, secret in secrets}
-    extra = {
-        "name": name,
-        "file": file,
-        "origins": origins,
-        "references": references,
-    }
+    extra = {"name": name, "file": file, "origins": origins, "references": references}
     extra |= {"forgotten": project.forgotten, "user_converters": dict(project.converters)}
     loaded, more = validate(Source, values, file=file, extra=extra)
     errors = join_errors([*errors, *wrong, *unknown], more)
@@ -338,8 +335,15 @@ def build_display_map(source: Source) -> DisplayMap | None:
 
 def build_rewriting(project: Project, source: Source) -> Rewriting:
     """How URLs that are found become those of rows (K1); raises ConfigurationError for a plugin that cannot be had."""
-    routes = source.scope.hash_routes
-    rewriters = build_rewriters(source.rewrite, file=source.file, root=project.root, routes=routes)
+    file, routes = source.file, source.scope.hash_routes
+    rewriters: list[Rewriter] = []
+    for number, (match, replace, plugin) in enumerate((one.match, one.replace, one.plugin) for one in source.rewrite):
+        key = f"rewrite[{number}]"
+        if plugin is not None:
+            found = import_class(plugin, _OF_REWRITER, file=file, key=f"{key}.plugin", root=project.root)
+            rewriters.append(PluginRewriter(found, plugin, file=file, key=key, routes=routes))
+        elif match is not None and replace is not None:
+            rewriters.append(PatternRewriter(match, replace, file=file, key=key, routes=routes))
     return Rewriting(rewriters, build_identity(source))
 
 

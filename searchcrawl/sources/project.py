@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from searchcrawl import __version__
 from searchcrawl.sources.config import Mode, Tables
@@ -114,13 +114,11 @@ class Schedule(Table):
         (), "The scrapyds that run the sources; without them the machine that `tick` or `run` is on does."
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Schedule:
+    def _check_keys(self) -> None:
         if self.cron is not None and self.every_minutes is not None:
             refuse("not together with every_minutes", key="cron")
         if self.cron is None and self.every_minutes is None:
             refuse("is required, or every_minutes", key="cron")
-        return self
 
 
 def _check_schedules(schedules: Mapping[str, Schedule]) -> Mapping[str, Schedule]:
@@ -178,13 +176,11 @@ class Notify(Table):
     ] = key("localhost:25", "The server that takes the mail.")
     on: Annotated[ListOf[Event], AfterValidator(_check_events)] = key(EVENTS, "What is told of.")
 
-    @model_validator(mode="after")
-    def _check(self) -> Notify:
+    def _check_keys(self) -> None:
         if self.mail is None and "mail_server" in self.model_fields_set:
             refuse("only together with mail", key="mail_server")
         if "on" in self.model_fields_set and not self.in_use:
             refuse("only together with command, webhook or mail: nobody is told", key="on")
-        return self
 
     def list_shown(self) -> frozenset[str]:
         """A command that is the name of a program and nothing else has no secret, and people look for it."""
@@ -261,12 +257,10 @@ class Cache(Table):
         " the oldest.",
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Cache:
+    def _check_keys(self) -> None:
         # Fetching waits at max_gb for a delivery that starts at the threshold.
         if self.threshold_mb > self.max_gb * 1024:
             refuse("must not be more than cache.max_gb", key="threshold_mb")
-        return self
 
     @property
     def threshold_bytes(self) -> int:
@@ -290,14 +284,12 @@ class Index(Table):
         None, "The URL of the Solr server; it ends in the name of a core, a collection or an alias."
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Index:
+    def _check_keys(self) -> None:
         if self.type == "solr" and self.url is None:
             refuse('is required where index.type is "solr"', key="url")
         if self.type == "local" and self.url is not None:
             # Documents would go where nobody who wrote this looks for them.
             refuse('is of a Solr server, and index.type is "local"', key="url")
-        return self
 
 
 class Logs(Table):

@@ -12,7 +12,7 @@ from typing import Final
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.rules.forgotten import FILE as FORGOTTEN
 from searchcrawl.sources.checking import guess, join_key, quote_value
-from searchcrawl.sources.config import Source
+from searchcrawl.sources.config import Origin, Source
 from searchcrawl.sources.plugin_classes import import_class
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.receivers_table import PARQUET, FeedFile, list_files
@@ -158,11 +158,8 @@ def find_origin(source: Source, feed: FeedFile) -> tuple[str, str]:
     """The file in which a feed was written, and its key there."""
     if feed.name not in source.feeds:
         return FILE, join_key(("receivers", feed.receiver, "path"))
-    origin = source.origins.get(f"feeds.{feed.name}")
-    key = join_key(("feeds", feed.name))
-    if origin is None:
-        return source.file, key
-    return origin.file, f"{origin.table}.{key}" if origin.table else key
+    origin = source.origins.get(f"feeds.{feed.name}") or Origin(source.file)
+    return origin.locate(join_key(("feeds", feed.name)))
 
 
 def _build_error(source: Source, feed: FeedFile, message: str) -> ConfigurationError:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field
 
 from searchcrawl.sources.plugin_classes import PluginName
 from searchcrawl.sources.privacy import Privacy
@@ -195,8 +195,7 @@ class ReceiverTable(Table):
         """Whether a key that no field has is one of a class of the user's own."""
         return "class" in table and _OWN_KEY.fullmatch(name) is not None
 
-    @model_validator(mode="after")
-    def _check(self) -> ReceiverTable:
+    def _check_keys(self) -> None:
         if (self.type is None) == (self.class_ is None):
             refuse("one of type and class is required" if self.type is None else "not together with type", key="class")
         for name, kinds in _TYPES_OF_KEYS.items():
@@ -206,14 +205,10 @@ class ReceiverTable(Table):
         if self.type == "solr" and self.url is None:
             refuse('is required where type is "solr"', key="url")
         if self.type == "files":
-            self._check_files()
-        return self
-
-    def _check_files(self) -> None:
-        if self.path is None:
-            refuse('is required where type is "files"', key="path")
-        elif (wrong := find_wrong_name(self.path, self._feed)) is not None:
-            refuse(wrong, key="path")
+            if self.path is None:
+                refuse('is required where type is "files"', key="path")
+            if (wrong := find_wrong_name(self.path, self._feed)) is not None:
+                refuse(wrong, key="path")
 
     @property
     def _feed(self) -> Feed:

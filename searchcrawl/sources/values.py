@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final, NoReturn, TypeVar
+from typing import Annotated, Any, ClassVar, Final, NoReturn, Self, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from searchcrawl import urls
@@ -57,6 +57,14 @@ class Table(BaseModel):
         """What a text about the table shows of it, as in a traceback."""
         for name, value in super().__repr_args__():
             yield name, value if name is None else mask(value, privacy_of(type(self), name))
+
+    def _check_keys(self) -> None:
+        """Refuses keys that do not go together."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._check_keys()
+        return self
 
     def list_shown(self) -> frozenset[str]:
         """Values here that are secrets by their type, and are none as they are."""

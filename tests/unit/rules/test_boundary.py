@@ -221,25 +221,7 @@ def test_url_when_not_in_its_identity_then_is_judged_by_its_host() -> None:
         ({"include_urls": ["re:"]}, "scope.include_urls", "'re:'"),
         ({"include_urls": ["re:(a"]}, "scope.include_urls", "'re:(a'"),
         ({"allow_all": True, "exclude_urls": [r"re:(a)\1"]}, "scope.exclude_urls", r"'re:(a)\\1'"),
-        ({"allow_all": True, "include_ports": [80], "exclude_ports": [81]}, "scope.exclude_ports", "[81]"),
-        ({"allow_all": True, "include_ports": [0]}, "scope.include_ports", "0"),
-        ({"allow_all": True, "exclude_ports": [65536]}, "scope.exclude_ports", "65536"),
         ({"allow_all": True, "hosts": [HostScope(host="")]}, "scope.host[0].host", "''"),
-        (
-            {"allow_all": True, "hosts": [HostScope(host="a"), HostScope(host="b", include_paths=("x",))]},
-            "scope.host[1].include_paths",
-            "'x'",
-        ),
-        (
-            {"allow_all": True, "hosts": [HostScope(host="b", exclude_paths=("",))]},
-            "scope.host[0].exclude_paths",
-            "''",
-        ),
-        (
-            {"allow_all": True, "hosts": [HostScope(host="b", include_ports=(1,), exclude_ports=(2,))]},
-            "scope.host[0].exclude_ports",
-            "[2]",
-        ),
         (
             {
                 "allow_all": True,

@@ -21,9 +21,9 @@ from searchcrawl.rules.lifecycle import (
     has_changed,
     is_confirmed,
     is_evidence,
-    is_within_limits,
     parse_unread,
 )
+from searchcrawl.sources.config import Lifecycle
 
 REMOVE_ON = frozenset({404, 410})
 BEFORE = PageVersion(last_modified="Mon, 02 Mar 2026 10:00:00 GMT", etag='"a"', checksum=b"a")
@@ -119,7 +119,9 @@ def test_code_when_listed_by_the_source_then_is_evidence() -> None:
 def test_removals_when_more_than_either_limit_then_are_refused(
     removals: int, documents: int, percent: float, most: int, expected: bool
 ) -> None:
-    assert is_within_limits(removals, documents, max_delete_percent=percent, max_delete_documents=most) is expected
+    limits = Lifecycle(max_delete_percent=percent, max_delete_documents=most)
+
+    assert limits.allows(removals, documents) is expected
 
 
 BODY = Unread(mimetype="image/png", digest=digest_unread(b"picture"), etag='"1"')

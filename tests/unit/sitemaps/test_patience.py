@@ -18,12 +18,8 @@ from searchcrawl.items import SitemapPart
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.rules.boundary import Boundary
-<<<<<<< HEAD
-from searchcrawl.sitemaps.reading import ReadingTime, ReadingTimes, SitemapReading, Turns
-=======
 from searchcrawl.sitemaps import reading
 from searchcrawl.sitemaps.reading import ReadingTime, SitemapReading, Turns
->>>>>>> 41cde889 (Take limits that only tests set out of constructors)
 from tests.factories import ANY_TARGET
 
 URLS: Final = tuple(f"http://{host}.test/{number}.xml" for host in ("evil", "good") for number in range(3))
@@ -32,11 +28,7 @@ URLS: Final = tuple(f"http://{host}.test/{number}.xml" for host in ("evil", "goo
 class Reading:
     """Reads the sitemaps URLS with a store that knows nothing; those of one host answer once they are let go."""
 
-<<<<<<< HEAD
-    def __init__(self, limits: ReadingTimes) -> None:
-=======
     def __init__(self) -> None:
->>>>>>> 41cde889 (Take limits that only tests set out of constructors)
         self.ends: dict[str, int] = {}
         self.let_go, self.released, self.revisits = asyncio.Event(), asyncio.Event(), threading.Event()
         source = SimpleNamespace(
@@ -82,11 +74,7 @@ def test_sitemaps_when_those_of_one_host_are_slow_then_known_pages_do_not_wait_f
     monkeypatch.setattr(reading, "_REVISIT_SECONDS", 0.3)
 
     async def read() -> tuple[bool, bool, int]:
-<<<<<<< HEAD
-        one = Reading(ReadingTimes(revisit_seconds=0.3))
-=======
         one = Reading()
->>>>>>> 41cde889 (Take limits that only tests set out of constructors)
         one.reading.start([], [])
         await asyncio.to_thread(one.revisits.wait, 30)
         before = one.released.is_set()
@@ -105,11 +93,7 @@ def test_sitemaps_when_the_time_of_a_host_is_over_then_its_others_are_left_to_th
     monkeypatch.setattr(reading, "_ORIGIN_SECONDS", 0.3)
 
     async def read() -> dict[str, int]:
-<<<<<<< HEAD
-        one = Reading(ReadingTimes(origin_seconds=0.3))
-=======
         one = Reading()
->>>>>>> 41cde889 (Take limits that only tests set out of constructors)
         one.reading.start([], [])
         await asyncio.sleep(0.5)
         one.let_go.set()
@@ -124,14 +108,9 @@ def test_sitemaps_when_the_time_of_a_host_is_over_then_its_others_are_left_to_th
     assert caplog.text.count("sitemaps of http://evil.test are left to the next run") == 1
 
 
-<<<<<<< HEAD
-def test_time_when_it_is_over_then_of_that_origin_alone() -> None:
-    time = ReadingTime(ReadingTimes(origin_seconds=0))
-=======
 def test_time_when_it_is_over_then_of_that_origin_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_ORIGIN_SECONDS", 0)
     time = ReadingTime()
->>>>>>> 41cde889 (Take limits that only tests set out of constructors)
     several = [time.waits_for_many]
     over = [time.is_over("http://a.test"), time.is_over("http://b.test")]
 
