@@ -29,20 +29,16 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
 class MemberLink:
-    """The link of one member; ``listen`` is told what is no reply. The process ends when the other side has."""
+    """The link of one member; ``listener`` is called with what is no reply. The process ends when the other side has."""
 
     def __init__(self, connection: socket.socket, setup: Setup, *, lost: Callable[[], None]) -> None:
         self.setup = setup
         self._connection = connection
         self._numbers = count(1)
         self._asked: dict[int, asyncio.Future[Any]] = {}
-        self._listener: Callable[[Any], None] = lambda message: None
+        self.listener: Callable[[Any], None] = lambda message: None
         self.channel = Channel(self._take, lost)
         self.send = self.channel.send
-
-    def listen(self, listener: Callable[[Any], None]) -> None:
-        """Calls ``listener`` with each message that is no reply."""
-        self._listener = listener
 
     async def open(self) -> None:
         """Begins to send, and to hear."""
@@ -67,7 +63,7 @@ class MemberLink:
             self.send(Pong())
             return
         if not isinstance(message, Reply):
-            self._listener(message)
+            self.listener(message)
             return
         waiting = self._asked.get(message.number)
         if waiting is None or waiting.done():

@@ -105,36 +105,27 @@ class Member:
         self._connection = connection
         self._stacks = stacks
         self._mark = mark
-        self._build_services = build_services
         self._ended = asyncio.Event()
-        self._channel: Channel | None = None
+        self._channel = Channel(self._take, self._lose)
+        self.send = self._channel.send
+        self._services = build_services(self.send)
         self._unanswered = 0
-        self._is_held = False
-        self._services: Services | None = None
+        self._is_open = self._is_held = False
 
     async def open(self, take: Callable[[Any], None], lost: Callable[[], None]) -> None:
         """Begins to hear: ``take`` gets each message that is no call, ``lost`` is called when the process has ended."""
-        self._tell, self._tell_lost = take, lost
-        self._channel = channel = Channel(self._take, self._lose)
-        self._services = self._build_services(channel.send)
-        await channel.open(self._connection)
-
-    def send(self, message: Any) -> None:
-        """Sends a message."""
-        if self._channel is not None:
-            self._channel.send(message)
+        self._tell, self._tell_lost, self._is_open = take, lost, True
+        await self._channel.open(self._connection)
 
     def hold_back(self) -> None:
         """Hears nothing for now."""
         self._is_held = True
-        if self._channel is not None:
-            self._channel.hold_back()
+        self._channel.hold_back()
 
     def let_through(self) -> None:
         """Hears again."""
         self._is_held = False
-        if self._channel is not None:
-            self._channel.let_through()
+        self._channel.let_through()
 
     def ping(self) -> int:
         """Asks whether the process turns; returns how often it has not answered in a row."""
@@ -149,7 +140,7 @@ class Member:
 
     async def finish(self) -> None:
         """Has it end what it has under way, if it has begun to visit; returns once the process has ended."""
-        if self._channel is None:
+        if not self._is_open:
             # The crawl did not begin.
             self._process.kill()
             self._connection.close()
@@ -176,14 +167,13 @@ class Member:
         self._unanswered = 0
         if isinstance(message, Pong):
             return
-        if self._services is not None and isinstance(message, Call):
+        if isinstance(message, Call):
             self._services.take(message)
         else:
             self._tell(message)
 
     def _lose(self) -> None:
-        if self._services is not None:
-            self._services.close()
+        self._services.close()
         self._ended.set()
         self._tell_lost()
 

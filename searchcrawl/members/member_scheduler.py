@@ -32,25 +32,14 @@ class HandOver:
     def __init__(self, link: MemberLink, log: VisitLog | None) -> None:
         self._link = link
         self._log = log
-        self._under_way: set[int] = set()
-
-    def begin(self, claim: Claim) -> None:
-        """Notes a visit that begins."""
-        self._under_way.add(claim.url_id)
-
-    def forget(self, url_id: int) -> None:
-        """Notes that a visit was ended by the process of the run."""
-        self._under_way.discard(url_id)
-
-    def is_under_way(self, claim: Claim) -> bool:
-        """Whether a visit has begun and has not ended."""
-        return claim.url_id in self._under_way
+        #: the rows whose visits have begun and not ended
+        self.under_way: set[int] = set()
 
     def end(self, item: Document | Outcome) -> None:
         """Hands on the end of a visit."""
         self._link.send(Ended.of(_pack(item) if isinstance(item, Document) else item))
         # Where that failed, the visit ends with the failure.
-        self._under_way.discard(item.claim.url_id)
+        self.under_way.discard(item.claim.url_id)
         if self._log is not None:
             self._log.write(item)
 
@@ -120,7 +109,7 @@ class MemberScheduler(VisitScheduler):
     def open(self, spider: Spider) -> None:
         self._spider = spider
         use_visit_engine(self._crawler)
-        self._link.listen(self._take)
+        self._link.listener = self._take
 
     def has_pending_requests(self) -> bool:
         return not self._finished
@@ -137,7 +126,7 @@ class MemberScheduler(VisitScheduler):
     def _take(self, message: Any) -> None:
         if isinstance(message, Visit):
             spider: Any = self._spider
-            self._hand_over.begin(message.claim)
+            self._hand_over.under_way.add(message.claim.url_id)
             request = build_request(
                 message.claim, message.host, callback=spider.handle_response, errback=spider.handle_failure
             )
@@ -146,7 +135,7 @@ class MemberScheduler(VisitScheduler):
             self._begin(self._redirected.pop(message.url_id), message.before)
         elif isinstance(message, Forget):
             self._redirected.pop(message.url_id, None)
-            self._hand_over.forget(message.url_id)
+            self._hand_over.under_way.discard(message.url_id)
         elif isinstance(message, Finish):
             self._finished = True
             # A spider that is being opened cannot be closed.
@@ -169,7 +158,7 @@ class MemberScheduler(VisitScheduler):
         self._link.send(Moved(claim.url_id, request.meta["download_slot"]))
 
     def _end(self, outcome: Outcome) -> None:
-        if self._hand_over.is_under_way(outcome.claim):
+        if outcome.claim.url_id in self._hand_over.under_way:
             self._hand_over.end(outcome)
 
 

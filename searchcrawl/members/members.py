@@ -71,7 +71,7 @@ class Members:
         self._is_full = is_full
         self._stall_seconds = stall_seconds
         self._watching: asyncio.Task[None] | None = None
-        self._members = [self._make_first(number) for number in range(1, count + 1)]
+        self._members = [self._make_member(number) for number in range(1, count + 1)]
         self._deaths: Counter[int] = Counter()
         self._lost_in_row = self._unbegun = 0
         self._finishing = self._waits_for_writer = False
@@ -83,11 +83,12 @@ class Members:
         self.wake: Callable[[], None] = lambda: None
         self.stats: Callable[[str, int], None] = lambda name, count: None
 
-    def _make_first(self, number: int) -> Member:
+    def _make_member(self, number: int) -> Member:
         try:
             return self._make(number)
         except OSError as error:
-            raise _build_start_error(error) from error
+            message = f"no process can be started, as fetch.processes asks: {error}"
+            raise WorkersUnavailable(message) from error
 
     def note_committed(self) -> None:
         """Notes that the writer has taken what it had; any thread may call it."""
@@ -264,9 +265,9 @@ class Members:
         if self._finishing or not self._may_follow(member, death):
             return
         try:
-            self._members[member.number - 1] = follower = self._make(member.number)
-        except OSError as error:
-            self._fail(_build_start_error(error))
+            self._members[member.number - 1] = follower = self._make_member(member.number)
+        except WorkersUnavailable as error:
+            self._fail(error)
             return
         await self._connect(follower)
 
@@ -290,7 +291,9 @@ class Members:
         """Decides about the visits that a member had under way when it ended."""
         visits = list(member.under_way.values())
         if death.by_visit and len(visits) == 1:
-            await self._blame(member, visits[0], f"the process that read it stopped turning: {visits[0].url}")
+            claim = member.under_way.pop(visits[0].url_id)
+            error = f"the process that read it stopped turning: {claim.url}"
+            await self._take_item(Outcome(claim=claim, code=Code.CONVERSION_LIMIT, error=error, stopped_worker=True))
             return
         self._deaths.update(claim.url_id for claim in visits)
         last = [each for each in visits if death.stalled or self._deaths[each.url_id] >= _MOST_DEATHS]
@@ -305,10 +308,6 @@ class Members:
                 member.under_way[claim.url_id] = replace(claim, failures=failures.dump())
         self._put_back_all(member)
         self.wake()
-
-    async def _blame(self, member: Member, claim: Claim, error: str) -> None:
-        del member.under_way[claim.url_id]
-        await self._take_item(Outcome(claim=claim, code=Code.CONVERSION_LIMIT, error=error, stopped_worker=True))
 
     async def _visit_last(self, claims: list[Claim]) -> None:
         rows = [claim.url_id for claim in claims]
@@ -326,10 +325,6 @@ class Members:
     def _put_back(self, claim: Claim) -> None:
         """Has a visit wait at its first host: whoever was redirected begins anew, under the limits of that host."""
         self._frontier.put_back(claim, urls.host_and_port(claim.url))
-
-
-def _build_start_error(error: OSError) -> WorkersUnavailable:
-    return WorkersUnavailable(f"no process can be started, as fetch.processes asks: {error}")
 
 
 def _log(message: Logged) -> None:

@@ -31,6 +31,9 @@ Changes = Callable[[Any], Mapping[str, Any]]
 class Dialect(ABC):
     """What the store needs to know of one kind of database; its SQL is written by SQLAlchemy's own dialect."""
 
+    #: builds an INSERT of this database, which has the clause ON CONFLICT
+    insert: Callable[[Table], Any]
+
     @abstractmethod
     def build_engine(self, url: URL, root: Path) -> Engine:
         """Builds the engine for ``url``; relative paths start at ``root``. Nothing is connected yet.
@@ -76,10 +79,6 @@ class Dialect(ABC):
     def describe_error(self, cause: BaseException, url: URL | None) -> str:
         """The text of an error of the driver, without values of rows; ``url`` is that of the engine, once there is one."""
 
-    @abstractmethod
-    def insert(self, table: Table) -> Any:
-        """Builds an INSERT of this database, which has the clause ON CONFLICT."""
-
     def upsert(self, table: Table, key: Sequence[str], changes: Changes | None = None, where: Any = None) -> Insert:
         """Builds an INSERT that changes the existing row with the same ``key`` instead, if ``where`` is true for it.
 
@@ -93,9 +92,9 @@ class Dialect(ABC):
         )
         return found
 
-    @abstractmethod
     def is_among(self, column: Column[Any], values: Sequence[Any]) -> ColumnElement[bool]:
         """``column IN (values)`` with parameters."""
+        return column.in_(values)
 
     @abstractmethod
     def contains_bytes(self, column: Column[bytes], part: bytes) -> ColumnElement[bool]:

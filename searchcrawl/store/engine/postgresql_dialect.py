@@ -20,7 +20,6 @@ from sqlalchemy import (
     Connection,
     Engine,
     ExceptionContext,
-    Table,
     bindparam,
     create_engine,
     event,
@@ -69,6 +68,8 @@ _BEHIND: Final = (
 
 class PostgresqlDialect(Dialect):
     """A PostgreSQL database."""
+
+    insert = staticmethod(insert)
 
     def build_engine(self, url: URL, root: Path) -> Engine:
         """Values in the query of the URL override ours.
@@ -148,9 +149,6 @@ class PostgresqlDialect(Dialect):
         if is_twice and diagnosis is not None and _NUMBER in (diagnosis.message_detail or ""):
             text += _BEHIND.format(table=diagnosis.table_name)
         return text
-
-    def insert(self, table: Table) -> Any:
-        return insert(table)
 
     def is_among(self, column: Column[Any], values: Sequence[Any]) -> ColumnElement[bool]:
         """Passes the values as one array and joins it.

@@ -8,11 +8,10 @@ import random
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import URL, Column, ColumnElement, Connection, Engine, Table, create_engine, event, func
+from sqlalchemy import URL, Column, ColumnElement, Connection, Engine, create_engine, event, func
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
@@ -38,6 +37,8 @@ _OF_FILES: Final = ("SQLITE_IOERR_", "SQLITE_CANTOPEN", "SQLITE_READONLY")
 
 class SqliteDialect(Dialect):
     """An SQLite file, through the driver of Python."""
+
+    insert = staticmethod(insert)
 
     def build_engine(self, url: URL, root: Path) -> Engine:
         """Makes the folder of the file as well. A connection with the option ``immediate`` begins with the write lock."""
@@ -89,12 +90,6 @@ class SqliteDialect(Dialect):
         if name.startswith(_OF_FILES) and url is not None and url.database:
             reasons += _find_refusal(Path(url.database))
         return f"{cause} ({': '.join(reasons)})" if reasons else str(cause)
-
-    def insert(self, table: Table) -> Any:
-        return insert(table)
-
-    def is_among(self, column: Column[Any], values: Sequence[Any]) -> ColumnElement[bool]:
-        return column.in_(values)
 
     def contains_bytes(self, column: Column[bytes], part: bytes) -> ColumnElement[bool]:
         return func.instr(column, part) > 0
