@@ -1,8 +1,7 @@
-"""A2: defaults for all sources, overridden by a source; what is mandatory and missing stops the run before a request."""
+"""A2: defaults for all sources, overridden by a source; what is mandatory is in test_bad_input.py."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,34 +65,6 @@ def test_crawl_when_the_project_has_defaults_then_a_source_takes_what_it_does_no
     assert f"{HOST}/deep.html" in project.indexed()
 
 
-@pytest.mark.parametrize(
-    ("project", "source_keys", "line"),
-    [
-        ({"contact": None}, {}, "searchcrawl.toml: contact: is required"),
-        ({}, {"start": {"urls": None}}, "sources/demo.toml: start.urls: is required, or start.files"),
-        ({}, {"scope": {"include_hosts": None}}, "sources/demo.toml: scope.include_hosts: nothing is included: "),
-        (
-            {"defaults": {"fetch": {"headers": {"X-Key": {"env": "NOT_SET_ANYWHERE"}}}}},
-            {},
-            "searchcrawl.toml: defaults.fetch.headers.X-Key: the environment variable NOT_SET_ANYWHERE is not set",
-        ),
-    ],
-)
-def test_crawl_when_a_mandatory_value_is_missing_then_it_is_named_and_nothing_is_requested(
-    site: SiteProcess, tmp_path: Path, project: dict[str, Any], source_keys: dict[str, Any], line: str
-) -> None:
-    broken = new_project(tmp_path, site, project=project, **source_keys)
-    site.clear_log()
-
-    ended = broken.crawl()
-
-    assert ended.exit_code == 4
-    assert ended.errors.startswith(line)
-    assert ended.errors.count("\n") == 1
-    assert site.log() == []
-    assert not (tmp_path / "var" / "searchcrawl.db").exists()
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("project", "robots", "sent", "forbidden"),
@@ -131,13 +102,10 @@ def test_sources_show_when_asked_then_each_value_with_where_it_was_written(site:
         parameters="slow",
     )
 
-    as_json, for_people = (
-        project.command("sources", "show", "demo", "--json"),
-        project.command("sources", "show", "demo"),
-    )
+    values = project.ask("sources", "show", "demo")
+    for_people = project.command("sources", "show", "demo")
 
-    values = json.loads(as_json.stdout)
-    assert (as_json.returncode, for_people.returncode) == (0, 0)
+    assert for_people.returncode == 0
     assert values["fetch.delay_seconds"] == {"value": 0.0, "origin": "sources/demo.toml"}
     assert values["fetch.concurrency"] == {"value": 1, "origin": "searchcrawl.toml [parameters.slow]"}
     assert values["fetch.retries"] == {"value": 7, "origin": "searchcrawl.toml [defaults]"}
@@ -154,7 +122,7 @@ def test_crawl_when_the_defaults_change_then_it_counts_like_an_edited_source_whe
         return CrawlProject(folder=tmp_path, site=site)
 
     def forced(project: CrawlProject) -> object:
-        return json.loads(project.command("status", "demo", "--json").stdout)["force_recrawl"]
+        return project.ask("status", "demo")["force_recrawl"]
 
     project = with_defaults(concurrency=4)
     project.crawl()

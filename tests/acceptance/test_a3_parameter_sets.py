@@ -9,7 +9,7 @@ import pytest
 
 from tests.acceptance.support_project import CrawlProject
 from tests.acceptance.support_stories import page, source
-from tests.site.client import SiteProcess, source_toml, write_project
+from tests.site.client import SiteProcess, write_project
 
 HOSTS: Final = {"one": "one.acme.test", "two": "two.acme.test", "three": "three.acme.test"}
 
@@ -65,19 +65,3 @@ def test_crawl_when_two_sources_share_a_set_and_it_is_edited_then_both_change(
 
     assert indexed == {name: ["", "a.html", "b.html"] for name in HOSTS}
     assert sent == {"one": {"second"}, "two": {"second"}, "three": {"standard"}}
-
-
-def test_crawl_when_the_set_is_unknown_then_one_line_with_a_guess_and_no_request(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    write_all(tmp_path, site, depth=1, header="first")
-    (tmp_path / "sources" / "one.toml").write_text(source_toml(site, parameters="sharde"), "utf-8")
-    site.clear_log()
-
-    ended = CrawlProject(folder=tmp_path, site=site, name="one").crawl()
-
-    assert ended.exit_code == 4
-    assert ended.errors == (
-        'sources/one.toml: parameters: no such set in searchcrawl.toml (did you mean shared?) (got "sharde")\n'
-    )
-    assert site.log() == []

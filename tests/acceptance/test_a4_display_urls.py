@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import pytest
-
-from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source
-from tests.site.client import SiteProcess
+from tests.acceptance.support_project import CrawlProject
+from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run
 
 INTRA, OTHER = "intra.acme.test", "other.acme.test"
 SHOWN = "https://www.example.com"
@@ -29,12 +25,6 @@ def displayed(project: CrawlProject, *pairs: tuple[str, str], **overrides: Any) 
     )
 
 
-def lines(project: CrawlProject, *arguments: str) -> list[dict[str, Any]]:
-    found = project.command(*arguments, "--json")
-    assert found.returncode == 0, found.stderr
-    return [json.loads(line) for line in found.stdout.splitlines()]
-
-
 def shown(project: CrawlProject) -> dict[str, str]:
     """Display URL by access path of what the index holds."""
     return {
@@ -52,10 +42,10 @@ def _mapped(project: CrawlProject) -> list[Run]:
     site.set_page(OTHER, "/", page("other"))
     first = run(project)
     FOUND["mapped"] = shown(project)
-    FOUND["urls"] = lines(project, "urls", "demo")
-    FOUND["search"] = lines(project, "search", "alpha")[0]
-    FOUND["filtered"] = lines(project, "search", "*", "--filter", "host:docs.example.com")[0]
-    FOUND["verify"] = lines(project, "verify", "demo")[0]
+    FOUND["urls"] = project.lines("urls", "demo")
+    FOUND["search"] = project.ask("search", "alpha")
+    FOUND["filtered"] = project.ask("search", "*", "--filter", "host:docs.example.com")
+    FOUND["verify"] = project.ask("verify", "demo")
     return [first, run(project)]
 
 
@@ -66,7 +56,7 @@ def _edited(project: CrawlProject) -> list[Run]:
     site.set_page(OTHER, "/", page("other"))
     runs = [run(project)]
     displayed(project, (INTRA, SHOWN))
-    FOUND["reason"] = lines(project, "status", "demo")[0]["force_recrawl"]
+    FOUND["reason"] = project.ask("status", "demo")["force_recrawl"]
     runs.append(run(project))
     FOUND["edited"] = shown(project)
     FOUND["listed"] = [hit.fields["duplicates"] for hit in project.hits("alpha")]
@@ -83,8 +73,8 @@ def _clash(project: CrawlProject) -> list[Run]:
     pages(site, INTRA, x=page("of the intranet"))
     pages(site, OTHER, x=page("of the other"), only=page("only there"))
     runs = [run(project)]
-    FOUND["clash"] = lines(project, "urls", "demo", "--code", "956")
-    FOUND["clash verify"] = lines(project, "verify", "demo")[0]
+    FOUND["clash"] = project.lines("urls", "demo", "--code", "956")
+    FOUND["clash verify"] = project.ask("verify", "demo")
     site.delete_page(INTRA, "/x.html")
     runs.append(run(project))
     FOUND["after"] = shown(project)
@@ -189,25 +179,3 @@ def test_display_when_the_url_would_be_no_valid_one_then_not_indexed_until_the_m
     assert invalid.ended.exit_code == 0
     assert mended.codes[f"{INTRA}/a.html"] == 200
     assert f"{INTRA}/a.html" in mended.in_index
-
-
-@pytest.mark.parametrize(
-    ("pairs", "message"),
-    [
-        ([("http://a.test/", "https://b.test/#x")], "display[0].to: must have no fragment"),
-        ([("http://a.test/", "ftp://b.test/")], "display[0].to: not an http or https URL"),
-        ([("http://a.test", "http://b.test/"), ("http://A.test:80/", "http://c.test/")], "the same prefix twice"),
-    ],
-)
-def test_display_when_a_mapping_is_wrong_then_refused_before_any_request(
-    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], message: str
-) -> None:
-    with SiteProcess() as site:
-        mapping = [{"from": access, "to": display} for access, display in pairs]
-        project = new_project(tmp_path_factory.mktemp("wrong"), site, **source(site, INTRA), display=mapping)
-        ended = project.crawl()
-        requests = site.log()
-
-    assert ended.exit_code == 4
-    assert message in ended.errors
-    assert requests == []

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
-
-import pytest
 
 from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import SearchQuery
@@ -82,9 +79,8 @@ def _mapped(project: CrawlProject) -> list[Run]:
     FOUND["by version"] = names(project, sort="version")[:4]
     FOUND["facets"] = ask(project, facets=["version", "section", "size", "spoken", "mimetype"])["facets"]
     FOUND["attributes"] = {hit["url"]: hit["attributes"] for hit in ask(project)["hits"]}
-    FOUND["line"] = project.command(
-        "search", "*", "--json", "--filter", "section:Sport", "--facet", "version", "--sort", "version desc"
-    )
+    asked = ("--filter", "section:Sport", "--facet", "version", "--sort", "version desc")
+    FOUND["line"] = project.ask("search", "*", *asked)
     FOUND["unknown"] = project.command("search", "*", "--filter", "vresion:2")
     runs.append(run(project))
     # The same bytes with another header; a mapping that goes.
@@ -93,7 +89,7 @@ def _mapped(project: CrawlProject) -> list[Run]:
     runs.append(run(other))
     FOUND["version 7"] = names(project, filters=[("version", "7")])
     project.edit(**source(site, A), attributes=MAPPED_A | {"drop": ["section"], "use_desc_fallback": True})
-    FOUND["forced"] = json.loads(project.command("status", "demo", "--json").stdout)["force_recrawl"]
+    FOUND["forced"] = project.ask("status", "demo")["force_recrawl"]
     runs.append(run(project))
     FOUND["sections"] = ask(project, facets=["section"])["facets"]["section"]
     FOUND["descriptions"] = {hit["url"]: hit["description"] for hit in ask(project, source="demo")["hits"]}
@@ -147,7 +143,7 @@ def test_a5_attributes_when_sorted_and_counted_then_by_their_types(tell: Tell) -
         "spoken": {"Latin": 1},
         "mimetype": {"text/html": 7},
     }
-    answer = json.loads(FOUND["line"].stdout)
+    answer = FOUND["line"]
     assert [hit["url"].rpartition("/")[2] for hit in answer["hits"]] == ["four.html", "two.html"]
     assert answer["facets"] == {"version": {"1": 1, "2": 1}}
 
@@ -198,41 +194,9 @@ def test_a8_description_when_there_is_no_tag_then_empty_and_with_the_fallback_fr
     assert filled.counts["indexed"] == 2
 
 
-@pytest.mark.parametrize(
-    ("attributes", "message"),
-    [
-        ({"drop": ["Title"]}, "attributes.drop: title is an attribute of every document and cannot be removed"),
-        (
-            {"drop": ["lastModifiedDate"]},
-            "attributes.drop: last_modified is an attribute of every document and cannot be removed",
-        ),
-        ({"meta:x": "two words"}, 'attributes."meta:x": must be at most 64 letters'),
-        ({"values": {"a": "b"}, "meta:x": "y"}, "attributes.values.a: must be a table"),
-    ],
-)
-def test_a6_attributes_when_a_fixed_one_is_dropped_or_a_name_is_none_then_exit_4_without_a_request(
-    tmp_path_factory: pytest.TempPathFactory, shared_site: SiteProcess, attributes: dict[str, Any], message: str
-) -> None:
-    project = new_project(
-        tmp_path_factory.mktemp("refused"), shared_site, **source(shared_site, A), attributes=attributes
-    )
-
-    ended = project.crawl()
-
-    assert ended.exit_code == 4
-    assert f"sources/demo.toml: {message}" in ended.errors
-    assert shared_site.log() == []
-
-
-def test_a5_types_when_two_sources_differ_then_exit_4_and_both_are_named(
-    tmp_path_factory: pytest.TempPathFactory, shared_site: SiteProcess
-) -> None:
-    project = new_project(
-        tmp_path_factory.mktemp("clash"), shared_site, **source(shared_site, A), attributes={"meta:v": "version"}
-    )
-    replace(project, name="b").edit(
-        **source(shared_site, B), attributes={"meta:v": "version", "types": {"version": "number"}}
-    )
+def test_a5_types_when_two_sources_differ_then_exit_4_and_both_are_named(site: SiteProcess, tmp_path: Path) -> None:
+    project = new_project(tmp_path, site, **source(site, A), attributes={"meta:v": "version"})
+    replace(project, name="b").edit(**source(site, B), attributes={"meta:v": "version", "types": {"version": "number"}})
 
     crawled = project.crawl()
     searched = project.command("search", "*", "--sort", "version")
@@ -242,10 +206,4 @@ def test_a5_types_when_two_sources_differ_then_exit_4_and_both_are_named(
         assert "sources/demo.toml" in text
         assert "sources/b.toml" in text
         assert "version" in text
-    assert shared_site.log() == []
-
-
-@pytest.fixture(scope="module")
-def shared_site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
+    assert site.log() == []

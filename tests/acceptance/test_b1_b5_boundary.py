@@ -186,33 +186,6 @@ def test_url_rules_when_written_as_globs_or_expressions_then_only_declared_ones_
     }
 
 
-@pytest.mark.parametrize(
-    ("scope", "message"),
-    [
-        ({}, "scope.include_hosts: nothing is included: name hosts or URLs, or set scope.allow_all = true"),
-        ({"exclude_hosts": [UK]}, "scope.include_hosts: nothing is included"),
-        ({"allow_all": False, "host": [{"host": OTN, "include_paths": ["/"]}]}, "scope.include_hosts: nothing is"),
-        ({"allow_all": True, "include_ports": [80], "exclude_ports": [81]}, "scope.include_ports: not together with"),
-        (
-            {"allow_all": True, "host": [{"host": OTN, "include_ports": [80], "exclude_ports": [81]}]},
-            "scope.host[0].include_ports: not together with exclude_ports (got [80])",
-        ),
-        ({"include_urls": ["re:("]}, "scope.include_urls: not an RE2 expression: missing ): ( (got 're:(')"),
-    ],
-)
-def test_scope_when_nothing_is_included_or_rules_contradict_then_refused_before_any_request(
-    site: SiteProcess, tmp_path: Path, scope: dict[str, Any], message: str
-) -> None:
-    project = project_of(tmp_path, site, site.url(WWW, "/any"), scope)
-    site.clear_log()
-
-    ended = project.crawl()
-
-    assert ended.exit_code == 4
-    assert ended.errors.startswith(f"sources/demo.toml: {message}")
-    assert site.log() == []
-
-
 def test_scope_when_all_is_allowed_then_excludes_alone_bound_it(site: SiteProcess, tmp_path: Path) -> None:
     project = project_of(
         tmp_path, site, site.url("notoracle.com"), {"allow_all": True, "exclude_hosts": ["oracle.com"]}

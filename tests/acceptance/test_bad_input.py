@@ -167,6 +167,23 @@ def test_memory_when_pages_are_hostile_then_it_is_bounded(crawled: Crawled) -> N
             'searchcrawl.toml: index.type: must be "local" or "solr" (got "sorl")',
         ),
         ({"project": {"contact": None}}, "searchcrawl.toml: contact: is required"),
+        ({"start": {"urls": None}}, "sources/demo.toml: start.urls: is required, or start.files"),
+        (
+            {"project": {"defaults": {"fetch": {"headers": {"X-Key": {"env": "NOT_SET_ANYWHERE"}}}}}},
+            "searchcrawl.toml: defaults.fetch.headers.X-Key: the environment variable NOT_SET_ANYWHERE is not set",
+        ),
+        (
+            {"project": {"parameters": {"shared": {}}}, "parameters": "sharde"},
+            'sources/demo.toml: parameters: no such set in searchcrawl.toml (did you mean shared?) (got "sharde")',
+        ),
+        (
+            {"attributes": {"drop": ["Title"]}},
+            "sources/demo.toml: attributes.drop: title is an attribute of every document and cannot be removed",
+        ),
+        (
+            {"rewrite": [{"plugin": "nothing:Here"}]},
+            "sources/demo.toml: rewrite[0].plugin: cannot be imported: ModuleNotFoundError: No module named 'nothing' (got \"nothing:Here\")",
+        ),
     ],
 )
 def test_crawl_when_configuration_is_wrong_then_exit_4_one_line_and_no_request(
@@ -180,6 +197,7 @@ def test_crawl_when_configuration_is_wrong_then_exit_4_one_line_and_no_request(
     assert (ended.exit_code, ended.status) == (4, {})
     assert ended.errors == line + "\n"
     assert len(site.log()) == before
+    assert not (tmp_path / "var" / "searchcrawl.db").exists()
 
 
 def test_crawl_when_the_source_is_unknown_then_exit_2_and_no_request(site: SiteProcess, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import new_project
 from tests.acceptance.support_stories import page, pages
 from tests.proxy_server import ProxyServer
 from tests.site.client import SiteProcess, source_toml
@@ -46,18 +46,3 @@ def test_c10_c2_crawl_when_it_has_a_proxy_and_windows_then_everything_goes_throu
     assert min(after - before for before, after in pairwise(times)) >= DELAY_SECONDS - 0.05
     assert project.indexed() == [f"{HOST}/", f"{HOST}/one.html", f"{HOST}/two.html"]
     assert "which resolves names" in project.log()
-
-
-def test_c10_crawl_when_a_file_for_tls_is_wrong_then_exit_4_names_its_key(tmp_path: Path) -> None:
-    with SiteProcess() as site:
-        project: CrawlProject = new_project(tmp_path, site, fetch={"client_certificate": "searchcrawl.toml"})
-
-        ended = project.crawl()
-
-        log = site.log()
-
-    assert ended.exit_code == 4
-    assert ended.errors == (
-        'sources/demo.toml: fetch.client_certificate: has no certificate in PEM form (got "searchcrawl.toml")\n'
-    )
-    assert log == []

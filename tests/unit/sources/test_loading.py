@@ -250,6 +250,10 @@ def test_load_source_when_there_is_no_such_source_then_unknown(root: Path, name:
         ('exclude_hosts = ["a.*.org"]', "scope.exclude_hosts: must be a host, =host or a prefix like www.* (got "),
         ("include_ports = [0]", "scope.include_ports: must be at least 1 (got 0)"),
         ("include_ports = [80]\nexclude_ports = [81]", "scope.include_ports: not together with exclude_ports (got [80])"),
+        (
+            '[[scope.host]]\nhost = "a"\ninclude_ports = [80]\nexclude_ports = [81]',
+            "scope.host[0].include_ports: not together with exclude_ports (got [80])",
+        ),
         ('[[scope.host]]\ninclude_paths = ["/a"]', "scope.host[0].host: is required"),
         ('[[scope.host]]\nhost = "a"\ninclude_paths = ["a"]', 'scope.host[0].include_paths: must start with / (got "a")'),
         ("exclude_ports = [65536]", "scope.exclude_ports: must be at most 65535 (got 65536)"),
@@ -319,6 +323,12 @@ def test_load_source_when_a_value_is_wrong_then_one_line_says_so(root: Path, add
         ('[start]\nurls = ["http://example.org/"]\n', [
             f"sources/demo.toml: scope.include_hosts: {NOTHING_INCLUDED}",
         ]),
+        ('[start]\nurls = ["http://example.org/"]\n[scope]\nexclude_hosts = ["example.com"]\n', [
+            f"sources/demo.toml: scope.include_hosts: {NOTHING_INCLUDED}",
+        ]),
+        ('[start]\nurls = ["http://a.org/"]\n[scope]\nallow_all = false\n[[scope.host]]\nhost = "a.org"\ninclude_paths = ["/"]\n', [
+            f"sources/demo.toml: scope.include_hosts: {NOTHING_INCLUDED}",
+        ]),
         ('[start]\nfiles = ["urls.txt"]\n[scope]\nallow_all = true\n', [
             'sources/demo.toml: start.files: no such file (got "urls.txt")',
         ]),
@@ -382,15 +392,16 @@ def test_start_urls_when_inline_and_from_files_then_identities_in_order_each_onc
     assert found == ["https://example.org/", "https://example.org/b"]
 
 
-def test_start_urls_when_a_line_is_no_url_then_file_and_line_are_named(root: Path) -> None:
-    (root / "urls.txt").write_text("https://example.org/\n\nexample.org\n")
+@pytest.mark.parametrize("line", ["example.org", "file:///etc/passwd"])
+def test_start_urls_when_a_line_is_no_url_then_file_and_line_are_named(root: Path, line: str) -> None:
+    (root / "urls.txt").write_text(f"https://example.org/\n\n{line}\n")
     write_source(root, GOOD.replace("[start]", '[start]\nfiles = ["urls.txt"]'))
     project = load_project(root)
 
     with pytest.raises(ConfigurationError) as caught:
         read_start_urls(project, load_source(project, "demo"))
 
-    assert str(caught.value) == 'urls.txt: line 3: not an http or https URL (got "example.org")'
+    assert str(caught.value) == f'urls.txt: line 3: not an http or https URL (got "{line}")'
 
 
 def test_boundary_of_when_hosts_have_paths_then_both_decide(root: Path) -> None:

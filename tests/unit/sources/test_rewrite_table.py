@@ -16,6 +16,10 @@ class Mine:
     def open(self, source): ...
     def rewrite(self, url, *, referrer): ...
     def close(self): ...
+
+
+class Half:
+    def rewrite(self, url, *, referrer): ...
 """
 
 
@@ -41,6 +45,43 @@ def load(root: Path, text: str, *, project: str = "") -> Source:
         (
             '[[rewrite]]\nmatch = "a"\nreplace = "b"\n[[rewrite]]\nplugin = "json:loads"',
             'rewrite[1].plugin: is no class (got "json:loads")',
+        ),
+        ('[[rewrite]]\nreplace = "x"', "rewrite[0].match: is required, or plugin"),
+        ('[[rewrite]]\nmatch = "x"', "rewrite[0].replace: is required with match"),
+        (
+            '[[rewrite]]\nmatch = "x"\nreplace = "y"\nplugin = "a:B"',
+            'rewrite[0].plugin: not together with match and replace (got "a:B")',
+        ),
+        (
+            '[[rewrite]]\nmatch = "("\nreplace = "y"',
+            'rewrite[0].match: not an RE2 expression: missing ): ( (got "(")',
+        ),
+        (
+            "[[rewrite]]\nmatch = 'a(b)'\nreplace = '\\2'",
+            r'rewrite[0].replace: no group \2 in match (got "\\2")',
+        ),
+        ("[[rewrite]]\nmatch = 'a'\nreplace = '\\x'", r'rewrite[0].replace: no such escape: \x (got "\\x")'),
+        ('[[rewrite]]\nmatch = "a"\nreplace = "b"\nwith = "c"', "rewrite[0].with: unknown key"),
+        ('[[rewrite]]\nplugin = "rewriters"', 'rewrite[0].plugin: must be "module:Class" (got "rewriters")'),
+        (
+            '[[rewrite]]\nplugin = "json:Missing"',
+            "rewrite[0].plugin: cannot be imported: AttributeError: module 'json' has no attribute 'Missing' (got \"json:Missing\")",
+        ),
+        (
+            '[[rewrite]]\nplugin = "plugin_of_test:Half"',
+            'rewrite[0].plugin: has no method open, close (got "plugin_of_test:Half")',
+        ),
+        (
+            '[[display]]\nfrom = "http://a.test/"\nto = "https://b.test/#x"',
+            'display[0].to: must have no fragment: it is no part of a URL\'s identity (got "https://b.test/#x")',
+        ),
+        (
+            '[[display]]\nfrom = "http://a.test/"\nto = "ftp://b.test/"',
+            'display[0].to: not an http or https URL (got "ftp://b.test/")',
+        ),
+        (
+            '[[display]]\nfrom = "http://a.test"\nto = "http://b.test/"\n[[display]]\nfrom = "http://A.test:80/"\nto = "http://c.test/"',
+            "display[1].from: the same prefix twice: http://a.test/",
         ),
     ],
 )
@@ -99,15 +140,6 @@ def test_project_when_the_module_of_a_converter_exits_as_it_is_loaded_then_file_
 
     assert "converters" in caught.value.key
     assert caught.value.message.startswith("cannot be imported: BaseException: panic")
-
-
-def test_display_when_two_blocks_have_one_prefix_then_the_line_says_which_block(tmp_path: Path) -> None:
-    block = f'[[display]]\nfrom = "{SITE}"\nto = "http://shown.test/"\n'
-
-    with pytest.raises(ConfigurationError) as caught:
-        load(tmp_path, block * 2)
-
-    assert str(caught.value) == f"sources/demo.toml: display[1].from: the same prefix twice: {SITE}"
 
 
 def test_display_when_a_plugin_may_set_it_then_there_is_a_map(tmp_path: Path) -> None:
