@@ -47,10 +47,15 @@ class Rendering:
         (self.folder / "asked.txt").write_text("")
         return COMMANDS.run(self.project.folder, *arguments, **{BROWSER: str(self.folder)})
 
-    def crawl(self) -> dict[str, int]:
-        ended = self.run("crawl", "demo", "--json")
+    def ask(self, *arguments: str) -> dict[str, Any]:
+        """The object that a command prints, which has to end well."""
+        ended = self.run(*arguments, "--json")
         assert ended.returncode == 0, ended.stderr
-        counts: dict[str, int] = json.loads(ended.stdout)["counts"]
+        answer: dict[str, Any] = json.loads(ended.stdout)
+        return answer
+
+    def crawl(self) -> dict[str, int]:
+        counts: dict[str, int] = self.ask("crawl", "demo")["counts"]
         return counts
 
     def asked(self) -> list[str]:

@@ -1,33 +1,30 @@
-"""Sites that need JavaScript, crawled with a real browser: every page is found, none rendered without need (C10, C11)."""
+"""C10: a shop that needs JavaScript, with a real browser: parts that fail, a trace, routes in the fragment, and the how-to."""
 
 from __future__ import annotations
 
 import json
-import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.crawl_forks import Forks, started
-from tests.live_browsers import list_browsers
 from tests.page_wall import need_browser
 from tests.site.client import SiteProcess
+from tests.test_docs_commands import EXCUSES, work_through
 
 pytestmark = pytest.mark.extended
 
-HOST = "www.acme.test"
-TEXTS = {
+HOST: Final = "www.acme.test"
+TEXTS: Final = {
     "": "begin of the shop",
     "lamps": "a lamp of brass and green glass",
     "chairs": "chairs of beech without arms",
     "chairs/9": "the ninth chair has a broken leg",
 }
 #: A router of its own, a shell without text, data by fetch: what frameworks make, without one.
-_ROUTER = """
+_ROUTER: Final = """
 const routes = %s;
 const show = async () => {
   const name = location.pathname.replace('/shop/', '');
@@ -38,21 +35,44 @@ const show = async () => {
 };
 addEventListener('popstate', show); show();
 """
-SHELL = "<!DOCTYPE html><html><head><title>Shop</title></head><body><div id=root></div><script src=/app.js></script></body></html>"
+#: What an application shows by its fragment, and one that changes it itself.
+ROUTES: Final = {
+    "/": "begin of the shop",
+    "/lamps": "a lamp of brass",
+    "/lamps/7": "glass and copper",
+    "!chairs": "chairs of beech",
+}
+_BY_FRAGMENT: Final = """
+const texts = %s; let been = 0;
+const show = () => {
+  const name = location.hash.slice(1) || '/';
+  const links = ['/', '/lamps', '!chairs'].map(each => `<a href="#${each}">${each}</a>`).join(' ');
+  document.title = name;
+  document.getElementById('root').innerHTML = `<nav>${links} <a href="#top">top</a></nav><main><p>${texts[name]}</p></main>`;
+  // No link leads there.
+  if (name === '/lamps' && !been++) setTimeout(() => { location.hash = '#/lamps/7'; setTimeout(() => { location.hash = name; }, 50); }, 50);
+};
+addEventListener('hashchange', show);
+if (!location.hash) location.hash = '#/';
+show();
+"""
+_ARTICLE: Final = "document.getElementById('root').innerHTML = `<main><article><p>${'a lamp of brass '.repeat(30)}</p></article></main>`"
+
+
+def shell(head: str = "") -> str:
+    return (
+        f"<!DOCTYPE html><html><head><title>Shop</title>{head}</head><body><div id=root></div>"
+        "<script src=/app.js></script></body></html>"
+    )
 
 
 def set_shop(site: SiteProcess) -> None:
-    site.set_pages(HOST, {f"/shop/{name}": SHELL for name in TEXTS})
+    site.set_pages(HOST, {f"/shop/{name}": shell() for name in TEXTS})
     script = _ROUTER % json.dumps(dict.fromkeys(TEXTS, 1))
     site.set_page(HOST, "/app.js", body=script, content_type="text/javascript")
     for name, text in TEXTS.items():
-        set_data(site, name, text)
-
-
-def set_data(site: SiteProcess, name: str, text: str) -> None:
-    data = json.dumps({"title": f"Shop {name}", "text": text})
-    path = f"/data/{(name or 'begin').replace('/', '-')}"
-    site.set_page(HOST, path, body=data, content_type="application/json")
+        data = json.dumps({"title": f"Shop {name}", "text": text})
+        site.set_page(HOST, f"/data/{(name or 'begin').replace('/', '-')}", body=data, content_type="application/json")
 
 
 @pytest.fixture
@@ -62,44 +82,15 @@ def site() -> Iterator[SiteProcess]:
         yield running
 
 
-def shop(folder: Path, site: SiteProcess, *starts: str, **overrides: Any) -> CrawlProject:
+def shop(folder: Path, site: SiteProcess, **overrides: Any) -> CrawlProject:
     values = {
-        "start": {"urls": [site.url(HOST, path) for path in starts or ("/shop/",)], "sitemaps": "off"},
+        "start": {"urls": [site.url(HOST, "/shop/")], "sitemaps": "off"},
         "scope": {"include_hosts": [f"={HOST}"], "include_urls": ["*"]},
         "render": {"mode": "auto", "quiet_ms": 150},
-        "fetch": {"delay_seconds": 0},
+        "fetch": {"delay_seconds": 0, "retries": 0},
         **overrides,
     }
     return new_project(folder, site, **values)
-
-
-def counts(project: CrawlProject) -> dict[str, int]:
-    ended = project.command("crawl", "demo", "--json")
-    assert ended.returncode == 0, ended.stderr
-    found: dict[str, int] = json.loads(ended.stdout)["counts"]
-    return found
-
-
-def test_c10_application_when_it_is_crawled_again_then_unchanged_pages_send_nothing_and_a_changed_one_is_sent(
-    tmp_path: Path, site: SiteProcess
-) -> None:
-    set_shop(site)
-    project = shop(tmp_path, site)
-
-    first = counts(project)
-    second = counts(project)
-    set_data(site, "lamps", "a lamp of steel and blue glass")
-    third = counts(project)
-
-    assert (first["new"], first["rendered"]) == (len(TEXTS), len(TEXTS))
-    assert (second["new"], second["changed"], second["indexed"]) == (0, 0, 0)
-    assert (third["changed"], third["indexed"]) == (1, 1)
-    assert [hit["url"] for hit in json.loads(project.command("search", "broken leg", "--json").stdout)["hits"]] == [
-        site.url(HOST, "/shop/chairs/9")
-    ]
-    assert "blue" in project.command("search", "steel").stdout
-    explained = project.command("explain", site.url(HOST, "/shop/lamps")).stdout
-    assert "rendered" in explained
 
 
 @pytest.mark.parametrize("part", ["/app.js", "/data/"])
@@ -107,33 +98,21 @@ def test_c10_application_when_its_script_or_its_data_fail_for_a_while_then_its_p
     tmp_path: Path, site: SiteProcess, part: str
 ) -> None:
     set_shop(site)
-    project = shop(tmp_path, site, fetch={"delay_seconds": 0, "retries": 0})
-    counts(project)
+    project = shop(tmp_path, site)
+    first = project.crawl()
     before = project.found("*")
 
     site.set_behaviour(HOST, prefix=part, status=503)
-    project.command("crawl", "demo")
+    project.crawl()
     during, kept = project.codes(), project.found("*")
     site.clear_behaviours()
-    after = counts(project)
+    after = project.crawl()
 
+    assert (first.counts["new"], first.counts["rendered"]) == (len(TEXTS), len(TEXTS))
     assert (set(during.values()), sorted(kept)) == ({958}, sorted(before))
-    assert (after["changed"], after["deleted"]) == (0, 0)
+    assert (after.exit_code, after.counts["changed"], after.counts["deleted"]) == (0, 0, 0)
     assert set(project.codes().values()) == {200}
     assert sorted(project.found("*")) == sorted(before)
-
-
-def test_c10_plain_site_when_it_may_be_rendered_then_no_page_is(tmp_path: Path, site: SiteProcess) -> None:
-    words = "much text that is there without any script " * 20
-    pages = {f"/p{n}": f"<title>{n}</title><p>{n} {words}</p><script src=/x.js></script>" for n in range(10)}
-    links = "".join(f"<a href={path}>{path}</a>" for path in pages)
-    site.set_pages(HOST, pages | {"/begin": f"<title>b</title><p>{words}</p>{links}<script src=/x.js></script>"})
-
-    found = counts(shop(tmp_path, site, "/begin"))
-
-    assert found["new"] == 11
-    assert found["rendered"] <= 4
-    assert not [entry for entry in site.log() if entry["path"] == "/x.js" and found["rendered"] == 0]
 
 
 def test_c10_test_when_a_page_is_rendered_then_the_text_before_and_after_is_shown_and_a_trace_written(
@@ -152,23 +131,42 @@ def test_c10_test_when_a_page_is_rendered_then_the_text_before_and_after_is_show
     assert trace.stat().st_size > 1000
 
 
-def test_c10_crawl_when_it_is_killed_then_no_browser_is_left_and_the_next_one_ends_as_if_nothing_was(
+def test_c10_routes_when_a_real_browser_shows_them_then_each_is_found_by_its_text(
     tmp_path: Path, site: SiteProcess
 ) -> None:
-    set_shop(site)
-    project = shop(tmp_path, site)
-    with Forks(1) as forks, started(forks.start(tmp_path, "crawl", "demo")) as running:
-        running.until(lambda: bool(list_browsers(running.pid)))
-        mine = list_browsers(running.pid)
-        running.signal(signal.SIGKILL)
-        running.wait()
-    deadline = time.monotonic() + 20
-    while mine & list_browsers() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    left = mine & list_browsers()
+    site.set_page(HOST, "/shop/", shell("<link rel=canonical href=/shop/>"))
+    site.set_page(HOST, "/app.js", body=_BY_FRAGMENT % json.dumps(ROUTES), content_type="text/javascript")
+    project = shop(tmp_path, site, scope={"include_hosts": [f"={HOST}"], "hash_routes": True}, render={"mode": "auto"})
 
-    found = counts(project)
+    first, again = project.crawl(), project.crawl()
 
-    assert not left
-    assert found["discovered"] == len(TEXTS)
-    assert project.indexed() == sorted(f"{HOST}/shop/{name}" for name in TEXTS)
+    assert (first.exit_code, again.exit_code) == (0, 0), first.errors + again.errors
+    for route, text in ROUTES.items():
+        found = project.found(f'"{text}"')
+        assert f"{HOST}/shop/#{route}" in found or (route == "/" and found == [f"{HOST}/shop/"]), (route, found)
+    assert (again.counts["new"], again.counts["changed"], again.counts["indexed"]) == (0, 0, 0)
+    asked = [entry["path"] for entry in site.log(host=HOST)]
+    assert not [path for path in asked if "lamps" in path or "%23" in path]
+
+
+def test_c10_how_to_when_worked_through_then_the_pages_of_an_application_are_rendered(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    site.set_page(HOST, "/", shell())
+    site.set_page(HOST, "/app.js", body=_ARTICLE, content_type="text/javascript")
+    # That of the tutorial, as far as this page needs it.
+    tutorial = new_project(
+        tmp_path / "my-search",
+        site,
+        name="acme",
+        start={"urls": [site.url(HOST, "/")], "sitemaps": "off"},
+        scope={"include_hosts": [f"={HOST}"]},
+    )
+
+    folder = work_through("how-to/javascript.md", tutorial.folder, site, excuses=EXCUSES - {"a browser"})
+
+    project = CrawlProject(folder=folder, site=site, name="acme")
+    tried = project.ask("test", site.url(HOST, "/"), "--source", "acme", "--render")
+    assert (tried["text_before"].strip(), "lamp of brass" in tried["text"]) == ("", True)
+    assert project.crawl().counts["rendered"] >= 1
+    assert project.ask("search", '"lamp of brass"')["total"] == 1

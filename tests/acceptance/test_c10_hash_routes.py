@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,33 +44,20 @@ def path(url: str) -> str:
     return url.partition(HOST)[2].partition("/")[2]
 
 
-def test_c10_routes_when_an_application_leads_by_its_fragment_then_each_is_a_page_of_the_index(
+def test_c10_routes_when_an_application_leads_by_its_fragment_then_each_is_a_page_of_the_index_and_sent_once(
     tmp_path: Path, site: SiteProcess
 ) -> None:
     here = crawled(tmp_path, site)
+    first, asked = sorted(here.asked()), requested(site)
+    counts = here.crawl()
 
-    assert sorted(here.asked()) == sorted([*(f"/{name}" for name in ROUTES), "/app#/lamps#top"])
+    assert first == sorted([*(f"/{name}" for name in ROUTES), "/app#/lamps#top"])
     assert [path(url) for url in here.project.found("brass")] == ["app#/lamps/1"]
     assert {path(url) for url in here.project.indexed()} >= set(ROUTES)
     # The server never sees a route, nor has it to send their frame for each.
-    assert requested(site).count("/app") == 1
-    assert not [each for each in requested(site) if "#" in each or "%23" in each]
-
-
-def test_c10_routes_when_the_key_is_off_then_a_fragment_is_a_place_of_a_page(tmp_path: Path, site: SiteProcess) -> None:
-    here = crawled(tmp_path, site, scope=SCOPE)
-
-    assert [path(url) for url in here.project.indexed()] == ["app"]
-
-
-def test_c10_routes_when_they_are_crawled_again_then_they_are_rendered_and_nothing_is_sent(
-    tmp_path: Path, site: SiteProcess
-) -> None:
-    here = crawled(tmp_path, site)
-    first = sorted(here.asked())
-
-    counts = here.crawl()
-
+    assert asked.count("/app") == 1
+    assert not [each for each in asked if "#" in each or "%23" in each]
+    # They are rendered again, and nothing of them is new.
     assert sorted(here.asked()) == first
     assert (counts["new"], counts["changed"], counts["indexed"], counts["deleted"]) == (0, 0, 0, 0)
 
@@ -92,36 +78,21 @@ def test_c10_routes_when_the_frame_names_a_canonical_url_then_each_stays_a_page(
     assert "app#!chairs" not in indexed
 
 
-def test_c10_routes_when_the_path_moved_then_the_route_goes_with_it(tmp_path: Path, site: SiteProcess) -> None:
-    site.set_page(HOST, "/old", status=301, headers={"Location": "/app"})
-    here = rendering(tmp_path, site, "/old#/lamps", scope=ON)
-    here.pages(**ROUTES)
-
-    here.crawl()
-
-    assert "app#/lamps" in {path(url) for url in here.project.indexed()}
-
-
-def test_c10_route_when_its_script_leads_elsewhere_then_the_route_stays_behind(
+def test_c10_routes_when_their_path_moved_their_script_leads_elsewhere_or_a_file_answers_then_each_is_there_once(
     tmp_path: Path, site: SiteProcess
 ) -> None:
+    site.set_page(HOST, "/old", status=301, headers={"Location": "/app"})
     site.set_page(HOST, "/plain", plain("plain"))
-    here = rendering(tmp_path, site, "/app#/leave", scope=ON)
-    here.pages(**{"app#/leave": {"redirects": [["/app", 302]], "url": "/plain"}, "plain": plain("plain")})
-
-    here.crawl()
-
-    rows = here.project.rows()
-    assert [path(url) for url in here.project.found("plain")] == ["app#/leave"], rows
-
-
-def test_c10_route_when_a_file_answers_then_the_file_is_indexed_once(tmp_path: Path, site: SiteProcess) -> None:
     site.set_page(HOST, "/notes.txt", body="quartz and amber", content_type="text/plain")
-    here = rendering(tmp_path, site, "/notes.txt#/a", "/notes.txt#/b", scope=ON)
+    here = rendering(tmp_path, site, "/old#/lamps", "/app#/leave", "/notes.txt#/a", "/notes.txt#/b", scope=ON)
+    leave = {"redirects": [["/app", 302]], "url": "/plain"}
+    here.pages(**{"app#/lamps": app("lamps"), "app#/leave": leave, "plain": plain("plain")})
 
     here.crawl()
 
-    assert [path(url) for url in here.project.indexed()] == ["notes.txt"]
+    # The route goes with the path that moved, and stays behind where its script leads elsewhere.
+    assert {path(url) for url in here.project.indexed()} == {"app#/lamps", "app#/leave", "notes.txt"}
+    assert [path(url) for url in here.project.found("plain")] == ["app#/leave"]
 
 
 def test_c10_rules_when_urls_have_routes_then_url_rules_see_them_and_robots_does_not(
@@ -151,15 +122,13 @@ def test_c10_route_when_commands_are_asked_about_it_then_they_know_it(tmp_path: 
     here = crawled(tmp_path, site)
     url = site.url(HOST, "/app#/lamps/1")
 
-    explained = json.loads(here.run("explain", url, "--json").stdout)
-    tried = json.loads(here.run("test", url, "--source", "demo", "--json").stdout)
-    listed = [json.loads(line) for line in here.run("urls", "demo", "--json").stdout.splitlines()]
-    found = json.loads(here.run("search", "brass", "--json").stdout)
+    explained, tried = here.ask("explain", url), here.ask("test", url, "--source", "demo")
+    found = here.ask("search", "brass")
     verified = here.run("verify", "demo", "--json")
 
     assert (explained["url"], explained["verdict"]) == (url, "in the index"), explained
     assert (tried["url"], tried["rendered"]) == (url, "a route of its own: scope.hash_routes")
-    assert url in {row["url"] for row in listed}
+    assert url in {row["url"] for row in here.project.lines("urls", "demo")}
     assert [hit["url"] for hit in found["hits"]] == [url]
     assert verified.returncode == 0, verified.stdout
 
@@ -171,10 +140,8 @@ def test_c10_route_when_it_is_submitted_or_asked_for_anew_then_it_alone_is_meant
     known, fresh = site.url(HOST, "/app#/lamps/1"), site.url(HOST, "/app#/fresh")
     here.pages(**ROUTES, **{"app#/fresh": app("fresh")})
 
-    anew = json.loads(here.run("recrawl", "demo", "--url", known, "--json").stdout)
-    results = [
-        json.loads(here.run("submit", url, "--source", "demo", "--json").stdout)["result"] for url in (known, fresh)
-    ]
+    anew = here.ask("recrawl", "demo", "--url", known)
+    results = [here.ask("submit", url, "--source", "demo")["result"] for url in (known, fresh)]
     here.crawl()
 
     assert anew["to_fetch"] == 1
@@ -191,10 +158,8 @@ def test_c10_routes_when_a_rule_of_texts_is_edited_then_plan_and_apply_know_them
         keep={"exclude_urls": ["*#/lamps/1"]}, lifecycle={"max_delete_percent": 100},
     )  # fmt: skip
 
-    planned = here.run("plan", "demo", "--json")
-    applied = here.run("apply", json.loads(planned.stdout)["plan"])
+    here.ask("apply", here.ask("plan", "demo")["plan"])
 
-    assert (planned.returncode, applied.returncode) == (0, 0), (planned.stderr, applied.stderr)
     indexed = {path(url) for url in here.project.indexed()}
     assert "app#/lamps/1" not in indexed
     assert {"app", "app#/lamps", "app#!chairs"} <= indexed

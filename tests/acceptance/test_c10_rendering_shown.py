@@ -29,7 +29,7 @@ def test_l1_explain_when_pages_were_rendered_or_not_then_it_says_so_and_why(tmp_
     said = {
         path: [
             (step["outcome"], step["detail"])
-            for step in json.loads(here.run("explain", site.url(HOST, path), "--json").stdout)["steps"]
+            for step in here.ask("explain", site.url(HOST, path))["steps"]
             if step["step"] == "render"
         ]
         for path in ("/begin.html", "/app", "/late")
@@ -51,12 +51,9 @@ def test_j2_test_when_a_page_is_to_be_rendered_then_its_text_before_and_after_is
     here.pages(**{"page.html": {"html": app("after", "/more"), "refused": {"kind image": 3}}})
     trace = tmp_path / "trace.zip"
 
-    shown = here.run(
-        "test", site.url(HOST, "/page.html"), "--source", "demo", "--render", "--trace", str(trace), "--json"
-    )
-    printed = here.run("test", site.url(HOST, "/page.html"), "--source", "demo", "--render")
+    command = ("test", site.url(HOST, "/page.html"), "--source", "demo", "--render")
+    view, printed = here.ask(*command, "--trace", str(trace)), here.run(*command)
 
-    view = json.loads(shown.stdout)
     assert view["rendered"] == "render.mode: always"
     assert (view["text_before"][:6], view["text"][:5]) == ("before", "after")
     assert view["refused_requests"] == [{"reason": "kind image", "requests": 3}]
@@ -74,10 +71,7 @@ def test_j2_test_when_it_is_not_asked_to_render_then_it_does_what_a_crawl_would(
     here = rendering(tmp_path, site)
     here.pages(app=app("app"))
 
-    views = [
-        json.loads(here.run("test", site.url(HOST, path), "--source", "demo", "--json").stdout)
-        for path in ("/plain", "/app")
-    ]
+    views = [here.ask("test", site.url(HOST, path), "--source", "demo") for path in ("/plain", "/app")]
 
     assert [view["rendered"] is not None for view in views] == [False, True]
     assert ["text_before" in view for view in views] == [False, False]
@@ -97,8 +91,7 @@ def test_d9_render_when_it_is_edited_then_status_says_so_and_the_pages_are_fetch
     source = here.project.folder / "sources" / "demo.toml"
     source.write_text(source.read_text().replace('"never"', '"auto"'))
 
-    status = json.loads(here.run("status", "demo", "--json").stdout)
-    planned = json.loads(here.run("plan", "demo", "--json").stdout)
+    status, planned = here.ask("status", "demo"), here.ask("plan", "demo")
     site.clear_log()
     second, asked_then = here.crawl(), here.asked()
     third, asked_again = here.crawl(), here.asked()

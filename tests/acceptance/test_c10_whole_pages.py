@@ -1,4 +1,4 @@
-"""Rendered pages that are not whole: what a known and a new document become, and after how many runs (C10, C11, L3)."""
+"""Rendered pages that are not whole, as parts of them fail: what a known and a new document become (C10, C11, D9, L3)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.site.client import SiteProcess
 from tests.stored_rows import execute
 
 JS, DATA = ["/app.js", "script", 200, "text/javascript"], ["/api/1", "data", 200, "application/json"]
+HERE, ELSEWHERE = "/app.js", "http://scripts.test/app.js"
 FRAME = ["/frame", "frame", 200, "text/html"]
 WHOLE = {"html": app("begin"), "body": SHELL, "parts": [JS, DATA, FRAME]}
 LATE = "no answer of http://www.acme.test/api/1 within 5 s (render.max_seconds)"
@@ -51,11 +52,16 @@ def site() -> Iterator[SiteProcess]:
 
 
 def visit(here: Rendering, page: Any) -> dict[str, Any]:
-    """Crawls with this as what the browser shows; the row of the page then."""
+    """Crawls with this as what the browser shows; the row of the page then, and the counts of the run."""
     here.pages(**{"begin.html": page})
     ended = here.run("crawl", "demo", "--json")
     (row,) = here.project.rows().values()
     return {**row, **json.loads(ended.stdout)["counts"]}
+
+
+def lacks(part: str, html: str = SHELL) -> dict[str, Any]:
+    """A page as it was sent, because a part of it failed."""
+    return {"html": html, "body": html, "parts": [[part, "script", 503]]}
 
 
 def many(tmp_path: Path, site: SiteProcess, pages: Mapping[str, Any], **overrides: Any) -> Rendering:
@@ -77,14 +83,11 @@ def loading(path: str) -> str:
 
 
 def warned(here: Rendering) -> dict[str, str]:
-    return {
-        each["code"]: each["message"] for each in json.loads(here.run("status", "demo", "--json").stdout)["warnings"]
-    }
+    return {each["code"]: each["message"] for each in here.ask("status", "demo")["warnings"]}
 
 
 def explained(here: Rendering, site: SiteProcess, path: str = "/begin.html") -> str:
-    steps = json.loads(here.run("explain", site.url(HOST, path), "--json").stdout)["steps"]
-    return next(step["detail"] for step in steps if step["step"] == "render")
+    return here.project.step("render", site.url(HOST, path))
 
 
 # More than ten at once that turn into one text are kept by another limit.
@@ -266,9 +269,59 @@ def test_j2_test_when_a_page_lacks_something_then_shows_it(tmp_path: Path, site:
     here.pages(**{"begin.html": {**LESS["data-404"], "html": app("begin"), "gave_up": LATE}})
     command = ("test", site.url(HOST, "/begin.html"), "--source", "demo", "--render")
 
-    view, printed = json.loads(here.run(*command, "--json").stdout), here.run(*command).stdout
+    view, printed = here.ask(*command), here.run(*command).stdout
 
     assert view["gave_up"] == LATE
     assert [part.rpartition("/api")[2] for part in view["failing_parts"]] == ["/1 failed with 404"]
     assert "/api/1 failed with 404" in printed
     assert f"not waited for any longer: {LATE}" in printed
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("part", [HERE, ELSEWHERE])
+@pytest.mark.parametrize("etag", ["", '"1"'])
+def test_c10_document_when_a_part_of_its_page_fails_then_it_stays_and_the_next_run_tries_again(
+    tmp_path: Path, site: SiteProcess, part: str, etag: str
+) -> None:
+    site.set_page(HOST, "/begin.html", SHELL, etag=etag)
+    here = rendering(tmp_path, site, fetch={"retries": 1})
+    assert visit(here, app("begin"))["code"] == 200
+
+    row = visit(here, lacks(part))
+
+    assert (row["code"], len(here.asked())) == (958, 2)
+    assert "app.js failed with 503, and the page has less text than it may have" in row["error"]
+    assert len(here.project.found("ridge")) == 1
+    assert visit(here, app("begin"))["code"] == 200
+
+
+@pytest.mark.parametrize(("part", "code"), [(HERE, 958), (ELSEWHERE, 200)])
+def test_c10_first_visit_when_a_part_fails_then_one_of_another_site_costs_no_page(
+    tmp_path: Path, site: SiteProcess, part: str, code: int
+) -> None:
+    site.set_page(HOST, "/begin.html", SHELL)
+
+    assert visit(rendering(tmp_path, site, fetch={"retries": 0}), lacks(part))["code"] == code
+
+
+@pytest.mark.parametrize("mode", ["auto", "always"])
+def test_c10_page_when_it_has_its_text_without_the_part_that_fails_then_it_is_a_page_as_any(
+    tmp_path: Path, site: SiteProcess, mode: str
+) -> None:
+    html = plain("begin", script=f"<script src={HERE}></script>")
+    site.set_page(HOST, "/begin.html", html)
+    here = rendering(tmp_path, site, render={"mode": mode})
+
+    assert visit(here, lacks(HERE, html))["code"] == 200
+    site.set_page(HOST, "/begin.html", html.replace("ridge", "bridge"))
+    assert visit(here, lacks(HERE, html.replace("ridge", "bridge")))["code"] == 200
+    assert len(here.project.found("bridge")) == 1
+
+
+def test_c10_page_when_more_than_its_frame_is_there_without_the_part_that_fails_then_that_is_taken(
+    tmp_path: Path, site: SiteProcess
+) -> None:
+    site.set_page(HOST, "/begin.html", SHELL)
+    here = rendering(tmp_path, site)
+
+    assert visit(here, {**lacks("/statistics"), "html": app("begin")})["code"] == 200
