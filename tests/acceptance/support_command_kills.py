@@ -181,7 +181,7 @@ def _plan(project: CrawlProject) -> Words:
 
 def _apply(project: CrawlProject) -> Words:
     _edit(project)
-    made = json.loads(project.command("plan", project.name, "--json").stdout)
+    made = project.ask("plan", project.name)
     return ("apply", made["plan"])
 
 
@@ -190,7 +190,7 @@ def _apply_again(project: CrawlProject, words: Words) -> Done:
     if done.returncode != 2:
         return done
     # It died before it could note that it had begun, or after it was done: what is left to do is planned anew.
-    again = json.loads(project.command("plan", project.name, "--json").stdout)
+    again = project.ask("plan", project.name)
     return project.command("apply", again["plan"])
 
 
@@ -222,7 +222,7 @@ def _lose(project: CrawlProject) -> None:
 
 def _undelete(project: CrawlProject) -> Words:
     _lose(project)
-    run = json.loads(project.command("status", project.name, "--json").stdout)["run"]
+    run = project.ask("status", project.name)["run"]
     return ("undelete", str(run["id"]))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -58,11 +57,6 @@ def exclude(project: CrawlProject, *rules: str, **lifecycle: Any) -> None:
     project.edit(**tables | {"scope": {**tables["scope"], "exclude_urls": list(rules)}, "lifecycle": lifecycle})
 
 
-def forget(project: CrawlProject, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
-    done = project.command("forget", *arguments, "--json")
-    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
-
-
 def cached(project: CrawlProject) -> str:
     segments = sorted((project.folder / "var" / "cache").rglob("*.warc.gz"))
     return "".join(gzip.decompress(segment.read_bytes()).decode("utf-8", "replace") for segment in segments)
@@ -71,13 +65,13 @@ def cached(project: CrawlProject) -> str:
 def test_forget_when_an_archive_is_named_then_its_files_are_nowhere_and_explain_says_why(project: CrawlProject) -> None:
     url = url_of(project, BIG)
 
-    code, (done,) = forget(project, url, "--yes")
+    done = project.ask("forget", url, "--yes")
     row = project.rows()[f"{BIG}!/f7.txt"]
     in_cache = cached(project)
-    said = json.loads(project.command("explain", f"{url}!/f7.txt", "--json").stdout)
+    said = project.ask("explain", f"{url}!/f7.txt")
     later = run(project)
 
-    assert (code, done["removed"], done["failed"]) == (0, FILES, 0)
+    assert (done["removed"], done["failed"]) == (FILES, 0)
     assert not IN_BIG & set(project.indexed())
     assert "secret number" not in in_cache
     assert (row["code"], row["rule"], row["document_state"]) == (955, f"forget: {url}", None)
@@ -88,11 +82,11 @@ def test_forget_when_an_archive_is_named_then_its_files_are_nowhere_and_explain_
 
 
 def test_forget_when_an_inner_archive_or_one_without_a_name_is_named_then_its_files_go(project: CrawlProject) -> None:
-    code, (done,) = forget(project, url_of(project, f"{NESTED}!/in.zip"), url_of(project, PLAIN))
+    done = project.ask("forget", url_of(project, f"{NESTED}!/in.zip"), url_of(project, PLAIN))
     in_cache = cached(project)
     later = run(project)
 
-    assert (code, done["removed"]) == (0, 2)
+    assert done["removed"] == 2
     assert (project.found("innerword"), project.found("sumac")) == ([], [])
     assert "innerword" not in in_cache
     assert "sumac" not in in_cache
@@ -118,7 +112,7 @@ def test_l2_plan_when_an_archive_is_excluded_then_it_counts_what_the_run_removes
     made = plan(project, code=10)
     second = run(project)
 
-    said = json.loads(project.command("explain", f"{url_of(project, PLAIN)}!/u.txt", "--json").stdout)
+    said = project.ask("explain", f"{url_of(project, PLAIN)}!/u.txt")
 
     assert (made["leave"], made["past_limits"]) == (FILES + 1, True)
     assert (said["decided_by"]["key"], said["decided_by"]["rule"]) == ("scope.exclude_urls", url_of(project, PLAIN))
@@ -126,7 +120,7 @@ def test_l2_plan_when_an_archive_is_excluded_then_it_counts_what_the_run_removes
     assert (second.counts["deleted"], second.ended.exit_code) == (0, 9)
     # More than 10 files of one archive are no less a disaster than of many pages: all wait.
     assert set(project.indexed()) >= IN_BIG | {f"{PLAIN}!/u.txt"}
-    assert json.loads(project.command("status", "demo", "--json").stdout)["quarantined"] == FILES + 1
+    assert project.ask("status", "demo")["quarantined"] == FILES + 1
 
 
 def test_b6_archive_when_it_is_excluded_within_the_limits_then_its_files_go_without_a_request(
@@ -154,11 +148,11 @@ def test_forget_when_redirects_lead_to_an_archive_then_its_files_by_the_other_ur
 ) -> None:
     redirect(project, to="/n.zip", over="/to.zip")
 
-    code, _ = forget(project, url_of(project, NESTED))
+    project.ask("forget", url_of(project, NESTED))
     found, in_cache = [*project.found("innerword"), *project.found("topword")], cached(project)
     runs = [run(project) for _ in range(2)]
 
-    assert (code, found) == (0, [])
+    assert found == []
     assert "innerword" not in in_cache
     assert [*project.found("innerword"), *project.found("topword")] == []
     assert [each.ended.exit_code for each in runs] == [0, 0]
@@ -174,9 +168,9 @@ def test_forget_when_the_archive_is_on_a_host_outside_then_its_files_by_the_othe
     redirect(project, by=project.site.url(OTHER, "/far.zip"))
     found = project.found("epazote")
 
-    code, (done,) = forget(project, project.site.url(OTHER, "/far.zip"))
+    done = project.ask("forget", project.site.url(OTHER, "/far.zip"))
 
-    assert (found, code, done["removed"]) == ([f"{HOST}/by.zip!/e.txt"], 0, 1)
+    assert (found, done["removed"]) == ([f"{HOST}/by.zip!/e.txt"], 1)
     assert (project.found("epazote"), "epazote" in cached(project)) == ([], False)
 
 

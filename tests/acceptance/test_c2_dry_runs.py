@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import time
 from itertools import pairwise
@@ -42,12 +41,6 @@ def gaps(site: SiteProcess, host: str) -> list[float]:
     """The seconds between the requests to a host."""
     times = sorted(entry["time"] for entry in site.log(host=host))
     return [after - before for before, after in pairwise(times)]
-
-
-def ask(project: CrawlProject, url: str) -> int:
-    """The code of a page by ``test``."""
-    code: int = json.loads(project.command("test", url, "--source", "demo", "--json").stdout)["code"]
-    return code
 
 
 @pytest.mark.parametrize("way", ["delay", "window", "without-robots"])
@@ -107,14 +100,15 @@ def test_dry_run_when_its_host_asks_for_a_pause_then_all_processes_keep_it(site:
     url = site.url(host, "/a.html")
 
     site.set_behaviour(host, "/a.html", status=503, headers={"Retry-After": "2"})
-    codes = [ask(project, url)]
+    ask = ("test", url, "--source", "demo")
+    codes = [project.ask(*ask)["code"]]
     site.clear_behaviours()
-    codes.append(ask(project, url))
+    codes.append(project.ask(*ask)["code"])
     pause = gaps(site, host)[1]
     site.set_behaviour(host, "/a.html", status=429, headers={"Retry-After": "3000"})
-    codes.append(ask(project, url))
+    codes.append(project.ask(*ask)["code"])
     asked = len(site.log(host=host))
-    refused = ask(project, url)
+    refused = project.ask(*ask)["code"]
     project.crawl()
     site.clear_behaviours()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -167,8 +166,7 @@ def test_r10_host_when_it_asked_one_source_to_wait_an_hour_then_no_other_asks_it
 
     codes = [forks.run(project.folder, "crawl", name) for name in ("two", "one")]
 
-    listed = project.command("urls", "two", "--json").stdout.splitlines()
-    rows = {row["host"].partition(":")[0]: row for row in map(json.loads, listed)}
+    rows = {row["host"].partition(":")[0]: row for row in project.lines("urls", "two")}
     assert first == 8
     assert codes == [0, 8]
     assert site.log(host=host) == []
@@ -180,8 +178,8 @@ def test_r10_host_when_it_asked_one_source_to_wait_an_hour_then_no_other_asks_it
     assert [log.count(f"{asked} for a pause of 3600 s") for log in logs] == [1, 0]
     assert [log.count(f"{asked} another run for a pause") for log in logs] == [1, 1]
     for name, held_back in (("one", 2), ("two", 1)):
-        warnings = json.loads(project.command("status", name, "--json").stdout)["warnings"]
+        warnings = project.ask("status", name)["warnings"]
         assert [each["message"].split()[0] for each in warnings if each["code"] == "busy"] == [str(held_back)]
-    explained = json.loads(project.command("explain", site.url(host, "/b.html"), "--json").stdout)
+    explained = project.ask("explain", site.url(host, "/b.html"))
     steps = {step["step"]: step for step in explained["steps"]}
     assert (steps["host"]["outcome"], "as it asked" in steps["host"]["detail"]) == ("waits", True)

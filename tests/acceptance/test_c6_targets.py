@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 
 from tests.acceptance.support_project import new_project
 from tests.acceptance.support_stories import page
-from tests.crawl_forks import COMMANDS
 from tests.hostile_server import HostileServer
 from tests.site.client import LogEntry, SiteProcess
 
@@ -106,8 +104,6 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
         )
         ended = project.crawl()
         assert ended.exit_code == 0
-        listed = COMMANDS.run(folder, "urls", "demo", "--code", "955", "--json").stdout
-        explained = COMMANDS.run(folder, "explain", site.url(IN, "/port-302"), "--json").stdout
         yield Crawled(
             rows=project.rows(),
             indexed=project.indexed(),
@@ -115,9 +111,9 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
             excluded=list(excluded.requests),
             odd=[text.split(" ", 2)[1] for text in odd.requests],
             port=excluded.port,
-            explained=json.loads(explained),
+            explained=project.ask("explain", site.url(IN, "/port-302")),
             counts=ended.counts,
-            states={line["state"] for line in map(json.loads, listed.splitlines())},
+            states={line["state"] for line in project.lines("urls", "demo", "--code", "955")},
         )
 
 

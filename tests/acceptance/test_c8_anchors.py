@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import source
 from tests.acceptance.test_c8_site_blocks import state
 from tests.site.client import SiteProcess
 
@@ -38,10 +39,7 @@ def write_pages(site: SiteProcess) -> None:
 
 
 def project_of(folder: Path, site: SiteProcess, **tables: Any) -> CrawlProject:
-    project = new_project(folder, site)
-    given = {"start": {"urls": [project.site.url(HOST, "/0")]}, "scope": {"include_hosts": [HOST]}, **tables}
-    project.edit(**given)
-    return project
+    return new_project(folder, site, **{**source(site, HOST, "/0"), **tables})
 
 
 def named(project: CrawlProject) -> dict[str, list[str]]:

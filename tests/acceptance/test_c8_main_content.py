@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.support_plans import HOST, apply, edit, plan, status
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import new_project
 from tests.site.client import SiteProcess
 
 _NUMBERS = range(4)
@@ -43,7 +42,7 @@ def test_c8_content_when_pages_have_menus_then_these_are_not_found_unless_the_so
     pages = len(project.found("brush"))
     assert pages == len(_NUMBERS)
     assert [project.found(word) for word in ("menuword", "imprint", "noteword", "ghostword")] == [[]] * 4
-    snippets = [hit["snippet"] for hit in json.loads(project.command("search", "brush", "--json").stdout)["hits"]]
+    snippets = [hit["snippet"] for hit in project.ask("search", "brush")["hits"]]
     assert all("chapter" not in snippet for snippet in snippets)
 
     site.clear_log()
@@ -76,7 +75,7 @@ def test_c8_explain_when_other_text_is_taken_than_the_markup_says_then_says_so_a
         site.set_page(HOST, f"/{number}.html", f"<!doctype html>{head}<body>{body}</body></html>")
     edit(project)
     project.crawl()
-    before = [_explain(project, site, number) for number in (1, 2, 3)]
+    before = [project.step("content", site.url(HOST, f"/{number}.html")) for number in (1, 2, 3)]
 
     edit(project, content={"language": "de"})
     assert apply(project, plan(project))["to_fetch"] == 0
@@ -85,11 +84,8 @@ def test_c8_explain_when_other_text_is_taken_than_the_markup_says_then_says_so_a
     assert "; what it declares its main content is not taken for it, because that has 7 of 483 characters" in before[1]
     assert "because" not in before[2]
     for number, text in enumerate(before[:2], 1):
-        assert _explain(project, site, number).endswith(f'language "de" (content.language); {text.rpartition("; ")[2]}')
-    live = json.loads(project.command("explain", site.url(HOST, "/2.html"), "--live", "--json").stdout)["steps"][-1]
+        assert project.step("content", site.url(HOST, f"/{number}.html")).endswith(
+            f'language "de" (content.language); {text.rpartition("; ")[2]}'
+        )
+    live = project.ask("explain", site.url(HOST, "/2.html"), "--live")["steps"][-1]
     assert "has 7 of 483 characters" in live["detail"]
-
-
-def _explain(project: CrawlProject, site: SiteProcess, number: int) -> str:
-    explained = json.loads(project.command("explain", site.url(HOST, f"/{number}.html"), "--json").stdout)
-    return next(str(step["detail"]) for step in explained["steps"] if step["step"] == "content")

@@ -5,7 +5,6 @@ Whatever the order of visits, and whenever a process dies.
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import source
 from tests.crawl_forks import COMMANDS
 from tests.languages import TEXTS
 from tests.site.client import SiteProcess
@@ -45,14 +45,11 @@ def write_pages(site: SiteProcess, numbers: range, *, ending: str = "Call the ho
 
 
 def project_of(folder: Path, site: SiteProcess, **tables: Any) -> CrawlProject:
-    project = new_project(folder, site)
-    edit(project, **tables)
-    return project
+    return new_project(folder, site, **{**source(site, HOST), **tables})
 
 
 def edit(project: CrawlProject, **tables: Any) -> None:
-    given = {"start": {"urls": [project.site.url(HOST)]}, "scope": {"include_hosts": [HOST]}, **tables}
-    project.edit(**given)
+    project.edit(**source(project.site, HOST), **tables)
 
 
 def state(project: CrawlProject) -> dict[str, dict[str, Any]]:
@@ -171,5 +168,4 @@ def test_c9_languages_when_a_process_dies_while_they_are_frozen_then_the_next_on
     assert project.command("verify", project.name).returncode == 0
     assert project.crawl().counts["indexed"] == 0
     # `test` shows what would be sent.
-    tried = project.command("test", project.site.url(HOST, "/3"), "--source", project.name, "--json")
-    assert json.loads(tried.stdout)["fields"]["language"] == "en"
+    assert project.ask("test", site.url(HOST, "/3"), "--source", project.name)["fields"]["language"] == "en"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import source
 from tests.acceptance.test_c8_site_blocks import state
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
@@ -17,20 +17,18 @@ HOST: Final = "titles.acme.test"
 PAGES: Final = range(7)
 
 
-def write_pages(site: SiteProcess, *, host: str = HOST, sharing: int = 6) -> None:
+def write_pages(site: SiteProcess, *, sharing: int = 6) -> None:
     """The first page has a title of its own, the last one none."""
     for number in PAGES:
         title = "Kettles" if number == 0 else "Member List" if number < sharing else f"Lid {number}"
         others = "".join(f"<a href=/{other}>{other}</a> " for other in PAGES)
         head = f"<title>{title}</title>" if number < PAGES[-1] else ""
         body = f"<main><h1>Kettle {number} Member List</h1><p>It boils the water of kind {number}.</main><nav>{others}</nav>"
-        site.set_page(host, f"/{number}", f"<html lang=en>{head}<body>{body}</html>")
+        site.set_page(HOST, f"/{number}", f"<html lang=en>{head}<body>{body}</html>")
 
 
-def project_of(folder: Path, site: SiteProcess, *, host: str = HOST) -> CrawlProject:
-    project = new_project(folder, site)
-    project.edit(start={"urls": [project.site.url(host, "/0")]}, scope={"include_hosts": [host]})
-    return project
+def project_of(folder: Path, site: SiteProcess) -> CrawlProject:
+    return new_project(folder, site, **source(site, HOST, "/0"))
 
 
 def titles(project: CrawlProject) -> list[str]:
@@ -58,8 +56,7 @@ def test_c8_titles_when_pages_share_one_then_each_is_told_by_its_heading(site: S
     assert again.counts["indexed"] == again.counts["changed"] == 0
     assert project.command("verify", project.name).returncode == 0
     assert len(project.found('title:"member list"')) == len(PAGES) - 1
-    tried = project.command("test", project.site.url(HOST, "/3"), "--source", project.name, "--json")
-    assert json.loads(tried.stdout)["fields"]["title"] == EXPECTED[3]
+    assert project.ask("test", site.url(HOST, "/3"), "--source", project.name)["fields"]["title"] == EXPECTED[3]
     said = [project.command("explain", project.site.url(HOST, f"/{number}")).stdout for number in (0, 3, 6)]
     assert "shown as" not in said[0]
     assert f'title "Member List", shown as "{EXPECTED[3]}", because other pages share its title' in said[1]
@@ -113,8 +110,8 @@ def test_c8_titles_when_a_process_dies_while_they_are_frozen_then_the_next_one_e
 def test_c8_titles_when_a_host_is_left_then_nothing_is_known_of_it(site: SiteProcess, tmp_path: Path) -> None:
     project = project_of(tmp_path, site)
     project.crawl()
-    edited: dict[str, Any] = {"scope": {"include_hosts": [HOST], "exclude_urls": ["*/4", "*/5", "*/6"]}}
-    project.edit(start={"urls": [project.site.url(HOST, "/0")]}, **edited)
+    scope = {"include_hosts": [HOST], "exclude_urls": ["*/4", "*/5", "*/6"]}
+    project.edit(**source(site, HOST, "/0") | {"scope": scope})
     project.crawl()
 
     # Three still share it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import time
 from collections.abc import Iterator
@@ -81,8 +80,7 @@ def test_pages_when_the_clock_was_ahead_once_then_they_are_visited_once_more_and
 
     again = run_at(project, 0)
     at = time.time()
-    shown = project.command("urls", "demo", "--json").stdout.splitlines()
-    due = [datetime.fromisoformat(json.loads(line)["next_due"]).timestamp() - at for line in shown]
+    due = [datetime.fromisoformat(row["next_due"]).timestamp() - at for row in project.lines("urls", "demo")]
     third = run_at(project, 0)
 
     assert sorted(again.requested) == ALL

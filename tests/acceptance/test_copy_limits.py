@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_quarantine import decide, is_verified, listed
 from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import CLOCK, COMMANDS
 from tests.site.client import SiteProcess
@@ -55,14 +55,6 @@ def copy(site: SiteProcess, *names: str, of: str = NAMES[39]) -> None:
         site.set_page(HOST, f"/{name}.html", page(f"text of {of}"))
 
 
-def waiting(project: CrawlProject) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in project.command("quarantine", "list", "demo", "--json").stdout.splitlines()]
-
-
-def is_verified(project: CrawlProject) -> bool:
-    return bool(json.loads(project.command("verify", "demo", "--json").stdout)["ok"])
-
-
 def are_found(project: CrawlProject) -> bool:
     """Whether all pages are in the index once, three of them looked for by their text."""
     there = len(project.indexed()) == len(NAMES) + 1
@@ -77,11 +69,10 @@ def test_copies_when_a_template_names_one_page_for_all_then_they_wait_and_are_fo
 ) -> None:
     name_another(project.site, target)
     held = run(project)
-    found, rows = are_found(project), waiting(project)
+    found, rows = are_found(project), listed(project)
     again = run(project)
     if decision is not None:
-        decided = project.command("quarantine", decision, "demo", "--json")
-        assert json.loads(decided.stdout)["documents"] == named
+        assert decide(project, decision)["documents"] == named
     kept = run(project)
     left = len(project.indexed())
     heal(project.site)
@@ -93,7 +84,7 @@ def test_copies_when_a_template_names_one_page_for_all_then_they_wait_and_are_fo
     assert len(rows) == named
     assert (held.counts["deleted"], kept.ended.exit_code) == (0, 9 if decision is None else 0)
     assert left == len(NAMES) + 1 - (named if decision == "approve" else 0)
-    assert (healthy.ended.exit_code, waiting(project)) == (0, [])
+    assert (healthy.ended.exit_code, listed(project)) == (0, [])
     assert set(healthy.codes.values()) == {200}
     assert are_found(project)
     assert is_verified(project)
@@ -127,7 +118,7 @@ def test_copies_when_an_edit_shows_many_pages_under_the_urls_of_others_then_they
     project.edit(**{**source(site, HOST), **both}, display=mapping)
 
     held = run(project)
-    number, rows = len(project.indexed()), waiting(project)
+    number, rows = len(project.indexed()), listed(project)
     approved = project.command("quarantine", "approve", "demo").returncode
 
     assert (held.ended.exit_code, approved) == (9, 0)
@@ -143,7 +134,7 @@ def test_copies_when_they_are_few_then_they_leave_by_themselves_and_are_counted(
     there = len(project.indexed())
     copy(project.site, *NAMES[8:16])
     second = run(project)
-    rows = waiting(project)
+    rows = listed(project)
     later = run(project, **{CLOCK: str(2 * DAY)})
 
     assert (first.ended.exit_code, first.counts["deleted"], there) == (0, 8, len(NAMES) + 1 - 8)
@@ -158,13 +149,13 @@ def test_copies_when_the_survivor_changes_then_those_that_wait_are_documents_of_
 ) -> None:
     name_another(project.site, "/page00.html")
     run(project)
-    held = len(waiting(project))
+    held = len(listed(project))
     project.site.delete_page(HOST, "/page00.html")
 
     after = run(project)
 
     assert held == 39
-    assert waiting(project) == []
+    assert listed(project) == []
     assert after.ended.exit_code == 0
     assert len(project.indexed()) == len(NAMES)
     assert is_verified(project)
@@ -183,7 +174,7 @@ def test_copies_when_the_process_is_killed_over_it_then_the_next_one_decides_the
     assert killed.returncode == -signal.SIGKILL
     assert after.ended.exit_code == (9 if many else 0)
     assert after.counts["deleted"] == (0 if many else 8)
-    assert len(waiting(project)) == (12 if many else 0)
+    assert len(listed(project)) == (12 if many else 0)
     assert len(project.indexed()) == len(NAMES) + 1 - (0 if many else 8)
 
 
@@ -191,7 +182,7 @@ def test_removals_when_a_command_sends_what_a_run_left_then_they_count_too(proje
     for name in NAMES[:6]:
         project.site.delete_page(HOST, f"/{name}.html")
     failed = COMMANDS.run(project.folder, "crawl", "demo", SEARCHCRAWL_FAILPOINT="delete.selected:raise")
-    flushed = project.command("flush", "demo", "--json")
+    flushed = project.ask("flush", "demo")
     for name in NAMES[6:12]:
         project.site.delete_page(HOST, f"/{name}.html")
 
@@ -199,9 +190,9 @@ def test_removals_when_a_command_sends_what_a_run_left_then_they_count_too(proje
     after = [run(project).ended.exit_code for _ in range(2)]
 
     assert failed.returncode == 7
-    assert json.loads(flushed.stdout)["removed"] == 6
+    assert flushed["removed"] == 6
     assert after == [0, 9]
-    assert len(waiting(project)) == 6
+    assert len(listed(project)) == 6
     assert len(project.indexed()) == len(NAMES) + 1 - 6
 
 

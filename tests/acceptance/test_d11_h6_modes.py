@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -303,7 +302,7 @@ def test_commands_that_deliver_when_the_source_delivers_nothing_then_they_are_re
 def test_explain_when_the_source_delivers_nothing_then_the_key_is_named(waiting: CrawlProject) -> None:
     url = waiting.site.url(HOST, "/a.html")
 
-    said = json.loads(waiting.command("explain", url, "--json").stdout)
+    said = waiting.ask("explain", url)
 
     file = "sources/demo.toml"
     assert (said["in_index"], said["decided_by"]) == (
@@ -328,10 +327,10 @@ def test_flush_when_all_sources_are_meant_then_those_that_deliver_nothing_are_le
 
 def test_status_when_an_edit_ends_the_mode_then_it_names_what_reads_everything_again(waiting: CrawlProject) -> None:
     _edit(waiting, mode="index_only")
-    only = json.loads(waiting.command("status", "demo", "--json").stdout)
+    only = waiting.ask("status", "demo")
     waiting.crawl()
     _edit(waiting)
-    back = json.loads(waiting.command("status", "demo", "--json").stdout)
+    back = waiting.ask("status", "demo")
     _edit(waiting, mode="examine")
 
     assert only["force_recrawl"] is None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import new_project
 from tests.acceptance.support_stories import page, pages, run, source
-from tests.crawl_forks import CLOCK, COMMANDS
+from tests.crawl_forks import CLOCK
 from tests.site.client import SiteProcess
 from tests.stored_rows import query_columns
 
@@ -25,12 +24,6 @@ def sitemap(site: SiteProcess, date: datetime) -> None:
     site.set_page(HOST, "/sitemap.xml", f"<urlset>{entry}</urlset>", content_type="application/xml")
 
 
-def explain_visit(project: CrawlProject, name: str, seconds: int) -> str:
-    url = project.site.url(HOST, f"/{name}.html")
-    asked = COMMANDS.run(project.folder, "explain", url, "--json", **{CLOCK: str(seconds)})
-    return next(step["detail"] for step in json.loads(asked.stdout)["steps"] if step["step"] == "visit")
-
-
 def test_pages_when_crawled_each_day_then_those_that_change_are_visited_each_time_and_all_others_less_often(
     tmp_path: Path,
 ) -> None:
@@ -44,7 +37,8 @@ def test_pages_when_crawled_each_day_then_those_that_change_are_visited_each_tim
             if day == DATED_DAY:
                 sitemap(site, datetime.now(UTC) + timedelta(seconds=day * STEP_SECONDS - 3600))
             visits.append(run(project, **{CLOCK: str(day * STEP_SECONDS)}))
-        still, busy, dated = (explain_visit(project, name, 5 * STEP_SECONDS) for name in ("still", "busy", "dated"))
+        urls = [site.url(HOST, f"/{name}.html") for name in ("still", "busy", "dated")]
+        still, busy, dated = (project.step("visit", url, **{CLOCK: str(5 * STEP_SECONDS)}) for url in urls)
 
     names = [{url.rpartition("/")[2].removesuffix(".html") for url in each.requested} for each in visits]
     everything = {"", "busy", "still", "dated"}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import Run, page, run, source
-from tests.crawl_forks import CLOCK, COMMANDS
+from tests.crawl_forks import CLOCK
 from tests.site.client import LogEntry, SiteProcess
 from tests.threaded_site import ThreadedSite
 
@@ -47,14 +46,6 @@ def asked(each: Run) -> dict[str, LogEntry]:
     return {entry["path"][1:]: entry for entry in each.log if entry["path"][1:] in FILES}
 
 
-def explain(project: CrawlProject, name: str, seconds: int) -> dict[str, Any]:
-    done = COMMANDS.run(
-        project.folder, "explain", project.site.url(HOST, f"/{name}"), "--json", **{CLOCK: str(seconds)}
-    )
-    explained: dict[str, Any] = json.loads(done.stdout)
-    return explained
-
-
 def test_bodies_when_nothing_reads_them_then_they_are_asked_for_with_conditions_at_growing_gaps(tmp_path: Path) -> None:
     days = (0, 0.01, 0.02, 1.1, 2.1, 3.2, 7.3)
     with SiteProcess() as site:
@@ -63,7 +54,7 @@ def test_bodies_when_nothing_reads_them_then_they_are_asked_for_with_conditions_
         for number, day in enumerate(days):
             site.set_page(HOST, "/changing.png", picture(700 + number), content_type="image/png")
             runs.append(run(project, **{CLOCK: str(round(day * DAY))}))
-        said = explain(project, "tagged.png", round(8 * DAY))
+        said = project.ask("explain", site.url(HOST, "/tagged.png"), **{CLOCK: str(8 * DAY)})
 
     requests = [asked(each) for each in runs]
     # After a second visit that found the same: for one day, two, four.

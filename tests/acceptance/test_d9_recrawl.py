@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -33,14 +32,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrawlProject]:
 
 
 def recrawl(project: CrawlProject, *options: str) -> dict[str, Any]:
-    ended = project.command("recrawl", "demo", "--json", *options)
-    assert ended.returncode == 0, ended.stderr
-    said: dict[str, Any] = json.loads(ended.stdout)
-    return said
+    return project.ask("recrawl", "demo", *options)
 
 
 def reason(project: CrawlProject) -> str | None:
-    said: str | None = json.loads(project.command("status", "demo", "--json").stdout)["force_recrawl"]
+    said: str | None = project.ask("status", "demo")["force_recrawl"]
     return said
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_quarantine import decide, listed
 from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import CLOCK
 from tests.site.client import SiteProcess
@@ -35,10 +35,6 @@ def delete(project: CrawlProject, names: tuple[str, ...]) -> None:
         project.site.delete_page(HOST, f"/{name}.html")
 
 
-def waiting(project: CrawlProject) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in project.command("quarantine", "list", "demo", "--json").stdout.splitlines()]
-
-
 def test_removals_when_an_outage_meets_runs_that_end_early_then_together_they_stay_within_the_limits(
     project: CrawlProject,
 ) -> None:
@@ -49,12 +45,12 @@ def test_removals_when_an_outage_meets_runs_that_end_early_then_together_they_st
 
     # On a busy machine fewer.
     ended = [run(project).ended]
-    while not waiting(project) and len(ended) < len(NAMES):
+    while not listed(project) and len(ended) < len(NAMES):
         ended.append(run(project).ended)
 
     left = len(project.indexed())
     assert left >= len(NAMES) + 1 - FREE
-    assert waiting(project)
+    assert listed(project)
     assert {each.status["run"]["end_reason"] for each in ended[:2]} == {"max_minutes"}
     assert sum(each.counts["deleted"] for each in ended) == len(NAMES) + 1 - left
 
@@ -71,7 +67,7 @@ def test_removals_when_completed_runs_follow_each_other_then_those_of_a_day_coun
     after = run(project, **{CLOCK: str(days * DAY)})
 
     assert after.ended.exit_code == (0 if days else 9)
-    assert len(waiting(project)) == (0 if days else 6)
+    assert len(listed(project)) == (0 if days else 6)
     assert len(project.indexed()) == len(NAMES) + 1 - (12 if days else 6)
 
 
@@ -82,7 +78,7 @@ def test_removals_when_others_wait_then_they_wait_too_until_somebody_decides(pro
     delete(project, NAMES[12:14])
     second = run(project)
 
-    held = len(waiting(project))
+    held = len(listed(project))
     approved = project.command("quarantine", "approve", "demo").returncode
     delete(project, NAMES[14:16])
     third = run(project)
@@ -99,16 +95,16 @@ def test_quarantine_when_one_run_is_named_then_what_another_run_held_back_goes_o
     run(project)
     delete(project, NAMES[:12])
     run(project)
-    listed = waiting(project)
+    held = listed(project)
     delete(project, NAMES[12:14])
     run(project)
 
-    number = str(listed[0]["run"])
-    done = project.command("quarantine", action, "demo", "--run", number, "--json")
+    number = str(held[0]["run"])
+    done = decide(project, action, "--run", number)
     wrong = project.command("quarantine", "list", "demo", "--run", number)
 
-    assert {row["run"] for row in listed} == {int(number)}
-    assert json.loads(done.stdout)["documents"] == 12
-    assert {row["url"].rpartition("/")[2] for row in waiting(project)} == {f"{name}.html" for name in NAMES[12:14]}
+    assert {row["run"] for row in held} == {int(number)}
+    assert done["documents"] == 12
+    assert {row["url"].rpartition("/")[2] for row in listed(project)} == {f"{name}.html" for name in NAMES[12:14]}
     assert len(project.indexed()) == len(NAMES) + 1 - (12 if action == "approve" else 0)
     assert wrong.returncode == 2

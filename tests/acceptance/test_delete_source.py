@@ -25,7 +25,7 @@ from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess, configure, source_toml
 from tests.solr_server import free_port
-from tests.stored_rows import query_columns
+from tests.stored_rows import query
 
 HOST: Final = "left.acme.test"
 OTHER: Final = "other.acme.test"
@@ -50,10 +50,7 @@ def project(tmp_path: Path) -> Iterator[CrawlProject]:
 
 
 def delete(project: CrawlProject, *arguments: str) -> dict[str, Any]:
-    done = project.command("delete", "demo", "--yes", "--json", *arguments)
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return project.ask("delete", "demo", "--yes", *arguments)
 
 
 def put_aside(project: CrawlProject) -> None:
@@ -63,30 +60,21 @@ def put_aside(project: CrawlProject) -> None:
 def rows(project: CrawlProject) -> dict[str, int]:
     """How many rows each table has of more than the other source."""
     joined = {"outlinks": "url_id IN (SELECT id FROM urls WHERE source_id = 1)"}
-    return {
-        table: count
-        for table in TABLES
-        for ((count,),) in [
-            [
-                tuple(row.values())
-                for row in query_columns(
-                    project.folder, f"SELECT count(*) FROM {table} WHERE {joined.get(table, 'source_id = 1')}"
-                )
-            ]
-        ]
-        if count
-    }
+    found = {}
+    for table in TABLES:
+        ((count,),) = query(project.folder, f"SELECT count(*) FROM {table} WHERE {joined.get(table, 'source_id = 1')}")
+        found[table] = count
+    return {table: count for table, count in found.items() if count}
 
 
 def is_gone(project: CrawlProject) -> bool:
     """Whether nothing is left of the source, and all of the other one."""
-    names = [row["name"] for row in query_columns(project.folder, "SELECT name FROM sources")]
-    others = project.command("verify", "other", "--json")
-    kept = json.loads(project.command("status", "other", "--json").stdout)["documents"]
+    names = query(project.folder, "SELECT name FROM sources")
+    others = project.command("verify", "other").returncode
+    kept = project.ask("status", "other")["documents"]
     cache = (project.folder / "var" / "cache" / "demo").exists()
-    return (project.indexed(), rows(project), names, cache, kept) == ([], {}, ["other"], False, DOCUMENTS) and bool(
-        json.loads(others.stdout)["ok"]
-    )
+    left = (project.indexed(), rows(project), names, cache, kept, others)
+    return left == ([], {}, [("other",)], False, DOCUMENTS, 0)
 
 
 @pytest.mark.matrix
@@ -95,9 +83,9 @@ def test_delete_when_a_source_is_named_then_nothing_is_left_of_it_and_a_crawl_be
 ) -> None:
     done = delete(project)
     gone = is_gone(project)
-    said = json.loads(project.command("status", "demo", "--json").stdout)["warnings"]
+    said = project.ask("status", "demo")["warnings"]
     again = run(project)
-    status = json.loads(project.command("status", "demo", "--json").stdout)
+    status = project.ask("status", "demo")
 
     assert done == {"source": "demo", "documents": DOCUMENTS, "removed": DOCUMENTS, "failed": 0, "to_fetch": 0}
     assert gone
@@ -139,11 +127,8 @@ def test_delete_when_the_index_alone_has_documents_of_it_then_they_go(project: C
         index.deliver(Batch(number=1, source="lost", crawl_version=9_000_000_000_000, documents=[foreign]))
         index.commit()
 
-    done = project.command("delete", "lost", "--yes", "--json")
-
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["removed"] == 1
-    assert json.loads(project.command("verify", "--json").stdout)["ok"]
+    assert project.ask("delete", "lost", "--yes")["removed"] == 1
+    assert project.ask("verify")["ok"]
 
 
 def test_delete_when_a_document_of_a_killed_crawl_comes_late_then_it_stays_out(project: CrawlProject) -> None:
@@ -151,12 +136,12 @@ def test_delete_when_a_document_of_a_killed_crawl_comes_late_then_it_stays_out(p
     project.site.set_page(HOST, "/late.html", page("late"))
     killed = COMMANDS.run(project.folder, "crawl", "demo", SEARCHCRAWL_FAILPOINT="batch.post.begin")
     url = project.site.url(HOST, "/late.html")
-    [sent] = query_columns(project.folder, "SELECT max(crawl_version) AS version FROM batches WHERE source_id = 1")
+    ((sent,),) = query(project.folder, "SELECT max(crawl_version) FROM batches WHERE source_id = 1")
 
     done = delete(project)
     with closing(open_index(load_project(project.folder))) as index:
         document = IndexedDocument(id=document_id("demo", url), fields={"url": url, "source": "demo", "title": "late"})
-        index.deliver(Batch(number=1, source="demo", crawl_version=sent["version"], documents=[document]))
+        index.deliver(Batch(number=1, source="demo", crawl_version=sent, documents=[document]))
         index.commit()
 
     assert (killed.returncode, done["documents"], is_gone(project)) == (-signal.SIGKILL, DOCUMENTS, True)
@@ -200,12 +185,12 @@ def test_gone_source_when_asked_then_status_check_show_and_explain_name_it(proje
     put_aside(project)
     remedy = "put sources/demo.toml back, or searchcrawl delete demo"
 
-    everything = json.loads(project.command("status", "--json").stdout)["sources"]
-    status = json.loads(project.command("status", "demo", "--json").stdout)
+    everything = project.ask("status")["sources"]
+    status = project.ask("status", "demo")
     checked = project.command("sources", "check", "--json")
     shown = project.command("sources", "show", "demo")
     verified = project.command("verify", "demo")
-    explained = json.loads(project.command("explain", url, "--json").stdout)
+    explained = project.ask("explain", url)
 
     assert [(each["source"], each["state"]) for each in everything] == [("other", "finished"), ("demo", "disabled")]
     assert (status["documents"], status["force_recrawl"]) == (DOCUMENTS, None)
@@ -245,7 +230,7 @@ def test_gone_source_when_the_file_is_back_then_nothing_is_said_of_it(project: C
     put_aside(project)
     (project.folder / "demo.aside").rename(project.folder / "sources" / "demo.toml")
 
-    status = json.loads(project.command("status", "demo", "--json").stdout)
+    status = project.ask("status", "demo")
     later = run(project)
 
     assert (status["state"], status["warnings"]) == ("finished", [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -20,7 +19,7 @@ PAGES: Final = 37
 
 def deliveries(project: CrawlProject) -> Counter[int]:
     """How many documents went with each delivery, by its number."""
-    rows = [json.loads(line) for line in project.command("urls", project.name, "--json").stdout.splitlines()]
+    rows = project.lines("urls", project.name)
     return Counter(row["batch"] for row in rows)
 
 

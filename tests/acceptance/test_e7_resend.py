@@ -6,7 +6,7 @@ import json
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -52,19 +52,12 @@ def made(folder: Path, site: SiteProcess) -> CrawlProject:
     return new_project(folder, site, **source(site, HOST), project={"cache": {"threshold_mb": 0.005}})
 
 
-def answer(project: CrawlProject, *words: str) -> dict[str, Any]:
-    """The JSON object of a command that has to succeed."""
-    ended = project.command(*words, "--json")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    return dict(json.loads(ended.stdout))
-
-
 def use_solr(project: CrawlProject, url: str) -> None:
     configure(project.folder, index={"type": "solr", "url": url}, cache={"threshold_mb": 0.005})
 
 
 def verified(project: CrawlProject) -> bool:
-    return bool(answer(project, "verify", "demo")["ok"])
+    return bool(project.ask("verify", "demo")["ok"])
 
 
 def requests(project: CrawlProject) -> int:
@@ -78,7 +71,7 @@ def test_e7_resend_when_the_index_is_gone_then_the_same_count_is_in_without_a_re
     backends.current.lose_index(crawled.folder)
     crawled.site.clear_log()
 
-    done = answer(crawled, "resend", "demo")
+    done = crawled.ask("resend", "demo")
 
     assert done == {**NOTHING, "documents": COUNT}
     assert requests(crawled) == 0
@@ -94,15 +87,15 @@ def test_e7_resend_when_solr_was_emptied_then_the_same_count_is_in_without_a_req
     use_solr(project, solr_core)
     project.crawl()
     emptied(solr_core)
-    missing = json.loads(project.command("verify", "demo", "--json").stdout)["missing"]
+    missing = project.ask("verify", "demo", code=1)["missing"]
     project.site.clear_log()
 
-    done = answer(project, "resend", "demo")
+    done = project.ask("resend", "demo")
 
     assert len(missing) == COUNT
     assert done == {**NOTHING, "documents": COUNT}
     assert requests(project) == 0
-    assert answer(project, "search", "*", "--rows", "0")["total"] == COUNT
+    assert project.ask("search", "*", "--rows", "0")["total"] == COUNT
     assert verified(project)
 
 
@@ -114,7 +107,7 @@ def emptied(core: str) -> None:
 
 
 def test_e7_crawl_after_a_resend_when_nothing_changed_then_sends_nothing(crawled: CrawlProject) -> None:
-    answer(crawled, "resend", "demo")
+    crawled.ask("resend", "demo")
     versions = crawled.versions()
 
     ended = crawled.crawl()

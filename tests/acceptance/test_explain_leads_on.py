@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,9 +65,7 @@ def project(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> Craw
 
 
 def ask(project: CrawlProject, path: str, host: str = HOST, *options: str) -> dict[str, Any]:
-    done = project.command("explain", "--json", *options, project.site.url(host, path))
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return project.ask("explain", *options, project.site.url(host, path))
 
 
 def test_explain_when_the_url_is_unknown_then_the_source_answers_whose_page_links_to_it(project: CrawlProject) -> None:
@@ -121,7 +118,7 @@ def test_explain_when_it_redirects_to_what_is_not_fetched_then_each_of_both_name
     at = target if target.startswith("http:") else project.site.url(HOST, target)
 
     leading = ask(project, path)
-    led = json.loads(project.command("explain", "--json", at).stdout)
+    led = project.ask("explain", at)
 
     redirect = next(step for step in leading["steps"] if step["step"] == "redirect")
     assert redirect["detail"].endswith(f" \N{RIGHTWARDS ARROW} {at}")
@@ -156,7 +153,7 @@ def test_explain_when_robots_cannot_be_read_then_no_rule_is_blamed_and_nothing_i
     unseen = "robots.txt answered 503; tried again in the next run"
 
     ended = made.command("crawl", "demo")
-    found, away = ask(made, "", host), json.loads(made.command("explain", "--json", gone).stdout)
+    found, away = ask(made, "", host), made.ask("explain", gone)
     shown = made.command("explain", made.site.url(host)).stdout
 
     assert ended.returncode == 8
@@ -188,9 +185,9 @@ def test_explain_when_the_address_may_not_be_reached_then_it_says_so_before_the_
     tables = {"start": {"urls": ["http://127.0.0.1:9/"]}, "scope": {"include_hosts": ["127.0.0.1"]}}
     made = new_project(tmp_path, site, **tables, fetch={"private_networks": []})
 
-    before = json.loads(made.command("explain", "--json", "http://127.0.0.1:9/x").stdout)
+    before = made.ask("explain", "http://127.0.0.1:9/x")
     made.crawl()
-    after = json.loads(made.command("explain", "--json", "http://127.0.0.1:9/").stdout)
+    after = made.ask("explain", "http://127.0.0.1:9/")
 
     assert before["verdict"] == "not in the index: never seen, and its address may not be reached (907)"
     assert before["decided_by"]["key"] == "fetch.private_networks"

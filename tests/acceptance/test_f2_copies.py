@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.acceptance.support_plans import apply, plan
@@ -93,7 +91,7 @@ def _near(project: CrawlProject) -> list[Run]:
 
 
 def _search(project: CrawlProject, words: str) -> dict[str, list[str]]:
-    answer = json.loads(project.command("search", words, "--json").stdout)
+    answer = project.ask("search", words)
     assert answer["total"] == 2
     return {hit["url"]: hit["duplicates"] for hit in answer["hits"]}
 
@@ -125,9 +123,7 @@ def _fit(project: CrawlProject) -> list[Run]:
 
 
 def _why(project: CrawlProject, path: str) -> str:
-    said = json.loads(project.command("explain", project.site.url(HOST, path), "--json").stdout)
-    [detail] = [step["detail"] for step in said["steps"] if step["step"] == "duplicate"]
-    return str(detail)
+    return project.step("duplicate", project.site.url(HOST, path))
 
 
 STORIES: dict[str, Story] = {"fit": _fit, "orders": _orders, "near": _near, "few": _join(10), "hundreds": _join(COPIES)}

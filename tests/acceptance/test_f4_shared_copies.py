@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -80,9 +79,8 @@ def found(project: CrawlProject, words: str) -> dict[str, list[str]]:
 
 def explained(project: CrawlProject, name: str) -> dict[str, Any]:
     """What decided about the page of a source."""
-    ended = project.command("explain", project.site.url(HOSTS[name], PATHS[name]), "--json")
-    answer: dict[str, Any] = json.loads(ended.stdout)["decided_by"]
-    return answer
+    decided: dict[str, Any] = project.ask("explain", project.site.url(HOSTS[name], PATHS[name]))["decided_by"]
+    return decided
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,13 +37,6 @@ def at(name: str) -> str:
     return f"{HOST}/{name}.html"
 
 
-def explained(project: CrawlProject, name: str) -> dict[str, str]:
-    """What decided about a page."""
-    ended = project.command("explain", project.site.url(HOST, f"/{name}.html"), "--json")
-    found: dict[str, str] = json.loads(ended.stdout)["decided_by"]
-    return found
-
-
 @pytest.mark.matrix
 def test_near_copies_when_they_are_removed_then_the_best_stays_and_another_takes_its_place_in_the_same_run(
     site: SiteProcess, tmp_path: Path
@@ -59,7 +51,7 @@ def test_near_copies_when_they_are_removed_then_the_best_stays_and_another_takes
     assert first.listed == {at(f"a{number}"): [at(f"a{number}b"), at(f"a{number}bb")] for number in range(2)}
     assert {first.codes[at(f"a0{rest}")] for rest in ("b", "bb")} == {909}
     assert (first.counts["indexed"], first.counts["deleted"], again.counts["indexed"]) == (3, 0, 0)
-    decided = explained(project, "a0b")
+    decided = project.ask("explain", site.url(HOST, "/a0b.html"))["decided_by"]
     assert (decided["rule"], decided["key"]) == (f"a near copy of {site.url(HOST, '/a0.html')}", "copies.near")
 
     # One of those that stay is gone, the other has another text.

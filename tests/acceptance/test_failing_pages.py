@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +10,7 @@ import pytest
 
 from searchcrawl.rules.lifecycle import Failures
 from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_quarantine import listed
 from tests.acceptance.support_stories import Run, page, pages, run
 from tests.crawl_forks import CLOCK
 from tests.site.client import SiteProcess
@@ -54,13 +54,8 @@ def failures(project: CrawlProject, name: str) -> dict[str, int]:
     return dict(Failures.parse(rows[0]["failures"]).counts)
 
 
-def waiting(project: CrawlProject) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in project.command("quarantine", "list", "demo", "--json").stdout.splitlines()]
-
-
 def explain(project: CrawlProject, name: str) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(project.command("explain", project.site.url(HOST, path(name)), "--json").stdout)
-    return answer
+    return project.ask("explain", project.site.url(HOST, path(name)))
 
 
 def cut_short(project: CrawlProject, status: int | None = None, **lifecycle: Any) -> Run:
@@ -175,7 +170,7 @@ def test_failing_pages_when_the_whole_site_is_down_then_all_wait_and_none_is_rem
     before = run(project)
     project.site.down()
     down = [run(project) for _ in range(3)]
-    listed = waiting(project)
+    held = listed(project)
     later = run(project, **{CLOCK: str(2 * DAY)})
     project.site.change("up")
 
@@ -183,9 +178,9 @@ def test_failing_pages_when_the_whole_site_is_down_then_all_wait_and_none_is_rem
 
     assert [each.in_index for each in [*down, later]] == [before.in_index] * 4
     assert sum(each.counts["deleted"] for each in [*down, later]) == 0
-    assert len(listed) == len(NAMES) + 1
-    assert {row["reason"] for row in listed} == {"failed in 3 runs in a row"}
-    assert (back.in_index, waiting(project)) == (before.in_index, [])
+    assert len(held) == len(NAMES) + 1
+    assert {row["reason"] for row in held} == {"failed in 3 runs in a row"}
+    assert (back.in_index, listed(project)) == (before.in_index, [])
     assert set(back.versions) == before.in_index
 
 

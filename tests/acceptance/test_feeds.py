@@ -267,7 +267,7 @@ def test_feeds_when_nothing_is_delivered_then_files_stay_and_without_the_table_t
     allowed = source(site, HOST)
     edited = {**allowed, "scope": {**allowed["scope"], "exclude_urls": ["*/b.html"]}, "feeds": TWO}
     project.edit(**edited)
-    plan = json.loads(project.command("plan", "demo", "--json").stdout)["plan"]
+    plan = project.ask("plan", "demo")["plan"]
     before = list_deltas(project)
     applied = project.command("apply", plan)
     assert (applied.returncode, len(before), len(list_deltas(project))) == (0, 1, 2)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import json
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -40,9 +38,7 @@ def url_of(project: CrawlProject, name: str) -> str:
 
 
 def forget(project: CrawlProject, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
-    done = project.command("forget", *arguments, "--json")
-    assert done.returncode == code, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return project.lines("forget", *arguments, code=code)
 
 
 def cached(project: CrawlProject) -> str:
@@ -59,11 +55,6 @@ def receipt(documents: int, removed: int, **more: int) -> dict[str, Any]:
     return {"source": "demo", "documents": documents, "removed": removed, "failed": 0, "to_fetch": 0, **more}
 
 
-def explain(project: CrawlProject, url: str) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(project.command("explain", url, "--json").stdout)
-    return answer
-
-
 @pytest.mark.matrix
 def test_forget_when_a_document_is_named_then_it_is_nowhere_and_never_asked_for_again(project: CrawlProject) -> None:
     run(project)
@@ -74,7 +65,7 @@ def test_forget_when_a_document_is_named_then_it_is_nowhere_and_never_asked_for_
     done = forget(project, url.removeprefix("http://"))
     row = project.rows()[f"{HOST}/alpha.html"]
     again = forget(project, url)
-    resent = json.loads(project.command("resend", "demo", "--json").stdout)
+    resent = project.ask("resend", "demo")
     second = run(project)
 
     assert (done, again) == ([receipt(1, 1)], [receipt(0, 0)])
@@ -95,18 +86,18 @@ def test_forget_when_explained_and_tested_then_the_list_is_named(project: CrawlP
     url = url_of(project, "alpha")
     forget(project, url)
 
-    found = explain(project, url)
+    found = project.ask("explain", url)
     never_seen = url_of(project, "never")
     forget(project, never_seen)
-    tried = json.loads(project.command("test", url, "--source", "demo", "--json").stdout)
-    listed = project.command("urls", "demo", "--rule", "forget", "--json").stdout.splitlines()
+    tried = project.ask("test", url, "--source", "demo")
+    listed = project.lines("urls", "demo", "--rule", "forget")
 
     reason: dict[str, Any] = {"step": "boundary", "rule": url, "file": "forgotten.txt", "key": "forget"}
     reason["proposal"] = {"action": "remove", "file": "forgotten.txt", "key": "forget", "value": url}
     assert (found["in_index"], found["decided_by"]) == (False, reason)
-    assert explain(project, never_seen)["decided_by"]["file"] == "forgotten.txt"
+    assert project.ask("explain", never_seen)["decided_by"]["file"] == "forgotten.txt"
     assert (tried["code"], tried["text"]) == (955, "")
-    assert [json.loads(line)["state"] for line in listed] == ["rejected"]
+    assert [row["state"] for row in listed] == ["rejected"]
     assert project.site.requested().count(f"{HOST}/alpha.html") == 1
 
 
@@ -180,7 +171,7 @@ def test_forget_when_the_line_is_taken_out_then_the_page_comes_back(project: Cra
     forget(project, url_of(project, "alpha"))
     (project.folder / "forgotten.txt").write_text("# none\n", "utf-8")
 
-    said = explain(project, url_of(project, "alpha"))["verdict"]
+    said = project.ask("explain", url_of(project, "alpha"))["verdict"]
     back = run(project)
 
     assert "as yet" in said
@@ -288,14 +279,13 @@ def test_forget_when_the_index_is_away_then_exit_6_and_it_is_completed_later(
     away = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
     configure(project.folder, index=away)
 
-    waits = project.command("forget", url, "--json", "-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
+    waits = forget(project, url, "-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1", code=6)
     configure(project.folder)
     kept = left(project)
     arguments = {"forget": (url,), "flush": ("demo",), "crawl": ("demo",)}[completed_by]
     done = project.command(completed_by, *arguments)
 
-    assert (waits.returncode, json.loads(waits.stdout)) == (6, receipt(1, 0))
-    assert kept == set(NAMES)
+    assert (waits, kept) == ([receipt(1, 0)], set(NAMES))
     assert "text of alpha" not in cached(project)
     assert (done.returncode, left(project), is_verified(project)) == (0, set(NAMES) - {"alpha"}, True)
 
@@ -320,9 +310,7 @@ def test_forget_when_the_source_file_is_gone_then_its_documents_are_forgotten(pr
     run(project)
     (project.folder / "sources" / "demo.toml").rename(project.folder / "demo.aside")
 
-    done: subprocess.CompletedProcess[str] = project.command("forget", url_of(project, "alpha"), "--json")
-
-    assert (done.returncode, json.loads(done.stdout)) == (0, receipt(1, 1))
+    assert forget(project, url_of(project, "alpha")) == [receipt(1, 1)]
     assert left(project) == set(NAMES) - {"alpha"}
 
 
@@ -330,7 +318,7 @@ def test_forget_when_a_line_is_added_by_hand_then_plan_tells_what_leaves(project
     run(project)
     (project.folder / "forgotten.txt").write_text(url_of(project, "alpha") + "\n", "utf-8")
 
-    plan = json.loads(project.command("plan", "demo", "--json").stdout)
+    plan = project.ask("plan", "demo")
     applied = project.command("apply", plan["plan"])
 
     assert (plan["leave"], plan["reprocess"], plan["refetch"]) == (1, 0, 0)
@@ -339,7 +327,7 @@ def test_forget_when_a_line_is_added_by_hand_then_plan_tells_what_leaves(project
 
 def test_forget_when_a_plan_was_made_before_then_it_is_gone_with_the_urls_it_names(project: CrawlProject) -> None:
     run(project)
-    plan = json.loads(project.command("plan", "demo", "--json").stdout)
+    plan = project.ask("plan", "demo")
 
     forget(project, url_of(project, "alpha"))
 

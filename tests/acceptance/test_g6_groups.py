@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -33,10 +32,7 @@ def tables(site: SiteProcess, host: str, **more: Any) -> dict[str, Any]:
 
 
 def search(project: CrawlProject, *words: str) -> dict[str, Any]:
-    ended = project.command("search", *words, "--json")
-    assert ended.returncode == 0, ended.stderr
-    answer: dict[str, Any] = json.loads(ended.stdout)
-    return answer
+    return project.ask("search", *words)
 
 
 def count(project: CrawlProject, *groups: str) -> int:
@@ -60,8 +56,8 @@ def test_g6_search_when_it_is_limited_to_groups_then_the_documents_of_their_sour
     unknown = search(project, "barometer", "--group", "pres")
     other.edit(**tables(project.site, B, groups=["press"]))
     project.site.clear_log()
-    plan = json.loads(project.command("plan", "staff", "--json").stdout)
-    applied = json.loads(project.command("apply", str(plan["plan"]), "--json").stdout)
+    plan = project.ask("plan", "staff")
+    applied = project.ask("apply", str(plan["plan"]))
     requests = project.site.log()
     after = [count(project, each) for each in ("press", "staff")]
     again = run(other)

@@ -39,7 +39,7 @@ def running(forks: Forks, project: CrawlProject) -> Iterator[Running]:
 
 
 def state(project: CrawlProject) -> str:
-    found: str = json.loads(project.command("status", "slow", "--json").stdout)["state"]
+    found: str = project.ask("status", "slow")["state"]
     return found
 
 
@@ -52,7 +52,7 @@ def test_source_when_suspended_in_the_middle_of_a_run_then_goes_on_once_resumed_
     before = settled(project.folder)
     refused = project.command("crawl", "slow")
     shown = state(project)
-    resumed = json.loads(project.command("resume", "slow", "--json").stdout)
+    resumed = project.ask("resume", "slow")
     again = project.command("resume", "slow")
     waiting = state(project)
     after = project.crawl()
@@ -72,9 +72,9 @@ def test_source_when_suspended_in_the_middle_of_a_run_then_goes_on_once_resumed_
 def test_stop_when_a_crawl_runs_elsewhere_then_ends_it_and_later_crawls_are_not_told(
     project: CrawlProject, running: Running
 ) -> None:
-    first = json.loads(project.command("stop", "slow", "--json").stdout)
+    first = project.ask("stop", "slow")
     code = running.wait()
-    second = json.loads(project.command("stop", "slow", "--json").stdout)
+    second = project.ask("stop", "slow")
     shown = project.command("stop", "slow").stdout
     unknown = project.command("stop", "other")
     after = project.crawl()

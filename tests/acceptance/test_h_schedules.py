@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -61,8 +60,7 @@ def runs(folder: Path) -> list[tuple[Any, ...]]:
 
 
 def status(project: CrawlProject) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(project.command("status", project.name, "--json").stdout)
-    return found
+    return project.ask("status", project.name)
 
 
 def check_complete(site: SiteProcess, folder: Path) -> None:
@@ -83,7 +81,7 @@ def test_tick_when_two_sources_are_due_and_one_may_run_then_one_after_the_other_
     before = status(one)
     shown = one.command("status").stdout
 
-    first = json.loads(one.command("tick", "--json").stdout)
+    first = one.ask("tick")
     wait_until(lambda: query(folder, "SELECT count(*) FROM runs") == [(1,)])
     again = one.command("tick")
     by_hand = one.command("crawl", "one")

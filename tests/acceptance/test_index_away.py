@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import orjson
 import pytest
@@ -99,11 +98,7 @@ def test_i3_crawl_when_solr_rejects_a_document_then_it_is_set_aside_with_its_rea
     use(project, scripted_solr.url)
 
     first, second = project.crawl(), project.crawl()
-    failed = [
-        json.loads(line)
-        for line in project.command("urls", "demo", "--state", "failed", "--json").stdout.split("\n")
-        if line
-    ]
+    failed = project.lines("urls", "demo", "--state", "failed")
     project.site.set_page(HOST, "/beta.html", page("page beta", text="shorter"))
     scripted_solr.script = [_solr(good)]
     mended = project.crawl()
@@ -126,10 +121,10 @@ def test_i3_crawl_when_a_new_version_is_refused_then_the_known_one_stays_and_res
     scripted_solr.script = [_solr(tolerant({urls.document_id("demo", bad): "the field is immense"}))]
 
     refused, again = project.crawl(), project.crawl()
-    row = next(each for each in rows_of(project) if each["url"] == bad)
+    row = next(each for each in project.lines("urls", "demo") if each["url"] == bad)
     scripted_solr.script = [_solr(good)]
-    resent = json.loads(project.command("resend", "demo", "--json").stdout)
-    warnings = json.loads(project.command("status", "demo", "--json").stdout)["warnings"]
+    resent = project.ask("resend", "demo")
+    warnings = project.ask("status", "demo")["warnings"]
 
     # That the scripted index has no documents to show is said as well.
     assert (refused.exit_code, refused.status["documents"], again.counts["indexed"]) == (0, 5, 0)
@@ -159,10 +154,6 @@ def test_i1_crawl_when_the_cache_is_full_and_solr_stays_away_then_it_ends_and_th
     assert (ended.exit_code, ended.status["run"]["end_reason"]) == (6, "index_away")
     assert 0 < ended.status["waiting"] < CHAIN
     assert (back.exit_code, back.status["waiting"], back.status["documents"]) == (0, 0, CHAIN + 1)
-
-
-def rows_of(project: CrawlProject) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in project.command("urls", "demo", "--json").stdout.splitlines()]
 
 
 def _solr(*steps: Step) -> Step:

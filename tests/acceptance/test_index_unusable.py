@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -52,7 +51,7 @@ def test_run_when_it_has_nothing_to_send_and_the_index_is_none_then_it_and_statu
 
         key = happens(project)
         after = project.crawl()
-        status = json.loads(project.command("status", project.name, "--json").stdout)
+        status = project.ask("status", project.name)
 
     assert warned(before.status) == []
     assert after.exit_code == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from pathlib import Path
 from typing import Any, Final
@@ -37,7 +36,7 @@ def project_of(folder: Path, site: SiteProcess, **scope: Any) -> CrawlProject:
 
 
 def listed(project: CrawlProject, *words: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in project.command("runs", *words, "--json").stdout.splitlines()]
+    return project.lines("runs", *words)
 
 
 @pytest.mark.few(1)
@@ -50,7 +49,7 @@ def test_counters_when_a_run_is_killed_then_they_add_up_and_the_run_is_listed(
     killed = COMMANDS.run(tmp_path, "crawl", "demo", SEARCHCRAWL_FAILPOINT=point)
     wrong = find_wrong_counters(tmp_path)
     ((rows,),) = query(tmp_path, "SELECT count(*) FROM urls")
-    status = json.loads(project.command("status", "demo", "--json").stdout)
+    status = project.ask("status", "demo")
     (cut_off,) = listed(project)
     ended = project.crawl()
     (resumed,) = listed(project, "demo")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -86,7 +85,7 @@ def test_known_pages_when_a_limit_on_traps_is_set_below_them_then_they_are_visit
 
     limited = run(project)
     stuck = query_columns(project.folder, STUCK)
-    explained = json.loads(project.command("explain", site.url(HOST, paths[0]), "--json").stdout)
+    explained = project.ask("explain", site.url(HOST, paths[0]))
     write(site, PATHS[limit], range(COUNT), text="otherwise")
     changed = run(project)
     found = set(project.found("otherwise"))
@@ -176,7 +175,7 @@ def test_urls_when_an_edited_limit_refuses_a_page_that_was_fetched_then_it_is_sh
     edit(project, max_path_segments=2)
     limited = run(project)
 
-    shown = [json.loads(line) for line in project.command("urls", "demo", "--json").stdout.splitlines()]
+    shown = project.lines("urls", "demo")
 
     below = {f"{HOST}/one/two/three/{name}.html" for name in ("gone", "four")}
     assert {limited.codes[url] for url in below} == {961}
