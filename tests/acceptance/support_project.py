@@ -23,6 +23,7 @@ from tests.stored_rows import query_columns
 
 LIMIT_SECONDS: Final = 120.0
 _PAUSE_SECONDS: Final = "0.01"
+_PROBE: Final = 'EXTENSIONS={"tests.acceptance.support_reactor_probe.ReactorProbe": 1}'
 _ROWS: Final = """
     SELECT urls.url, urls.fetch_state, urls.code, urls.rule, urls.error, urls.depth, urls.redirects, urls.attempts,
            documents.state AS document_state, documents.indexed_version, documents.index_error, original.url AS copy_of,
@@ -76,6 +77,12 @@ class CrawlProject:
             assert not wrong, wrong
         seconds = time.monotonic() - begun
         return Ended(exit_code=ended.returncode, seconds=seconds, errors=ended.stderr, status=status)
+
+    def crawl_measured(self) -> tuple[Ended, dict[str, Any]]:
+        """One run, and what ``support_reactor_probe`` measured of it."""
+        file = self.folder / "probe.json"
+        ended = self.crawl("-s", _PROBE, "-s", f"PROBE_FILE={file}")
+        return ended, json.loads(file.read_text("utf-8"))
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Another command of ours, in the project, in a process of its own."""

@@ -1,19 +1,22 @@
-"""B6: rules that are edited: what is outside then leaves with the next run, what is inside again comes back."""
+"""B6, D9: rules that are edited, also while a site is down: what is outside then leaves, what is inside again comes back."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_stories import Run, page, run
+from tests.acceptance.support_stories import Run, page, pages, run, source
 from tests.site.client import SiteProcess
 
 HOST, OTHER, MANY = "edited.acme.test", "b.acme.test", "many.acme.test"
 SESSIONS, MOVING = "sessions.acme.test", "moving.acme.test"
-LONG = "long.acme.test"
+OUTAGE: Final = "outage.acme.test"
+NAMES: Final = ("one", "two", "three")
+ONE: Final = f"{OUTAGE}/one.html"
 #: A removal of so many passes the limits on deleting.
 _MANY: Final = 14
 
@@ -37,9 +40,6 @@ def site(site: SiteProcess) -> SiteProcess:
         site.set_page(SESSIONS, path, page(f"page {path}"))
     site.set_page(MOVING, "/", page("start", "/old/a", "/old/b", "/new/b"))
     site.set_page(SESSIONS, "/q;sid=3", page("page /q"))
-    site.set_page(LONG, "/", page("start", f"/{'x' * 80}", f"/{'y' * 90}", "/short"))
-    for name in ("x" * 80, "y" * 90, "short"):
-        site.set_page(LONG, f"/{name}", page(f"text of {name}"))
     for path in ("/old/a", "/old/b", "/new/a", "/new/b", "/new/other/a"):
         site.set_page(MOVING, path, page(f"text of {path}"))
     return site
@@ -231,3 +231,67 @@ def test_edit_when_pages_are_due_much_later_then_the_next_run_looks_at_all_of_th
     assert of_host(without, HOST) == [f"{HOST}/", f"{HOST}/a.html"] == sorted(without.versions)
     assert without.ended.status["force_recrawl"] is None
     assert (back.in_index, set(back.versions)) == (first.in_index, first.in_index)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[CrawlProject]:
+    with SiteProcess() as site:
+        pages(
+            site, OUTAGE, **{name: page(f"page {name}", text=f"Text of {name}. " * (9 * len(name))) for name in NAMES}
+        )
+        yield new_project(tmp_path, site, **source(site, OUTAGE))
+
+
+@pytest.mark.extended
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    "keep", [{"exclude_urls": ["*/one.html"]}, {"min_bytes": 600}, {"exclude_names": ["one.html"]}], ids=str
+)
+@pytest.mark.parametrize("fault", ["down", "503", "reset", "limit"])
+def test_page_when_it_failed_in_the_run_after_an_edit_then_the_edit_counts_at_its_next_visit(
+    small: CrawlProject, keep: dict[str, Any], fault: str
+) -> None:
+    site = small.site
+    run(small)
+    small.edit(**source(site, OUTAGE), keep=keep)
+    if fault == "down":
+        site.down()
+    elif fault == "503":
+        site.set_behaviour(OUTAGE, path="/one.html", status=503)
+    elif fault == "reset":
+        site.set_behaviour(OUTAGE, path="/one.html", mode="reset")
+    options = ("-a", "limit=1") if fault == "limit" else ()
+    failed = run(small, *options)
+    site.up()
+    site.clear_behaviours()
+    after = run(small)
+
+    assert ONE in failed.versions
+    assert (after.codes[ONE], ONE in after.versions) == (952, False)
+
+
+@pytest.mark.extended
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"keep": {"exclude_urls": ["*/one.html", "*/two.html"]}},
+        {"keep": {"exclude_mime_types": ["text/html"]}},
+        {"scope": {"include_hosts": [OUTAGE], "exclude_urls": ["*/one.html", "*/two.html"]}},
+    ],
+    ids=str,
+)
+def test_pages_when_an_edit_was_cut_off_and_taken_back_then_are_visited_before_they_leave(
+    small: CrawlProject, edit: dict[str, Any]
+) -> None:
+    site = small.site
+    before = run(small)
+    small.edit(**source(site, OUTAGE) | edit)
+    # All pages were visited, and nothing was removed yet.
+    small.crawl(SEARCHCRAWL_FAILPOINT="shutdown.drain")
+    small.edit(**source(site, OUTAGE))
+    cut = run(small, "-a", "limit=1")
+    after = run(small)
+
+    assert [set(each.versions) for each in (cut, after)] == [set(before.versions)] * 2
+    assert after.ended.exit_code == 0

@@ -1,17 +1,19 @@
-"""B7: depth from the start, over all hosts of the source; the smallest one counts, whatever the timing."""
+"""B7: depth from the start, over all hosts of the source; the smallest one counts, whatever the timing, in quarantine too."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from tests.acceptance.support_project import new_project
-from tests.acceptance.support_stories import page
+from tests.acceptance.support_stories import page, run, source
 from tests.site.client import SiteProcess
 
-HOST, OTHER = "depth.acme.test", "depth-too.acme.test"
+HOST, OTHER, AWAY = "depth.acme.test", "depth-too.acme.test", "away.acme.test"
+#: More than may be removed without a question.
+NAMES: Final = tuple(f"/p{number:02}.html" for number in range(14))
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +93,25 @@ def test_depth_when_crawled_twenty_times_then_the_same_each_time(
     site: SiteProcess, tmp_path: Path, number: int
 ) -> None:
     check_smallest_depth(site, tmp_path, number * 0.07)
+
+
+def test_depth_when_it_becomes_smaller_in_quarantine_then_the_index_has_it_once_the_page_is_back(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    nearer, bodies = NAMES[0], {name: page(f"text of {name}") for name in NAMES}
+    site.set_pages(AWAY, {"/": page("start", "/hub.html"), "/hub.html": page("hub", *NAMES), **bodies})
+    project = new_project(tmp_path, site, **source(site, AWAY))
+    first = run(project)
+    for name in NAMES:
+        site.delete_page(AWAY, name)
+    run(project)
+    site.set_page(AWAY, "/", page("start", "/hub.html", nearer))
+    held = run(project)
+    site.set_pages(AWAY, bodies)
+    back = run(project)
+
+    found = {hit.fields["url"].rpartition("/")[2]: hit.fields["depth"] for hit in project.hits("*")}
+    assert held.ended.exit_code == 9
+    assert {name: found[name[1:]] for name in NAMES} == {name: 1 if name == nearer else 2 for name in NAMES}
+    # Of these only what differs is sent.
+    assert {name for name in NAMES if first.versions[AWAY + name] != back.versions[AWAY + name]} == {nearer}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +12,6 @@ from tests.acceptance.support_project import CrawlProject, Ended, new_project
 from tests.site import hostile
 from tests.site.client import ADDRESS, SiteProcess
 
-PROBE: Final = 'EXTENSIONS={"tests.acceptance.support_reactor_probe.ReactorProbe": 1}'
 MANY_LINKS: Final = 100_000
 #: The code of each hostile page (C7); the same text under two charsets that don't exist is a copy.
 CODES: Final = {
@@ -78,9 +76,7 @@ def crawled(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> Craw
         scope={"include_hosts": ["acme.test", "no-such-name.invalid", "127.0.0.2"], "depth": 1},
         fetch={"retries": 0, "timeout_seconds": 10, "host_concurrency": 8},
     )
-    probe = folder / "probe.json"
-    ended = project.crawl("-s", PROBE, "-s", f"PROBE_FILE={probe}")
-    return Crawled(project, ended, json.loads(probe.read_text("utf-8")))
+    return Crawled(project, *project.crawl_measured())
 
 
 def _warm_up(site: SiteProcess) -> None:

@@ -1,8 +1,9 @@
-"""C10, L7, X-N7: a login page that is hostile gets no secret out, and costs one failed login at most."""
+"""C10, L7, X-N7: a login page that is hostile gets no secret out; scripts ask by POST only where the source says so."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -180,3 +181,48 @@ def test_n7_trace_when_a_source_logs_in_then_it_has_neither_what_was_typed_nor_t
     assert b"one.html" in written
     assert site.state.session.partition("=")[2].encode() not in written
     assert SECRET.encode() not in written
+
+
+_WORDS = " ".join(f"answered{number}" for number in range(60))
+#: Its own data by POST, that of an API that the source names and of one that it does not; and a form that sends itself.
+_PAGE = """<title>by post</title><div id=root></div><form id=f method=post action=/form target=n><input name=a></form><iframe name=n></iframe>
+<script>
+const ask = (url, kind) => fetch(url, {method: 'POST', headers: {'content-type': kind}, body: '{"query": "{ text }"}'})
+  .then(r => r.json()).then(d => document.getElementById('root').append(d.text + ' '), () => 0);
+ask('/graphql', 'application/json'); ask('NAMED/graphql', 'application/json'); ask('OTHER/graphql', 'text/plain');
+document.getElementById('f').submit();
+</script>"""
+
+
+@pytest.mark.parametrize("posts", [True, False])
+def test_c10_page_when_its_text_comes_by_post_then_it_is_read_where_the_source_says_so(
+    tmp_path: Path, site: HostileLoginSite, posts: bool
+) -> None:
+    def answer(handler: BaseHTTPRequestHandler) -> Page:
+        cors = [
+            ("Access-Control-Allow-Origin", handler.headers.get("Origin") or "*"),
+            ("Access-Control-Allow-Headers", "content-type"),
+        ]
+        host = (handler.headers["Host"] or "").partition(".")[0]
+        return Page(f'{{"text": "{host} {_WORDS}"}}', headers=cors, kind="application/json")
+
+    html = _PAGE.replace("NAMED", site.url("", NEAR)).replace("OTHER", site.url("", EVIL))
+    for path, page in {"/": Page(html), "/robots.txt": Page("", 404), "/graphql": answer}.items():
+        for host in (APP, NEAR, EVIL):
+            site.put(path, page, host)
+    write_project(
+        tmp_path,
+        site.port,
+        start={"urls": [site.url()], "sitemaps": "off"},
+        scope={"include_hosts": [APP, EVIL]},
+        fetch={"retries": 0, "delay_seconds": 0},
+        render={"mode": "auto", "max_seconds": 5.0, "post": posts, "allow_hosts": [NEAR]},
+    )
+
+    ended = COMMANDS.run(tmp_path, "crawl", "demo")
+
+    posted = {(one.host.partition(":")[0], one.path, one.body) for one in site.seen() if one.method == "POST"}
+    query = '{"query": "{ text }"}'
+    assert posted == ({(APP, "/graphql", query), (NEAR, "/graphql", query)} if posts else set()), ended.stderr
+    found = COMMANDS.run(tmp_path, "search", "answered7").stdout
+    assert ("by post" in found) is posts

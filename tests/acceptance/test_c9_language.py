@@ -1,12 +1,14 @@
-"""Pages that declare neither charset nor language are found by their words and known by their language (C9, X-D5)."""
+"""Pages that declare neither charset nor language are found by their words and known by their language (C9, X-D5, D2)."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from tests.acceptance.support_project import CrawlProject
-from tests.acceptance.support_stories import Run, Story, Tell, run, source
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import Run, Story, Tell, page, run, source
 from tests.languages import TEXTS
+from tests.site.client import SiteProcess
 from tests.site.expected import short
 
 HOST = "words.acme.test"
@@ -27,6 +29,8 @@ FORMS = {
     "de": "Bibliotheken Feiertag", "fr": "bibliothèques férié", "es": "contratos puentes", "ru": "библиотеку договоры",
     "ja": "図書館で 契約書は", "zh": "图书馆开门", "ko": "도서관에서 공휴일을",
 }  # fmt: skip
+TOLD = "told.acme.test"
+BYTES = "<html><title>Menu</title><body><p>café moules frites, {}</p></body></html>"
 FOUND: dict[str, Any] = {}
 
 
@@ -106,3 +110,41 @@ def test_c9_languages_when_a_page_has_two_or_declares_a_wrong_one_then_all_of_it
     assert 'language "de-at" (declared), also "ru"' in " ".join(FOUND["told by"]["both"].split())
     assert 'language "it" (by its text)' in " ".join(FOUND["told by"]["wrong"].split())
     assert again.counts["indexed"] == 0
+
+
+def seen(project: CrawlProject) -> dict[str, tuple[bool, object, object]]:
+    """By page: whether its text is found as it is, its language and its type."""
+    found = set(project.found("café"))
+    return {
+        short(hit.fields["url"]).partition("/")[2]: (
+            short(hit.fields["url"]) in found, hit.fields.get("language"), hit.fields["mimetype"]
+        )
+        for hit in project.hits("moules")
+    }  # fmt: skip
+
+
+def test_pages_when_only_headers_that_say_how_to_read_them_change_then_they_are_read_again_once(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    names = ("charset", "language", "type")
+    site.set_page(TOLD, "/", page("start", *(f"/{name}" for name in names)))
+    for name in names:
+        # UTF-8 would be read as what it is, whatever the header says.
+        encoding, said = ("latin-1", "windows-1251") if name == "charset" else ("utf-8", "utf-8")
+        kind, body = f"text/html; charset={said}", BYTES.format(name).encode(encoding)
+        site.set_page(TOLD, f"/{name}", body, content_type=kind, etag=None, last_modified=None)
+    project = new_project(tmp_path, site, **source(site, TOLD))
+    run(project)
+    before = seen(project)
+    site.set_page(TOLD, "/charset", content_type="text/html; charset=iso-8859-1")
+    site.set_page(TOLD, "/language", headers={"Content-Language": "ca"})
+    site.set_page(TOLD, "/type", content_type="text/plain; charset=utf-8")
+    second = run(project)
+    after = seen(project)
+    third = run(project)
+
+    assert [before[name][0] for name in names] == [False, True, True]
+    assert [after[name][0] for name in names] == [True, True, True]
+    assert (before["language"][1] != "ca", after["language"][1]) == (True, "ca")
+    assert (before["type"][2], after["type"][2]) == ("text/html", "text/plain")
+    assert (second.counts["changed"], third.counts["changed"]) == (3, 0)

@@ -1,20 +1,25 @@
-"""Whoever reads an answer may end first (``| head``): the command goes on, and its exit code is that of what it did."""
+"""Whoever reads an answer may end first (``| head``): the command goes on, its exit code is as ever, and people are told (J1)."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page, pages, source
 from tests.crawl_forks import COMMANDS
-from tests.site.client import SiteProcess, write_project
+from tests.site.client import ROOT, SiteProcess, write_project
 
 HOST = "gen.acme.test"
+OTHER = "unread.acme.test"
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +40,17 @@ def run_unread(folder: Path, *words: str, errors_too: bool = False) -> tuple[int
     reader, writer = os.pipe()
     os.close(reader)
     errors = subprocess.STDOUT if errors_too else subprocess.PIPE
-    command = [sys.executable, "-m", "searchcrawl", *words]
-    ended = subprocess.run(command, cwd=folder, stdout=writer, stderr=errors, text=True, check=False, timeout=60)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    ended = subprocess.run(
+        [sys.executable, "-m", "searchcrawl", *words],
+        cwd=folder,
+        env=environment | {"PYTHONPATH": str(ROOT)},
+        stdout=writer,
+        stderr=errors,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     os.close(writer)
     return ended.returncode, ended.stderr or ""
 
@@ -77,3 +91,49 @@ def test_verify_when_nobody_reads_what_differs_then_its_exit_code_says_so(
 
 def test_crawl_when_nobody_reads_its_errors_either_then_its_exit_code_is_the_same(project: Path) -> None:
     assert run_unread(project, "crawl", "dead", errors_too=True)[0] == 8
+
+
+@pytest.fixture
+def notified(tmp_path: Path) -> Iterator[CrawlProject]:
+    script = tmp_path / "tell"
+    script.write_text(f'#!/bin/sh\ncat >> "{tmp_path}/told"\n')
+    script.chmod(0o755)
+    with SiteProcess() as site:
+        pages(site, OTHER, one=page("one"), two=page("two"))
+        table = {"notify": {"command": str(script)}}
+        yield new_project(tmp_path / "project", site, project=table, **source(site, OTHER))
+
+
+def told(notified: CrawlProject) -> list[dict[str, Any]]:
+    file = notified.folder.parent / "told"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["table", "json"])
+def test_crawl_when_nobody_reads_what_it_prints_then_code_metrics_and_events_are_as_ever(
+    notified: CrawlProject, options: tuple[str, ...]
+) -> None:
+    def crawl(*words: str) -> int:
+        return run_unread(notified.folder, "crawl", "demo", *words, *options, errors_too=True)[0]
+
+    limited = crawl("-a", "limit=1")
+    metrics = (notified.folder / "var" / "metrics" / "demo.prom").read_text("utf-8")
+    whole = crawl()
+    notified.site.set_behaviour(OTHER, status=503)
+    failed = crawl()
+
+    assert (limited, whole, failed) == (3, 0, 8)
+    assert 'searchcrawl_documents{source="demo"}' in metrics
+    assert [each["event"] for each in told(notified)] == ["failed"]
+
+
+def test_crawl_when_the_index_was_lost_then_people_are_told_as_of_any_difference(notified: CrawlProject) -> None:
+    notified.crawl()
+    shutil.rmtree(notified.folder / "var" / "index")
+
+    lost = notified.crawl()
+    again = notified.crawl()
+
+    assert [warning["code"] for warning in lost.status["warnings"]] == ["index_emptied"]
+    assert (lost.exit_code, again.exit_code) == (0, 0)
+    assert [(each["event"], "resend demo" in each["message"]) for each in told(notified)] == [("verify", True)]

@@ -1,10 +1,13 @@
-"""An index that is down, slow, not Solr, or that refuses a document: nothing is lost, nothing fetched again (X-I1-I7)."""
+"""An index that is down, stalled, no Solr, or that refuses a document: nothing is lost, nothing fetched again (C1, X-I1-I7)."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import orjson
 import pytest
@@ -13,6 +16,7 @@ from searchcrawl import urls
 from searchcrawl.index.solr.receiver import REQUIRED_FIELDS, SolrReceiver
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
+from tests.crawl_forks import Forks, Running, started
 from tests.scripted_solr import Exchange, Received, ScriptedSolr, Step, good, status, tolerant
 from tests.site.client import SiteProcess, configure
 from tests.solr_server import free_port
@@ -21,6 +25,11 @@ HOST: Final = "index.acme.test"
 NAMES: Final = ("alpha", "beta", "gamma", "delta")
 DOCUMENTS: Final = {f"{HOST}/", *(f"{HOST}/{name}.html" for name in NAMES)}
 CHAIN: Final = 20
+STALLED: Final = "stalled.acme.test"
+PAGES: Final = 40
+LAST: Final = 12
+#: How long nothing is asked for before it counts as waiting.
+_STILL_SECONDS: Final = 1.0
 HURRY: Final = ("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=2")
 
 
@@ -34,6 +43,13 @@ def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
 
 def use(project: CrawlProject, url: str) -> None:
     configure(project.folder, index={"type": "solr", "url": url})
+
+
+def set_chain(site: SiteProcess, host: str, count: int) -> None:
+    """Each page leads to the next, so that rows are claimed one by one."""
+    for number in range(count):
+        site.set_page(host, f"/{number or ''}", page(f"page {number}", f"/{number + 1}"))
+    site.set_page(host, f"/{count}", page("last"))
 
 
 def in_solr(core: str) -> list[str]:
@@ -138,10 +154,7 @@ def test_i3_crawl_when_a_new_version_is_refused_then_the_known_one_stays_and_res
 def test_i1_crawl_when_the_cache_is_full_and_solr_stays_away_then_it_ends_and_the_next_run_goes_on(
     site: SiteProcess, tmp_path: Path
 ) -> None:
-    # Each page leads to the next, so that rows are claimed one by one.
-    for number in range(CHAIN):
-        site.set_page("chain.acme.test", f"/{number or ''}", page(f"page {number}", f"/{number + 1}"))
-    site.set_page("chain.acme.test", f"/{CHAIN}", page("last"))
+    set_chain(site, "chain.acme.test", CHAIN)
     project = new_project(tmp_path, site, **source(site, "chain.acme.test"))
     full = {"threshold_mb": 0.001, "max_gb": 0.000001}
     away = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
@@ -170,3 +183,112 @@ def _solr(*steps: Step) -> Step:
             good(exchange, request)
 
     return answer
+
+
+def damage(project: CrawlProject) -> str:
+    next((project.folder / "var" / "index").glob("*.store")).unlink()
+    return "index.path"
+
+
+def name_no_index(project: CrawlProject) -> str:
+    """Names an address at which a web site is, and no Solr."""
+    use(project, f"http://127.0.0.1:{project.site.port}/solr/search")
+    return "index.url"
+
+
+def name_nothing(project: CrawlProject) -> str:
+    """Names an address at which nothing answers: it may do so again soon."""
+    use(project, f"http://127.0.0.1:{free_port()}/solr/search")
+    return ""
+
+
+def warned(status: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(each["code"], each["message"]) for each in status["warnings"]]
+
+
+@pytest.mark.parametrize("happens", [damage, name_no_index, name_nothing])
+def test_run_when_it_has_nothing_to_send_and_the_index_is_none_then_it_and_status_warn(
+    project: CrawlProject, happens: Callable[[CrawlProject], str]
+) -> None:
+    before = project.crawl()
+
+    key = happens(project)
+    after = project.crawl()
+    status = project.ask("status", project.name)
+
+    assert warned(before.status) == []
+    assert after.exit_code == 0
+    assert warned(after.status) == warned(status)
+    assert [code for code, _ in warned(status)] == ["index_unusable"] * bool(key)
+    assert all(key in message for _, message in warned(status))
+
+
+@dataclass(slots=True)
+class StalledSolr:
+    """A core that takes its first documents and does not answer until it is released."""
+
+    reached: threading.Event = field(default_factory=threading.Event)
+    released: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, exchange: Exchange, request: Received) -> None:
+        self.reached.set()
+        self.released.wait(100)
+        good(exchange, request)
+
+
+@pytest.fixture
+def stalled() -> Iterator[tuple[StalledSolr, str]]:
+    step = StalledSolr()
+    with ScriptedSolr(script=[_solr(step)]) as solr:
+        yield step, solr.url
+        step.released.set()
+
+
+def begun(forks: Forks, project: CrawlProject, url: str, **cache: float) -> Running:
+    configure(project.folder, index={"type": "solr", "url": url}, cache=cache)
+    project.site.clear_log()
+    return forks.start(project.folder, "crawl", "demo")
+
+
+@pytest.mark.extended
+def test_c1_index_when_it_stalls_then_fetching_goes_on_to_the_end(
+    forks: Forks, site: SiteProcess, stalled: tuple[StalledSolr, str], tmp_path: Path
+) -> None:
+    step, url = stalled
+    set_chain(site, STALLED, PAGES)
+    project = new_project(tmp_path, site, **source(site, STALLED))
+
+    with started(begun(forks, project, url, threshold_mb=0.001)) as running:
+        running.until(step.reached.is_set)
+        running.until(lambda: len(site.requested()) == PAGES + 1)
+        unanswered = not step.released.is_set()
+        step.released.set()
+        code = running.wait()
+
+    assert unanswered
+    assert code == 0
+    assert {row["indexed_version"] is not None for row in project.rows().values()} == {True}
+
+
+@pytest.mark.extended
+def test_c1_index_when_it_stalls_and_the_cache_is_full_then_fetching_waits_for_it(
+    forks: Forks, site: SiteProcess, stalled: tuple[StalledSolr, str], tmp_path: Path
+) -> None:
+    step, url = stalled
+    # Each page waits for a delivery then: the end of the chain is enough.
+    set_chain(site, STALLED, PAGES)
+    project = new_project(tmp_path, site, **source(site, STALLED, f"/{PAGES - LAST}"))
+
+    with started(begun(forks, project, url, threshold_mb=0.001, max_gb=0.000001)) as running:
+        running.until(step.reached.is_set)
+        count = -1
+        while count != len(site.requested()):
+            count = len(site.requested())
+            threading.Event().wait(_STILL_SECONDS)
+        step.released.set()
+        code = running.wait()
+
+    assert 0 < count <= LAST
+    assert code == 0
+    assert len(site.requested()) == LAST + 1
+    assert set(project.codes().values()) == {200}

@@ -1,13 +1,15 @@
 """kill -9 at every failpoint that a run reaches, and at random moments: the next run ends where an undisturbed one does.
 
-Also that it asks for nothing again but what was in hand, and that the run after it sends nothing.
+Also that it asks for nothing again but what was in hand, and that the run after it sends nothing. The soak kills at each
+passing of each failpoint, and again while the next start recovers, with each store and each index (L10).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -205,3 +207,44 @@ def test_maintenance_in_solr_when_killed_around_deliveries_then_ends_as_if_undis
         kind.reference()
 
         assert kind.rounds(cuts) == []
+
+
+#: Tests that share the passings of a kind.
+_PIECES: Final = 4
+#: A cache of this size is full a few times in a crawl of so many generated pages.
+_CACHE: Final = {"threshold_mb": 0.04}
+_GENERATED: Final = 9
+_KINDS: Final[dict[str, tuple[Callable[..., Kind], dict[str, Any]]]] = {
+    "initial": (kill_rounds.initial, {}),
+    "maintenance": (kill_rounds.after_change, {}),
+    "forgetful": (kill_rounds.initial, {"preserve": False}),
+    "forgetful_maintenance": (kill_rounds.after_change, {"preserve": False}),
+    "compacting": (kill_rounds.with_full_cache, {}),
+}
+
+
+@pytest.fixture(scope="module", params=_KINDS)
+def kind(request: pytest.FixtureRequest, forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
+    """Crawls of one kind, of which one was not disturbed."""
+    build, more = _KINDS[request.param]
+    with SiteProcess() as site:
+        kill_site.fill(site, few=True)
+        folder = tmp_path_factory.mktemp(request.param)
+        kind = build(forks, site, folder, cache={**_CACHE, **more}, pages=_GENERATED)
+        kind.reference()
+        yield kind
+
+
+@pytest.mark.soak
+@pytest.mark.pairs
+@pytest.mark.parametrize("piece", range(_PIECES))
+def test_crawl_when_killed_at_each_passing_and_again_during_recovery_then_ends_as_if_undisturbed(
+    kind: Kind, piece: int
+) -> None:
+    assert kind.rounds(kill_rounds.cuts_at_any(kind.passed, first=piece + 1, step=_PIECES)) == []
+
+
+@pytest.mark.soak
+@pytest.mark.pairs
+def test_crawl_when_killed_at_many_random_moments_then_ends_as_if_undisturbed(kind: Kind) -> None:
+    assert kind.rounds(kill_rounds.random_cuts(20, kind.seconds, seed=len(kind.passed))) == []

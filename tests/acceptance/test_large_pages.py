@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +9,6 @@ import pytest
 
 from tests.acceptance.support_project import new_project
 from tests.acceptance.support_stories import page, source
-from tests.acceptance.test_hostile_pages import PROBE
 from tests.live_pages import document
 from tests.site.client import SiteProcess
 
@@ -43,11 +41,10 @@ def measure_peak(site: SiteProcess, folder: Path, number: int) -> int:
     # Each page fills a batch.
     project = {"cache": {"threshold_mb": SIZE / 2_000_000}}
     crawled = new_project(folder, site, **source(site, HOST, timeout_seconds=30, concurrency=1), project=project)
-    probe = folder / "probe.json"
 
-    ended = crawled.crawl("-s", PROBE, "-s", f"PROBE_FILE={probe}")
+    ended, measured = crawled.crawl_measured()
 
     assert ended.exit_code == 0
     assert {*crawled.codes().values()} == {200}
-    peak: int = json.loads(probe.read_text("utf-8"))["peak_megabytes"]
+    peak: int = measured["peak_megabytes"]
     return peak

@@ -1,4 +1,4 @@
-"""B1–B5: hosts, paths, ports and URL rules; what the server saw, what the index holds, and what the rows say."""
+"""B1–B5, B12: hosts, paths, ports, rules, and URLs that are none; what the server saw, what the index holds, what the rows say."""
 
 from __future__ import annotations
 
@@ -197,3 +197,38 @@ def test_scope_when_all_is_allowed_then_excludes_alone_bound_it(site: SiteProces
     inside = {host for host in HOSTS if host != "oracle.com" and not host.endswith(".oracle.com")}
     assert {entry["host"] for entry in site.log()} == inside
     assert project.indexed() == sorted(f"{host}/" for host in inside)
+
+
+LONG = "urls.acme.test"
+LONGEST, OVERLONG, START = f"/{'a' * 200}", f"/{'b' * 400}", f"/{'s' * 400}"
+MALFORMED = ["http://[bad/", "http://a b/", "http://1.2.3.4.5.6.7.8.9/", "http://x:99999/", f"http://{'e' * 70_000}/"]
+OTHER_SCHEMES = ["mailto:a@b.test", "javascript:void(0)", "file:///etc/passwd", "ftp://a.test/x"]
+
+
+def test_b12_urls_when_malformed_or_overlong_then_rejected_with_1004_and_everything_else_is_crawled(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    site.set_page(LONG, "/", page("start", "/good.html", LONGEST, OVERLONG, *MALFORMED, *OTHER_SCHEMES, "/a\\b"))
+    site.set_page(LONG, "/moved.html", "", status=301, headers={"Location": OVERLONG})
+    site.set_page(LONG, "/good.html", page("good", "/moved.html", OVERLONG))
+    site.set_page(LONG, LONGEST, page("longest"))
+    start = {"urls": [site.url(LONG), site.url(LONG, START)], "sitemaps": "off"}
+    scope = {"include_hosts": [LONG], "max_url_length": 256}
+    project = new_project(tmp_path, site, start=start, scope=scope, fetch={"retries": 0})
+    site.clear_log()
+    ended = project.crawl()
+    requested = {path.removeprefix(LONG) for path in site.requested()}
+
+    rows = {url.removeprefix(LONG): (row["code"], row["rule"]) for url, row in project.rows().items()}
+    refused = (1004, "scope.max_url_length: max_url_length = 256")
+    lines = project.log().splitlines()
+    named = next(line for line in lines if "1004: links of " in line)
+    assert ended.exit_code == 0
+    assert requested == {"/", "/good.html", "/moved.html", LONGEST, "/a/b"}
+    assert {path: said for path, said in rows.items() if said[0] == 1004} == {OVERLONG: refused, START: refused}
+    assert rows["/moved.html"] == (954, refused[1])
+    assert sorted(project.indexed()) == [f"{LONG}/", f"{LONG}{LONGEST}", f"{LONG}/good.html"]
+    assert all(repr(text[:200]) in named for text in MALFORMED)
+    assert not any(text in named for text in OTHER_SCHEMES)
+    assert sum("1004: refused, " in line and "bbbb" in line for line in lines) == 1
+    assert sum("start URL outside the boundary" in line for line in lines) == 1
