@@ -257,10 +257,6 @@ def test_load_source_when_there_is_no_such_source_then_unknown(root: Path, name:
         ('[[scope.host]]\ninclude_paths = ["/a"]', "scope.host[0].host: is required"),
         ('[[scope.host]]\nhost = "a"\ninclude_paths = ["a"]', 'scope.host[0].include_paths: must start with / (got "a")'),
         ("exclude_ports = [65536]", "scope.exclude_ports: must be at most 65535 (got 65536)"),
-        (
-            '[[scope.host]]\nhost = "a"\ninclude_ports = [80]\nexclude_ports = [81]',
-            "scope.host[0].include_ports: not together with exclude_ports (got [80])",
-        ),
         ('[[scope.host]]\nhost = "a"\npaths = ["a"]', "scope.host[0].paths: unknown key"),
         ("[scope.host]\nhost = 1", 'scope.host: must be a list: write [[scope.host]] (got {"host": 1})'),
         ("[fetch]\ndelay_seconds = -0.5", "fetch.delay_seconds: must not be negative (got -0.5)"),
