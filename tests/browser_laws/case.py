@@ -16,6 +16,8 @@ ORIGINS: Final = {
 }
 #: Those that ask for a password.
 LOCKED_ORIGINS: Final = ("b", "bs")
+JS: Final = "text/javascript"
+HTML: Final = "text/html; charset=utf-8"
 #: Where a browser gets to know the password, before the page of a case that has one.
 UNLOCK: Final = "unlock"
 #: What a page calls when it is done; ``say`` gathers what it has read.
@@ -106,11 +108,11 @@ class Case:
     """
 
     name: str
-    origin: str
     script: str
     reads: tuple[str, ...]
     sends: tuple[str, ...] = ()
     files: Mapping[str, Reply] = field(default_factory=dict)
+    origin: str = "as"
     head: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     cookies: tuple[Cookie, ...] = ()

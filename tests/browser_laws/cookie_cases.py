@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
-from tests.browser_laws.case import Case, Cookie, Reply
-from tests.browser_laws.fetch_cases import allow
-from tests.browser_laws.login import LOGIN, all_of, cross_of, get, who
+from tests.browser_laws.case import HTML, Case, Cookie, Reply
+from tests.browser_laws.fetch_cases import ASKER
+from tests.browser_laws.login import all_of, cross_of, get, logged_in, who
 
-_ASKER: Final = allow(credentials=True)
 _NAMES: Final = "document.cookie.split('; ').map(c => c.split('=')[0]).sort().join('+')"
-_HTML: Final = "text/html; charset=utf-8"
 _INCLUDE: Final = "{credentials: 'include'}"
 _HOST: Final = "a.test"
 #: What is sent from other sites as well.
@@ -20,12 +19,14 @@ _NONE: Final = "c=1; Secure; SameSite=None"
 
 def list_cookie_cases() -> Iterator[Case]:
     """All of them."""
-    yield from _list_given()
-    yield from _list_set_by_scripts()
-    yield from _list_set_by_servers()
-    yield from _list_set_by_others()
-    yield from _list_set_by_frames()
-    yield from _list_set_on_the_way()
+    return chain(
+        _list_given(),
+        _list_set_by_scripts(),
+        _list_set_by_servers(),
+        _list_set_by_others(),
+        _list_set_by_frames(),
+        _list_set_on_the_way(),
+    )
 
 
 def _list_given() -> Iterator[Case]:
@@ -44,16 +45,15 @@ def _list_given() -> Iterator[Case]:
         ask = "".join(f"say(await fetch('[[{target}]]/data', {_INCLUDE}).then(text));" for target in targets)
         yield Case(
             f"cookie {name}",
-            "a",
             f"say({_NAMES}); {ask} done()",
             (shown, *("c" if is_sent else "nobody" for is_sent in targets.values())),
             tuple(get(target, "data", ("c",) if is_sent else ()) for target, is_sent in targets.items()),
-            {"data": Reply("[[who]]", headers=_ASKER)},
+            {"data": Reply("[[who]]", headers=ASKER)},
             cookies=(cookie,),
+            origin="a",
         )
     yield Case(
         "cookie for a path below",
-        "as",
         "say(await fetch('deep/data').then(text)); say(await fetch('deeper').then(text)); done()",
         ("c", "nobody"),
         (get("as", "deep/data", ("c",)), get("as", "deeper")),
@@ -61,7 +61,7 @@ def _list_given() -> Iterator[Case]:
         cookies=(Cookie("c", _HOST, path="/N/deep"),),
     )
     for page, reads in (("as", all_of("as")), ("a", all_of("a")), ("subs", all_of("subs"))):
-        yield Case(f"cookies that a page of {page} reads", page, f"done({_NAMES})", (who(reads),), cookies=LOGIN)
+        yield logged_in(f"cookies that a page of {page} reads", f"done({_NAMES})", (who(reads),), origin=page)
 
 
 #: Name, page, what a script sets, what it sees of it afterwards, and what is sent.
@@ -85,17 +85,16 @@ def _list_set_by_scripts() -> Iterator[Case]:
     for name, page, text, shown, sent in _SET_BY_SCRIPTS:
         yield Case(
             f"cookie set by a script: {name}",
-            page,
             f"document.cookie = '{text}'; say(document.cookie.split('=')[0]); done(await fetch('data').then(text))".replace(
                 "then(text)", "then(r => r.text())"
             ),
             (shown, who(sent)),
             (get(page, "data", sent),),
             {"data": Reply("[[who]]")},
+            origin=page,
         )
     yield Case(
         "cookie that is http only is not replaced by a script",
-        "as",
         "document.cookie = 'c=2; path=/'; say(document.cookie); done(await fetch('data').then(text))",
         ("", "c"),
         (get("as", "data", ("c",)),),
@@ -104,22 +103,20 @@ def _list_set_by_scripts() -> Iterator[Case]:
     )
     yield Case(
         "cookie that is secure is not replaced over http",
-        "a",
         "document.cookie = 'c=2; path=/'; say(document.cookie); done(await fetch('data').then(text))",
         ("", "nobody"),
         (get("a"),),
         {"data": Reply("[[who]]")},
         cookies=(Cookie("c", _HOST, https=True),),
+        origin="a",
     )
-    yield Case(
+    yield logged_in(
         "cookies of a document that is nobody's",
-        "as",
         "const frame = document.createElement('iframe'); frame.sandbox = 'allow-scripts';"
         "frame.srcdoc = `<script>try { parent.postMessage(document.cookie, '*') }"
         "catch (e) { parent.postMessage(e.name, '*') }</` + 'script>';"
         "document.body.append(frame); done(await hear())",
         ("SecurityError",),
-        cookies=LOGIN,
     )
 
 
@@ -133,12 +130,12 @@ def _list_set_by_servers() -> Iterator[Case]:
     ):
         yield Case(
             f"cookie set by the page's server: {name}",
-            page,
             f"await fetch('set'); say({_NAMES}); done(await fetch('data').then(text))",
             (shown, who(sent)),
             (get(page, "set", ("old",) if "old" in text else ()), get(page, "data", sent)),
             {"set": Reply(headers=(("Set-Cookie", text),)), "data": Reply("[[who]]")},
             cookies=(Cookie("old", _HOST),) if "old" in text else (),
+            origin=page,
         )
 
 
@@ -163,12 +160,11 @@ def _list_set_by_others() -> Iterator[Case]:
     for name, target, text, how, kept in _SET_BY_OTHERS:
         yield Case(
             f"cookie set by {name}",
-            "as",
             f"await fetch('[[{target}]]/set', {how}); say(document.cookie);"
             f"done(await fetch('[[{target}]]/data', {_INCLUDE}).then(text))",
             ("c=1" if "Domain=a.test" in text and target == "subs" else "", "c" if kept else "nobody"),
             (get(target, "set"), get(target, "data", ("c",) if kept else ())),
-            {"set": Reply(headers=(("Set-Cookie", text), *_ASKER)), "data": Reply("[[who]]", headers=_ASKER)},
+            {"set": Reply(headers=(("Set-Cookie", text), *ASKER)), "data": Reply("[[who]]", headers=ASKER)},
         )
 
 
@@ -180,7 +176,6 @@ def _list_set_by_frames() -> Iterator[Case]:
     ):
         yield Case(
             f"cookie set by a frame of another site, {name}",
-            "as",
             "const frame = document.createElement('iframe'); frame.src = '[[bs]]/frame';"
             "document.body.append(frame); done(await hear())",
             ("c" if kept else "nobody",),
@@ -188,7 +183,7 @@ def _list_set_by_frames() -> Iterator[Case]:
             {
                 "frame": Reply(
                     "<script>fetch('data').then(r => r.text()).then(t => parent.postMessage(t, '*'))</script>",
-                    _HTML,
+                    HTML,
                     headers=(("Set-Cookie", text),),
                 ),
                 "data": Reply("[[who]]"),
@@ -197,21 +192,18 @@ def _list_set_by_frames() -> Iterator[Case]:
 
 
 def _list_set_on_the_way() -> Iterator[Case]:
-    yield Case(
+    yield logged_in(
         "cookie set on the way by a redirect",
-        "as",
         f"done(await fetch('[[bs]]/go', {_INCLUDE}).then(text))",
         ("b_none+c",),
         (get("bs", "go", cross_of("bs")), get("bs", "data", ("b_none", "c"))),
         {
-            "go": Reply(status=302, headers=(("Location", "data"), ("Set-Cookie", _NONE), *_ASKER)),
-            "data": Reply("[[who]]", headers=_ASKER),
+            "go": Reply(status=302, headers=(("Location", "data"), ("Set-Cookie", _NONE), *ASKER)),
+            "data": Reply("[[who]]", headers=ASKER),
         },
-        cookies=LOGIN,
     )
     yield Case(
         "cookie set by a script of another origin is the page's",
-        "as",
         "await load('script', {src: '[[bs]]/lib'}); say(document.cookie); done(await fetch('data').then(text))",
         ("c=1", "c"),
         (get("bs", "lib"), get("as", "data", ("c",))),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
-from tests.browser_laws.case import Case, Reply
+from tests.browser_laws.case import HTML, Case, Reply
 from tests.browser_laws.fetch_cases import allow
-from tests.browser_laws.login import LOGIN, all_of, cross_of, get, who
+from tests.browser_laws.login import all_of, cross_of, get, logged_in, who
 
-_HTML: Final = "text/html; charset=utf-8"
 #: A document that says to the page what it was asked with.
 _TALK: Final = "<!doctype html><p>words [[who]]</p><script>parent.postMessage('[[who]]', '*')</script>"
 #: ``heard`` is what a frame has said. Where it is to say nothing, it is not waited for as long.
@@ -25,13 +25,15 @@ _PEEK: Final = "say(frame.contentDocument ? frame.contentDocument.body.textConte
 
 def list_frame_cases() -> Iterator[Case]:
     """All of them."""
-    yield from _list_relations()
-    yield from _list_sandboxes()
-    yield from _list_data_of_sandboxes()
-    yield from _list_refused()
-    yield from _list_scripts_inside()
-    yield from _list_windows()
-    yield from _list_domains()
+    return chain(
+        _list_relations(),
+        _list_sandboxes(),
+        _list_data_of_sandboxes(),
+        _list_refused(),
+        _list_scripts_inside(),
+        _list_windows(),
+        _list_domains(),
+    )
 
 
 def _wait(reads: str) -> str:
@@ -57,43 +59,36 @@ _RELATIONS: Final = (
 
 def _list_relations() -> Iterator[Case]:
     for page, target, cookies in _RELATIONS:
-        yield Case(
+        yield logged_in(
             f"frame of {target} in a page of {page}",
-            page,
             _open(f"src = '[[{target}]]/frame'") + _PEEK + _HEARD,
             ("words" if page == target else "closed", who(cookies)),
             (get(target, "frame", cookies),),
-            {"frame": Reply(_TALK, _HTML)},
-            cookies=LOGIN,
+            {"frame": Reply(_TALK, HTML)},
+            origin=page,
         )
-    yield Case(
+    yield logged_in(
         "frame that a redirect leads to another origin",
-        "as",
         _open("src = 'go'") + _PEEK + _HEARD,
         ("closed", who(cross_of("bs"))),
         (get("as", "go", all_of("as")), get("bs", "frame", cross_of("bs"))),
-        {"go": Reply(status=302, headers=(("Location", "[[bs]]/frame"),)), "frame": Reply(_TALK, _HTML)},
-        cookies=LOGIN,
+        {"go": Reply(status=302, headers=(("Location", "[[bs]]/frame"),)), "frame": Reply(_TALK, HTML)},
     )
-    yield Case(
+    yield logged_in(
         "frame without credentials",
-        "as",
         _open("src = '[[bs]]/frame'", "frame.credentialless = true;") + _HEARD,
         ("nobody",),
         (get("bs", "frame"),),
-        {"frame": Reply(_TALK, _HTML)},
-        cookies=LOGIN,
+        {"frame": Reply(_TALK, HTML)},
     )
     inner = "<!doctype html><iframe src='[[as]]/inner'></iframe><script>onmessage = e => parent.postMessage(e.data, '*')</script>"
-    yield Case(
+    yield logged_in(
         "frame of the page's origin in one of another",
-        "as",
         _open("src = '[[bs]]/frame'") + _HEARD,
         # A frame of another site stands between them.
         (who(cross_of("as")),),
         (get("bs", "frame", cross_of("bs")), get("as", "inner", cross_of("as"))),
-        {"frame": Reply(inner, _HTML), "inner": Reply(_TALK, _HTML)},
-        cookies=LOGIN,
+        {"frame": Reply(inner, HTML), "inner": Reply(_TALK, HTML)},
     )
 
 
@@ -105,14 +100,12 @@ def _list_sandboxes() -> Iterator[Case]:
         ("allow-same-origin", ("words", "silence")),
         ("allow-scripts allow-same-origin", ("words", who(all_of("as")))),
     ):
-        yield Case(
+        yield logged_in(
             f"frame of the own origin with sandbox '{sandbox}'",
-            "as",
             _open("src = 'frame'", f"frame.sandbox = '{sandbox}';") + _PEEK + _wait(reads[1]),
             reads,
             (own,),
-            {"frame": Reply(_TALK, _HTML)},
-            cookies=LOGIN,
+            {"frame": Reply(_TALK, HTML)},
         )
     for name, source, peeks, asker in (
         ("srcdoc", "srcdoc = '{}'", True, "as"),
@@ -122,7 +115,6 @@ def _list_sandboxes() -> Iterator[Case]:
         inner = "<p>words<script>parent.postMessage(origin, \"*\")</' + 'script>"
         yield Case(
             f"frame with a document by {name}",
-            "as",
             _open(source.format(inner)) + _PEEK + _HEARD,
             ("words" if peeks else "closed", asker),
         )
@@ -136,15 +128,13 @@ def _list_data_of_sandboxes() -> Iterator[Case]:
         (" with a sandbox", "frame.sandbox = 'allow-scripts';", (), "TypeError"),
         (" with a sandbox, allowed", "frame.sandbox = 'allow-scripts';", allow(credentials=True), who(cross_of("as"))),
     ):
-        yield Case(
+        yield logged_in(
             f"frame of the own origin{name} that loads data",
-            "as",
             _open("src = 'frame'", more) + _HEARD,
             (got,),
             # An origin that is nobody's is of no site.
             (get("as", "frame", all_of("as")), get("as", "data", cross_of("as") if more else all_of("as"))),
-            {"frame": Reply(document, _HTML), "data": Reply("[[who]]", headers=headers)},
-            cookies=LOGIN,
+            {"frame": Reply(document, HTML), "data": Reply("[[who]]", headers=headers)},
         )
 
 
@@ -166,14 +156,13 @@ def _list_refused() -> Iterator[Case]:
         ),
     ):
         cookies = all_of(target) if page == target else cross_of(target)
-        yield Case(
+        yield logged_in(
             f"frame of {target} with {name}",
-            page,
             _open(f"src = '[[{target}]]/frame'") + (_HEARD if is_shown else _UNHEARD),
             (who(cookies) if is_shown else "silence",),
             (get(target, "frame", cookies),),
-            {"frame": Reply(_TALK, _HTML, headers=headers)},
-            cookies=LOGIN,
+            {"frame": Reply(_TALK, HTML, headers=headers)},
+            origin=page,
         )
 
 
@@ -214,14 +203,12 @@ def _list_scripts_inside() -> Iterator[Case]:
         document = (
             f"<!doctype html><script>{code}.catch(e => e.name).then(t => parent.postMessage(String(t), '*'))</script>"
         )
-        yield Case(
+        yield logged_in(
             f"frame of another origin reads {name}",
-            "as",
             _open("src = '[[bs]]/frame'") + _HEARD,
             (reads,),
             (get("bs", "frame", cross_of("bs")), *sends),
-            {"frame": Reply(document, _HTML), "data": Reply("[[who]]", headers=headers)},
-            cookies=LOGIN,
+            {"frame": Reply(document, HTML), "data": Reply("[[who]]", headers=headers)},
         )
 
 
@@ -236,11 +223,10 @@ def _list_windows() -> Iterator[Case]:
     ):
         yield Case(
             f"page asks a frame of another origin for {name}",
-            "as",
             _open("src = '[[bs]]/frame'") + f"try {{ done({code}) }} catch (e) {{ done(failed(e)) }}",
             (reads,),
             (get("bs", "frame"),),
-            {"frame": Reply("<!doctype html><title>frame</title>", _HTML)},
+            {"frame": Reply("<!doctype html><title>frame</title>", HTML)},
         )
     echo = "<!doctype html><script>onmessage = e => parent.postMessage(e.origin + ' ' + e.data, '*')</script>"
     for name, target, reads in (
@@ -250,20 +236,18 @@ def _list_windows() -> Iterator[Case]:
     ):
         yield Case(
             f"message to a frame of another origin, for {name}",
-            "as",
             _open("src = '[[bs]]/frame'") + f"frame.contentWindow.postMessage('words', '{target}');" + _wait(reads),
             (reads,),
             (get("bs", "frame"),),
-            {"frame": Reply(echo, _HTML)},
+            {"frame": Reply(echo, HTML)},
         )
     for name, target, reads in (("its own origin", "[[o_bs]]", "silence"), ("the page", "[[o_as]]", "words")):
         yield Case(
             f"message of a frame of another origin, for {name}",
-            "as",
             _open("src = '[[bs]]/frame'") + _wait(reads),
             (reads,),
             (get("bs", "frame"),),
-            {"frame": Reply(f"<!doctype html><script>parent.postMessage('words', '{target}')</script>", _HTML)},
+            {"frame": Reply(f"<!doctype html><script>parent.postMessage('words', '{target}')</script>", HTML)},
         )
 
 
@@ -272,20 +256,18 @@ def _list_domains() -> Iterator[Case]:
     for name, headers, peeks in (("", (), False), (" where both ask for it", keyed, True)):
         yield Case(
             f"document.domain of the same site{name}",
-            "as",
             "document.domain = 'a.test';" + _open("src = '[[subs]]/frame'") + _PEEK + "done()",
             ("words" if peeks else "closed",),
             (get("subs", "frame"),),
             {
                 "frame": Reply(
-                    "<!doctype html><script>document.domain = 'a.test'</script><p>words", _HTML, headers=headers
+                    "<!doctype html><script>document.domain = 'a.test'</script><p>words", HTML, headers=headers
                 )
             },
             headers=headers,
         )
     yield Case(
         "document.domain of another site",
-        "as",
         "try { document.domain = 'b.test'; done(document.domain) } catch (e) { done(failed(e)) }",
         ("error SecurityError",),
         headers=keyed,

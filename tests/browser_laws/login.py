@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
-from tests.browser_laws.case import HOSTS, ORIGINS, Cookie
+from tests.browser_laws.case import HOSTS, ORIGINS, Case, Cookie
 
 _SAME_SITES: Final = {"unset": "", "lax": "Lax", "strict": "Strict", "none": "None"}
 _LOGGED_IN: Final = ("a", "sub", "b")
@@ -17,6 +18,8 @@ LOGIN: Final = (
     ),
     Cookie("a_domain", ".a.test", same_site="Lax"),
 )
+#: Makes a case in which all of them are there.
+logged_in: Final = partial(Case, cookies=LOGIN)
 NOBODY: Final[tuple[str, ...]] = ()
 
 

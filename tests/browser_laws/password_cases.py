@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
-from tests.browser_laws.case import Case, Reply
-from tests.browser_laws.fetch_cases import READ, allow
+from tests.browser_laws.case import JS, Case, Reply
+from tests.browser_laws.fetch_cases import ASKER, FAILED, READ, allow
 from tests.browser_laws.login import get
 
-_JS: Final = "text/javascript"
-_ASKER: Final = allow(credentials=True)
-_DATA: Final = {"data": Reply("[[who]]", headers=_ASKER, locked=True)}
+_DATA: Final = {"data": Reply("[[who]]", headers=ASKER, locked=True)}
 _SCRIPT: Final = "say(await load('script', {{{more}src: '{url}'}})); done(self.words)"
-_LIB: Final = {"lib": Reply("self.words = '[[who]]'", _JS, headers=_ASKER, locked=True)}
+_LIB: Final = {"lib": Reply("self.words = '[[who]]'", JS, headers=ASKER, locked=True)}
 _UNKNOWN: Final = "a crawl sends a password of an origin to its own pages, and where CORS decides who reads"
 
 
 def list_password_cases() -> Iterator[Case]:
     """All of them."""
-    yield from _list_data()
-    yield from _list_redirects()
-    yield from _list_parts()
-    yield from _list_other_parts()
+    return chain(_list_data(), _list_redirects(), _list_parts(), _list_other_parts())
 
 
 _OPENED: Final = ("200", "password")
@@ -49,13 +45,13 @@ def _list_data() -> Iterator[Case]:
     for page, target, options, reads, is_sent, stricter in _FETCHES:
         yield Case(
             f"password: fetch from {page} to {target}, {options}",
-            page,
             asks.format(url=f"[[{target}]]/data", options=options),
             reads,
             (get(target, password=is_sent),),
             _DATA,
             has_password=True,
             stricter=stricter,
+            origin=page,
         )
     for name, headers, options in (
         ("all", allow("*"), "{credentials: 'include'}"),
@@ -63,9 +59,8 @@ def _list_data() -> Iterator[Case]:
     ):
         yield Case(
             f"password: data that {name} may have",
-            "as",
             READ.format(url="[[bs]]/data", options=options),
-            ("error TypeError",),
+            FAILED,
             (get("bs", password=True),),
             {"data": Reply("[[who]]", headers=headers, locked=True)},
             has_password=True,
@@ -73,10 +68,9 @@ def _list_data() -> Iterator[Case]:
 
 
 def _list_redirects() -> Iterator[Case]:
-    go = {"go": Reply(status=302, headers=(("Location", "[[bs]]/data"), *_ASKER))}
+    go = {"go": Reply(status=302, headers=(("Location", "[[bs]]/data"), *ASKER))}
     yield Case(
         "password: redirect of data to another origin",
-        "as",
         READ.format(url="go", options="{credentials: 'include'}"),
         ("password",),
         (get("as", "go"), get("bs", password=True)),
@@ -85,13 +79,13 @@ def _list_redirects() -> Iterator[Case]:
     )
     yield Case(
         "password: redirect of data there and back",
-        "bs",
         READ.format(url="[[as]]/go", options="{credentials: 'include'}"),
         ("password",),
         (get("as", "go"), get("bs", password=True)),
         {**go, **_DATA},
         has_password=True,
         stricter=_UNKNOWN,
+        origin="bs",
     )
 
 
@@ -105,20 +99,19 @@ def _list_parts() -> Iterator[Case]:
     ):
         yield Case(
             f"password: {name}",
-            page,
             _SCRIPT.format(more=more, url=f"[[{target}]]/lib"),
             ("load", "password"),
             (get(target, "lib", password=True),),
             _LIB,
             has_password=True,
             stricter=stricter,
+            origin=page,
         )
 
 
 def _list_other_parts() -> Iterator[Case]:
     yield Case(
         "password: script of another origin without credentials",
-        "as",
         _SCRIPT.format(more="crossOrigin: 'anonymous', ", url="[[bs]]/lib"),
         ("error", "undefined"),
         (get("bs", "lib"),),
@@ -129,7 +122,6 @@ def _list_other_parts() -> Iterator[Case]:
     for page, target, stricter in (("bs", "bs", ""), ("as", "bs", _UNKNOWN)):
         yield Case(
             f"password: frame of {target} in a page of {page}",
-            page,
             f"const message = hear(); load('iframe', {{src: '[[{target}]]/frame'}});"
             "done(await Promise.race([message, wait(2500).then(() => 'silence')]))",
             ("password",),
@@ -137,13 +129,14 @@ def _list_other_parts() -> Iterator[Case]:
             {"frame": talk},
             has_password=True,
             stricter=stricter,
+            origin=page,
         )
     yield Case(
         "password: worker of the own origin loads data",
-        "bs",
         "const w = new Worker('work'); w.onmessage = e => done(e.data)",
         ("password",),
         (get("bs", "work"), get("bs", password=True)),
-        {"work": Reply("fetch('data').then(r => r.text()).then(postMessage)", _JS), **_DATA},
+        {"work": Reply("fetch('data').then(r => r.text()).then(postMessage)", JS), **_DATA},
         has_password=True,
+        origin="bs",
     )

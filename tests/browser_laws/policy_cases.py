@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
-from tests.browser_laws.case import Case, Reply
-from tests.browser_laws.fetch_cases import READ, allow
-from tests.browser_laws.login import LOGIN, all_of, cross_of, get, who
+from tests.browser_laws.case import HTML, JS, Case, Reply
+from tests.browser_laws.fetch_cases import ANY, FAILED, READ, allow
+from tests.browser_laws.login import all_of, cross_of, get, logged_in, who
 
 _Headers = tuple[tuple[str, str], ...]
-_JS: Final = "text/javascript"
-_HTML: Final = "text/html; charset=utf-8"
-_ANY: Final = allow("*")
-_ASKER: Final = allow(credentials=True)
-_FAILED: Final = ("error TypeError",)
 _FETCH: Final = READ.format(url="{url}", options="{{}}")
 _SCRIPT: Final = "say(await load('script', {{src: '{url}'}})); done(self.words)"
 _FRAME: Final = (
     "const message = hear(); const frame = document.createElement('iframe'); frame.src = '{url}'; document.body.append(frame);"
     "done(await Promise.race([message, wait({ms}).then(() => 'silence')]))"
 )
-_TALK: Final = Reply("<!doctype html><script>parent.postMessage('[[who]]', '*')</script>", _HTML)
-_LIB: Final = Reply("self.words = '[[who]]'", _JS)
-_DATA: Final = Reply("[[who]]", headers=_ANY)
+_TALK: Final = Reply("<!doctype html><script>parent.postMessage('[[who]]', '*')</script>", HTML)
+_ASK_OWN, _ASK_OTHER = _FETCH.format(url="data"), _FETCH.format(url="[[bs]]/data")
+_LOAD_OTHER: Final = _SCRIPT.format(url="[[bs]]/lib")
+_NOT_LOADED: Final = ("error", "undefined")
+_LIB: Final = Reply("self.words = '[[who]]'", JS)
+_DATA: Final = Reply("[[who]]", headers=ANY)
 
 
 def list_policy_cases() -> Iterator[Case]:
     """All of them."""
-    yield from _list_mixed()
-    yield from _list_content_policies()
-    yield from _list_referrers()
-    yield from _list_resource_policies()
-    yield from _list_embedder_policies()
-    yield from _list_sites()
+    return chain(
+        _list_mixed(),
+        _list_content_policies(),
+        _list_referrers(),
+        _list_resource_policies(),
+        _list_embedder_policies(),
+        _list_sites(),
+    )
 
 
 _INLINE: Final = "script-src 'unsafe-inline'"
@@ -43,12 +44,12 @@ _XHR: Final = (
 )
 #: Name, script, and what it reads.
 _MIXED: Final = (
-    ("data", _FETCH.format(url="[[b]]/data"), _FAILED),
-    ("data of its own host", _FETCH.format(url="[[a]]/data"), _FAILED),
-    ("data with no-cors", "done(await fetch('[[b]]/data', {mode: 'no-cors'}).catch(failed))", _FAILED),
+    ("data", _FETCH.format(url="[[b]]/data"), FAILED),
+    ("data of its own host", _FETCH.format(url="[[a]]/data"), FAILED),
+    ("data with no-cors", "done(await fetch('[[b]]/data', {mode: 'no-cors'}).catch(failed))", FAILED),
     ("data by XMLHttpRequest", _XHR, ("0",)),
-    ("a script", _SCRIPT.format(url="[[b]]/lib"), ("error", "undefined")),
-    ("a module", "done(await import('[[b]]/lib').catch(failed))", _FAILED),
+    ("a script", _SCRIPT.format(url="[[b]]/lib"), _NOT_LOADED),
+    ("a module", "done(await import('[[b]]/lib').catch(failed))", FAILED),
     ("a style", _STYLE, ("error",)),
     ("a frame", _FRAME.format(url="[[b]]/frame", ms=700), ("silence",)),
     (
@@ -66,87 +67,49 @@ _MIXED: Final = (
 
 def _list_mixed() -> Iterator[Case]:
     for name, script, reads in _MIXED:
-        yield Case(
+        yield logged_in(
             f"https page loads {name} over http",
-            "as",
             script,
             reads,
             (),
-            {"data": _DATA, "lib": Reply(_LIB.body, _JS, headers=_ANY), "style": Reply("", "text/css"), "frame": _TALK},
-            cookies=LOGIN,
+            {"data": _DATA, "lib": Reply(_LIB.body, JS, headers=ANY), "style": Reply("", "text/css"), "frame": _TALK},
         )
     inner = "<!doctype html><script>fetch('[[b]]/data').then(r => r.text()).catch(e => e.name).then(t => parent.postMessage(t, '*'))</script>"
     yield Case(
         "https frame in an http page loads data over http",
-        "a",
         _FRAME.format(url="[[bs]]/frame", ms=3500),
         ("TypeError",),
         (get("bs", "frame"),),
-        {"frame": Reply(inner, _HTML), "data": _DATA},
+        {"frame": Reply(inner, HTML), "data": _DATA},
+        origin="a",
     )
     yield Case(
         "http page loads a script over https",
-        "a",
-        _SCRIPT.format(url="[[bs]]/lib"),
+        _LOAD_OTHER,
         ("load", "nobody"),
         (get("bs", "lib"),),
         {"lib": _LIB},
+        origin="a",
     )
 
 
 #: Name, policy, script of the page, what it reads, and what is sent.
 _CONTENT_POLICIES: Final = (
-    ("connect-src 'self', another origin", "connect-src 'self'", _FETCH.format(url="[[bs]]/data"), _FAILED, ()),
-    (
-        "connect-src 'self', the own origin",
-        "connect-src 'self'",
-        _FETCH.format(url="data"),
-        ("nobody",),
-        (get("as"),),
-    ),
-    (
-        "connect-src with the other origin",
-        "connect-src [[o_bs]]",
-        _FETCH.format(url="[[bs]]/data"),
-        ("nobody",),
-        (get("bs"),),
-    ),
+    ("connect-src 'self', another origin", "connect-src 'self'", _ASK_OTHER, FAILED, ()),
+    ("connect-src 'self', the own origin", "connect-src 'self'", _ASK_OWN, ("nobody",), (get("as"),)),
+    ("connect-src with the other origin", "connect-src [[o_bs]]", _ASK_OTHER, ("nobody",), (get("bs"),)),
     (
         "connect-src 'self', a redirect to another origin",
         "connect-src 'self'",
         _FETCH.format(url="go"),
-        _FAILED,
+        FAILED,
         (get("as", "go"),),
     ),
-    (
-        "connect-src with another path",
-        "connect-src [[bs]]/elsewhere/",
-        _FETCH.format(url="[[bs]]/data"),
-        _FAILED,
-        (),
-    ),
-    (
-        "default-src 'none'",
-        f"default-src 'none'; {_INLINE}",
-        _FETCH.format(url="data"),
-        _FAILED,
-        (),
-    ),
-    ("script-src without the other origin", _INLINE, _SCRIPT.format(url="[[bs]]/lib"), ("error", "undefined"), ()),
-    (
-        "script-src with the other origin",
-        f"{_INLINE} [[o_bs]]",
-        _SCRIPT.format(url="[[bs]]/lib"),
-        ("load", "nobody"),
-        (get("bs", "lib"),),
-    ),
-    (
-        "script-src with the other scheme only",
-        f"{_INLINE} http://b.test",
-        _SCRIPT.format(url="[[bs]]/lib"),
-        ("error", "undefined"),
-        (),
-    ),
+    ("connect-src with another path", "connect-src [[bs]]/elsewhere/", _ASK_OTHER, FAILED, ()),
+    ("default-src 'none'", f"default-src 'none'; {_INLINE}", _ASK_OWN, FAILED, ()),
+    ("script-src without the other origin", _INLINE, _LOAD_OTHER, _NOT_LOADED, ()),
+    ("script-src with the other origin", f"{_INLINE} [[o_bs]]", _LOAD_OTHER, ("load", "nobody"), (get("bs", "lib"),)),
+    ("script-src with the other scheme only", f"{_INLINE} http://b.test", _LOAD_OTHER, _NOT_LOADED, ()),
     ("no eval", _INLINE, "try { done(eval('1')) } catch (e) { done(failed(e)) }", ("error EvalError",), ()),
     (
         "style-src 'self'",
@@ -163,7 +126,7 @@ _CONTENT_POLICIES: Final = (
         ("nobody",),
         (get("bs", "frame"),),
     ),
-    ("sandbox", "sandbox allow-scripts", _FETCH.format(url="data"), ("null nobody",), (get("as"),)),
+    ("sandbox", "sandbox allow-scripts", _ASK_OWN, ("null nobody",), (get("as"),)),
 )
 
 
@@ -172,25 +135,23 @@ def _list_content_policies() -> Iterator[Case]:
         data = Reply("null [[who]]", headers=allow("null")) if name == "sandbox" else _DATA
         files = {
             "data": data,
-            "go": Reply(status=302, headers=(("Location", "[[bs]]/data"), *_ANY)),
+            "go": Reply(status=302, headers=(("Location", "[[bs]]/data"), *ANY)),
             "lib": _LIB,
             "style": Reply("", "text/css"),
             "frame": _TALK,
         }
-        yield Case(f"CSP {name}", "as", script, reads, sends, files, headers=(("Content-Security-Policy", policy),))
+        yield Case(f"CSP {name}", script, reads, sends, files, headers=(("Content-Security-Policy", policy),))
     yield Case(
         "CSP of a meta element",
-        "as",
-        _FETCH.format(url="[[bs]]/data"),
-        _FAILED,
+        _ASK_OTHER,
+        FAILED,
         (),
         {"data": _DATA},
         head="<meta http-equiv=Content-Security-Policy content=\"connect-src 'self'\">",
     )
     yield Case(
         "CSP that only reports",
-        "as",
-        _FETCH.format(url="[[bs]]/data"),
+        _ASK_OTHER,
         ("nobody",),
         (get("bs"),),
         {"data": _DATA},
@@ -214,11 +175,10 @@ _REFERRERS: Final = (
 
 def _list_referrers() -> Iterator[Case]:
     """What another origin, and the own one over http, see of the page's address."""
-    data = {"data": Reply("[[referrer]]", headers=_ANY)}
+    data = {"data": Reply("[[referrer]]", headers=ANY)}
     for policy, own, other in _REFERRERS:
         yield Case(
             f"Referrer-Policy {policy or 'none'}",
-            "as",
             "say(await fetch('data').then(text)); done(await fetch('[[bs]]/data').then(text))",
             (own, other),
             (get("as"), get("bs")),
@@ -232,7 +192,6 @@ def _list_referrers() -> Iterator[Case]:
     ):
         yield Case(
             f"fetch with {name}",
-            "as",
             READ.format(url="[[bs]]/data", options=options.replace("'/elsewhere'", "'elsewhere'")),
             (reads,),
             (get("bs"),),
@@ -240,11 +199,11 @@ def _list_referrers() -> Iterator[Case]:
         )
     yield Case(
         "referrer from https to http",
-        "a",
         "done(await fetch('[[bs]]/data').then(text))",
         ("a",),
         (get("bs"),),
         data,
+        origin="a",
     )
 
 
@@ -259,31 +218,27 @@ def _list_resource_policies() -> Iterator[Case]:
     ):
         headers = (("Cross-Origin-Resource-Policy", policy),)
         cookies = all_of(origin) if origin != "bs" else cross_of("bs")
-        yield Case(
+        yield logged_in(
             f"script of {origin} with CORP {policy}",
-            "as",
             _SCRIPT.format(url=f"[[{origin}]]/lib"),
-            ("load", who(cookies)) if may_load else ("error", "undefined"),
+            ("load", who(cookies)) if may_load else _NOT_LOADED,
             (get(origin, "lib", cookies),),
-            {"lib": Reply(_LIB.body, _JS, headers=headers)},
-            cookies=LOGIN,
+            {"lib": Reply(_LIB.body, JS, headers=headers)},
         )
     headers = (("Cross-Origin-Resource-Policy", "same-origin"),)
     yield Case(
         "no-cors fetch with CORP same-origin",
-        "as",
         "done(await fetch('[[bs]]/data', {mode: 'no-cors'}).then(r => r.type).catch(failed))",
-        _FAILED,
+        FAILED,
         (get("bs"),),
         {"data": Reply(headers=headers)},
     )
     yield Case(
         "cors fetch with CORP same-origin",
-        "as",
-        _FETCH.format(url="[[bs]]/data"),
+        _ASK_OTHER,
         ("nobody",),
         (get("bs"),),
-        {"data": Reply("[[who]]", headers=(*headers, *_ANY))},
+        {"data": Reply("[[who]]", headers=(*headers, *ANY))},
     )
 
 
@@ -297,30 +252,26 @@ def _list_embedder_policies() -> Iterator[Case]:
         ("require-corp, a script for all", required, shared, cookies, True),
         ("credentialless, a script without a word", free, (), (), True),
     ):
-        yield Case(
+        yield logged_in(
             f"COEP {name}",
-            "as",
-            _SCRIPT.format(url="[[bs]]/lib"),
-            ("load", who(sent)) if may_load else ("error", "undefined"),
+            _LOAD_OTHER,
+            ("load", who(sent)) if may_load else _NOT_LOADED,
             (get("bs", "lib", sent),),
-            {"lib": Reply(_LIB.body, _JS, headers=reply)},
+            {"lib": Reply(_LIB.body, JS, headers=reply)},
             headers=page,
-            cookies=LOGIN,
         )
     framed: tuple[tuple[str, _Headers, bool], ...] = (
         ("without a word", (), False),
         ("that has it too", (*required, *shared), True),
     )
     for name, reply, is_shown in framed:
-        yield Case(
+        yield logged_in(
             f"COEP require-corp, a frame {name}",
-            "as",
             _FRAME.format(url="[[bs]]/frame", ms=3500 if is_shown else 700),
             (who(cookies) if is_shown else "silence",),
             (get("bs", "frame", cookies),),
-            {"frame": Reply(_TALK.body, _HTML, headers=reply)},
+            {"frame": Reply(_TALK.body, HTML, headers=reply)},
             headers=required,
-            cookies=LOGIN,
         )
     opener = (("Cross-Origin-Opener-Policy", "same-origin"),)
     for name, given, reads in (
@@ -328,7 +279,7 @@ def _list_embedder_policies() -> Iterator[Case]:
         ("COEP alone", required, "false"),
         ("COEP and COOP", (*required, *opener), "true"),
     ):
-        yield Case(f"page with {name} is isolated", "as", "done(crossOriginIsolated)", (reads,), headers=given)
+        yield Case(f"page with {name} is isolated", "done(crossOriginIsolated)", (reads,), headers=given)
 
 
 def _list_sites() -> Iterator[Case]:
@@ -342,20 +293,19 @@ def _list_sites() -> Iterator[Case]:
     ):
         yield Case(
             f"Sec-Fetch-Site from {page} to {target}",
-            page,
             _FETCH.format(url=f"[[{target}]]/data"),
             (reads,),
             (get(target),),
-            {"data": Reply("[[site]]", headers=_ANY)},
+            {"data": Reply("[[site]]", headers=ANY)},
+            origin=page,
         )
     yield Case(
         "Sec-Fetch-Site after a redirect there and back",
-        "as",
         _FETCH.format(url="[[bs]]/go"),
         ("cross-site",),
         (get("bs", "go"), get("as")),
         {
-            "go": Reply(status=302, headers=(("Location", "[[as]]/data"), *_ANY)),
-            "data": Reply("[[site]]", headers=_ANY),
+            "go": Reply(status=302, headers=(("Location", "[[as]]/data"), *ANY)),
+            "data": Reply("[[site]]", headers=ANY),
         },
     )

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
 from tests.browser_laws.case import Case, Reply
-from tests.browser_laws.fetch_cases import READ, allow
-from tests.browser_laws.login import LOGIN, NOBODY, all_of, ask, cross_of, get, who
+from tests.browser_laws.fetch_cases import ANY, ASKER, FAILED, READ, allow
+from tests.browser_laws.login import NOBODY, all_of, ask, cross_of, get, logged_in, who
 
-_FAILED: Final = ("error TypeError",)
-_ANY: Final = allow("*")
-_ASKER: Final = allow(credentials=True)
 _PAGE: Final = allow("[[o_as]]", credentials=True)
 
 
-def go(to: str, headers: tuple[tuple[str, str], ...] = _ASKER, status: int = 302) -> Reply:
+def go(to: str, headers: tuple[tuple[str, str], ...] = ASKER, status: int = 302) -> Reply:
     """A redirect."""
     return Reply(status=status, headers=(*headers, ("Location", to)))
 
 
 def list_redirect_cases() -> Iterator[Case]:
     """All of them."""
-    yield from _list_chains()
-    yield from _list_modes()
-    yield from _list_statuses()
-    yield from _list_odd_targets()
-    yield from _list_scripts()
-    yield from _list_with_headers()
+    return chain(
+        _list_chains(), _list_modes(), _list_statuses(), _list_odd_targets(), _list_scripts(), _list_with_headers()
+    )
 
 
 class _Chain(NamedTuple):
@@ -40,29 +35,29 @@ class _Chain(NamedTuple):
 
 #: With ``include``. An origin that leads to another one, when it is not the page's own, makes the asker ``null``.
 _CHAINS: Final = {
-    "to another origin": _Chain(("as", "bs"), _ASKER, True),
+    "to another origin": _Chain(("as", "bs"), ASKER, True),
     "to another origin that allows the page": _Chain(("as", "bs"), _PAGE, True),
     "to another origin that allows nobody": _Chain(("as", "bs"), (), False),
-    "to another origin that allows all": _Chain(("as", "bs"), _ANY, False),
-    "from another origin back": _Chain(("bs", "as"), _ASKER, True),
+    "to another origin that allows all": _Chain(("as", "bs"), ANY, False),
+    "from another origin back": _Chain(("bs", "as"), ASKER, True),
     "from another origin back, where the page is allowed": _Chain(("bs", "as"), _PAGE, False),
     "within another origin": _Chain(("bs", "bs"), _PAGE, True),
-    "from another origin to a third": _Chain(("bs", "subs"), _ASKER, True),
+    "from another origin to a third": _Chain(("bs", "subs"), ASKER, True),
     "from another origin to a third that allows the page": _Chain(("bs", "subs"), _PAGE, False),
-    "there and back": _Chain(("as", "bs", "as"), _ASKER, True),
+    "there and back": _Chain(("as", "bs", "as"), ASKER, True),
     "there and back, where the page is allowed": _Chain(("as", "bs", "as"), _PAGE, False),
-    "over three": _Chain(("as", "bs", "subs"), _ASKER, True),
+    "over three": _Chain(("as", "bs", "subs"), ASKER, True),
     "over three, where the page is allowed": _Chain(("as", "bs", "subs"), _PAGE, False),
     "within the own origin": _Chain(("as", "as"), (), True),
-    "over the same site": _Chain(("as", "subs", "as"), _ASKER, True),
+    "over the same site": _Chain(("as", "subs", "as"), ASKER, True),
 }
 
 
 def _list_chains() -> Iterator[Case]:
     for credentials in ("include", "same-origin"):
-        for name, chain in _CHAINS.items():
-            origins, headers, may_read = chain
-            if credentials == "same-origin" and headers == _ANY:
+        for name, through in _CHAINS.items():
+            origins, headers, may_read = through
+            if credentials == "same-origin" and headers == ANY:
                 may_read = True
             files, sent, is_cross = {}, [], False
             for number, origin in enumerate(origins):
@@ -76,14 +71,12 @@ def _list_chains() -> Iterator[Case]:
                 if not is_last:
                     files[path] = go(f"[[{origins[number + 1]}]]/{following}", headers)
             files["data"] = Reply("[[who]]", headers=headers)
-            yield Case(
+            yield logged_in(
                 f"redirect {name}, {credentials}",
-                "as",
                 READ.format(url=f"[[{origins[0]}]]/{sent[0][1]}", options=f"{{credentials: '{credentials}'}}"),
-                (who(sent[-1][2]),) if may_read else _FAILED,
-                tuple(get(*each) for each in sent[: _count_sent(chain, credentials)]),
+                (who(sent[-1][2]),) if may_read else FAILED,
+                tuple(get(*each) for each in sent[: _count_sent(through, credentials)]),
                 files,
-                cookies=LOGIN,
             )
 
 
@@ -100,8 +93,8 @@ def _count_sent(chain: _Chain, credentials: str) -> int:
             asker = "null"
         before = origin
         is_cors = any(each != "as" for each in chain.origins[: number + 1])
-        is_allowed = chain.headers == _ASKER or (chain.headers == _PAGE and asker == "as")
-        is_allowed = is_allowed or (chain.headers == _ANY and credentials != "include")
+        is_allowed = chain.headers == ASKER or (chain.headers == _PAGE and asker == "as")
+        is_allowed = is_allowed or (chain.headers == ANY and credentials != "include")
         if is_cors and not is_allowed:
             return number + 1
     return len(chain.origins)
@@ -110,13 +103,7 @@ def _count_sent(chain: _Chain, credentials: str) -> int:
 _OWN: Final = get("as", "go", all_of("as"))
 #: Name, URL, options, what is read, and what is sent.
 _MODES: Final = (
-    (
-        "error",
-        "[[as]]/go",
-        "{redirect: 'error'}",
-        ("error TypeError", "undefined", "undefined", "undefined"),
-        (_OWN,),
-    ),
+    ("error", "[[as]]/go", "{redirect: 'error'}", ("error TypeError", "undefined", "undefined", "undefined"), (_OWN,)),
     ("manual", "[[as]]/go", "{redirect: 'manual'}", ("opaqueredirect", "0", "false", "as/go"), (_OWN,)),
     (
         "manual of another origin",
@@ -126,13 +113,7 @@ _MODES: Final = (
         (get("bs", "go"),),
     ),
     ("follow", "[[as]]/go", "{}", ("cors", "200", "true", "bs/data"), (_OWN, get("bs"))),
-    (
-        "follow with no-cors",
-        "[[as]]/go",
-        "{mode: 'no-cors'}",
-        ("opaque", "0", "false", ""),
-        (_OWN, get("bs")),
-    ),
+    ("follow with no-cors", "[[as]]/go", "{mode: 'no-cors'}", ("opaque", "0", "false", ""), (_OWN, get("bs"))),
     (
         "follow with same-origin",
         "[[as]]/go",
@@ -146,36 +127,30 @@ _MODES: Final = (
 def _list_modes() -> Iterator[Case]:
     say = "const r = await fetch('{url}', {options}).catch(e => ({{type: failed(e)}})); done(r.type, r.status, r.redirected, r.url)"
     for name, url, options, reads, sends in _MODES:
-        yield Case(
+        yield logged_in(
             f"redirect mode {name}",
-            "as",
             say.format(url=url, options=options),
             reads,
             sends,
-            {"go": go("[[bs]]/data"), "data": Reply("[[who]]", headers=_ASKER)},
-            cookies=LOGIN,
+            {"go": go("[[bs]]/data"), "data": Reply("[[who]]", headers=ASKER)},
         )
-    yield Case(
+    yield logged_in(
         "redirect back with no-cors",
-        "as",
         "const r = await fetch('[[bs]]/go', {mode: 'no-cors', credentials: 'include'}); done(r.type, await r.text())",
         ("opaque", ""),
         (get("bs", "go", cross_of("bs")), get("as", "data", all_of("as"))),
-        {"go": go("[[as]]/data"), "data": Reply("[[who]]", headers=_ASKER)},
-        cookies=LOGIN,
+        {"go": go("[[as]]/data"), "data": Reply("[[who]]", headers=ASKER)},
     )
 
 
 def _list_statuses() -> Iterator[Case]:
     for status in (301, 303, 307, 308):
-        yield Case(
+        yield logged_in(
             f"redirect by {status}",
-            "as",
             READ.format(url="go", options="{credentials: 'include'}"),
             (who(cross_of("bs")),),
             (get("as", "go", all_of("as")), get("bs", "data", cross_of("bs"))),
-            {"go": go("[[bs]]/data", status=status), "data": Reply("[[who]]", headers=_ASKER)},
-            cookies=LOGIN,
+            {"go": go("[[bs]]/data", status=status), "data": Reply("[[who]]", headers=ASKER)},
         )
 
 
@@ -188,24 +163,21 @@ def _list_odd_targets() -> Iterator[Case]:
     ):
         yield Case(
             f"redirect to {name}",
-            "as",
             READ.format(url="go", options="{}"),
-            _FAILED,
+            FAILED,
             (get("as", "go"), *sends),
-            {"go": go(target), "data": Reply("[[who]]", headers=_ANY)},
+            {"go": go(target), "data": Reply("[[who]]", headers=ANY)},
         )
-    yield Case(
+    yield logged_in(
         "redirect from http to https",
-        "a",
         READ.format(url="go", options="{credentials: 'include'}"),
         (who(cross_of("bs")),),
         (get("a", "go", all_of("a")), get("bs", "data", cross_of("bs"))),
-        {"go": go("[[bs]]/data"), "data": Reply("[[who]]", headers=_ASKER)},
-        cookies=LOGIN,
+        {"go": go("[[bs]]/data"), "data": Reply("[[who]]", headers=ASKER)},
+        origin="a",
     )
     yield Case(
         "redirect without a target",
-        "as",
         READ.format(url="go", options="{}"),
         ("words",),
         (get("as", "go"),),
@@ -215,33 +187,24 @@ def _list_odd_targets() -> Iterator[Case]:
 
 def _list_scripts() -> Iterator[Case]:
     script = Reply("self.words = '[[who]]'", "text/javascript")
-    allowed = Reply("self.words = '[[who]]'", "text/javascript", headers=_ASKER)
+    allowed = Reply("self.words = '[[who]]'", "text/javascript", headers=ASKER)
     own, cross = all_of("as"), cross_of("bs")
     for name, more, file, reads, cookies in (
         ("classic script", "", script, ("load", who(cross)), (own, cross)),
         ("module", "type: 'module', ", script, ("error", "undefined"), (own, NOBODY)),
         ("module that is allowed", "type: 'module', ", allowed, ("load", "nobody"), (own, NOBODY)),
-        (
-            "script with CORS",
-            "crossOrigin: 'use-credentials', ",
-            allowed,
-            ("load", who(cross)),
-            (own, cross),
-        ),
+        ("script with CORS", "crossOrigin: 'use-credentials', ", allowed, ("load", who(cross)), (own, cross)),
         ("script with CORS, not allowed", "crossOrigin: 'anonymous', ", script, ("error", "undefined"), (own, NOBODY)),
     ):
-        yield Case(
+        yield logged_in(
             f"redirect of a {name}",
-            "as",
             f"const end = await load('script', {{{more}src: 'go'}}); done(end, self.words);",
             reads,
             (get("as", "go", cookies[0]), get("bs", "lib", cookies[1])),
             {"go": go("[[bs]]/lib"), "lib": file},
-            cookies=LOGIN,
         )
     yield Case(
         "redirect of a script back to the own origin",
-        "as",
         "onerror = message => say(message); await load('script', {src: '[[bs]]/go'}); done()",
         ("Script error.",),
         (get("bs", "go"), get("as", "lib")),
@@ -250,11 +213,10 @@ def _list_scripts() -> Iterator[Case]:
 
 
 def _list_with_headers() -> Iterator[Case]:
-    reply = Reply("[[who]]", headers=_ASKER)
-    preflight = Reply(headers=(*_ASKER, *allow(None, Allow_Headers="x-word, authorization")))
+    reply = Reply("[[who]]", headers=ASKER)
+    preflight = Reply(headers=(*ASKER, *allow(None, Allow_Headers="x-word, authorization")))
     yield Case(
         "redirect to another origin with a header: a preflight there",
-        "as",
         READ.format(url="go", options="{headers: {'X-Word': 'x'}}"),
         ("nobody",),
         (get("as", "go"), ask("bs"), get("bs")),
@@ -262,15 +224,13 @@ def _list_with_headers() -> Iterator[Case]:
     )
     yield Case(
         "redirect to another origin with a header that it does not allow",
-        "as",
         READ.format(url="go", options="{headers: {'X-Word': 'x'}}"),
-        _FAILED,
+        FAILED,
         (get("as", "go"), ask("bs")),
         {"go": go("[[bs]]/data"), "data": reply},
     )
     yield Case(
         "redirect after a preflight",
-        "as",
         READ.format(url="[[bs]]/go", options="{headers: {'X-Word': 'x'}}"),
         ("nobody",),
         (ask("bs", "go"), get("bs", "go"), ask("subs"), get("subs")),
@@ -278,7 +238,6 @@ def _list_with_headers() -> Iterator[Case]:
     )
     yield Case(
         "redirect to another origin with Authorization: it stays behind",
-        "as",
         READ.format(url="go", options="{headers: {Authorization: 'Basic ' + btoa('wanda:open')}}"),
         ("nobody",),
         (get("as", "go", password=True), get("bs")),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
-from tests.browser_laws.case import Case, Reply
-from tests.browser_laws.fetch_cases import allow
-from tests.browser_laws.login import LOGIN, NOBODY, all_of, cross_of, get, who
+from tests.browser_laws.case import JS, Case, Reply
+from tests.browser_laws.fetch_cases import ASKER
+from tests.browser_laws.login import NOBODY, all_of, cross_of, get, logged_in, who
 
-_JS: Final = "text/javascript"
-_ASKER: Final = allow(credentials=True)
 _START: Final = (
     "const end = new Promise(end => {{ try {{ const w = new Worker({url}{options}); w.onmessage = e => end(e.data);"
     "w.onerror = () => end('error') }} catch (e) {{ end(failed(e)) }} }}); done(await end)"
@@ -23,14 +22,11 @@ _IMPORT: Final = "try {{ importScripts('{url}'); postMessage(self.words) }} catc
 
 def list_worker_cases() -> Iterator[Case]:
     """All of them."""
-    yield from _list_starts()
-    yield from _list_data_inside()
-    yield from _list_imports()
-    yield from _list_local_data()
+    return chain(_list_starts(), _list_data_inside(), _list_imports(), _list_local_data())
 
 
 def _list_starts() -> Iterator[Case]:
-    talk = Reply("postMessage('[[who]]')", _JS)
+    talk = Reply("postMessage('[[who]]')", JS)
     own = all_of("as")
     for name, url, options, reads, sends in (
         ("of the own origin", "'work'", "", who(own), (get("as", "work", own),)),
@@ -46,30 +42,24 @@ def _list_starts() -> Iterator[Case]:
         ("of the same site", "'[[subs]]/work'", "", "error SecurityError", ()),
         ("that a redirect leads to another origin", "'go'", "", "error", (get("as", "go", own),)),
     ):
-        yield Case(
+        yield logged_in(
             f"worker {name}",
-            "as",
             _START.format(url=url, options=options),
             (reads,),
             sends,
-            {"work": talk, "go": Reply(status=302, headers=(("Location", "[[bs]]/work"), *_ASKER))},
-            cookies=LOGIN,
+            {"work": talk, "go": Reply(status=302, headers=(("Location", "[[bs]]/work"), *ASKER))},
         )
-    yield Case(
+    yield logged_in(
         "shared worker of the own origin",
-        "as",
         "const w = new SharedWorker('work'); w.port.onmessage = e => done(e.data); w.onerror = () => done('error')",
         (who(own),),
         (get("as", "work", own),),
-        {"work": Reply("onconnect = e => e.ports[0].postMessage('[[who]]')", _JS)},
-        cookies=LOGIN,
+        {"work": Reply("onconnect = e => e.ports[0].postMessage('[[who]]')", JS)},
     )
-    yield Case(
+    yield logged_in(
         "shared worker of another origin",
-        "as",
         "try { new SharedWorker('[[bs]]/work'); done('started') } catch (e) { done(failed(e)) }",
         ("error SecurityError",),
-        cookies=LOGIN,
     )
 
 
@@ -78,19 +68,17 @@ def _list_data_inside() -> Iterator[Case]:
     for name, url, target, headers, cookies, may_read in (
         ("blob asks its origin", _BLOB, "as", (), own, True),
         ("blob asks another origin", _BLOB, "bs", (), cross, False),
-        ("blob asks another origin that allows it", _BLOB, "bs", _ASKER, cross, True),
+        ("blob asks another origin that allows it", _BLOB, "bs", ASKER, cross, True),
         ("data asks the page's origin", _DATA, "as", (), cross_of("as"), False),
-        ("data asks the page's origin, which allows it", _DATA, "as", _ASKER, cross_of("as"), True),
-        ("data asks another origin that allows it", _DATA, "bs", _ASKER, cross, True),
+        ("data asks the page's origin, which allows it", _DATA, "as", ASKER, cross_of("as"), True),
+        ("data asks another origin that allows it", _DATA, "bs", ASKER, cross, True),
     ):
-        yield Case(
+        yield logged_in(
             f"worker by {name}",
-            "as",
             _START.format(url=url.format(code=_ASK.format(url=f"[[{target}]]/data")), options=""),
             (who(cookies) if may_read else "TypeError",),
             (get(target, "data", cookies),),
             {"data": Reply("[[who]]", headers=headers)},
-            cookies=LOGIN,
         )
     for page, target, cookies in (
         ("as", "bs", cross),
@@ -98,45 +86,40 @@ def _list_data_inside() -> Iterator[Case]:
         ("a", "sub", all_of("sub")),
         ("a", "b", NOBODY),
     ):
-        yield Case(
+        yield logged_in(
             f"worker of {page} asks {target}",
-            page,
             _START.format(url="'work'", options=""),
             (who(cookies),),
             (get(page, "work", all_of(page)), get(target, "data", cookies)),
-            {"work": Reply(_ASK.format(url=f"[[{target}]]/data"), _JS), "data": Reply("[[who]]", headers=_ASKER)},
-            cookies=LOGIN,
+            {"work": Reply(_ASK.format(url=f"[[{target}]]/data"), JS), "data": Reply("[[who]]", headers=ASKER)},
+            origin=page,
         )
 
 
 def _list_imports() -> Iterator[Case]:
     for name, target, kind, reads, cookies in (
-        ("its own origin", "as", _JS, who(all_of("as")), all_of("as")),
-        ("the same site", "subs", _JS, who(all_of("subs")), all_of("subs")),
-        ("another origin", "bs", _JS, who(cross_of("bs")), cross_of("bs")),
+        ("its own origin", "as", JS, who(all_of("as")), all_of("as")),
+        ("the same site", "subs", JS, who(all_of("subs")), all_of("subs")),
+        ("another origin", "bs", JS, who(cross_of("bs")), cross_of("bs")),
         ("another origin, not a script by its type", "bs", "text/plain", "NetworkError", cross_of("bs")),
     ):
-        yield Case(
+        yield logged_in(
             f"worker that imports a script of {name}",
-            "as",
             _START.format(url=_BLOB.format(code=_IMPORT.format(url=f"[[{target}]]/lib")), options=""),
             (reads,),
             (get(target, "lib", cookies),),
             {"lib": Reply("self.words = '[[who]]'", kind)},
-            cookies=LOGIN,
         )
-    for name, headers, reads in (("not allowed", (), "error"), ("allowed", _ASKER, "nobody")):
-        yield Case(
+    for name, headers, reads in (("not allowed", (), "error"), ("allowed", ASKER, "nobody")):
+        yield logged_in(
             f"worker module that imports one of another origin, {name}",
-            "as",
             _START.format(url="'work'", options=", {type: 'module'}"),
             (reads,),
             (get("as", "work", all_of("as")), get("bs", "lib")),
             {
-                "work": Reply("import {words} from '[[bs]]/lib'; postMessage(words)", _JS),
-                "lib": Reply("export const words = '[[who]]'", _JS, headers=headers),
+                "work": Reply("import {words} from '[[bs]]/lib'; postMessage(words)", JS),
+                "lib": Reply("export const words = '[[who]]'", JS, headers=headers),
             },
-            cookies=LOGIN,
         )
 
 
@@ -148,10 +131,10 @@ def _list_local_data() -> Iterator[Case]:
         ("a file", "fetch('file:///etc/hostname').then(text)", "error TypeError"),
         ("about:blank", "fetch('about:blank').then(text)", "error TypeError"),
     ):
-        yield Case(f"fetch of {name}", "as", f"done(await {code}.catch(failed))", (reads,))
+        yield Case(f"fetch of {name}", f"done(await {code}.catch(failed))", (reads,))
     frame = (
         "const frame = document.createElement('iframe'); frame.sandbox = 'allow-scripts'; frame.srcdoc ="
         "`<script>fetch('${URL.createObjectURL(new Blob(['words']))}').then(r => r.text()).catch(e => e.name)"
         ".then(t => parent.postMessage(t, '*'))</` + 'script>'; document.body.append(frame); done(await hear())"
     )
-    yield Case("fetch of a blob URL of another origin", "as", frame, ("TypeError",))
+    yield Case("fetch of a blob URL of another origin", frame, ("TypeError",))
