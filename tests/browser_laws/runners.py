@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -22,7 +23,7 @@ from searchcrawl.render.browser import Browser
 from searchcrawl.render.chromium import ChromiumFiles, kill_browser
 from searchcrawl.render.crawl_wall import CrawlWall, PageRules
 from searchcrawl.render.credentials import Credentials
-from searchcrawl.render.login_steps import BrowserCookie
+from searchcrawl.render.login_steps import BrowserCookie, describe_cookie
 from searchcrawl.render.rendered_page import RenderFailed
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.redirects import TargetRules
@@ -107,7 +108,7 @@ class BareChromium:
         context = self._free.pop() if is_old else await self._browser.new_context(service_workers="block")
         html = ""
         try:
-            given: list[Any] = [_describe_cookie(cookie, number) for cookie in case.cookies]
+            given: list[Any] = [describe_cookie(_build_cookie(cookie, number)) for cookie in case.cookies]
             await context.add_cookies(given)
             page = await context.new_page()
             with suppress(Error, TimeoutError):
@@ -132,18 +133,6 @@ class BareChromium:
         await page.goto(self.sites.find_page(number), wait_until="commit")
         await page.wait_for_selector("#verdict", state="attached")
         return await page.content()
-
-
-def _describe_cookie(cookie: Cookie, number: int) -> dict[str, Any]:
-    described = {
-        "name": cookie.name,
-        "value": "1",
-        "domain": cookie.domain,
-        "path": cookie.path.replace("/N/", f"/{number}/"),
-        "secure": cookie.https,
-        "httpOnly": cookie.http_only,
-    }
-    return described | ({"sameSite": cookie.same_site} if cookie.same_site else {})
 
 
 class CrawlBrowser:
@@ -189,9 +178,8 @@ class _WallOfCases:
 
     async def open(self) -> None:
         """Opens what sends the requests."""
-        connector = aiohttp.TCPConnector(
-            resolver=_Loopback(), ssl=self._sites.authority.build_client_context(), force_close=True
-        )
+        trusting = ssl.create_default_context(cadata=self._sites.authority.certificate_pem)
+        connector = aiohttp.TCPConnector(resolver=_Loopback(), ssl=trusting, force_close=True)
         jar = aiohttp.DummyCookieJar()
         self._session = aiohttp.ClientSession(connector=connector, cookie_jar=jar, auto_decompress=False)
 

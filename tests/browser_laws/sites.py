@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import ssl
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-
+from searchcrawl.render.page_port import Authority
 from tests.browser_laws.case import HOSTS, LOCKED_ORIGINS, ORIGINS, UNLOCK, Case, Reply, Seen, fill_marks
 
 USER: Final = "wanda"
@@ -28,59 +20,17 @@ PASSWORD: Final = "open"
 BASIC: Final = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 _NO_REPLY: Final = Reply("not here", status=404)
 _LOCKED: Final = Reply("locked", status=401, headers=(("WWW-Authenticate", 'Basic realm="b"'),))
-_DAY: Final = timedelta(days=1)
 
 
-class TestAuthority:
-    """Signs one certificate for all hosts."""
+def build_server_context(authority: Authority) -> ssl.SSLContext:
+    """For the servers of all hosts."""
 
-    __test__ = False
+    def choose(connection: ssl.SSLObject, host: str | None, _: ssl.SSLContext) -> None:
+        connection.context = authority.build_context(host or HOSTS["a"])
 
-    def __init__(self) -> None:
-        key, host_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority of a test")])
-        own = _start(name, name, key).add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        names = x509.SubjectAlternativeName([x509.DNSName(host) for host in HOSTS.values()])
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hosts of a test")])
-        signed = _start(subject, name, host_key).add_extension(names, critical=False).sign(key, hashes.SHA256())
-        pem = serialization.Encoding.PEM
-        self.pem = own.sign(key, hashes.SHA256()).public_bytes(pem)
-        no_password = serialization.NoEncryption()
-        self._chain = (
-            host_key.private_bytes(pem, serialization.PrivateFormat.PKCS8, no_password)
-            + signed.public_bytes(pem)
-            + self.pem
-        )
-        info = serialization.PublicFormat.SubjectPublicKeyInfo
-        spki = key.public_key().public_bytes(serialization.Encoding.DER, info)
-        #: as ``--ignore-certificate-errors-spki-list`` takes it
-        self.key_digest = base64.b64encode(hashlib.sha256(spki).digest()).decode()
-
-    def build_server_context(self) -> ssl.SSLContext:
-        """For the server; the chain has the authority itself."""
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "chain.pem")
-            path.write_bytes(self._chain)
-            context.load_cert_chain(path)
-        return context
-
-    def build_client_context(self) -> ssl.SSLContext:
-        """For a client that trusts this authority alone."""
-        return ssl.create_default_context(cadata=self.pem.decode())
-
-
-def _start(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _DAY)
-        .not_valid_after(now + _DAY)
-    )
+    context = authority.build_context(HOSTS["a"])
+    context.sni_callback = choose
+    return context
 
 
 class Sites:
@@ -88,7 +38,7 @@ class Sites:
 
     def __init__(self, cases: Sequence[Case]) -> None:
         self.cases = cases
-        self.authority = TestAuthority()
+        self.authority = Authority()
         self._servers: list[asyncio.Server] = []
         self._ports = {"http": 0, "https": 0}
         self._seen: dict[int, list[Seen]] = {}
@@ -96,7 +46,7 @@ class Sites:
 
     async def __aenter__(self) -> Self:
         for scheme in self._ports:
-            context = self.authority.build_server_context() if scheme == "https" else None
+            context = build_server_context(self.authority) if scheme == "https" else None
             server = await asyncio.start_server(partial(self._serve, scheme), "127.0.0.1", 0, ssl=context)
             self._ports[scheme] = server.sockets[0].getsockname()[1]
             self._servers.append(server)
