@@ -70,6 +70,22 @@ def parse_moment(text: str) -> datetime | None:
     return None
 
 
+def parse_pause(text: str, *, most_seconds: float) -> float | None:
+    """The seconds from now, ``most_seconds`` at most, that a Retry-After header asks to wait; None for what is unusable.
+
+    Both forms are read, seconds and a date (RFC 9110 §10.2.3).
+    """
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:12]), most_seconds)
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    return min(max((moment - now()).total_seconds(), 0.0), most_seconds)
+
+
 def from_http_date(text: str | None) -> datetime | None:
     """A Last-Modified value (RFC 9110 §5.6.7), from 1970 to now; None for what is no date."""
     if not text:

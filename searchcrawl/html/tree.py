@@ -53,10 +53,10 @@ _HIDDEN_END: Final = re.compile(
 )
 
 
-def parse_tree(text: str, *, utf8: bytes | None = None) -> LexborHTMLParser:
+def parse_tree(text: str) -> LexborHTMLParser:
     """The tree of a page; that of a page with many tags has links, fields and text, but not what contains them.
 
-    ``utf8`` is ``text`` in UTF-8, where the caller has it. The page is parsed as by a browser that runs scripts,
+    The page is parsed as by a browser that runs scripts,
     where the content of noscript is text: as markup, an element in it that is not closed would contain the rest of
     the page.
     """
@@ -67,10 +67,10 @@ def parse_tree(text: str, *, utf8: bytes | None = None) -> LexborHTMLParser:
     if tags > MOST_NESTED_TAGS or tags * len(text) > _MOST_COPIED:
         cheap = flatten(cheap)
     elif len(text) > _HARMLESS_CHARACTERS or tags > HARMLESS_TAGS:
-        raw = cheap.encode("utf-8", "ignore") if utf8 is None or cheap is not text else utf8
+        raw = cheap.encode("utf-8", "ignore")
         if count_reopened(raw, tags=tags) > MAX_REOPENED or has_many_roots(raw):
             cheap = flatten(cheap)
-    return LexborHTMLParser(cheap if utf8 is None or cheap is not text else utf8, scripting=True)
+    return LexborHTMLParser(cheap, scripting=True)
 
 
 class PageTrees(NamedTuple):
@@ -84,7 +84,10 @@ class PageTrees(NamedTuple):
 
 
 def parse_trees(text: str, *, utf8: bytes | None = None) -> PageTrees:
-    """As ``parse_tree``; a page with many tags keeps its nesting, as far as it can be parsed in pieces (``html.pieces``)."""
+    """As ``parse_tree``; a page with many tags keeps its nesting, as far as it can be parsed in pieces (``html.pieces``).
+
+    ``utf8`` is ``text`` in UTF-8, where the caller has it.
+    """
     tags = text.count("<")
     if len(text) <= _HARMLESS_CHARACTERS and tags <= HARMLESS_TAGS:
         return PageTrees([LexborHTMLParser(text if utf8 is None else utf8, scripting=True)])

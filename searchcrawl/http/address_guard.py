@@ -108,9 +108,7 @@ class AddressGuard:
             return _build_refusal("not an IP address")
         if self._is_listed(ip):
             return ALLOWED
-        if isinstance(ip, IPv4Address):
-            return _decide_v4(ip)
-        return self._decide_v6(ip)
+        return _decide(ip, _FORBIDDEN_V4) if isinstance(ip, IPv4Address) else self._decide_v6(ip)
 
     def _is_listed(self, ip: IPv4Address | IPv6Address) -> bool:
         if any(ip.version == network.version and ip in network for network in self._listed):
@@ -128,12 +126,7 @@ class AddressGuard:
             return ALLOWED
         if ip.ipv4_mapped is not None:
             return _build_refusal("::ffff:0:0/96 IPv4-mapped")
-        if ip not in _UNICAST_V6:
-            return _build_refusal("outside 2000::/3")
-        for network, name in _FORBIDDEN_V6:
-            if ip in network:
-                return _build_refusal(f"{network} {name}")
-        return ALLOWED
+        return _decide(ip, _FORBIDDEN_V6) if ip in _UNICAST_V6 else _build_refusal("outside 2000::/3")
 
 
 def build_guard(fetch: Fetch) -> AddressGuard:
@@ -152,11 +145,9 @@ def build_public_guard(fetch: Fetch) -> PublicGuard:
     return PublicGuard(private_networks=(), resolve=fetch.resolve, proxy_host=host, reason=_OUTSIDE)
 
 
-def _decide_v4(ip: IPv4Address) -> Decision:
-    for network, name in _FORBIDDEN_V4:
-        if ip in network:
-            return _build_refusal(f"{network} {name}")
-    return ALLOWED
+def _decide(ip: IPv4Address | IPv6Address, forbidden: Iterable[tuple[IPv4Network | IPv6Network, str]]) -> Decision:
+    found = next((f"{network} {name}" for network, name in forbidden if ip in network), None)
+    return ALLOWED if found is None else _build_refusal(found)
 
 
 def _find_embedded_v4(ip: IPv6Address) -> tuple[IPv4Address, ...]:

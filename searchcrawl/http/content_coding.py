@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Final
 
 import brotli
@@ -77,7 +77,7 @@ def decode_prefix(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
         pieces: list[bytes] = []
         size = 0
         try:
-            for piece in _choose_decoder(coding)(body):
+            for piece in decode_in_pieces(body, coding):
                 pieces.append(piece)
                 size += len(piece)
                 if size >= max_bytes:
@@ -92,9 +92,12 @@ def decode_prefix(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
 def decode_in_pieces(body: bytes, coding: str) -> Iterator[bytes]:
     """The body before one coding was applied, in pieces of bounded size, as far as it can be decoded.
 
-    Raises BrokenCoding where it is cut or broken, after the pieces before; the caller keeps the limits.
+    Raises BrokenCoding where it is unknown, at once, or cut or broken, after the pieces before; the caller keeps the limits.
     """
-    return _choose_decoder(coding)(body)
+    decode = _DECODERS.get(coding)
+    if decode is None:
+        raise BrokenCoding(f"unknown content coding {coding[:40]!r}", cut=False)
+    return decode(body)
 
 
 def _is_nothing(name: str) -> bool:
@@ -110,7 +113,7 @@ def _check_layers(codings: list[str]) -> None:
 def _decode_one(body: bytes, coding: str, *, max_bytes: int) -> bytes:
     pieces: list[bytes] = []
     size = 0
-    for piece in _choose_decoder(coding)(body):
+    for piece in decode_in_pieces(body, coding):
         size += len(piece)
         if max_bytes and size > max_bytes:
             raise DecodedTooLarge(f"more than {max_bytes} bytes decoded from {len(body)} ({coding})")
@@ -118,18 +121,6 @@ def _decode_one(body: bytes, coding: str, *, max_bytes: int) -> bytes:
             raise DecodedTooLarge(f"more than {MAX_RATIO} times the {len(body)} bytes sent ({coding})")
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def _choose_decoder(coding: str) -> Callable[[bytes], Iterator[bytes]]:
-    if coding in {"gzip", "x-gzip"}:
-        return _gzip
-    if coding == "deflate":
-        return _deflate
-    if coding == "br":
-        return _brotli
-    if coding == "zstd":
-        return _zstd
-    raise BrokenCoding(f"unknown content coding {coding[:40]!r}", cut=False)
 
 
 def _decode_members(
@@ -212,3 +203,11 @@ def _zstd_frame(body: bytes, position: int) -> Generator[bytes, None, int]:
         if piece:
             yield piece
     return position - len(stream.unused_data)
+
+
+_DECODERS: Final[Mapping[str, Callable[[bytes], Iterator[bytes]]]] = {
+    **dict.fromkeys(("gzip", "x-gzip"), _gzip),
+    "deflate": _deflate,
+    "br": _brotli,
+    "zstd": _zstd,
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
+from http.client import responses
 from typing import Final, NamedTuple
 
 from scrapy import Request
@@ -169,10 +169,7 @@ class OutcomeMiddleware:
 
 def describe_status(status: int) -> str:
     """A status in words: ``404 Not Found``."""
-    try:
-        return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return f"status {status}"
+    return f"{status} {responses[status]}" if status in responses else f"status {status}"
 
 
 def describe_failure(code: Code, exception: Exception) -> str:

@@ -86,7 +86,14 @@ def read_pairs(text: str, language: str) -> Iterator[list[str]]:
         yield [run] if len(run) == 1 else [run[at : at + 2] for at in range(len(run) - 1)]
 
 
-def require_pairs(pairs: Sequence[str]) -> list[tuple[str, ...]]:
+def find_required(text: str, language: str) -> list[tuple[str, ...]]:
+    """What a document must have of a word, one of each tuple; empty for what is no word in characters of CJK alone."""
+    if not is_cjk(text):
+        return []
+    return [each for pairs in read_pairs(text, language) for each in _require_pairs(pairs)]
+
+
+def _require_pairs(pairs: Sequence[str]) -> list[tuple[str, ...]]:
     """What a document must have of the pairs of a run: one of each tuple, so that a pair covers each character.
 
     A word is mostly made of shorter ones, between which a text may have a particle: the pair across both is missing there.
@@ -108,13 +115,16 @@ def build_stemmer(language: str) -> tantivy.TextAnalyzer:
     With a language of STEMMED the words are stems. The stop words are the English ones in each language: a word that is
     none in one language only would be required in documents of all others.
     """
-    filters = (
+    return _build_analyzer(
         tantivy.Filter.remove_long(MAX_WORD_BYTES),
         tantivy.Filter.lowercase(),
         tantivy.Filter.stopword("english"),
         *((tantivy.Filter.stemmer(STEMMED[language]),) if language else ()),
         tantivy.Filter.ascii_fold(),
     )
+
+
+def _build_analyzer(*filters: tantivy.Filter) -> tantivy.TextAnalyzer:
     builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
     for each in filters:
         builder = builder.filter(each)
@@ -124,8 +134,7 @@ def build_stemmer(language: str) -> tantivy.TextAnalyzer:
 @cache
 def build_folder() -> tantivy.TextAnalyzer:
     """Builds the analysis of the beginnings of words: lower case, no accents; a stop word may be one."""
-    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
-    return builder.filter(tantivy.Filter.ascii_fold()).build()
+    return _build_analyzer(tantivy.Filter.lowercase(), tantivy.Filter.ascii_fold())
 
 
 def find_stems(word: str, language: str) -> tuple[str, ...]:
@@ -169,8 +178,7 @@ def _is_stop_word(word: str, language: str) -> bool:
 
 @cache
 def _build_stop_filter(language: str) -> tantivy.TextAnalyzer:
-    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
-    return builder.filter(tantivy.Filter.stopword(STEMMED[language])).build()
+    return _build_analyzer(tantivy.Filter.lowercase(), tantivy.Filter.stopword(STEMMED[language]))
 
 
 def find_beginnings(text: str, languages: Sequence[str]) -> Iterator[str]:

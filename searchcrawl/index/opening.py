@@ -19,19 +19,13 @@ _INSTALLED: Final = Path(__file__).parent / "solr" / "configset_files"
 _OF_CHECKOUT: Final = Path(__file__).parents[2] / "solr" / "configset"
 
 
-class PlanningReceiver:
+class PlanningReceiver(Receiver):
     """The receiver of ``plan``: accepts everything and keeps nothing, so that no index learns of a plan."""
-
-    def begin(self, source: str, run: int) -> None:
-        """Does nothing."""
 
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
         """Answers as an index would that has room for every document."""
         ids = [*(each.id for each in batch.documents), *(each.id for each in batch.removals)]
         return [Receipt(each, accepted=True) for each in ids]
-
-    def end(self, outcome: str) -> None:
-        """Does nothing."""
 
 
 def open_index(project: Project) -> Receiver:

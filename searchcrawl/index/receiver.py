@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, Self, runtime_checkable
 
 from searchcrawl.items import IndexedDocument, Removal
 
@@ -60,6 +60,13 @@ class IndexEntry(NamedTuple):
     access_url: str = ""
     depth: int = 0
 
+    @classmethod
+    def read(cls, document_id: str, stored: Mapping[str, Any]) -> Self:
+        """The entry of a document with these fields in the index; others may have written it."""
+        version, depth = int(stored.get("crawl_version", 0)), int(stored.get("depth", 0))
+        checksum, url, access_url = (str(stored.get(name, "")) for name in ("checksum", "url", "access_url"))
+        return cls(document_id, version, checksum, url, access_url, depth)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
@@ -103,10 +110,14 @@ class SearchAnswer:
 
 
 class Receiver(Protocol):
-    """Takes documents and removals (K3); after a crash a new object gets the unfinished batches again."""
+    """Takes documents and removals (K3); after a crash a new object gets the unfinished batches again.
+
+    Ours are subclasses: they have only those of ``begin`` and ``end`` that do something.
+    """
 
     def begin(self, source: str, run: int) -> None:
         """Called before the first delivery of a run."""
+        return
 
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
         """Stores and removes; returns one receipt for each document, then one for each removal, in their order.
@@ -119,6 +130,7 @@ class Receiver(Protocol):
 
     def end(self, outcome: str) -> None:
         """Called after the last delivery of a run, with ``finished``, ``stopped`` or ``failed``."""
+        return
 
 
 @runtime_checkable
@@ -127,14 +139,6 @@ class HurryingReceiver(Receiver, Protocol):
 
     def hurry(self) -> None:
         """From now on no page is fetched: only deliveries are left."""
-
-
-@runtime_checkable
-class SpellingIndex(Protocol):
-    """A SearchIndex that knows how words are spelled in it."""
-
-    def find_spellings(self, word: str) -> Sequence[str]:
-        """Words of the index that may be spelled like one that it does not have, in any order; a few hundred at most."""
 
 
 @runtime_checkable
@@ -169,6 +173,9 @@ class SearchIndex(Receiver, Protocol):
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         """Answers a query; raises IndexUnavailable or IndexMisconfigured."""
+
+    def find_spellings(self, word: str) -> Sequence[str]:
+        """Words of the index that may be spelled like one that it does not have, in any order; a few hundred at most."""
 
     def purge(self) -> int:
         """Removes tombstones and deleted documents for good; returns the number of tombstones."""

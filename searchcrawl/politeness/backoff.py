@@ -7,8 +7,6 @@ in ``HostRegistry.record_visit``.
 
 from __future__ import annotations
 
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
 from searchcrawl import clock
@@ -74,19 +72,5 @@ def may_retry(attempt: int, *, retries: int, retry_after_seconds: float | None =
 
 
 def parse_retry_after(value: bytes | None) -> float | None:
-    """The seconds from now, 0 to a week, that a Retry-After header asks to wait (RFC 9110 §10.2.3).
-
-    Both forms are read, seconds and a date. None where there is no header or it says nothing usable.
-    """
-    if value is None:
-        return None
-    text = value.decode("latin-1").strip()
-    if text.isascii() and text.isdigit():
-        return min(float(text[:12]), MAX_RETRY_AFTER_SECONDS)
-    try:
-        moment = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return min(max((moment - clock.now()).total_seconds(), 0.0), MAX_RETRY_AFTER_SECONDS)
+    """The seconds from now, 0 to a week, that a Retry-After header asks to wait; None for none, or an unusable one."""
+    return None if value is None else clock.parse_pause(value.decode("latin-1"), most_seconds=MAX_RETRY_AFTER_SECONDS)

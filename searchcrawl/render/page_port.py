@@ -16,10 +16,10 @@ import re
 import ssl
 import tempfile
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from functools import partial
-from http import HTTPStatus
+from http.client import responses
 from pathlib import Path
 from typing import Final
 
@@ -274,26 +274,15 @@ def _has_body(status: int) -> bool:
 
 
 def _build_head(answer: DecodedAnswer, method: str) -> bytes:
-    lines = [f"HTTP/1.1 {answer.status} {_find_phrase(answer.status)}"]
-    lines += [f"{name}: {value}" for name, value in _list_passed_on(answer.headers)]
+    lines = [f"HTTP/1.1 {answer.status} {responses.get(answer.status, 'Unknown')}"]
+    lines += [
+        f"{name}: {value}"
+        for name, value in answer.headers
+        if name.lower() not in _NOT_PASSED_ON and "\r" not in value and "\n" not in value
+    ]
     if _has_body(answer.status) and method != "HEAD":
         lines.append(f"Content-Length: {len(answer.body)}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
-
-
-def _find_phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Unknown"
-
-
-def _list_passed_on(headers: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [
-        (name, value)
-        for name, value in headers
-        if name.lower() not in _NOT_PASSED_ON and "\r" not in value and "\n" not in value
-    ]
 
 
 #: Linux lists the sockets of IPv4 there, each with its owner.

@@ -344,9 +344,6 @@ def _build_end(request: Request, claim: Claim, error: RenderFailed) -> VisitEnde
     return VisitEnded(replace(end.outcome, redirects=(*find_redirects(request), Hop(request.url, _MOVED))))
 
 
-logger = logging.getLogger(__name__)
-
-
 class BrowserPipeline:
     """A pipeline, because pipelines are opened before anything is requested; items pass as they are."""
 

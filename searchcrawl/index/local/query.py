@@ -12,15 +12,13 @@ import tantivy
 from tantivy import Occur
 
 from searchcrawl.exceptions import UnsupportedByIndex
-from searchcrawl.index.characters import is_cjk
 from searchcrawl.index.forms import (
     build_folder,
     build_stemmer,
     find_optional,
+    find_required,
     find_stemmed,
     find_stems,
-    read_pairs,
-    require_pairs,
 )
 from searchcrawl.index.local import schema
 from searchcrawl.index.query import AllOf, AnyOf, Everything, Query, Range, Term, find_sequence, parse
@@ -236,10 +234,7 @@ class QueryBuilder:
         if language in STEMMED:
             word = find_stemmed(text)
             return [] if word is None or not (stems := find_stems(word, language)) else [stems]
-        normal = schema.normalise(text)
-        if not is_cjk(normal):
-            return []
-        return [each for pairs in read_pairs(normal, language) for each in require_pairs(pairs)]
+        return find_required(schema.normalise(text), language)
 
     def _any_term(self, path: str, terms: Sequence[str]) -> tantivy.Query:
         if len(terms) == 1:

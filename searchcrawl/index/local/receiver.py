@@ -40,7 +40,7 @@ from searchcrawl.index.local.search import (
     read_fields,
     search,
 )
-from searchcrawl.index.receiver import Batch, IndexEntry, Receipt, SearchAnswer, SearchQuery
+from searchcrawl.index.receiver import Batch, IndexEntry, Receipt, SearchAnswer, SearchIndex, SearchQuery
 from searchcrawl.index.sanitising import find_id_fault
 from searchcrawl.items import IndexedDocument, Removal
 from searchcrawl.sources.project import Project
@@ -67,7 +67,7 @@ _NO_ROOM_BYTES: Final = 64 * 1024
 logger = logging.getLogger(__name__)
 
 
-class LocalReceiver:
+class LocalReceiver(SearchIndex):
     """A SearchIndex in the folder ``path``; the first delivery creates it, and a missing one counts as empty.
 
     A delivery waits ``lock_timeout_seconds`` for that of another process, then raises IndexUnavailable. Methods
@@ -83,9 +83,6 @@ class LocalReceiver:
         self._inode: int | None = None
         self._opening = threading.Lock()
 
-    def begin(self, source: str, run: int) -> None:
-        """Nothing is to be prepared."""
-
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
         """Stores and removes, durably; a document that cannot be stored is refused with the reason."""
         given = [*(each.id for each in batch.documents), *(each.id for each in batch.removals)]
@@ -94,9 +91,6 @@ class LocalReceiver:
             versions = self._read_versions(searcher, self._queries.with_ids(ids), most=len(ids))
             return _put(writer, versions, batch)
 
-    def end(self, outcome: str) -> None:
-        """Nothing is to be done."""
-
     def commit(self) -> None:
         """Returns at once: what was delivered is durable and visible."""
 
@@ -104,14 +98,7 @@ class LocalReceiver:
         """Every document of a source (None: of all) by rising id, as of one moment; at most 10,000 in memory."""
         with self._reading() as searcher:
             for document_id, fields in list_documents(searcher, self._queries, source) if searcher is not None else ():
-                yield IndexEntry(
-                    id=document_id,
-                    crawl_version=fields["crawl_version"],
-                    checksum=str(fields.get("checksum", "")),
-                    url=str(fields.get("url", "")),
-                    access_url=str(fields.get("access_url", "")),
-                    depth=int(fields.get("depth", 0)),
-                )
+                yield IndexEntry.read(document_id, fields)
 
     def find_versions(self, ids: Collection[str]) -> Mapping[str, int]:
         """The versions of those of ``ids`` that are in the index, without tombstones."""
@@ -145,7 +132,7 @@ class LocalReceiver:
             return search(searcher, self._queries, query)
 
     def find_spellings(self, word: str) -> Sequence[str]:
-        """Words of the index that may be spelled like one that it does not have (SpellingIndex)."""
+        """Words of the index that may be spelled like one that it does not have."""
         with self._reading() as searcher:
             return [] if searcher is None else find_spellings(searcher, word)
 

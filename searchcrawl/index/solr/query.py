@@ -14,12 +14,11 @@ from searchcrawl.index.characters import is_cjk
 from searchcrawl.index.forms import (
     find_beginnings,
     find_optional,
+    find_required,
     find_stemmed,
     fold,
     lower,
     most_added,
-    read_pairs,
-    require_pairs,
 )
 from searchcrawl.index.query import (
     AllOf,
@@ -157,7 +156,7 @@ def _read_forms(text: str, language: str) -> str:
         return ""
     if language != "zh":
         return f"{{0}}:{text}"
-    wanted = [each for pairs in read_pairs(text, language) for each in require_pairs(pairs)]
+    wanted = find_required(text, language)
     return "(" + " ".join(_join_or([f"{{0}}:{pair}" for pair in each]) for each in wanted) + ")" if wanted else ""
 
 

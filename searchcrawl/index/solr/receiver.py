@@ -22,6 +22,7 @@ from searchcrawl.index.receiver import (
     Receipt,
     SearchAnswer,
     SearchHit,
+    SearchIndex,
     SearchQuery,
 )
 from searchcrawl.index.sanitising import format_number
@@ -62,7 +63,7 @@ _BETWEEN_SNIPPETS: Final = " … "
 logger = logging.getLogger(__name__)
 
 
-class SolrReceiver:
+class SolrReceiver(SearchIndex):
     """Delivers to and searches one core, collection or alias of Solr.
 
     ``url`` ends in its name and may carry user and password. ``timeout_seconds`` is the total for
@@ -92,9 +93,6 @@ class SolrReceiver:
         self._languages_end = self._looked_end = 0.0
         self._solr = pysolr.Solr(address, session=self._session, timeout=timeout_seconds, auth=auth)
 
-    def begin(self, source: str, run: int) -> None:
-        """Nothing is to be prepared."""
-
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
         """Stores and removes; one receipt a document or removal, in their order (Receiver).
 
@@ -114,9 +112,6 @@ class SolrReceiver:
         """Large deliveries go in two requests at once: Solr reads each in one thread (HurryingReceiver)."""
         self._updates.in_two = True
 
-    def end(self, outcome: str) -> None:
-        """Nothing is kept from run to run."""
-
     def commit(self) -> None:
         """Makes all that was delivered durable and visible; returns once searches see it."""
         self._check_replay()
@@ -132,7 +127,7 @@ class SolrReceiver:
                 found = self._select(
                     "*:*", fq=filters, fl=_ENTRY_FIELDS, sort="id asc", rows=_SCAN_ROWS, cursorMark=mark
                 )
-                entries = [_build_index_entry(stored) for stored in found.docs]
+                entries = [IndexEntry.read(stored["id"], stored) for stored in found.docs]
             yield from entries
             if found.nextCursorMark == mark:
                 return
@@ -187,7 +182,7 @@ class SolrReceiver:
         )
 
     def find_spellings(self, word: str) -> Sequence[str]:
-        """Words of the index that may be spelled like one that it does not have (SpellingIndex)."""
+        """Words of the index that may be spelled like one that it does not have."""
         if not word.isalnum():
             return []
         found = self._select(f"title:{word.lower()}~2 OR content:{word.lower()}~2", **build_spelling_parameters())
@@ -341,17 +336,6 @@ def _split_address(url: str) -> tuple[str, tuple[str, str] | None]:
         raise IndexMisconfigured(f"searchcrawl.toml: index.url: must be http(s)://HOST:PORT/solr/NAME (got {shown!r})")
     auth = None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", "")), auth
-
-
-def _build_index_entry(stored: Mapping[str, Any]) -> IndexEntry:
-    return IndexEntry(
-        stored["id"],
-        int(stored.get("crawl_version", 0)),
-        stored.get("checksum", ""),
-        stored.get("url", ""),
-        stored.get("access_url", ""),
-        int(stored.get("depth", 0)),
-    )
 
 
 def _build_hit(stored: Mapping[str, Any], highlighting: Mapping[str, Mapping[str, Sequence[str]]]) -> SearchHit:

@@ -18,7 +18,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
-from email.utils import parsedate_to_datetime
 from typing import Any, Final, Self
 from urllib.parse import urlsplit, urlunsplit
 
@@ -129,7 +128,8 @@ def check_answer(shown: str, status: int, retry_after: str | None, body: bytes) 
     if status in _REFUSALS or _TOO_MANY_CLAUSES in reason:
         raise SolrRefusal(status, reason)
     if status in {408, 429} or status >= 500:
-        raise IndexUnavailable(f"{shown}: HTTP {status}: {reason}", retry_after_seconds=_parse_retry_after(retry_after))
+        seconds = None if retry_after is None else clock.parse_pause(retry_after, most_seconds=_MAX_RETRY_AFTER_SECONDS)
+        raise IndexUnavailable(f"{shown}: HTTP {status}: {reason}", retry_after_seconds=seconds)
     hint = "it redirects, and redirects are not followed" if 300 <= status < 400 else _HINTS.get(status, reason)
     raise misconfigured(shown, f"HTTP {status}: {hint}")
 
@@ -184,20 +184,6 @@ def _read_reason(answer: dict[str, Any] | None) -> str:
 
 def _cut_excerpt(body: bytes) -> str:
     return " ".join(body[:200].decode("utf-8", "replace").split()) or "(empty)"
-
-
-def _parse_retry_after(retry_after: str | None) -> float | None:
-    """Retry-After as seconds, at most an hour (RFC 9110 10.2.3: seconds or a date)."""
-    if retry_after is None:
-        return None
-    text = retry_after.strip()
-    if text.isascii() and text.isdigit():
-        return min(float(text), _MAX_RETRY_AFTER_SECONDS)
-    try:
-        seconds = parsedate_to_datetime(text).timestamp() - clock.now().timestamp()
-    except (ValueError, OverflowError):
-        return None
-    return min(max(seconds, 0.0), _MAX_RETRY_AFTER_SECONDS)
 
 
 class _Deadline:
