@@ -66,7 +66,7 @@ from searchcrawl.store.runs import run_table
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import DocumentState
 from searchcrawl.store.urls import forget_table, recrawl_table
-from searchcrawl.store.urls.forget_table import AnsweredRow, KnownRow, NamedRow, RedirectingRow
+from searchcrawl.store.urls.forget_table import KnownRow, NamedRow
 
 _ID: Final = operator.attrgetter("id")
 
@@ -147,7 +147,7 @@ def _find_led(project: Project, database: Database, known: Known) -> dict[int, b
     return found
 
 
-def _read_base_url(cache: DocumentCache, row: RedirectingRow) -> str | None:
+def _read_base_url(cache: DocumentCache, row: Any) -> str | None:
     try:
         return cache.read_page(Place(row.segment, row.record_offset, row.response_bytes, row.fields_bytes)).base_url
     except DamagedRecord:
@@ -359,7 +359,7 @@ def find_carriers(database: Database, source_id: int, forgotten: Forgotten) -> f
     return frozenset(found)
 
 
-def _passed(row: AnsweredRow, forgotten: Forgotten) -> bool:
+def _passed(row: Any, forgotten: Forgotten) -> bool:
     hops = [] if row.redirects is None else [hop["url"] for hop in orjson.loads(row.redirects)]
     passed = [*hops, *([] if row.answered_url is None else [row.answered_url])]
     return any(url != row.url and forgotten.find(url) is not None for url in passed)

@@ -116,10 +116,10 @@ def set_rows(
 
 
 def write_rows(transaction: Transaction, statement: UpdateBase, rows: Sequence[_Row]) -> None:
-    """Runs a statement that returns nothing once for each of ``rows``, which all have the same names, two or more.
+    """Runs a statement that returns nothing once for each of ``rows``, which all have the same names.
 
     The driver gets the values as they are: to look at each of them takes SQLAlchemy longer than SQLite takes to write
-    it. ``statement`` is one that is kept, because it is compiled once.
+    it. ``statement`` is one that is kept, because it is compiled once, and has two parameters or more, constants included.
     """
     if rows:
         sql, arrange = _compile(statement, transaction.dialect, tuple(rows[0]))

@@ -32,7 +32,7 @@ from searchcrawl.items import SitemapEnd
 from searchcrawl.rules.recrawl import MOST_AHEAD_MS, Proof, Word
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import find_among, read_parts, select_fields, write_parts
+from searchcrawl.store.many_rows import find_among, read_parts, select_fields, write_parts, write_rows
 from searchcrawl.store.schema import sitemaps, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.urls import url_classes
@@ -186,12 +186,9 @@ _LIST: Final = (
 
 def list_urls(transaction: Transaction, sitemap_id: int, lastmods: Mapping[int, int | None]) -> None:
     """Notes that a sitemap lists these rows, with their lastmod in ms."""
-    if lastmods:
-        parameters = [
-            {"row_id": row_id, "new_sitemap": sitemap_id, "new_lastmod": lastmod}
-            for row_id, lastmod in lastmods.items()
-        ]
-        transaction.execute(_LIST, parameters)
+    listed = {"new_sitemap": sitemap_id}
+    rows = [{**listed, "row_id": row_id, "new_lastmod": lastmod} for row_id, lastmod in lastmods.items()]
+    write_rows(transaction, _LIST, rows)
 
 
 def unlist_others(transaction: Transaction, sitemap_id: int, listed: Collection[int]) -> int:

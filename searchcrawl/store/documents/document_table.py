@@ -140,19 +140,18 @@ _CONFIRMED: Final = (
 
 def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
     """Notes that documents have not changed."""
-    if confirmed:
-        parameters = [
-            {
-                **{f"new_{name}": getattr(entry, name) for name in _CONFIRMED},
-                "row_id": entry.url_id,
-                "send_again": int(entry.send_again),
-                "read": int(entry.read),
-                "same_fields": int(entry.same_fields),
-                "has_copy": int(entry.copy_digest is not None),
-            }
-            for entry in confirmed
-        ]
-        transaction.execute(_CONFIRM, parameters)
+    rows = [
+        {
+            **{f"new_{name}": getattr(entry, name) for name in _CONFIRMED},
+            "row_id": entry.url_id,
+            "send_again": int(entry.send_again),
+            "read": int(entry.read),
+            "same_fields": int(entry.same_fields),
+            "has_copy": int(entry.copy_digest is not None),
+        }
+        for entry in confirmed
+    ]
+    write_rows(transaction, _CONFIRM, rows)
 
 
 def note_parts(transaction: Transaction, noted: Mapping[int, str | None]) -> None:

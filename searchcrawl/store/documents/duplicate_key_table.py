@@ -28,7 +28,7 @@ from searchcrawl.store.documents.document_events import IS_COPY, RESOLVED
 from searchcrawl.store.documents.shared_copy_table import SURVIVORS, build_found, find_places
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import has_row, read_page, read_parts, select_fields, set_rows, write_parts
+from searchcrawl.store.many_rows import has_row, read_page, read_parts, select_fields, set_rows, write_parts, write_rows
 from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, PLACE, documents, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import INDEXABLE, REMOVALS, DocumentState
@@ -164,7 +164,7 @@ _SET: Final = update(documents).where(documents.c.url_id == bindparam("row_id"))
 
 def set_results(transaction: Transaction, changes: Iterable[tuple[int, int, int | None, DocumentState | None]]) -> None:
     """Writes results: (url id, code, duplicate of, state). With the state None the state of the document stays."""
-    parameters = [
+    rows = [
         {
             "row_id": url_id,
             "new_code": int(code),
@@ -174,8 +174,7 @@ def set_results(transaction: Transaction, changes: Iterable[tuple[int, int, int 
         }
         for url_id, code, duplicate_of, state in changes
     ]
-    if parameters:
-        transaction.execute(_SET, parameters)
+    write_rows(transaction, _SET, rows)
 
 
 def move_duplicates(transaction: Transaction, source_id: int, pairs: Sequence[tuple[int, int]]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import and_, bindparam, delete, func, or_, select, update
+from sqlalchemy import Row, and_, bindparam, delete, func, or_, select, update
 
 from searchcrawl.codes import Code
 from searchcrawl.store import log_table
@@ -13,8 +13,9 @@ from searchcrawl.store.batch_table import set_documents
 from searchcrawl.store.documents import document_events
 from searchcrawl.store.documents.presence import IS_NOTHING, may_be_there
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.many_rows import count_rows, read_page, read_parts, select_fields, write_parts
+from searchcrawl.store.many_rows import count_rows, read_page, read_parts, select_fields, write_parts, write_rows
 from searchcrawl.store.schema import (
+    PLACE,
     URLS_WITH_DOCUMENTS,
     anchors,
     documents,
@@ -58,30 +59,6 @@ class NamedRow(NamedTuple):
     in_archive: bool
 
 
-class RedirectingRow(NamedTuple):
-    """A row whose page may have come from another URL, and where the record of its document is."""
-
-    id: int
-    url: str
-    segment: int
-    record_offset: int
-    response_bytes: int
-    fields_bytes: int
-
-
-class AnsweredRow(NamedTuple):
-    """A row without a record whose visit was led to another URL: its hops, as JSON, and the URL that answered.
-
-    ``answered_url`` is None where the source has no row of it.
-    """
-
-    id: int
-    url: str
-    redirects: str | None
-    answered_key: int
-    answered_url: str | None
-
-
 class KnownRow(NamedTuple):
     """A row and what is known of it; ``state`` is that of its document, None without one. ``in_archive`` is as in NamedRow."""
 
@@ -114,23 +91,28 @@ def load_rows(transaction: Transaction, *, after: int, source_id: int | None = N
     return [NamedRow._make(row) for row in transaction.execute(query.order_by(urls.c.id).limit(PAGE_ROWS))]
 
 
-def load_redirecting(transaction: Transaction, source_id: int, *, after: int) -> list[RedirectingRow]:
-    """The next rows of a source with a record and a visit that was redirected, or that brought no page; by rising id."""
-    query = select_fields(RedirectingRow, urls, documents).select_from(_ROWS)
+def load_redirecting(transaction: Transaction, source_id: int, *, after: int) -> Sequence[Row[Any]]:
+    """The next rows of a source with a record and a visit that was redirected, or that brought no page; by rising id.
+
+    With their URLs, and where the records are (``cache.segment.Place``).
+    """
+    query = select(urls.c.id, urls.c.url, *(documents.c[name] for name in PLACE)).select_from(_ROWS)
     query = query.where(documents.c.segment.is_not(None), or_(urls.c.redirects.is_not(None), urls.c.code != 200))
-    page = read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=PAGE_ROWS)
-    return [RedirectingRow._make(row) for row in page]
+    return read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=PAGE_ROWS)
 
 
-def load_answered(transaction: Transaction, source_id: int, *, after: int) -> list[AnsweredRow]:
-    """The next rows of a source without a record to which another URL answered, by rising id."""
+def load_answered(transaction: Transaction, source_id: int, *, after: int) -> Sequence[Row[Any]]:
+    """The next rows of a source without a record to which another URL answered, by rising id.
+
+    With their redirects, as JSON, and the URL that answered; None where the source has no row of it.
+    """
     answered = urls.alias("answered")
     same = and_(answered.c.source_id == source_id, answered.c.key == documents.c.answered_key)
-    query = select_fields(AnsweredRow, urls, documents, answered_url=answered.c.url)
+    columns = urls.c.id, urls.c.url, urls.c.redirects, documents.c.answered_key
+    query = select(*columns, answered.c.url.label("answered_url"))
     query = query.select_from(_ROWS.outerjoin(answered, same))
     query = query.where(documents.c.segment.is_(None), documents.c.answered_key.is_not(None))
-    page = read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=PAGE_ROWS)
-    return [AnsweredRow._make(row) for row in page]
+    return read_page(transaction, query, source_id, by=urls.c.id, after=after, limit=PAGE_ROWS)
 
 
 def load_known(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> list[KnownRow]:
@@ -153,9 +135,8 @@ def empty(transaction: Transaction, rules: Mapping[int, str | None]) -> None:
     refused = [{"row_id": url_id, "new_rule": rule} for url_id, rule in rules.items() if rule is not None]
     again = [{"row_id": url_id} for url_id, rule in rules.items() if rule is None]
     with url_classes.watch(transaction, url_ids):
-        for statement, parameters in ((REFUSE, refused), (_VISIT_AGAIN, again)):
-            if parameters:
-                transaction.execute(statement, parameters)
+        write_rows(transaction, REFUSE, refused)
+        write_rows(transaction, _VISIT_AGAIN, again)
 
 
 def purge(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[int]) -> int:

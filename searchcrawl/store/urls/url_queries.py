@@ -230,13 +230,8 @@ def find_lacking(transaction: Transaction, source_id: int, *, apart: str) -> lis
 
 def count_indexed_without_record(transaction: Transaction, source_id: int) -> int:
     """How many documents of the index have no record in the cache any more."""
-    return count_rows(
-        transaction,
-        documents,
-        documents.c.source_id == source_id,
-        documents.c.indexed_version.is_not(None),
-        documents.c.segment.is_(None),
-    )
+    lost = documents.c.indexed_version.is_not(None), documents.c.segment.is_(None)
+    return count_rows(transaction, documents, documents.c.source_id == source_id, *lost)
 
 
 def _build_listing(wanted: RowFilter, after: int) -> Select[tuple[object, ...]]:
@@ -477,6 +472,10 @@ class RedirectingUrl(NamedTuple):
     in_index: bool
 
 
+_IN_INDEX: Final = documents.c.indexed_version.is_not(None)
+_REDIRECTING: Final = select(urls.c.url, urls.c.code, _IN_INDEX).limit(_MOST_LISTED)
+
+
 def find_redirecting(transaction: Transaction, source_id: int, url: str) -> list[RedirectingUrl]:
     """The rows whose documents came from ``url``, or over it, by redirects that were followed; at most ten, indexed first."""
     found = _list_redirecting(transaction, source_id, documents.c.answered_key == identity.key(url))
@@ -490,27 +489,16 @@ def find_redirecting(transaction: Transaction, source_id: int, url: str) -> list
 
 def find_led_away(transaction: Transaction, source_id: int, url: str) -> list[RedirectingUrl]:
     """The rows whose last visit was led to ``url``, and brought no page of it: a rule refuses it, or it failed; at most ten."""
-    error, in_index = urls.c.error, documents.c.indexed_version.is_not(None)
-    failed = and_(urls.c.redirects.is_not(None), error.endswith(f": {url}", autoescape=True))
-    query = (
-        select(urls.c.url, urls.c.code, in_index)
-        .outerjoin(documents, documents.c.url_id == urls.c.id)
-        .where(unindexed(urls.c.source_id) == source_id, urls.c.url != url, or_(error == write_target(url), failed))
-        .order_by(urls.c.id)
-        .limit(_MOST_LISTED)
-    )
-    return [RedirectingUrl(row[0], row[1], bool(row[2])) for row in transaction.execute(query)]
+    failed = and_(urls.c.redirects.is_not(None), urls.c.error.endswith(f": {url}", autoescape=True))
+    led = or_(urls.c.error == write_target(url), failed)
+    query = _REDIRECTING.select_from(URLS_WITH_DOCUMENTS).order_by(urls.c.id)
+    rows = transaction.execute(query.where(unindexed(urls.c.source_id) == source_id, urls.c.url != url, led))
+    return [RedirectingUrl._make(row) for row in rows]
 
 
 def _list_redirecting(
     transaction: Transaction, source_id: int, *conditions: ColumnElement[bool]
 ) -> list[RedirectingUrl]:
-    in_index = documents.c.indexed_version.is_not(None)
-    query = (
-        select(urls.c.url, urls.c.code, in_index)
-        .join(documents, documents.c.url_id == urls.c.id)
-        .where(documents.c.source_id == source_id, *conditions)
-        .order_by(in_index.desc(), urls.c.id)
-        .limit(_MOST_LISTED)
-    )
-    return [RedirectingUrl(row[0], row[1], bool(row[2])) for row in transaction.execute(query)]
+    query = _REDIRECTING.select_from(DOCUMENTS_WITH_URLS).order_by(_IN_INDEX.desc(), urls.c.id)
+    rows = transaction.execute(query.where(documents.c.source_id == source_id, *conditions))
+    return [RedirectingUrl._make(row) for row in rows]

@@ -142,8 +142,7 @@ def reopen(transaction: Transaction, url_ids: Iterable[int]) -> None:
     """Makes settled rows due at once, as if they were new."""
     ids = list(url_ids)
     with url_classes.watch(transaction, ids):
-        if ids:
-            transaction.execute(_REOPEN, [{"row_id": url_id} for url_id in ids])
+        write_rows(transaction, _REOPEN, [{"row_id": url_id} for url_id in ids])
 
 
 class _ClaimRow(NamedTuple):
