@@ -6,11 +6,11 @@ import gzip
 import socket
 import ssl
 import struct
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import Self
+from contextlib import contextmanager
+from functools import partial
+
+from tests.tcp_server import TcpServer
 
 _CHUNKED = "Transfer-Encoding: chunked"
 _BLOCK = b"10000\r\n" + b"x" * 65536 + b"\r\n"
@@ -45,128 +45,85 @@ ANSWERS: dict[str, bytes] = {
     "/moved-outside": redirect("308 Permanent Redirect", "http://elsewhere.test/"),
     **{f"/chain-{n}": redirect("302 Found", f"/chain-{n + 1}") for n in range(30)},
 }
+#: Answers that do not end: how they begin, what comes again and again, and the pause between, in seconds.
+_ENDLESS: dict[str, tuple[bytes, bytes, float]] = {
+    "/drip-header": (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n", 0.05),
+    "/drip-line": (b"HTTP/1.1 200 OK\r\nX-A: ", b"x", 0.05),
+    "/drip-body": (head("200 OK", "Content-Length: 9000"), b"x", 0.05),
+    "/drip-404": (head("404 No", "Content-Length: 9000"), b"x", 0.05),
+    "/endless-headers": (b"HTTP/1.1 200 OK\r\n", b"X-Header: some value\r\n" * 1000, 0),
+    "/endless-line": (b"HTTP/1.1 200 OK\r\nX-A: ", b"x" * 65536, 0),
+    "/endless-1xx": (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100, 0),
+    "/endless-body": (head("200 OK", _CHUNKED), _BLOCK, 0),
+    "/endless-no-length": (head("200 OK"), b"x" * 65536, 0),
+    "/endless-404": (head("404 Not Found", _CHUNKED), _BLOCK, 0),
+    "/endless-chunk-name": (head("200 OK", _CHUNKED) + b"5;", b"x" * 65536, 0),
+    "/endless-trailer": (head("200 OK", _CHUNKED) + b"5\r\nabcde\r\n0\r\n", b"X-T: y\r\n" * 1000, 0),
+}
 
 
-class HostileServer:
+class HostileServer(TcpServer):
     """Serves ANSWERS, the faults that need time, and what a test adds to ``answers``, or to ``choices`` by the request.
 
     ``requests`` are the heads seen, as text; ``url`` is ``http://127.0.0.1:PORT``.
     """
 
     def __init__(self, address: str = "127.0.0.1", *, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(address)
         self._tls = tls
         self.answers: dict[str, bytes] = dict(ANSWERS)
         self.choices: dict[str, Callable[[str], bytes]] = {}
         self.requests: list[str] = []
-        self._stopping = threading.Event()
-        self._socket = socket.create_server((address, 0), backlog=64)
-        self.port: int = self._socket.getsockname()[1]
-        self.url = f"http://{address}:{self.port}"
-        self._threads: list[threading.Thread] = []
-        self._slow: dict[str, Callable[[socket.socket], None]] = {
+        self._slow: dict[str, Callable[[socket.socket], object]] = {
             "/reset": _reset,
-            "/reset-length": lambda connection: self._cut_by_reset(connection, "Content-Length: 9000"),
-            "/reset-no-length": lambda connection: self._cut_by_reset(connection, "Content-Type: text/html"),
-            "/silent": lambda connection: self._wait(60),
-            "/drip-header": lambda connection: self._repeat(connection, b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n", 0.05),
-            "/drip-line": lambda connection: self._repeat(connection, b"HTTP/1.1 200 OK\r\nX-A: ", b"x", 0.05),
-            "/drip-body": lambda connection: self._repeat(
-                connection, head("200 OK", "Content-Length: 9000"), b"x", 0.05
-            ),
-            "/drip-404": lambda connection: self._repeat(
-                connection, head("404 No", "Content-Length: 9000"), b"x", 0.05
-            ),
-            "/endless-headers": lambda connection: self._repeat(
-                connection, b"HTTP/1.1 200 OK\r\n", b"X-Header: some value\r\n" * 1000
-            ),
-            "/endless-line": lambda connection: self._repeat(connection, b"HTTP/1.1 200 OK\r\nX-A: ", b"x" * 65536),
-            "/endless-1xx": lambda connection: self._repeat(connection, b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100),
-            "/endless-body": lambda connection: self._repeat(connection, head("200 OK", _CHUNKED), _BLOCK),
-            "/endless-no-length": lambda connection: self._repeat(connection, head("200 OK"), b"x" * 65536),
-            "/endless-404": lambda connection: self._repeat(connection, head("404 Not Found", _CHUNKED), _BLOCK),
-            "/endless-chunk-name": lambda connection: self._repeat(
-                connection, head("200 OK", _CHUNKED) + b"5;", b"x" * 65536
-            ),
-            "/endless-trailer": lambda connection: self._repeat(
-                connection, head("200 OK", _CHUNKED) + b"5\r\nabcde\r\n0\r\n", b"X-T: y\r\n" * 1000
-            ),
+            "/reset-length": partial(self._cut_by_reset, "Content-Length: 9000"),
+            "/reset-no-length": partial(self._cut_by_reset, "Content-Type: text/html"),
+            "/silent": lambda _: self.stopping.wait(60),
+            **{path: partial(self._repeat, *answer) for path, answer in _ENDLESS.items()},
         }
-
-    def __enter__(self) -> Self:
-        self._start(self._accept)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stopping.set()
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-        for thread in self._threads:
-            thread.join(10)
 
     def act_as(self, path: str, fault: str) -> None:
         """Answers ``path`` with a fault that needs time."""
         self._slow[path] = self._slow[fault]
 
-    def _start(self, target: Callable[..., None], *arguments: object) -> None:
-        thread = threading.Thread(target=target, args=arguments, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return
-            self._start(self._serve, connection)
-
-    def _serve(self, connection: socket.socket) -> None:
-        connection.settimeout(10)
-        with suppress(OSError):
-            self._answer(self._tls.wrap_socket(connection, server_side=True) if self._tls else connection)
-        connection.close()
+    def serve(self, connection: socket.socket) -> None:
+        with self._tls.wrap_socket(connection, server_side=True) if self._tls else connection as opened:
+            self._answer(opened)
 
     def _answer(self, connection: socket.socket) -> None:
-        with connection:
-            request = b""
-            while b"\r\n\r\n" not in request:
-                received = connection.recv(65536)
-                if not received:
-                    return
-                request += received
-                if request.startswith(b"\x16"):
-                    # A TLS hello: answered as a server does that knows no TLS.
-                    connection.sendall(whole(b"", "400 Bad Request"))
-                    return
-            text = request.decode("latin-1")
-            self.requests.append(text)
-            path = text.split(" ", 2)[1]
-            if path in self._slow:
-                self._slow[path](connection)
-            else:
-                choose = self.choices.get(path)
-                found = self.answers.get(path, whole(b"", "404 Not Found")) if choose is None else choose(text)
-                connection.sendall(found)
-                connection.shutdown(socket.SHUT_WR)
-                connection.recv(1)
+        request = b""
+        while b"\r\n\r\n" not in request:
+            received = connection.recv(65536)
+            if not received:
+                return
+            request += received
+            if request.startswith(b"\x16"):
+                # A TLS hello: answered as a server does that knows no TLS.
+                connection.sendall(whole(b"", "400 Bad Request"))
+                return
+        text = request.decode("latin-1")
+        self.requests.append(text)
+        path = text.split(" ", 2)[1]
+        if path in self._slow:
+            self._slow[path](connection)
+        else:
+            choose = self.choices.get(path)
+            found = self.answers.get(path, whole(b"", "404 Not Found")) if choose is None else choose(text)
+            connection.sendall(found)
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(1)
 
-    def _wait(self, seconds: float) -> None:
-        self._stopping.wait(seconds)
-
-    def _cut_by_reset(self, connection: socket.socket, header: str) -> None:
+    def _cut_by_reset(self, header: str, connection: socket.socket) -> None:
         connection.sendall(head("200 OK", header) + PAGE)
-        self._wait(0.1)
+        self.stopping.wait(0.1)
         _reset(connection)
 
-    def _repeat(self, connection: socket.socket, begin: bytes, data: bytes, pause_seconds: float = 0) -> None:
+    def _repeat(self, begin: bytes, data: bytes, pause_seconds: float, connection: socket.socket) -> None:
         connection.sendall(begin)
-        while not self._stopping.is_set():
+        while not self.stopping.is_set():
             connection.sendall(data)
             if pause_seconds:
-                self._wait(pause_seconds)
+                self.stopping.wait(pause_seconds)
 
 
 def _reset(connection: socket.socket) -> None:

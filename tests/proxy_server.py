@@ -6,14 +6,14 @@ import socket
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
+
+from tests.tcp_server import TcpServer, read_head
 
 _SECONDS = 10.0
 
 
-class ProxyServer:
+class ProxyServer(TcpServer):
     """Forwards to the hosts of ``names`` (host → address) and to literal addresses of 127.0.0.1.
 
     ``asked`` are the first lines of the requests seen, ``heads`` the whole heads; with ``authorization`` (the
@@ -21,50 +21,16 @@ class ProxyServer:
     """
 
     def __init__(self, names: Mapping[str, str], *, authorization: str | None = None) -> None:
+        super().__init__(seconds=_SECONDS)
         self._names = dict(names) | {"127.0.0.1": "127.0.0.1"}
         self._authorization = authorization
         self.asked: list[str] = []
         self.heads: list[str] = []
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port: int = self._socket.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._open: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> Self:
-        self._start(self._accept)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for each in [self._socket, *self._open]:
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
-        for thread in self._threads:
-            thread.join(_SECONDS)
-
-    def _start(self, target: object, *arguments: object) -> None:
-        thread = threading.Thread(target=target, args=arguments, daemon=True)  # type: ignore[arg-type]
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return
-            self._open.append(connection)
-            self._start(self._serve, connection)
-
-    def _serve(self, connection: socket.socket) -> None:
-        connection.settimeout(_SECONDS)
-        with suppress(OSError), connection:
-            head = _head_of(connection)
-            if head:
-                self._answer(connection, head)
+    def serve(self, connection: socket.socket) -> None:
+        head = read_head(connection).decode("latin-1")
+        if head:
+            self._answer(connection, head)
 
     def _answer(self, connection: socket.socket, head: str) -> None:
         line, *fields = head.split("\r\n")
@@ -93,16 +59,6 @@ class ProxyServer:
         back.start()
         _copy(client, server)
         back.join(_SECONDS)
-
-
-def _head_of(connection: socket.socket) -> str:
-    head = b""
-    while b"\r\n\r\n" not in head:
-        received = connection.recv(65536)
-        if not received:
-            return ""
-        head += received
-    return head.decode("latin-1")
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:

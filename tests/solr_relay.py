@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import selectors
 import socket
 import struct
 import threading
 from collections.abc import Callable
 from enum import Enum, auto
-from types import TracebackType
-from typing import Self
 
 from tests.solr_server import RunningSolr
+from tests.tcp_server import TcpServer
 
 
 class Break(Enum):
@@ -28,53 +26,28 @@ class Break(Enum):
     RESET_BEFORE_DOCUMENTS = auto()
 
 
-class SolrRelay:
+class SolrRelay(TcpServer):
     """Passes bytes on between its port and Solr's; a killed Solr is started again at once, in a thread."""
 
     def __init__(self, solr: RunningSolr, core: str, at: Break) -> None:
+        super().__init__()
         self._solr = solr
-        self._core = core
+        #: what ``index.url`` names
+        self.url = f"{self.url}/solr/{core}"
         self._at = at
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._over = threading.Event()
-        self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._starting: threading.Thread | None = None
         self._lock = threading.Lock()
         #: whether it came to the break
         self.broken = False
 
-    @property
-    def url(self) -> str:
-        """What ``index.url`` names."""
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}/solr/{self._core}"
-
-    def __enter__(self) -> Self:
-        self._accepting.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._over.set()
-        self._accepting.join()
-        self._listener.close()
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
         if self._starting is not None:
             self._starting.join()
 
-    def _accept(self) -> None:
-        self._listener.settimeout(0.05)
-        while not self._over.is_set():
-            with contextlib.suppress(TimeoutError):
-                client = self._listener.accept()[0]
-                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def _serve(self, client: socket.socket) -> None:
-        with (
-            client,
-            contextlib.suppress(OSError),
-            socket.create_connection(("127.0.0.1", self._solr.port), timeout=10) as server,
-        ):
-            _Pair(client, server, self._breaks).run(self._over)
+    def serve(self, connection: socket.socket) -> None:
+        with socket.create_connection(("127.0.0.1", self._solr.port), timeout=10) as server:
+            _Pair(connection, server, self._breaks).run(self.stopping)
 
     def _breaks(self, moment: Break) -> bool:
         """Whether the exchange ends here; kills Solr where that is what breaks it."""

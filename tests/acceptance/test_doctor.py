@@ -6,7 +6,6 @@ import json
 import socket
 import sqlite3
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
@@ -18,6 +17,7 @@ import pytest
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.certificates import write_certificate
 from tests.crawl_forks import CLOCK, COMMANDS
+from tests.hostile_server import HostileServer
 from tests.site.client import ADDRESS, SiteProcess, configure
 
 NAME: Final = "www.acme.test"
@@ -148,24 +148,11 @@ def test_doctor_when_a_host_has_no_address_or_one_that_is_refused_then_named(
 
 @contextmanager
 def https(certificate: Path) -> Iterator[int]:
-    """A server that shakes hands and says nothing; yields its port."""
+    """A server with this certificate; yields its port."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
-    with socket.create_server((ADDRESS, 0)) as server:
-
-        def answer() -> None:
-            while True:
-                try:
-                    connection, _ = server.accept()
-                    with connection:
-                        context.wrap_socket(connection, server_side=True).close()
-                except OSError:
-                    if server.fileno() < 0:
-                        return
-
-        threading.Thread(target=answer, daemon=True).start()
-        yield server.getsockname()[1]
-        server.shutdown(socket.SHUT_RDWR)
+    with HostileServer(tls=context) as server:
+        yield server.port
 
 
 @pytest.mark.parametrize(("age", "state"), [(timedelta(0), "warning"), (timedelta(days=3), "wrong")])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,45 +10,33 @@ import pytest
 
 from searchcrawl.render.browser_request import DecodedAnswer
 from tests.page_wall import SITE, RunningBrowser, need_browser
+from tests.tcp_server import TcpServer
 
 _SECRET: Final = "secret-of-a-file"
 
 
-class Listener:
+class Listener(TcpServer):
     """TCP and UDP on one port of loopback; whatever arrives is kept."""
 
     def __init__(self) -> None:
+        super().__init__(seconds=1)
         self.got: list[bytes] = []
-        self._tcp = socket.create_server(("127.0.0.1", 0))
-        self.port = self._tcp.getsockname()[1]
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._udp.bind(("127.0.0.1", self.port))
-        for receive in (self._accept, self._receive):
-            threading.Thread(target=receive, daemon=True).start()
+        self._open.append(self._udp)
+        self._start(self._receive)
 
-    def close(self) -> None:
-        self._tcp.close()
-        self._udp.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._tcp.accept()
-            except OSError:
-                return
-            with connection:
-                connection.settimeout(1)
-                try:
-                    self.got.append(b"tcp " + connection.recv(1000))
-                except OSError:
-                    self.got.append(b"tcp")
+    def serve(self, connection: socket.socket) -> None:
+        try:
+            self.got.append(b"tcp " + connection.recv(1000))
+        except OSError:
+            self.got.append(b"tcp")
 
     def _receive(self) -> None:
-        while True:
-            try:
-                self.got.append(b"udp " + self._udp.recv(1000))
-            except OSError:
-                return
+        got = self._udp.recv(1000)
+        while not self.stopping.is_set():
+            self.got.append(b"udp " + got)
+            got = self._udp.recv(1000)
 
 
 #: Each is put into a page of its own; HOST is a listener on loopback, FILE a file of this machine.
@@ -155,9 +142,8 @@ def running() -> Iterator[RunningBrowser]:
 
 @pytest.fixture(scope="module")
 def listener() -> Iterator[Listener]:
-    opened = Listener()
-    yield opened
-    opened.close()
+    with Listener() as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("name", _PAGES)
@@ -183,16 +169,13 @@ def test_page_reaches_nothing_but_what_it_may(
 
 def test_listener_hears_what_is_sent_to_it() -> None:
     """The test above would see it."""
-    opened = Listener()
-    try:
+    with Listener() as opened:
         with socket.create_connection(("127.0.0.1", opened.port)) as connection:
             connection.sendall(b"hello")
         for _ in range(100):
             if opened.got:
                 break
-            threading.Event().wait(0.02)
-    finally:
-        opened.close()
+            opened.stopping.wait(0.02)
 
     assert opened.got == [b"tcp hello"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 
 import pytest
 
 from tests.hostile_server import head, whole
 from tests.integration.support_fetch import crawl
+from tests.tcp_server import TcpServer
 
 EVIL = whole(b"<title>not what was asked for</title>")
 PAGES = 4
@@ -25,66 +25,29 @@ def page_of(path: str) -> bytes:
     return whole(f"<title>{path}</title>".encode() + b"x" * 200)
 
 
-class _Site:
+class Site(TcpServer):
     """Keeps connections open; ``answering`` says what goes over them for each page."""
 
     def __init__(self, answering: Answering) -> None:
+        super().__init__(seconds=20)
         self._answering = answering
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=16)
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        self.asked: list[str] = []
         self.connections = 0
-        self.closing = threading.Event()
-        self._threads: list[threading.Thread] = []
 
-    def start(self, target: Callable[..., None], *arguments: object) -> None:
-        thread = threading.Thread(target=target, args=arguments, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = self._socket.accept()
-                connection.settimeout(20)
-                self.connections += 1
-                self.start(self._serve, connection)
-
-    def close(self) -> None:
-        self.closing.set()
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-        for thread in self._threads:
-            thread.join(20)
-
-    def _serve(self, connection: socket.socket) -> None:
+    def serve(self, connection: socket.socket) -> None:
+        self.connections += 1
         received = b""
-        with connection, suppress(OSError):
-            while True:
-                while b"\r\n\r\n" not in received:
-                    more = connection.recv(65536)
-                    if not more:
-                        return
-                    received += more
-                request, _, received = received.partition(b"\r\n\r\n")
-                path = request.split(b" ")[1].decode()
-                self.asked.append(path)
-                if path == "/robots.txt":
-                    connection.sendall(whole(b"", "404 Not Found"))
-                else:
-                    self._answering(connection, page_of(path), self.closing)
-
-
-@contextmanager
-def site(answering: Answering) -> Iterator[_Site]:
-    """A site that answers so while the block runs."""
-    opened = _Site(answering)
-    opened.start(opened.accept)
-    try:
-        yield opened
-    finally:
-        opened.close()
+        while True:
+            while b"\r\n\r\n" not in received:
+                more = connection.recv(65536)
+                if not more:
+                    return
+                received += more
+            request, _, received = received.partition(b"\r\n\r\n")
+            path = request.split(b" ")[1].decode()
+            if path == "/robots.txt":
+                connection.sendall(whole(b"", "404 Not Found"))
+            else:
+                self._answering(connection, page_of(path), self.stopping)
 
 
 def plain(connection: socket.socket, page: bytes, _: threading.Event) -> None:
@@ -151,9 +114,9 @@ def head_that_never_ends(connection: socket.socket, _: bytes, closing: threading
     connection.shutdown(socket.SHUT_WR)
 
 
-def visits_of(answering: Answering) -> tuple[list[tuple[int, int | None]], _Site]:
+def visits_of(answering: Answering) -> tuple[list[tuple[int, int | None]], Site]:
     """Code and size of each page, asked for one after the other with pauses between."""
-    with site(answering) as opened:
+    with Site(answering) as opened:
         urls = [f"{opened.url}/{number}" for number in range(PAGES)]
         answer = crawl(urls, settings=ONE_BY_ONE)
     return [(visit["code"], visit.get("bytes")) for visit in answer["visits"]], opened
@@ -215,7 +178,7 @@ def test_r4_answer_when_its_body_never_comes_and_is_not_wanted_then_nobody_waits
         given_up.append(connection.recv(1))
         connection.close()
 
-    with site(announce) as opened:
+    with Site(announce) as opened:
         answer = crawl([f"{opened.url}/0"], timeout_seconds=60)
 
     assert [visit["code"] for visit in answer["visits"]] == [code]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
 import ssl
-import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +15,7 @@ from searchcrawl.index.receiver import Receipt, SearchQuery
 from searchcrawl.index.solr.receiver import SolrReceiver
 from tests import scripted_solr as scripts
 from tests.certificates import write_certificate
+from tests.hostile_server import HostileServer
 from tests.scripted_solr import ScriptedSolr, Step, small_batch
 
 
@@ -40,21 +38,8 @@ def tls_url(tmp_path: Path) -> Iterator[str]:
     """A core behind a certificate that nobody signed."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(write_certificate(tmp_path))
-    over = threading.Event()
-    with context.wrap_socket(socket.create_server(("127.0.0.1", 0)), server_side=True) as server:
-        server.settimeout(0.1)
-
-        def shake_hands() -> None:
-            while not over.is_set():
-                # Each handshake fails, or nobody comes for a while.
-                with contextlib.suppress(OSError):
-                    server.accept()[0].close()
-
-        thread = threading.Thread(target=shake_hands)
-        thread.start()
-        yield f"https://127.0.0.1:{server.getsockname()[1]}/solr/pages"
-        over.set()
-        thread.join()
+    with HostileServer(tls=context) as server:
+        yield f"https://127.0.0.1:{server.port}/solr/pages"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -18,6 +17,7 @@ from searchcrawl.items import IndexedDocument
 from tests import scripted_solr as scripts
 from tests.scripted_solr import ScriptedSolr, Step, small_batch
 from tests.solr_server import free_port
+from tests.tcp_server import TcpServer
 
 
 def test_i5_deliver_when_the_request_is_too_large_then_smaller_ones_are_sent(
@@ -145,27 +145,22 @@ def test_i2_deliver_when_there_is_no_handshake_in_time_then_the_message_names_no
     assert "30 s" not in str(caught.value)
 
 
+class Silent(TcpServer):
+    """Answers the first request of a connection and reads nothing more."""
+
+    def serve(self, connection: socket.socket) -> None:
+        body = b'{"responseHeader":{"status":0},"metrics":{}}'
+        connection.recv(65_536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        self.stopping.wait(60)
+
+
 @pytest.fixture
 def receiver_of_a_silent_one() -> Iterator[SolrReceiver]:
-    """A receiver of a server that answers the first request of a connection and reads nothing more."""
-    body = b'{"responseHeader":{"status":0},"metrics":{}}'
-    over = threading.Event()
-
-    def serve() -> None:
-        connection, _ = server.accept()
-        with connection:
-            connection.recv(65_536)
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
-            over.wait(60)
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        receiver = SolrReceiver(f"http://127.0.0.1:{server.getsockname()[1]}/solr/silent", timeout_seconds=0.5)
+    with Silent() as server:
+        receiver = SolrReceiver(f"{server.url}/solr/silent", timeout_seconds=0.5)
         yield receiver
         receiver.close()
-        over.set()
-        thread.join()
 
 
 @pytest.fixture
