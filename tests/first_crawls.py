@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Final
 
 from tests import known_statements
 from tests.site.client import write_project
+from tests.threaded_site import QuietHandler
 
 _PAGES: Final = {
     "/": '<title>First</title><p>Words <a href="/other">lead</a> to <a href="/gone">pages</a>.',
@@ -18,17 +19,10 @@ _PAGES: Final = {
 }
 
 
-class _Pages(BaseHTTPRequestHandler):
+class _Pages(QuietHandler):
     def do_GET(self) -> None:
-        body = _PAGES.get(self.path, "").encode()
-        self.send_response(200 if body else 404)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_arguments: object) -> None:
-        """Says nothing."""
+        body = _PAGES.get(self.path, "")
+        self.answer(200 if body else 404, body)
 
 
 def learn_statements(folder: Path, crawl: Callable[[], None]) -> None:

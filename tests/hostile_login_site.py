@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
-from tests.threaded_site import QuietHandler, Seen, ThreadedSite
+from tests.threaded_site import APP, QuietHandler, Seen, ThreadedSite
 
-APP: Final = "app.acme.test"
 #: Another host below the same domain, and one that is not.
 NEAR: Final = "near.acme.test"
 EVIL: Final = "x.evil.test"
@@ -42,49 +40,23 @@ class Page:
     kind: str = "text/html; charset=utf-8"
 
 
-@dataclass
-class State:
+class HostileLoginSite(ThreadedSite):
     """``pages`` by host and path, without its query; what is not there is a page for members, or 404."""
 
-    port: int = 0
-    pages: dict[tuple[str, str], Page | Callable[[BaseHTTPRequestHandler], Page | None]] = field(default_factory=dict)
-    seen: list[Seen] = field(default_factory=list)
-    session: str = "session=open-for-wanda"
-    ended: threading.Event = field(default_factory=threading.Event)
-
-
-class HostileLoginSite(ThreadedSite):
-    """The site; ``put`` replaces pages of it."""
+    session: Final = "session=open-for-wanda"
 
     def __init__(self) -> None:
-        self.state = state = State()
-
-        class Handler(_Handler):
-            site = state
-
-        super().__init__(Handler)
-        state.port = self.port
-
-    def __exit__(self, *error: object) -> None:
-        # Answers without an end are over now.
-        self.state.ended.set()
-        super().__exit__(*error)
-
-    def url(self, path: str = "/", host: str = APP) -> str:
-        return f"http://{host}:{self.port}{path}"
+        super().__init__(_Handler)
+        self.pages: dict[tuple[str, str], Page | Callable[[BaseHTTPRequestHandler], Page | None]] = {}
 
     def put(
         self, path: str, page: str | Page | Callable[[BaseHTTPRequestHandler], Page | None], host: str = APP
     ) -> None:
-        self.state.pages[host, path] = Page(page) if isinstance(page, str) else page
+        self.pages[host, path] = Page(page) if isinstance(page, str) else page
 
     def put_login(self, script: str) -> None:
         """A login page with a form and a script."""
         self.put("/login", FORM % f"<script>{script}</script>")
-
-    def seen(self, host: str | None = None) -> list[Seen]:
-        """The requests to a host."""
-        return [one for one in list(self.state.seen) if host is None or one.host == f"{host}:{self.port}"]
 
     def told(self, host: str) -> list[Seen]:
         """The requests that told a host a secret or a cookie."""
@@ -96,12 +68,11 @@ def _list_words(one: Seen) -> str:
 
 
 class _Handler(QuietHandler):
-    site: State
+    site: HostileLoginSite
 
     def do_GET(self) -> None:
         seen = self.read_request()
         host, path = seen.host.partition(":")[0], self.path.partition("?")[0]
-        self.site.seen.append(seen)
         page = self.site.pages.get((host, path)) or self._find_page(path)
         if callable(page):
             page = page(self)

@@ -45,7 +45,6 @@ class State:
     leads: dict[str, str] = field(default_factory=dict)
     forgets: bool = False
     counting: tuple[str, ...] = ()
-    seen: list[Seen] = field(default_factory=list)
     sessions: dict[str, int] = field(default_factory=dict)
     nonces: dict[str, int] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
@@ -61,32 +60,30 @@ class LoginSite(ThreadedSite):
     """The site; ``state`` may be changed while it runs."""
 
     def __init__(self) -> None:
-        self.state = state = State()
+        super().__init__(_Handler)
+        self.state = State()
 
-        class Handler(_Handler):
-            site = state
+    def url(self, path: str = "/", host: str = "form") -> str:
+        return super().url(path, f"{host}.acme.test")
 
-        super().__init__(Handler)
-
-    def url(self, host: str, path: str = "/") -> str:
-        return f"http://{host}.acme.test:{self.port}{path}"
-
-    def seen(self, host: str) -> list[Seen]:
+    def seen(self, host: str = "form") -> list[Seen]:
         """The requests to ``HOST.acme.test``."""
-        return [one for one in self.state.seen if one.host == f"{host}.acme.test:{self.port}"]
+        return super().seen(f"{host}.acme.test")
 
 
 class _Handler(QuietHandler):
-    site: State
+    @property
+    def state(self) -> State:
+        state: State = self.site.state
+        return state
 
     def do_GET(self) -> None:
         seen = self.read_request()
         host, body, path = seen.host, seen.body, self.path.partition("?")[0]
-        with self.site.lock:
-            self.site.seen.append(seen)
+        with self.state.lock:
             kind = host.partition(".")[0]
             if kind == "form" and (
-                self.command == "POST" or f"{self.path}&".startswith((f"{self.site.login}&", "/login?"))
+                self.command == "POST" or f"{self.path}&".startswith((f"{self.state.login}&", "/login?"))
             ):
                 self._log_in(body)
             elif kind not in _MAY_SEE or _MAY_SEE[kind](self):
@@ -102,12 +99,12 @@ class _Handler(QuietHandler):
             self.answer(200, listed, "application/xml")
         elif path == "/away.html":
             self.answer(302, "", Location=f"http://elsewhere.acme.test:{host.rpartition(':')[2]}/")
-        elif path in self.site.leads:
-            self.answer(302, "", Location=self.site.leads[path])
+        elif path in self.state.leads:
+            self.answer(302, "", Location=self.state.leads[path])
         elif path == "/" or path[1:-5] in (*NAMES, "mapped") or path.startswith("/more-") or "topic=" in self.path:
-            names = (*NAMES, "away", "login", *(f"more-{number}" for number in range(self.site.more)))
+            names = (*NAMES, "away", "login", *(f"more-{number}" for number in range(self.state.more)))
             links = "".join(f'<a href="/{name}.html">{name}</a>' for name in names)
-            links += "".join(f'<a href="{lead}">{lead}</a>' for lead in self.site.leads)
+            links += "".join(f'<a href="{lead}">{lead}</a>' for lead in self.state.leads)
             self.answer(
                 200,
                 f"<title>{path}</title><p>The inner page {self.path} of {host}. {LOG_OUT}</p>{links}".replace(
@@ -119,7 +116,7 @@ class _Handler(QuietHandler):
             self.answer(404, "<p>There is nothing</p>")
 
     def _count_views(self, path: str, host: str) -> list[str]:
-        if host.partition(".")[0] not in self.site.counting:
+        if host.partition(".")[0] not in self.state.counting:
             return []
         page = path.strip("/").replace(".", "-")
         return [f"viewed-{page}-{number}=1; Path=/; Domain=acme.test" for number in range(40)]
@@ -132,7 +129,7 @@ class _Handler(QuietHandler):
         return False
 
     def _digest(self) -> bool:
-        state = self.site
+        state = self.state
         given = dict(re.findall(r'(\w+)="?([^",]*)"?', self.headers.get("Authorization") or ""))
         nonce = given.get("nonce", "")
         good = nonce in state.nonces and given.get("response") == self._expected(given)
@@ -148,7 +145,7 @@ class _Handler(QuietHandler):
 
     def _expected(self, given: dict[str, str]) -> str:
         def h(text: str) -> str:
-            return hashlib.new("md5" if self.site.algorithm == "MD5" else "sha256", text.encode()).hexdigest()
+            return hashlib.new("md5" if self.state.algorithm == "MD5" else "sha256", text.encode()).hexdigest()
 
         asked = h(f"{self.command}:{self.path}")
         used = f"{given.get('nonce')}:{given.get('nc')}:{given.get('cnonce')}:{given.get('qop')}"
@@ -161,7 +158,7 @@ class _Handler(QuietHandler):
         return False
 
     def _form(self) -> bool:
-        session, state, path = self.cookie("session"), self.site, quote(self.path)
+        session, state, path = self.cookie("session"), self.state, quote(self.path)
         if state.forgets and state.logins == 1 and self.path.endswith(".html"):
             state.sessions.clear()
         if state.sessions.get(session, 0) > 0 and self.path not in state.closed:
@@ -182,7 +179,7 @@ class _Handler(QuietHandler):
 
     def _meet_stranger(self) -> None:
         """Gives a session of a visitor: to the first once there is a second, to all others once there was a login."""
-        state = self.site
+        state = self.state
         state.strangers += 1
         state.changed.notify_all()
         if state.strangers == 1:
@@ -192,7 +189,7 @@ class _Handler(QuietHandler):
         self.answer(302, "", Location="/login", **{"Set-Cookie": "session=of-a-visitor; Path=/"})
 
     def _log_in(self, body: str) -> None:
-        state = self.site
+        state = self.state
         given = {name: values[-1] for name, values in parse_qs(body, keep_blank_values=True).items()}
         if self.command == "GET":
             self._show_form()
@@ -207,10 +204,10 @@ class _Handler(QuietHandler):
 
     def _show_form(self, say: str = "") -> None:
         token = secrets.token_hex(8)
-        self.site.tokens.add(token)
+        self.state.tokens.add(token)
         self.answer(
             200,
-            f"<title>Welcome</title>{say}<form action=/search><input name=q></form><form method=post action='{self.site.action}'>"
+            f"<title>Welcome</title>{say}<form action=/search><input name=q></form><form method=post action='{self.state.action}'>"
             f"<input type=hidden name=token value={token}><input name=user><input type=password name=pass></form>",
         )
 

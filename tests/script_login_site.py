@@ -14,9 +14,8 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from tests.login_site import PASSWORD, USER
-from tests.threaded_site import QuietHandler, Seen, ThreadedSite
+from tests.threaded_site import APP, QuietHandler, ThreadedSite
 
-APP: Final = "app.acme.test"
 SSO: Final = "sso.acme.test"
 FOREIGN: Final = "foreign.acme.test"
 PLAIN: Final = ("one", "two", "three")
@@ -64,7 +63,6 @@ class State:
 
     lasts: int = 1_000_000
     password: str = PASSWORD
-    seen: list[Seen] = field(default_factory=list)
     #: token by cookie
     sessions: dict[str, str] = field(default_factory=dict)
     uses: dict[str, int] = field(default_factory=dict)
@@ -79,31 +77,22 @@ class ScriptLoginSite(ThreadedSite):
     """The site; ``state`` may be changed while it runs."""
 
     def __init__(self) -> None:
-        self.state = state = State()
-
-        class Handler(_Handler):
-            site = state
-
-        super().__init__(Handler)
-
-    def url(self, path: str = "/", host: str = APP) -> str:
-        return f"http://{host}:{self.port}{path}"
-
-    def seen(self, host: str = APP) -> list[Seen]:
-        """The requests to a host."""
-        return [one for one in self.state.seen if one.host == f"{host}:{self.port}"]
+        super().__init__(_Handler)
+        self.state = State()
 
 
 class _Handler(QuietHandler):
-    site: State
+    @property
+    def state(self) -> State:
+        state: State = self.site.state
+        return state
 
     def do_GET(self) -> None:
         seen = self.read_request()
         self.host, _, self.port = seen.host.partition(":")
         body = seen.body
-        with self.site.lock:
-            self.site.seen.append(seen)
-            if self.path == self.site.broken:
+        with self.state.lock:
+            if self.path == self.state.broken:
                 self.answer(503, "not now")
             elif self.host == SSO:
                 self._answer_sso(body)
@@ -139,7 +128,7 @@ class _Handler(QuietHandler):
             self._answer_page(path)
 
     def _answer_page(self, path: str) -> None:
-        if self.cookie("session") not in self.site.sessions:
+        if self.cookie("session") not in self.state.sessions:
             self.answer(302, "", Location="/login")
         elif path == "/" or path[1:-5] in PLAIN:
             links = [*(f"/{name}.html" for name in PLAIN), *(f"/app/{name}" for name in RENDERED)]
@@ -150,23 +139,23 @@ class _Handler(QuietHandler):
             self.answer(404, "<p>There is nothing</p>")
 
     def _answer_data(self, name: str) -> None:
-        site, session = self.site, self.cookie("session")
+        state, session = self.state, self.cookie("session")
         token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
-        if not token or site.sessions.get(session) != token:
+        if not token or state.sessions.get(session) != token:
             self.answer(401, "who?")
             return
         if name not in RENDERED:
             self.answer(404, "<p>There is no such page.</p>")
             return
-        site.uses[session] = site.uses.get(session, 0) + 1
-        if site.uses[session] >= site.lasts:
-            del site.sessions[session]
+        state.uses[session] = state.uses.get(session, 0) + 1
+        if state.uses[session] >= state.lasts:
+            del state.sessions[session]
         self.answer(200, f"<h1>Page {name}</h1><p>{f'inner text of {name} ' * 30}{LOG_OUT}</p>")
 
     def _open_session(self, body: str) -> None:
         given = json.loads(body) if self.headers.get("Content-Type") == "application/json" else {}
         has_token = self.cookie("xsrf") and self.cookie("xsrf") == self.headers.get("X-Xsrf")
-        if not has_token or (given.get("user"), given.get("pass")) != (USER, self.site.password):
+        if not has_token or (given.get("user"), given.get("pass")) != (USER, self.state.password):
             self.answer(403, "{}", "application/json")
             return
         cookie, token = self._begin()
@@ -174,8 +163,8 @@ class _Handler(QuietHandler):
 
     def _begin(self) -> tuple[str, str]:
         session, token = secrets.token_hex(16), secrets.token_hex(16)
-        self.site.sessions[session] = token
-        self.site.logins += 1
+        self.state.sessions[session] = token
+        self.state.logins += 1
         return f"session={session}; HttpOnly; Path=/", token
 
     def _answer_sso(self, body: str) -> None:
@@ -185,17 +174,17 @@ class _Handler(QuietHandler):
             self.answer(200, page, **{"Set-Cookie": "flow=of-the-sso; Path=/; HttpOnly"})
             return
         given = {name: values[-1] for name, values in parse_qs(body).items()}
-        if self.cookie("flow") != "of-the-sso" or (given.get("user"), given.get("pass")) != (USER, self.site.password):
+        if self.cookie("flow") != "of-the-sso" or (given.get("user"), given.get("pass")) != (USER, self.state.password):
             self.answer(200, _SSO_FORM % "")
             return
         code = secrets.token_hex(8)
-        self.site.codes.add(code)
+        self.state.codes.add(code)
         self.answer(303, "", Location=f"http://{APP}:{self.port}/callback?code={code}")
 
     def _call_back(self) -> None:
         code = self.path.partition("code=")[2]
-        if code not in self.site.codes or self.cookie("asked") != "1":
+        if code not in self.state.codes or self.cookie("asked") != "1":
             self.answer(403, "no")
             return
-        self.site.codes.discard(code)
+        self.state.codes.discard(code)
         self.answer(302, "", Location="/", **{"Set-Cookie": self._begin()[0]})

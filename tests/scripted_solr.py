@@ -6,19 +6,16 @@ import contextlib
 import gzip
 import socket
 import struct
-import sys
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument, Removal
+from tests.threaded_site import QuietHandler, ThreadedSite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,86 +39,49 @@ class Received:
 Step = Callable[["Exchange", Received], None]
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing of connections that a test ends; anything else is a fault of the script."""
-        if not isinstance(sys.exc_info()[1], (OSError, ValueError)):
-            super().handle_error(request, client_address)
-
-
-@dataclass(slots=True)
-class ScriptedSolr:
+class ScriptedSolr(ThreadedSite):
     """Answers the n-th request by the n-th step of ``script``, and all further ones by the last."""
 
-    script: list[Step] = field(default_factory=list)
-    received: list[Received] = field(default_factory=list)
-    #: What /admin/metrics says of the cores, as JSON; such requests are neither scripted nor noted.
-    metrics: bytes = b"{}"
-    #: What the Config API says of the update log, as JSON; not scripted and not noted either. None: it is forbidden.
-    update_log: bytes | None = b'{"dir":"","syncLevel":"FSYNC"}'
-    #: The crawl_version that /get finds, by id; these are not scripted either, but noted in ``read_back``.
-    versions: dict[str, int] = field(default_factory=dict)
-    read_back: list[str] = field(default_factory=list)
-    #: So many updates are reset before they are read.
-    unread: int = 0
-    stopping: threading.Event = field(default_factory=threading.Event)
-    _server: ThreadingHTTPServer = field(init=False)
-
-    def __post_init__(self) -> None:
-        handler = type("BoundExchange", (Exchange,), {"solr": self})
-        self._server = _Server(("127.0.0.1", 0), handler)
-
-    @property
-    def url(self) -> str:
-        """The URL of its core."""
-        return f"http://127.0.0.1:{self._server.server_port}/solr/scripted"
+    def __init__(self, script: Sequence[Step] = ()) -> None:
+        super().__init__(Exchange)
+        #: the URL of its core
+        self.core_url = f"http://127.0.0.1:{self.port}/solr/scripted"
+        self.script = [*script]
+        self.received: list[Received] = []
+        #: What /admin/metrics says of the cores, as JSON; such requests are neither scripted nor noted.
+        self.metrics = b"{}"
+        #: What the Config API says of the update log, as JSON; not scripted and not noted either. None: it is forbidden.
+        self.update_log: bytes | None = b'{"dir":"","syncLevel":"FSYNC"}'
+        #: The crawl_version that /get finds, by id; these are not scripted either, but noted in ``read_back``.
+        self.versions: dict[str, int] = {}
+        self.read_back: list[str] = []
+        #: So many updates are reset before they are read.
+        self.unread = 0
 
     def step(self, request: Received) -> Step:
         """Notes a request and tells how to answer it."""
         self.received.append(request)
         return self.script[min(len(self.received), len(self.script)) - 1]
 
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stopping.set()
-        self._server.shutdown()
-        self._server.server_close()
-
-
-class Exchange(BaseHTTPRequestHandler):
+class Exchange(QuietHandler):
     """One connection of the scripted server."""
 
-    protocol_version = "HTTP/1.1"
     # Header and body in one packet: in two, the second waits for the first to be acknowledged.
     wbufsize = 65_536
-    solr: ScriptedSolr
+    site: ScriptedSolr
 
     def do_GET(self) -> None:
         self._answer()
 
-    def do_POST(self) -> None:
-        self._answer()
-
-    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Says nothing."""
+    do_POST = do_GET
 
     def send(
         self, status: int, body: bytes, *, headers: dict[str, str] | None = None, length: int | None = None
     ) -> None:
         """A whole answer; ``length`` other than the body's is a lie."""
-        self.send_response(status)
-        for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body) if length is None else length))
-        self.end_headers()
-        self.wfile.write(body)
+        lie = {} if length is None else {"Content-Length": str(length)}
+        self.answer(status, body, "application/json", **{**(headers or {}), **lie})
         self.wfile.flush()
 
     def reset(self) -> None:
@@ -132,8 +92,8 @@ class Exchange(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         address = urlsplit(self.path)
-        if self.solr.unread and address.path.endswith("/update"):
-            self.solr.unread -= 1
+        if self.site.unread and address.path.endswith("/update"):
+            self.site.unread -= 1
             self.reset()
             return
         raw = self._body()
@@ -144,7 +104,7 @@ class Exchange(BaseHTTPRequestHandler):
             body=orjson.loads(raw) if raw else None,
         )
         if address.path.endswith("/admin/metrics"):
-            self.send(200, b'{"responseHeader":{"status":0},"metrics":%s}' % self.solr.metrics)
+            self.send(200, b'{"responseHeader":{"status":0},"metrics":%s}' % self.site.metrics)
             return
         if address.path.endswith("/config/updateHandlerupdateLog"):
             self._tell_update_log()
@@ -154,18 +114,18 @@ class Exchange(BaseHTTPRequestHandler):
             return
         # The client may be gone, as tests of its time limits want it.
         with contextlib.suppress(OSError):
-            self.solr.step(request)(self, request)
+            self.site.step(request)(self, request)
 
     def _tell_update_log(self) -> None:
-        about = self.solr.update_log
+        about = self.site.update_log
         if about is None:
             self.send(403, b"<html>Forbidden</html>")
         else:
             self.send(200, b'{"responseHeader":{"status":0},"config":{"updateHandlerupdateLog":%s}}' % about)
 
     def _read_back(self, entry_id: str) -> None:
-        self.solr.read_back.append(entry_id)
-        held = self.solr.versions.get(entry_id)
+        self.site.read_back.append(entry_id)
+        held = self.site.versions.get(entry_id)
         found = None if held is None else {"crawl_version": held}
         self.send(200, orjson.dumps({"responseHeader": {"status": 0}, "doc": found}))
 
@@ -247,7 +207,7 @@ def endless(exchange: Exchange, request: Received) -> None:
     """An answer that does not end, as fast as it is read."""
     exchange.close_connection = True
     exchange.wfile.write(b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{"responseHeader":{"a":"')
-    while not exchange.solr.stopping.is_set():
+    while not exchange.site.stopping.is_set():
         exchange.wfile.write(b"a" * 65_536)
 
 
@@ -265,7 +225,7 @@ def reset_in_answer(exchange: Exchange, request: Received) -> None:
 def silent(exchange: Exchange, request: Received) -> None:
     """Takes the request and never answers."""
     exchange.close_connection = True
-    exchange.solr.stopping.wait(30)
+    exchange.site.stopping.wait(30)
 
 
 def drip_header(exchange: Exchange, request: Received) -> None:
@@ -284,5 +244,5 @@ def _drip(exchange: Exchange, beginning: bytes) -> None:
     for _ in range(1000):
         exchange.wfile.write(b" ")
         exchange.wfile.flush()
-        if exchange.solr.stopping.wait(0.02):
+        if exchange.site.stopping.wait(0.02):
             return

@@ -137,7 +137,7 @@ def test_session_when_another_host_opens_it_then_forms_and_cookies_stay_where_th
 
     assert exit_code == 0, source.written()[-3000:]
     assert set(source.texts()) >= PLAIN_PAGES
-    sent = [one for one in source.site.state.seen if PASSWORD in one.body]
+    sent = [one for one in source.site.requests if PASSWORD in one.body]
     assert [(one.method, one.path.partition("?")[0], one.host.partition(":")[0]) for one in sent] == [
         ("POST", "/auth", SSO)
     ]

@@ -179,7 +179,7 @@ def test_n7_trace_when_a_source_logs_in_then_it_has_neither_what_was_typed_nor_t
     with ZipFile(trace) as files:
         written = b"".join(files.read(name) for name in files.namelist())
     assert b"one.html" in written
-    assert site.state.session.partition("=")[2].encode() not in written
+    assert site.session.partition("=")[2].encode() not in written
     assert SECRET.encode() not in written
 
 

@@ -38,7 +38,7 @@ class Crawl:
         write_project(
             self.folder,
             self.site.port,
-            start={"urls": [self.site.url(host) for host in hosts]},
+            start={"urls": [self.site.url(host=host) for host in hosts]},
             scope={"include_hosts": [f"{host}.acme.test" for host in hosts]},
             fetch={"retries": 0},
             login=login,
@@ -86,7 +86,7 @@ def login_of(name: str, site: LoginSite, **more: Any) -> dict[str, Any]:
     logins: dict[str, dict[str, Any]] = {
         "basic": {"type": "basic", **HTTP},
         "digest": {"type": "digest", **HTTP},
-        "form": {"type": "form", "url": site.url("form", "/login"), "check": LOG_OUT, **HTTP},
+        "form": {"type": "form", "url": site.url("/login", "form"), "check": LOG_OUT, **HTTP},
         "cookies": {"type": "cookies", "fields": {"session": COOKIE}},
     }
     return logins[name] | more
@@ -130,7 +130,7 @@ def test_password_when_it_is_wrong_then_exit_8_code_959_and_no_document_is_lost(
     site.state.sessions.clear()
     wrong = {"fields": {"session": "0ther"}} if name == "cookies" else {"password": "wr0ng"}
     crawl.edit(**login_of(name, site, **wrong))
-    asked = len(site.state.seen)
+    asked = len(site.requests)
 
     exit_code = crawl.run()
 
@@ -138,7 +138,7 @@ def test_password_when_it_is_wrong_then_exit_8_code_959_and_no_document_is_lost(
     assert crawl.versions() == before
     assert {code for path, code in crawl.codes().items() if path not in {"/two.html", "/login"}} == {959}
     assert [warning["code"] for warning in crawl.last_status["warnings"]] == ["no_start", "login"]
-    tries = site.state.seen[asked:]
+    tries = site.requests[asked:]
     # Not as many wrong passwords as there are pages: that would lock the user out.
     sent = [one for one in tries if one.method == "POST" or "authorization" in one.headers]
     assert len(sent) <= (0 if name == "cookies" else 4)
@@ -246,7 +246,7 @@ def test_redirect_when_only_its_path_is_that_of_the_login_then_nothing_is_lost_a
     crawl = Crawl(folder=tmp_path, site=site, name="form")
     site.state.login, site.state.action = login, action
     site.state.leads = {f"/go-{number}": target.format(number=number) for number in range(1, 6)}
-    crawl.edit(**login_of("form", site, url=site.url("form", login)))
+    crawl.edit(**login_of("form", site, url=site.url(login, "form")))
 
     exit_code = crawl.run()
     logins = site.state.logins
@@ -262,7 +262,7 @@ def test_redirect_when_only_its_path_is_that_of_the_login_then_nothing_is_lost_a
 
 def test_form_when_it_leads_to_another_origin_then_nothing_is_sent(tmp_path: Path, site: LoginSite) -> None:
     crawl = Crawl(folder=tmp_path, site=site, name="form")
-    site.state.action = site.url("elsewhere", "/catch")
+    site.state.action = site.url("/catch", "elsewhere")
     crawl.edit(**login_of("form", site))
 
     exit_code = crawl.run()

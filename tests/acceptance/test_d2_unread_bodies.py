@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -11,7 +10,7 @@ from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import Run, page, run, source
 from tests.crawl_forks import CLOCK
 from tests.site.client import LogEntry, SiteProcess
-from tests.threaded_site import ThreadedSite
+from tests.threaded_site import QuietHandler, ThreadedSite
 
 HOST: Final = "unread.acme.test"
 DAY: Final = 86_400
@@ -77,7 +76,7 @@ def test_bodies_when_nothing_reads_them_then_they_are_asked_for_with_conditions_
     assert "no converter for image/png" in answer
 
 
-class Film(BaseHTTPRequestHandler):
+class Film(QuietHandler):
     """Sends a film, and notes how much of it was taken."""
 
     taken: ClassVar[list[int]] = []
@@ -95,9 +94,6 @@ class Film(BaseHTTPRequestHandler):
             while self.taken[-1] < FILM:
                 self.wfile.write(b"\0\0\0\x20ftypisom" * 10_000)
                 self.taken[-1] += 120_000
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the library
-        """Says nothing."""
 
 
 def test_body_when_nothing_reads_it_then_no_more_than_its_beginning_is_fetched(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_i6_crawl_when_solr_answers_html_then_exit_6_with_its_url_and_the_docume
     project: CrawlProject, scripted_solr: ScriptedSolr, solr_core: str
 ) -> None:
     scripted_solr.script = [status(200, b"<!DOCTYPE html><title>Log in</title>", Content_Type="text/html")]
-    use(project, scripted_solr.url)
+    use(project, scripted_solr.core_url)
 
     html = project.crawl(*HURRY)
     use(project, solr_core)
@@ -99,7 +99,7 @@ def test_i6_crawl_when_solr_answers_html_then_exit_6_with_its_url_and_the_docume
 
     assert (html.exit_code, html.status["waiting"]) == (6, 5)
     assert html.errors.startswith(
-        f"ERROR: documents wait for the index: searchcrawl.toml: index.url: {scripted_solr.url}"
+        f"ERROR: documents wait for the index: searchcrawl.toml: index.url: {scripted_solr.core_url}"
     )
     assert len(html.errors.splitlines()) == 1
     assert (up.exit_code, up.status["waiting"]) == (0, 0)
@@ -111,7 +111,7 @@ def test_i3_crawl_when_solr_rejects_a_document_then_it_is_set_aside_with_its_rea
 ) -> None:
     bad = project.site.url(HOST, "/beta.html")
     scripted_solr.script = [_solr(tolerant({urls.document_id("demo", bad): "the field is immense"}))]
-    use(project, scripted_solr.url)
+    use(project, scripted_solr.core_url)
 
     first, second = project.crawl(), project.crawl()
     failed = project.lines("urls", "demo", "--state", "failed")
@@ -131,7 +131,7 @@ def test_i3_crawl_when_a_new_version_is_refused_then_the_known_one_stays_and_res
 ) -> None:
     bad = project.site.url(HOST, "/beta.html")
     scripted_solr.script = [_solr(good)]
-    use(project, scripted_solr.url)
+    use(project, scripted_solr.core_url)
     project.crawl()
     project.site.set_page(HOST, "/beta.html", page("page beta", text="immense"))
     scripted_solr.script = [_solr(tolerant({urls.document_id("demo", bad): "the field is immense"}))]

@@ -151,7 +151,7 @@ def test_l13_page_when_it_asks_another_host_then_it_reads_nothing_that_a_browser
     put_members(site, "/own.html", *(site.url(f"/{name}", EVIL) for name in names))
     for name, code in names.items():
         put_attack(site, code)
-        site.put(f"/{name}", site.state.pages[EVIL, "/evil.html"], EVIL)
+        site.put(f"/{name}", site.pages[EVIL, "/evil.html"], EVIL)
 
     crawl(tmp_path, site, LOGINS[login])
 

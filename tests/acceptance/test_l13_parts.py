@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import socketserver
-import threading
+import socket
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final
 
 import pytest
 
 from tests.crawl_forks import COMMANDS
 from tests.page_wall import need_browser
 from tests.site.client import write_project
+from tests.tcp_server import TcpServer, read_head
 
 pytestmark = pytest.mark.extended
 
@@ -44,52 +43,29 @@ PARTS: Final[dict[str, tuple[bytes, str | None]]] = {
 }
 
 
-class RawSite:
+class RawSite(TcpServer):
     """Sends the bytes of PARTS as they are; ``/endless`` sends a little for as long as somebody reads."""
 
-    def __init__(self) -> None:
-        self.ended = threading.Event()
-        site = self
+    def serve(self, connection: socket.socket) -> None:
+        head = read_head(connection).decode("latin-1")
+        if head:
+            self.send(head.split(" ")[1].strip("/"), connection)
 
-        class Handler(socketserver.StreamRequestHandler):
-            def handle(self) -> None:
-                with suppress(OSError):
-                    self.respond()
-
-            def respond(self) -> None:
-                path = self.rfile.readline().decode("latin-1").split(" ")[1]
-                while self.rfile.readline().strip():
-                    pass
-                site.send(path.strip("/"), self.wfile)
-
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.port: int = self._server.server_address[1]
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ended.set()
-        self._server.shutdown()
-        self._server.server_close()
-
-    def send(self, name: str, to: Any) -> None:
+    def send(self, name: str, to: socket.socket) -> None:
         if name == "endless":
-            to.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+            to.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
             deadline = time.monotonic() + 30
-            while not self.ended.wait(0.05) and time.monotonic() < deadline:
-                to.write(b"x" * 100)
+            while not self.stopping.wait(0.05) and time.monotonic() < deadline:
+                to.sendall(b"x" * 100)
             return
         if name in PARTS:
-            to.write(PARTS[name][0])
+            to.sendall(PARTS[name][0])
             return
         status, body = ("200 OK", self.page()) if name == "" else ("404 Not Found", "")
         head = (
             f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         )
-        to.write(head.encode() + body.encode())
+        to.sendall(head.encode() + body.encode())
 
     def page(self) -> str:
         names = json.dumps([*PARTS, "endless"])

@@ -133,7 +133,7 @@ def refuse_survivor(site: SiteProcess, folder: Path, solr: ScriptedSolr, **more:
     """A project whose index is back, and refuses what stands for a copy that is to leave."""
     project = build(folder, site, LINES)
     solr.script = [_solr(good)]
-    set_receivers(project, LINES, index={"type": "solr", "url": solr.url})
+    set_receivers(project, LINES, index={"type": "solr", "url": solr.core_url})
     add_copy(site)
     assert project.crawl().exit_code == 0
     take_away(project, LINES)
@@ -142,7 +142,7 @@ def refuse_survivor(site: SiteProcess, folder: Path, solr: ScriptedSolr, **more:
     bad = urls.document_id("demo", site.url(HOST, "/copy.html"))
     solr.script = [_solr(tolerant({bad: "immense"}))]
     solr.received.clear()
-    set_receivers(project, LINES, index={"type": "solr", "url": solr.url}, **more)
+    set_receivers(project, LINES, index={"type": "solr", "url": solr.core_url}, **more)
     return project
 
 

@@ -242,15 +242,15 @@ def test_test_when_shown_to_people_then_code_fields_text_and_links(site: SitePro
 
 def test_test_when_the_source_logs_in_then_the_page_behind_the_login_is_shown(forks: Forks, tmp_path: Path) -> None:
     with LoginSite() as site:
-        login = {"type": "form", "url": site.url("form", "/login"), "username": USER, "password": PASSWORD}
+        login = {"type": "form", "url": site.url("/login", "form"), "username": USER, "password": PASSWORD}
         write_project(
             tmp_path,
             site.port,
-            start={"urls": [site.url("form")]},
+            start={"urls": [site.url(host="form")]},
             scope={"include_hosts": ["form.acme.test"]},
             login={**login, "check": LOG_OUT},
         )
-        code = forks.run(tmp_path, "test", site.url("form", "/one.html"), "--source", "demo", "--json")
+        code = forks.run(tmp_path, "test", site.url("/one.html", "form"), "--source", "demo", "--json")
 
         view = Answer(code, (tmp_path / "output.txt").read_text("utf-8")).object
         assert (code, view["code"], bool(view["fields"]), site.state.logins) == (0, 200, True, 1)

@@ -148,7 +148,7 @@ def write(folder: Path, site: LoginSite, tables: Mapping[str, Any], **fetch: Any
         folder,
         site.port,
         project={"logs": {"level": "DEBUG"}},
-        start={"urls": [site.url("form")]},
+        start={"urls": [site.url(host="form")]},
         scope={"include_hosts": [HOST]},
         fetch={"retries": 0, **filled.pop("fetch", {}), **fetch},
         **filled,
@@ -164,7 +164,7 @@ def run_all(
     for name in names:
         words = WORDS[name]
         if words is not None:
-            given = [word.format(url=site.url("form")) for word in words]
+            given = [word.format(url=site.url(host="form")) for word in words]
             logged = ("-L", "DEBUG", "--logfile", str(folder / f"{name}.log")) if name in VISITING else ()
             for option in (logged, ("--json",)):
                 done = COMMANDS.run(folder, name, *given, *option, **variables)
@@ -204,7 +204,7 @@ def proxied() -> Iterator[tuple[ProxyServer, str]]:
 def fill_rightly(site: LoginSite, proxy_url: str, *, plain: bool) -> tuple[dict[str, Any], dict[str, str]]:
     """Tables with which the login works; ``plain``: some of the secrets stand in the file."""
     tables, variables = fill({
-        ("login", "url"): f"{site.url('form', '/login')}?next=/&key=c4n4ry-of-the-login-url",
+        ("login", "url"): f"{site.url('/login', 'form')}?next=/&key=c4n4ry-of-the-login-url",
         ("login", "username"): USER,
         ("login", "password"): PASSWORD,
         ("login", "form"): "form[method]:not(#c4n4ry-of-the-form)",
@@ -260,7 +260,7 @@ def test_crawl_when_there_is_a_secret_everywhere_then_all_are_used_and_none_is_t
 def test_crawl_when_secrets_are_wrong_then_no_message_tells_them(tmp_path: Path, away: bool) -> None:
     with LoginSite() as site:
         tables, variables = fill({
-            ("login", "url"): f"{site.url('form', '/login')}?key=c4n4ry-of-the-login-url",
+            ("login", "url"): f"{site.url('/login', 'form')}?key=c4n4ry-of-the-login-url",
             ("login", "form"): "#c4n4ry-of-the-form",
             ("login", "fields"): {"robots": {"env": "C4_HEADER"}},
             ("fetch", "proxy"): "http://me:c4n4ry-of-the-proxy@127.0.0.1:1" if away else None,

@@ -39,7 +39,7 @@ def cached(tmp_path: Path, store_url: str) -> Iterator[CachedStore]:
 @pytest.fixture
 def scripted_receiver(scripted_solr: ScriptedSolr) -> Iterator[SolrReceiver]:
     """A receiver of the scripted server, which waits two seconds at most."""
-    receiver = SolrReceiver(scripted_solr.url, timeout_seconds=2, max_answer_bytes=100_000)
+    receiver = SolrReceiver(scripted_solr.core_url, timeout_seconds=2, max_answer_bytes=100_000)
     yield receiver
     receiver.close()
 

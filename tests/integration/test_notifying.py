@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import socketserver
-import threading
+import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -17,6 +13,8 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.operations.notifying import notify
 from searchcrawl.sources.loading import load_project
 from searchcrawl.sources.project import Project
+from tests.tcp_server import TcpServer
+from tests.threaded_site import QuietHandler, ThreadedSite
 
 
 def project(root: Path, table: str) -> Project:
@@ -39,50 +37,32 @@ def told(root: Path) -> list[str]:
     return [line for line in path.read_text().splitlines() if line.startswith("{")] if path.exists() else []
 
 
-@contextmanager
-def serving(server: socketserver.BaseServer) -> Iterator[int]:
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield server.server_address[1]  # type: ignore[index,misc]  # of TCP
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-class Hook(BaseHTTPRequestHandler):
-    """Keeps what is posted; ``/no`` answers 500, ``/moved`` a redirect."""
-
-    posted: list[dict[str, str]]
+class Hook(QuietHandler):
+    """Takes what is posted; ``/no`` answers 500, ``/moved`` a redirect."""
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.posted.append(json.loads(body))
-        self.send_response({"/no": 500, "/moved": 307}.get(self.path.partition("?")[0], 204))
-        self.send_header("Location", "/")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # its name
-        pass
+        self.read_request()
+        self.answer({"/no": 500, "/moved": 307}.get(self.path.partition("?")[0], 204), "", Location="/")
 
 
-class Mailbox(socketserver.StreamRequestHandler):
+class Mailbox(TcpServer):
     """As much of SMTP as one mail needs."""
 
-    mails: list[str]
+    def __init__(self) -> None:
+        super().__init__()
+        self.mails: list[str] = []
 
-    def handle(self) -> None:
-        self.wfile.write(b"220 here\r\n")
+    def serve(self, connection: socket.socket) -> None:
+        received = connection.makefile("r", encoding="utf-8", newline="")
+        connection.sendall(b"220 here\r\n")
         lines: list[str] = []
-        while line := self.rfile.readline().decode().strip().upper():
+        while line := received.readline().strip().upper():
             if line == "DATA":
-                self.wfile.write(b"354 go on\r\n")
-                while (text := self.rfile.readline().decode()) != ".\r\n":
+                connection.sendall(b"354 go on\r\n")
+                while (text := received.readline()) != ".\r\n":
                     lines.append(text.rstrip("\r\n"))
                 self.mails.append("\n".join(lines))
-            self.wfile.write(b"221 bye\r\n" if line == "QUIT" else b"250 fine\r\n")
+            connection.sendall(b"221 bye\r\n" if line == "QUIT" else b"250 fine\r\n")
             if line == "QUIT":
                 return
 
@@ -179,27 +159,25 @@ def test_command_when_it_fails_or_is_missing_then_it_is_logged_and_tried_again(
 def test_webhook_when_something_happens_then_it_gets_json_and_no_redirect_is_followed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    Hook.posted = []
-    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Hook)) as port:
+    with ThreadedSite(Hook) as hook:
         for path in ("yes", "no", "moved"):
-            table = f'webhook = "http://127.0.0.1:{port}/{path}?token=c4n4ry-of-a-hook"'
+            table = f'webhook = "http://127.0.0.1:{hook.port}/{path}?token=c4n4ry-of-a-hook"'
             notify(project(tmp_path / path, table), "demo", {"unreachable": "the index"})
     notify(project(tmp_path / "gone", table), "demo", {"unreachable": "the index"})
 
-    assert [each["event"] for each in Hook.posted] == ["unreachable"] * 3
+    assert [json.loads(each.body)["event"] for each in hook.requests] == ["unreachable"] * 3
     assert [message.rpartition(": ")[2] for message in caplog.messages[:2]] == ["it answered 500", "it answered 307"]
     assert len(caplog.messages) == 3
     assert "c4n4ry" not in caplog.text
 
 
 def test_mail_when_something_happens_then_it_says_what(tmp_path: Path) -> None:
-    Mailbox.mails = []
-    with serving(socketserver.TCPServer(("127.0.0.1", 0), Mailbox)) as port:
-        here = project(tmp_path / "p", f'mail = "ops@acme.test"\nmail_server = "127.0.0.1:{port}"')
+    with Mailbox() as mailbox:
+        here = project(tmp_path / "p", f'mail = "ops@acme.test"\nmail_server = "127.0.0.1:{mailbox.port}"')
         notify(here, "demo", {"quarantine": "7 deletions wait"})
         notify(here, "demo", {"quarantine": "7 deletions wait"})
 
-    [mail] = Mailbox.mails
+    [mail] = mailbox.mails
     assert "Subject: searchcrawl: demo: quarantine" in mail
     assert "To: ops@acme.test" in mail
     assert "7 deletions wait" in mail

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -20,104 +18,74 @@ from searchcrawl.sources.project import Schedule
 from searchcrawl.store.runs import job_table
 from searchcrawl.store.runs.job_table import JobState
 from tests.integration.support_ticking import World, every
+from tests.threaded_site import QuietHandler, ThreadedSite
 
 PASSWORD: Final = "s3cret-of-scrapyd"
-Answer = Callable[[BaseHTTPRequestHandler, dict[str, str]], None]
 
 
-class Scrapyd(ThreadingHTTPServer):
-    """Answers as a test tells it; ``asked`` has the services and fields so far."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        self.answer: Answer = well
-        self.asked: list[tuple[str, dict[str, str]]] = []
-        self.orders: set[str] = set()
-        super().__init__(("127.0.0.1", 0), type("Handler", (_Handler,), {"scrapyd": self}))
-
-    @property
-    def url(self) -> str:
-        return f"http://crawler:{PASSWORD}@127.0.0.1:{self.server_port}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    scrapyd: Scrapyd
+class Handler(QuietHandler):
+    """Asks the test for an answer to each request."""
 
     def do_POST(self) -> None:
-        text = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self._answer(text)
+        self._answer(self.read_request().body)
 
     def do_GET(self) -> None:
         self._answer(self.path.partition("?")[2])
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Says nothing."""
-
     def _answer(self, text: str) -> None:
         fields = {name: values[0] for name, values in parse_qs(text).items()}
-        self.scrapyd.asked.append((self.path.partition("?")[0], fields))
+        self.site.asked.append((self.path.partition("?")[0], fields))
         if "jobid" in fields:
-            self.scrapyd.orders.add(fields["jobid"])
-        self.scrapyd.answer(self, fields)
+            self.site.orders.add(fields["jobid"])
+        self.site.tell(self, fields)
 
 
-def send(handler: BaseHTTPRequestHandler, body: bytes, status: int = 200) -> None:
-    handler.send_response(status)
-    handler.send_header("Content-Length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body)
+Answer = Callable[[Handler, dict[str, str]], None]
+
+
+class Scrapyd(ThreadedSite):
+    """Answers as a test tells it; ``asked`` has the services and fields so far."""
+
+    def __init__(self) -> None:
+        super().__init__(Handler)
+        self.tell: Answer = well
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.orders: set[str] = set()
+        self.address = f"http://crawler:{PASSWORD}@127.0.0.1:{self.port}"
 
 
 def answer(body: bytes, status: int = 200) -> Answer:
-    return lambda handler, fields: send(handler, body, status)
+    return lambda handler, fields: handler.answer(status, body)
 
 
-def well(handler: BaseHTTPRequestHandler, fields: dict[str, str]) -> None:
-    state = "pending" if fields.get("job") in handler.scrapyd.orders else None  # type: ignore[attr-defined]
+def well(handler: Handler, fields: dict[str, str]) -> None:
+    state = "pending" if fields.get("job") in handler.site.orders else None
     found = {"status": "ok", "jobid": fields.get("jobid"), "currstate": state}
-    send(handler, json.dumps(found).encode())
+    handler.answer(200, json.dumps(found))
 
 
-def hang_up(handler: BaseHTTPRequestHandler, fields: dict[str, str]) -> None:
+def hang_up(handler: Handler, fields: dict[str, str]) -> None:
     handler.connection.shutdown(socket.SHUT_RDWR)
 
 
-def hang(handler: BaseHTTPRequestHandler, fields: dict[str, str]) -> None:
-    threading.Event().wait(5)
+def hang(handler: Handler, fields: dict[str, str]) -> None:
+    handler.site.stopping.wait(5)
 
 
-def drip(handler: BaseHTTPRequestHandler, fields: dict[str, str]) -> None:
-    handler.send_response(200)
-    handler.end_headers()
-    for _ in range(100):
-        handler.wfile.write(b" " * 70_000)
-        threading.Event().wait(0.1)
+def drip(begin: bytes, piece: bytes, times: int) -> Answer:
+    def tell(handler: Handler, fields: dict[str, str]) -> None:
+        handler.wfile.write(begin)
+        for _ in range(times):
+            handler.wfile.write(piece)
+            handler.site.stopping.wait(0.1)
 
-
-def drip_bytes(handler: BaseHTTPRequestHandler, fields: dict[str, str]) -> None:
-    handler.send_response(200)
-    handler.end_headers()
-    for _ in range(30):
-        handler.wfile.write(b" ")
-        threading.Event().wait(0.1)
-
-
-def drip_headers(handler: BaseHTTPRequestHandler, fields: dict[str, str]) -> None:
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
-    for _ in range(30):
-        handler.wfile.write(b"x")
-        threading.Event().wait(0.1)
+    return tell
 
 
 @pytest.fixture
 def scrapyd() -> Iterator[Scrapyd]:
     with Scrapyd() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.mark.parametrize(
@@ -138,11 +106,11 @@ def scrapyd() -> Iterator[Scrapyd]:
         (answer(b'{"status": "error", "message": "\\u001b[31mred\\nline"}'), ScrapydRefused, r"\x1b[31mred\nline"),
         (answer(b'{"status": "error", "message": {"a": 1}}'), ScrapydRefused, "{'a': 1}"),
         (answer(b'{"status": "error", "message": "' + b"y" * 9000 + b'"}'), ScrapydRefused, ": yyy"),
-        (drip_bytes, AnswerLost, "did not answer in"),
-        (drip_headers, AnswerLost, "did not answer in"),
+        (drip(b"HTTP/1.1 200 OK\r\n\r\n", b" ", 30), AnswerLost, "did not answer in"),
+        (drip(b"HTTP/1.1 200 OK\r\nX: ", b"x", 30), AnswerLost, "did not answer in"),
         (hang_up, AnswerLost, "broke the connection"),
         (hang, AnswerLost, ""),
-        (drip, AnswerLost, ""),
+        (drip(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 70_000, 100), AnswerLost, ""),
     ],
 )
 def test_order_when_the_answer_is_not_that_of_a_scrapyd_then_it_is_refused_or_lost_and_no_password_is_shown(
@@ -150,8 +118,8 @@ def test_order_when_the_answer_is_not_that_of_a_scrapyd_then_it_is_refused_or_lo
 ) -> None:
     monkeypatch.setattr(scrapyd_client, "ANSWER_SECONDS", 0.5)
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    scrapyd.answer = told
-    client = ScrapydClient(scrapyd.url)
+    scrapyd.tell = told
+    client = ScrapydClient(scrapyd.address)
     begin = clock.monotonic()
 
     with pytest.raises(error) as caught:
@@ -162,7 +130,7 @@ def test_order_when_the_answer_is_not_that_of_a_scrapyd_then_it_is_refused_or_lo
     assert len(str(caught.value)) < 400
     assert str(caught.value).isprintable()
     assert text in str(caught.value)
-    assert f"scrapyd http://127.0.0.1:{scrapyd.server_port}: " in str(caught.value)
+    assert f"scrapyd http://127.0.0.1:{scrapyd.port}: " in str(caught.value)
     assert PASSWORD not in repr(caught.value)
 
 
@@ -177,10 +145,10 @@ def test_order_when_nobody_listens_then_refused() -> None:
 
 @pytest.mark.parametrize("state", ['["x"]', "{}", "0", "true"])
 def test_state_when_it_is_none_then_refused(scrapyd: Scrapyd, state: str) -> None:
-    scrapyd.answer = answer(f'{{"status": "ok", "currstate": {state}}}'.encode())
+    scrapyd.tell = answer(f'{{"status": "ok", "currstate": {state}}}'.encode())
 
     with pytest.raises(ScrapydRefused, match="its answer is not that of a scrapyd"):
-        ScrapydClient(scrapyd.url).find_state("searchcrawl-1")
+        ScrapydClient(scrapyd.address).find_state("searchcrawl-1")
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 70 + ".de", "."])
@@ -194,11 +162,13 @@ def test_host_when_it_is_none_then_the_file_is_refused_and_the_client_says_so(ho
 
 
 def test_wait_when_a_stop_comes_then_it_ends(scrapyd: Scrapyd) -> None:
-    scrapyd.answer = hang
+    scrapyd.tell = hang
     begin = clock.monotonic()
 
     with pytest.raises(AnswerLost):
-        ScrapydClient(scrapyd.url, is_stopped=lambda: clock.monotonic() > begin + 0.3).schedule("a", "searchcrawl-1")
+        ScrapydClient(scrapyd.address, is_stopped=lambda: clock.monotonic() > begin + 0.3).schedule(
+            "a", "searchcrawl-1"
+        )
 
     assert clock.monotonic() - begin < 2
 
@@ -208,7 +178,7 @@ def test_tick_when_a_scrapyd_hangs_then_it_is_waited_for_once_and_the_others_wai
 ) -> None:
     monkeypatch.setattr(scrapyd_client, "ANSWER_SECONDS", 0.5)
     world = make(schedules={**remote([scrapyd], "a", "b", "c"), "t": every(6000, "z")}, max_parallel=9)
-    scrapyd.answer = hang
+    scrapyd.tell = hang
 
     done = world.tick()
 
@@ -218,18 +188,18 @@ def test_tick_when_a_scrapyd_hangs_then_it_is_waited_for_once_and_the_others_wai
 
 
 def remote(scrapyds: list[Scrapyd], *sources: str) -> dict[str, Any]:
-    return {"s": every(6000, *sources, scrapyd=[each.url for each in scrapyds])}
+    return {"s": every(6000, *sources, scrapyd=[each.address for each in scrapyds])}
 
 
 def test_tick_when_the_answer_is_lost_then_the_job_is_not_ordered_again_and_begins(
     make: Callable[..., World], scrapyd: Scrapyd
 ) -> None:
     world = make(schedules=remote([scrapyd], "a"))
-    scrapyd.answer = hang_up
+    scrapyd.tell = hang_up
 
     first = world.tick()
     away = world.tick(1)
-    scrapyd.answer = well
+    scrapyd.tell = well
     found = [world.tick(10) for _ in range(3)]
     (token,) = scrapyd.orders
     world.begin("a", token)
@@ -247,18 +217,16 @@ def test_tick_when_a_scrapyd_does_not_take_a_job_then_another_one_gets_it_and_th
     make: Callable[..., World], scrapyd: Scrapyd, told: Answer
 ) -> None:
     with Scrapyd() as other:
-        threading.Thread(target=other.serve_forever, daemon=True, kwargs={"poll_interval": 0.05}).start()
         world = make(schedules=remote([scrapyd, other], "a", "b"))
-        scrapyd.answer = told
+        scrapyd.tell = told
 
         first, second = world.tick(), world.tick(1)
         (lost,) = scrapyd.orders
         places = {name: world.job(name).place for name in ("a", "b")}
-        other.shutdown()
 
     assert (first.started, second.started) == (["b"], ["a"])
     assert list(first.failed) == ["a"]
-    assert places == dict.fromkeys(("a", "b"), name_of(other.url))
+    assert places == dict.fromkeys(("a", "b"), name_of(other.address))
     assert lost not in other.orders
 
 
@@ -266,7 +234,7 @@ def test_tick_when_a_scrapyd_stays_away_then_the_job_goes_elsewhere_after_minute
     make: Callable[..., World], scrapyd: Scrapyd
 ) -> None:
     world = make(schedules=remote([scrapyd], "a"))
-    scrapyd.answer = hang_up
+    scrapyd.tell = hang_up
     world.tick()
 
     kept = [world.tick(1).failed for _ in range(4)]

@@ -20,7 +20,7 @@ from tests.scripted_solr import ScriptedSolr, Step, small_batch
 
 
 def test_i6_deliver_when_https_is_spoken_to_a_server_without_then_misconfigured(scripted_solr: ScriptedSolr) -> None:
-    receiver = SolrReceiver(scripted_solr.url.replace("http:", "https:"), timeout_seconds=5)
+    receiver = SolrReceiver(scripted_solr.core_url.replace("http:", "https:"), timeout_seconds=5)
 
     with pytest.raises(IndexMisconfigured, match=r"searchcrawl\.toml: index\.url: .*does not speak HTTPS"):
         receiver.deliver(small_batch("a"))

@@ -172,7 +172,7 @@ def test_receiver_when_the_url_has_a_password_then_it_is_sent_and_never_shown(
     scripted_solr: ScriptedSolr, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    receiver = SolrReceiver(scripted_solr.url.replace("http://", "http://crawler:canary%21@"), timeout_seconds=1)
+    receiver = SolrReceiver(scripted_solr.core_url.replace("http://", "http://crawler:canary%21@"), timeout_seconds=1)
     seen: list[str | None] = []
 
     def answer(exchange: scripts.Exchange, request: scripts.Received) -> None:
