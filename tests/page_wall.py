@@ -8,7 +8,6 @@ import shutil
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import PurePosixPath
-from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
@@ -108,6 +107,7 @@ class RunningBrowser:
     """A browser on an event loop of its own, for tests that are not asynchronous."""
 
     def __init__(self, options: Render | None = None, *, max_bytes: int = 4_000_000, seconds: float = 3.0) -> None:
+        need_browser()
         self.wall = PageWall()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -124,9 +124,7 @@ class RunningBrowser:
         self.run(self.browser.start())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.run(self.browser.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -17,6 +17,7 @@ from searchcrawl.scheduling import launching
 from searchcrawl.sources.project import Project
 from tests.filled_store import CachedStore, FilledStore
 from tests.integration.support_ticking import World
+from tests.page_wall import RunningBrowser
 from tests.scripted_solr import ScriptedSolr
 
 
@@ -80,3 +81,10 @@ def make(tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch) -> Ite
     yield build
     for world in made:
         world.database.close()
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[RunningBrowser]:
+    """A browser that shows what a test gives it."""
+    with RunningBrowser() as browser:
+        yield browser

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,6 @@ from searchcrawl.sources.fetch_tables import Render, RenderAction
 from tests.live_browsers import list_network_services
 from tests.page_wall import NO_ANSWER, SCRIPTS, SITE, UNKNOWN_ROBOTS, RunningBrowser, need_browser
 from tests.site.client import ROOT
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[RunningBrowser]:
-    need_browser()
-    with RunningBrowser() as browser:
-        yield browser
 
 
 @pytest.fixture(autouse=True)
@@ -97,33 +91,39 @@ def test_page_is_not_taken_for_quiet_before_its_browser_has_handed_it_the_answer
     assert "handed over late" in page.html
 
 
-def test_page_is_not_taken_for_quiet_before_its_script_has_run() -> None:
-    need_browser()
-    with RunningBrowser(Render(quiet_ms=50, max_seconds=8)) as running:
-        running.wall.pages[f"{SITE}/late.js"] = (0.6, "app.textContent = 'at last'")
-        page = running.render("/late", _script("") + "<script src=/late.js></script>")
+_WAITED = {
+    "a script that comes late": (
+        Render(quiet_ms=50, max_seconds=8),
+        (0.6, "app.textContent = 'at last'"),
+        _script("") + "<script src=/late.js></script>",
+    ),
+    "what an answer that was waited for does a moment later": (
+        Render(quiet_ms=600, max_seconds=8),
+        (0.9, "setTimeout(() => app.textContent = 'at last', 150)"),
+        _script("") + "<script async src=/late.js></script>",
+    ),
+    "a page that never says that it is complete": (
+        Render(quiet_ms=50, max_seconds=20),
+        (0, ""),
+        _script("setTimeout(() => { document.open(); document.write('<p>at last'); })"),
+    ),
+    "a selector": (
+        Render(wait_for="#done", max_seconds=8),
+        (0, ""),
+        _script("setTimeout(() => app.innerHTML = '<i id=done>at last</i>', 1500)"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _WAITED)
+def test_page_is_waited_for_until_it_is_there_and_no_longer(name: str) -> None:
+    options, late, html = _WAITED[name]
+    with RunningBrowser(options) as running:
+        running.wall.pages[f"{SITE}/late.js"] = late
+        page = running.render("/waited", html)
 
     assert "at last" in page.html
-
-
-def test_page_that_never_says_that_it_is_complete_is_done_when_it_has_been_quiet_for_longer() -> None:
-    need_browser()
-    with RunningBrowser(Render(quiet_ms=50, max_seconds=20)) as running:
-        page = running.render(
-            "/open", _script("setTimeout(() => { document.open(); document.write('<p>never closed'); })")
-        )
-
-    assert "never closed" in page.html
-    assert page.seconds < 10
-
-
-def test_page_is_given_time_to_make_something_of_an_answer_that_it_waited_for() -> None:
-    need_browser()
-    with RunningBrowser(Render(quiet_ms=600, max_seconds=8)) as running:
-        running.wall.pages[f"{SITE}/slow.js"] = (0.9, "setTimeout(() => app.textContent = 'a moment later', 150)")
-        page = running.render("/moment", _script("") + "<script async src=/slow.js></script>")
-
-    assert "a moment later" in page.html
+    assert page.seconds < 7
 
 
 def test_page_that_never_is_quiet_is_taken_as_it_is_after_max_seconds(running: RunningBrowser) -> None:
@@ -181,7 +181,6 @@ def test_redirect_of_a_server_is_told_and_not_followed(running: RunningBrowser) 
 
 
 def test_list_that_grows_when_it_is_scrolled_is_read_to_the_asked_length() -> None:
-    need_browser()
     code = (
         "let n = 0; const add = () => { for (let i = 0; i < 20; i++) app.insertAdjacentHTML('beforeend', "
         "`<p style='height:200px'>item ${n++}</p>`); }; add();"
@@ -194,17 +193,7 @@ def test_list_that_grows_when_it_is_scrolled_is_read_to_the_asked_length() -> No
     assert "item 79" not in page.html
 
 
-def test_selector_that_is_waited_for_ends_the_wait() -> None:
-    need_browser()
-    with RunningBrowser(Render(wait_for="#done", max_seconds=8)) as running:
-        page = running.render("/done", _script("setTimeout(() => app.innerHTML = '<i id=done>here</i>', 1500)"))
-
-    assert "here" in page.html
-    assert 1.4 < page.seconds < 7
-
-
 def test_actions_are_done_one_after_the_other_on_the_pages_that_they_match() -> None:
-    need_browser()
     code = (
         "app.innerHTML = '<button id=more>more</button>'; more.onclick = () => fetch('/more.json').then(r => r.json())"
         ".then(d => { app.insertAdjacentHTML('beforeend', `<p id=got>${d.text}</p>`) })"
@@ -237,7 +226,6 @@ def test_actions_are_done_one_after_the_other_on_the_pages_that_they_match() -> 
 def test_page_that_is_not_waited_for_any_longer_says_what_it_waited_for(
     options: dict[str, Any], code: str, gave_up: str | None
 ) -> None:
-    need_browser()
     with RunningBrowser(Render(quiet_ms=150, max_seconds=1, **options), seconds=10) as running:
         running.wall.pages[f"{SITE}/never.json"] = (60.0, "{}")
         page = running.render("/given-up", _script(code))
@@ -272,7 +260,6 @@ def test_parts_of_a_page_are_told_with_how_they_ended(running: RunningBrowser) -
 
 
 def test_page_that_loads_more_than_its_budget_fails_and_the_others_do_not() -> None:
-    need_browser()
     with RunningBrowser(Render(quiet_ms=150, max_seconds=2, max_page_mb=1_000_000 / (1 << 20), pages=2)) as running:
         for number in range(60):
             running.wall.pages[f"{SITE}/big{number}.js"] = "x = 1;" + " " * 300_000
@@ -349,6 +336,25 @@ def test_answer_that_never_ends_costs_its_page(running: RunningBrowser) -> None:
     assert running.wall.waiting == 0
 
 
+# Blocks that are never written to: they count, and cost nothing.
+_GREEDY = """<p id="app">none</p><script>
+const taken = [];
+try { for (let count = 0; count < 120; count++) taken.push(new ArrayBuffer(50e6)); }
+finally { document.getElementById("app").textContent = `took ${taken.length * 50} MB`; }
+</script>"""
+
+
+def test_page_that_wants_gigabytes_then_it_gets_two_and_the_next_one_is_rendered() -> None:
+    with RunningBrowser() as running:
+        greedy = running.render("/greedy", _GREEDY)
+        next_one = running.render("/next", "<p>modest</p>")
+
+    took = re.search(r"took (\d+) MB", greedy.html)
+    assert took is not None
+    assert 500 <= int(took[1]) <= 2_200
+    assert "modest" in next_one.html
+
+
 async def _wait_until(condition: Callable[[], bool]) -> None:
     for _ in range(600):
         if condition():
@@ -395,7 +401,6 @@ def test_page_when_its_browser_dies_twice_then_it_fails_and_the_next_one_is_rend
 
 
 def test_browser_leaves_no_process_and_no_file() -> None:
-    need_browser()
     with RunningBrowser() as running:
         running.render("/x", _script(""))
         instance = running.browser._instance

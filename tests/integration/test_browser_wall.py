@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from searchcrawl.render.browser_request import DecodedAnswer
-from tests.page_wall import SITE, RunningBrowser, need_browser
+from tests.page_wall import SITE, RunningBrowser
 from tests.tcp_server import TcpServer
 
 _SECRET: Final = "secret-of-a-file"
@@ -131,13 +131,6 @@ _CODE: Final = {
     "image object": "new Image().src = 'http://HOST/'",
 }
 _PAGES: Final = _MARKUP | {name: f"<p>x</p><script>{code}</script>" for name, code in _CODE.items()}
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[RunningBrowser]:
-    need_browser()
-    with RunningBrowser() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
