@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from searchcrawl.index.receiver import Receipt, SearchIndex, SearchQuery
-from tests.solr_documents import batch, document
+from tests.index_documents import batch, document
 
 #: 40 KB, as one word and of two bytes a character, and as one that a cut may hit in its middle.
 LONG: Final = ("x" * 40_000, "é" * 20_000, "x" + "日" * 14_000)

@@ -10,8 +10,8 @@ from searchcrawl.delivery.documents import build_indexed_document
 from searchcrawl.index.receiver import Batch
 from searchcrawl.index.solr.receiver import SolrReceiver
 from tests.batch_rows import row
+from tests.index_documents import answer
 from tests.languages import TEXTS
-from tests.solr_documents import answer
 
 pytestmark = pytest.mark.solr
 

@@ -12,7 +12,7 @@ import pytest
 from searchcrawl.exceptions import IndexMisconfigured
 from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import SearchQuery
-from tests.local_index import batch, document
+from tests.index_documents import batch, document
 from tests.site.client import ROOT
 
 
@@ -25,9 +25,10 @@ def run_code(code: str) -> str:
 def test_index_when_the_inside_of_a_file_is_damaged_then_it_says_what_to_do(tmp_path: Path, suffix: str) -> None:
     folder = tmp_path / "index"
     with_words = [
-        document(f"{number:04}", " ".join(f"word{number * each}" for each in range(99))) for number in range(500)
+        document(f"{number:04}", content=" ".join(f"word{number * each}" for each in range(99)))
+        for number in range(500)
     ]
-    LocalReceiver(folder).deliver(batch(1, *with_words))
+    LocalReceiver(folder).deliver(batch(*with_words))
     for file in folder.glob(f"*.{suffix}"):
         data = bytearray(file.read_bytes())
         data[20 : len(data) // 2 : 7] = bytes(0xA5 for _ in data[20 : len(data) // 2 : 7])
@@ -38,8 +39,8 @@ def test_index_when_the_inside_of_a_file_is_damaged_then_it_says_what_to_do(tmp_
         lambda: receiver.search(SearchQuery(words="word1* OR word7", rows=500, facets=["source"])),
         lambda: receiver.search(SearchQuery(words='"word7 word14"', rows=500, sort="title")),
         lambda: receiver.find_versions(ids),
-        lambda: receiver.find_highest_version("demo"),
-        lambda: list(receiver.scan("demo")),
+        lambda: receiver.find_highest_version("site"),
+        lambda: list(receiver.scan("site")),
         lambda: receiver.find_spellings("wordy"),
     ]
 
@@ -60,13 +61,13 @@ def test_index_when_its_disk_refuses_what_the_library_opens_then_nothing_says_th
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "index"
-    LocalReceiver(folder).deliver(batch(1, document("a", "word")))
+    LocalReceiver(folder).deliver(batch(document("a", content="word")))
     lock = folder / ".tantivy-meta.lock"
     lock.unlink()
     # As on a disk that became read-only: the library gives the error of the system in a text of its own.
     lock.symlink_to(lock)
 
-    for ask in (lambda each: each.search(SearchQuery(words="word")), lambda each: each.deliver(batch(2))):
+    for ask in (lambda each: each.search(SearchQuery(words="word")), lambda each: each.deliver(batch(version=2))):
         with pytest.raises(IndexMisconfigured) as refused:
             ask(LocalReceiver(folder))
         assert str(refused.value) == f"searchcrawl.toml: index.path: {folder}: Too many levels of symbolic links"
@@ -74,7 +75,7 @@ def test_index_when_its_disk_refuses_what_the_library_opens_then_nothing_says_th
 
 def test_index_when_no_more_files_can_be_opened_then_it_is_away_and_not_damaged(tmp_path: Path) -> None:
     folder = tmp_path / "index"
-    LocalReceiver(folder).deliver(batch(1, document("a", "word")))
+    LocalReceiver(folder).deliver(batch(document("a", content="word")))
     code = f"""
 import os, resource
 from pathlib import Path

@@ -15,7 +15,7 @@ import pytest
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
 from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import SearchIndex, SearchQuery
-from tests.local_index import batch, document, found, named, removal
+from tests.index_documents import batch, document, found, listed
 
 #: Delivers one document a batch: python -c … FOLDER SOURCE BATCHES
 DELIVERING = """
@@ -72,8 +72,8 @@ def test_search_when_there_is_no_index_yet_then_there_are_no_hits_and_no_folder(
 
 
 def test_purge_when_there_are_tombstones_then_nothing_deleted_is_left(receiver: LocalReceiver, folder: Path) -> None:
-    receiver.deliver(batch(1, *(document(str(number), "text") for number in range(20))))
-    receiver.deliver(batch(2, document("1", "changed"), removals=[removal("2"), removal("3")]))
+    receiver.deliver(batch(*(document(str(number), content="text") for number in range(20))))
+    receiver.deliver(batch(document("1", content="changed"), version=2, removed=("2", "3")))
     before = {hit.id: hit.fields for hit in receiver.search(SearchQuery(words="*", rows=50)).hits}
 
     purged = receiver.purge()
@@ -82,7 +82,7 @@ def test_purge_when_there_are_tombstones_then_nothing_deleted_is_left(receiver: 
     assert (purged, len(after)) == (2, 18)
     assert after == before
     assert [(each["max_doc"], each["deletes"]) for each in segments(folder)] == [(18, None)]
-    assert (found(receiver, "changed"), receiver.purge()) == (["1"], 0)
+    assert (listed(receiver, "changed"), receiver.purge()) == (["1"], 0)
 
 
 def test_deliver_when_two_processes_deliver_at_once_then_all_documents_are_there(
@@ -110,64 +110,64 @@ def test_deliver_when_the_process_is_killed_right_after_then_what_has_a_receipt_
     killed = subprocess.run([sys.executable, "-c", DELIVERING + ending, str(folder), "demo", "3"], check=False)
 
     assert killed.returncode == -9
-    assert named(receiver, "delivered") == {"001", "002", "003"}
+    assert found(receiver, "delivered") == {"demo:001", "demo:002", "demo:003"}
 
 
 def test_deliver_when_the_process_is_killed_before_the_commit_then_the_index_is_as_before_and_free(
     folder: Path, receiver: LocalReceiver
 ) -> None:
     killed = deliver_elsewhere(folder, "demo", 3, SEARCHCRAWL_FAILPOINT="batch.post.mid:3").wait()
-    before = named(receiver, "*")
+    before = found(receiver, "*")
 
-    receiver.deliver(batch(9, document("next", "text")))
+    receiver.deliver(batch(document("next", content="text"), version=9))
 
     assert killed == -9
-    assert (before, named(receiver, "*")) == ({"001", "002"}, {"001", "002", "next"})
+    assert (before, found(receiver, "*")) == ({"demo:001", "demo:002"}, {"demo:001", "demo:002", "next"})
 
 
 def test_deliver_when_the_very_first_delivery_is_killed_then_the_next_begins_anew(
     folder: Path, receiver: LocalReceiver
 ) -> None:
     killed = deliver_elsewhere(folder, "demo", 1, SEARCHCRAWL_FAILPOINT="batch.post.mid").wait()
-    before = named(receiver, "*")
+    before = found(receiver, "*")
 
-    receiver.deliver(batch(1, document("next", "text")))
+    receiver.deliver(batch(document("next", content="text")))
 
     assert killed == -9
-    assert (before, named(receiver, "*")) == (set(), {"next"})
+    assert (before, found(receiver, "*")) == (set(), {"next"})
 
 
 def test_deliver_when_a_process_was_killed_just_before_the_commit_took_effect_then_its_leavings_are_no_obstacle(
     folder: Path, receiver: LocalReceiver
 ) -> None:
-    receiver.deliver(batch(1, document("1", "old"), document("2", "stays")))
+    receiver.deliver(batch(document("1", content="old"), document("2", content="stays")))
     committed = (folder / "meta.json").read_bytes()
-    receiver.deliver(batch(2, document("1", "new")))
+    receiver.deliver(batch(document("1", content="new"), version=2))
     # As if the process had died with all files written, but the list of those that count.
     (folder / "meta.json").write_bytes(committed)
     (folder / ".tmpXXXXXX").write_bytes(committed)
 
     again = LocalReceiver(folder)
-    before = found(again, "old")
-    again.deliver(batch(2, document("1", "new")))
+    before = listed(again, "old")
+    again.deliver(batch(document("1", content="new"), version=2))
 
-    assert (before, found(again, "new"), named(again, "*")) == (["1"], ["1"], {"1", "2"})
+    assert (before, listed(again, "new"), found(again, "*")) == (["1"], ["1"], {"1", "2"})
     assert not (folder / ".tmpXXXXXX").exists()
 
 
 def test_deliver_when_another_process_holds_the_index_too_long_then_it_is_unavailable(
     folder: Path, receiver: LocalReceiver
 ) -> None:
-    receiver.deliver(batch(1, document("1", "text")))
+    receiver.deliver(batch(document("1", content="text")))
 
     with (folder / "searchcrawl.lock").open("rb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(IndexUnavailable, match="another process"):
-            receiver.deliver(batch(2, document("2", "text")))
-        searched = found(receiver, "text")
-    receiver.deliver(batch(2, document("2", "text")))
+            receiver.deliver(batch(document("2", content="text"), version=2))
+        searched = listed(receiver, "text")
+    receiver.deliver(batch(document("2", content="text"), version=2))
 
-    assert (searched, named(receiver, "text")) == (["1"], {"1", "2"})
+    assert (searched, found(receiver, "text")) == (["1"], {"1", "2"})
 
 
 def test_deliver_when_the_disk_is_full_then_the_batch_is_kept_and_goes_in_later(folder: Path) -> None:
@@ -206,7 +206,7 @@ def test_deliver_when_the_folder_holds_something_else_then_it_is_refused_and_lef
     folder.mkdir(parents=True)
     (folder / "letter.txt").write_text("dear", encoding="utf-8")
 
-    for act in (receiver.ping, receiver.purge, lambda: receiver.deliver(batch(1, document("1")))):
+    for act in (receiver.ping, receiver.purge, lambda: receiver.deliver(batch(document("1")))):
         with pytest.raises(IndexMisconfigured, match=r"not an index \(it holds letter\.txt\)"):
             act()
 
@@ -225,7 +225,7 @@ def test_ping_when_the_path_is_a_file_then_it_says_so(folder: Path, receiver: Lo
 def test_index_when_it_is_of_another_release_or_damaged_then_it_says_what_to_do(
     folder: Path, receiver: LocalReceiver, damage: str
 ) -> None:
-    receiver.deliver(batch(1, document("1", "text")))
+    receiver.deliver(batch(document("1", content="text")))
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     meta["schema"][0]["name"] = "identity"
     (folder / "meta.json").write_text(json.dumps(meta) if damage == "schema" else "{", encoding="utf-8")
@@ -243,7 +243,7 @@ def test_index_when_its_files_belong_to_another_user_then_nobody_is_told_to_move
     monkeypatch.chdir(tmp_path)
     tmp_path.chmod(0o755)
     with closing(LocalReceiver(Path("index"))) as written:
-        written.deliver(batch(1, document("1", "text")))
+        written.deliver(batch(document("1", content="text")))
     for file in Path("index").iterdir():
         file.chmod(0o600)
     Path("index").chmod(0o755)
@@ -262,19 +262,29 @@ def test_index_when_its_files_belong_to_another_user_then_nobody_is_told_to_move
 def test_receiver_when_the_folder_is_removed_while_it_is_open_then_it_begins_anew(
     folder: Path, receiver: LocalReceiver
 ) -> None:
-    receiver.deliver(batch(5, document("1", "text")))
+    receiver.deliver(batch(document("1", content="text"), version=5))
     folder.rename(folder.with_name("old"))
-    missing = found(receiver, "*")
+    missing = listed(receiver, "*")
 
-    receiver.deliver(batch(1, document("2", "text")))
+    receiver.deliver(batch(document("2", content="text")))
 
-    assert (missing, found(receiver, "*")) == ([], ["2"])
+    assert (missing, listed(receiver, "*")) == ([], ["2"])
 
 
 def test_close_when_called_twice_then_the_next_call_opens_again(receiver: LocalReceiver) -> None:
-    receiver.deliver(batch(1, document("1", "text")))
+    receiver.deliver(batch(document("1", content="text")))
 
     receiver.close()
     receiver.close()
 
-    assert found(receiver, "text") == ["1"]
+    assert listed(receiver, "text") == ["1"]
+
+
+def test_search_when_the_page_is_far_beyond_the_hits_then_the_total_is_still_told_of_letters_of_half_width_too(
+    receiver: LocalReceiver,
+) -> None:
+    receiver.deliver(batch(document("ja", content="これは日本語の検索エンジンです。")))
+
+    answer = receiver.search(SearchQuery(words="ｴﾝｼﾞﾝ", start=10**12, rows=10**9))
+
+    assert (answer.total, list(answer.hits)) == (1, [])

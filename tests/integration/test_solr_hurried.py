@@ -12,8 +12,8 @@ from searchcrawl.index.receiver import Batch
 from searchcrawl.index.solr.receiver import SolrReceiver
 from searchcrawl.items import IndexedDocument
 from tests import scripted_solr as scripts
+from tests.index_documents import batch, document
 from tests.scripted_solr import Exchange, Received, ScriptedSolr
-from tests.solr_documents import batch, document
 
 _LONG: Final = "word " * 1_000
 

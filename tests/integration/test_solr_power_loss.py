@@ -10,8 +10,8 @@ import pytest
 
 from searchcrawl.index.solr.receiver import SolrReceiver
 from tests import power_loss
+from tests.index_documents import batch, document, when_up
 from tests.power_loss import Disk
-from tests.solr_documents import batch, document, when_up
 from tests.solr_server import QUICK_START, PartMissing, RunningSolr, start_solr
 
 pytestmark = [pytest.mark.solr, pytest.mark.soak]

@@ -12,7 +12,7 @@ from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
 from searchcrawl.index.receiver import Batch, SearchIndex
 from searchcrawl.index.solr import receiver as solr_receiver_module
 from searchcrawl.index.solr.receiver import REQUIRED_FIELDS, SolrReceiver
-from tests.solr_documents import answer, batch, document, found, put, when_up
+from tests.index_documents import answer, batch, document, found, put, when_up
 from tests.solr_server import RunningSolr
 
 pytestmark = pytest.mark.solr

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from searchcrawl.index.receiver import Receipt, SearchIndex, SearchQuery
 from searchcrawl.items import IndexedDocument
-from tests.solr_documents import batch, document
+from tests.index_documents import batch, document
 
 
 def found(index: SearchIndex, words: str) -> set[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.local.receiver import LocalReceiver
-from tests.local_index import batch, document
+from tests.index_documents import batch, document
 
 
 def test_deliver_when_the_file_system_has_no_locks_then_the_index_is_unavailable(
@@ -27,4 +27,4 @@ def test_deliver_when_the_file_system_has_no_locks_then_the_index_is_unavailable
         closing(LocalReceiver(tmp_path)) as receiver,
         pytest.raises(IndexUnavailable, match=f"{tmp_path}: No locks available"),
     ):
-        receiver.deliver(batch(1, document("1", "text")))
+        receiver.deliver(batch(document("1", content="text")))

@@ -1,4 +1,4 @@
-"""Documents and batches for a real Solr, and what it says about them."""
+"""Documents and batches for tests of both indexes, and what an index says about them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import orjson
 import pytest
 
 from searchcrawl.exceptions import IndexUnavailable
-from searchcrawl.index.receiver import Batch, SearchQuery
-from searchcrawl.index.solr.receiver import SolrReceiver
+from searchcrawl.index.receiver import Batch, SearchIndex, SearchQuery
 from searchcrawl.items import IndexedDocument, Removal
 
 T = TypeVar("T")
@@ -22,18 +21,22 @@ def document(name: str, **fields: Any) -> IndexedDocument:
     return IndexedDocument(id=name, fields={"source": "site", "url": f"http://example.com/{name}", **fields})
 
 
-def batch(*documents: IndexedDocument, version: int = 1, removed: tuple[str, ...] = ()) -> Batch:
+def batch(*documents: IndexedDocument, version: int = 1, removed: tuple[str, ...] = (), source: str = "site") -> Batch:
     removals = [Removal(id=name, url=f"http://example.com/{name}", code=404) for name in removed]
-    return Batch(number=version, source="site", crawl_version=version, documents=documents, removals=removals)
+    return Batch(number=version, source=source, crawl_version=version, documents=documents, removals=removals)
 
 
-def put(receiver: SolrReceiver, *documents: IndexedDocument) -> None:
-    assert all(receipt.accepted for receipt in receiver.deliver(batch(*documents)))
-    receiver.commit()
+def put(index: SearchIndex, *documents: IndexedDocument, version: int = 1, source: str = "site") -> None:
+    assert all(receipt.accepted for receipt in index.deliver(batch(*documents, version=version, source=source)))
+    index.commit()
 
 
-def found(receiver: SolrReceiver, words: str, **asked: Any) -> set[str]:
-    return {hit.id for hit in receiver.search(SearchQuery(words=words, rows=1000, **asked)).hits}
+def listed(index: SearchIndex, words: str, **asked: Any) -> list[str]:
+    return [hit.id for hit in index.search(SearchQuery(words=words, **{"rows": 1000, **asked})).hits]
+
+
+def found(index: SearchIndex, words: str, **asked: Any) -> set[str]:
+    return set(listed(index, words, **asked))
 
 
 def when_up(call: Callable[[], T]) -> T:
