@@ -4,21 +4,43 @@ from __future__ import annotations
 
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import orjson
 import pytest
 
+from searchcrawl.delivery.documents import build_indexed_document
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.receiver import Batch, SearchIndex, SearchQuery
 from searchcrawl.items import IndexedDocument, Removal
+from searchcrawl.store.batch_table import BatchDocument
 
 T = TypeVar("T")
 
 
 def document(name: str, **fields: Any) -> IndexedDocument:
     return IndexedDocument(id=name, fields={"source": "site", "url": f"http://example.com/{name}", **fields})
+
+
+def page(number: int, *, anchors: Sequence[str] = (), **record: Any) -> IndexedDocument:
+    """A document as a delivery makes it of the record of a page."""
+    row = BatchDocument(
+        url_id=number,
+        url=f"http://site.test/{number}",
+        depth=0,
+        segment=1,
+        record_offset=0,
+        response_bytes=0,
+        fields_bytes=0,
+        fields_digest=bytes(32),
+        mimetype="text/html",
+        content_length=1,
+        last_modified=None,
+        first_seen_ms=0,
+        last_fetched_ms=0,
+    )
+    return build_indexed_document(row, record, source="site", duplicates=(), anchors=anchors)
 
 
 def batch(*documents: IndexedDocument, version: int = 1, removed: tuple[str, ...] = (), source: str = "site") -> Batch:

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from searchcrawl.index.local.receiver import LocalReceiver
-from searchcrawl.index.receiver import Batch, SearchIndex, SearchQuery
+from searchcrawl.index.receiver import SearchIndex, SearchQuery
 from searchcrawl.index.solr.receiver import SolrReceiver
 from searchcrawl.items import IndexedDocument
+from tests.index_documents import found, listed, put
 
 FIELDS = ["color_s", "dc.size_l", "note_t", "due_dt", "x-y_s", "mimetype", "host", "depth", "last_modified", "title"]
 
@@ -43,11 +44,8 @@ def documents() -> list[IndexedDocument]:
 
 def told(index: SearchIndex) -> SearchIndex:
     # In parts: an index of several segments.
-    for number, start in enumerate(range(0, 60, 7), start=1):
-        part = documents()[start : start + 7]
-        batch = Batch(number=number, source="site", crawl_version=1, documents=part)
-        assert all(receipt.accepted for receipt in index.deliver(batch))
-    index.commit()
+    for start in range(0, 60, 7):
+        put(index, *documents()[start : start + 7])
     return index
 
 
@@ -58,15 +56,8 @@ def local(tmp_path: Path) -> Iterator[SearchIndex]:
     receiver.close()
 
 
-@pytest.fixture
-def solr(solr_core: str) -> Iterator[SearchIndex]:
-    receiver = SolrReceiver(solr_core, timeout_seconds=30)
-    yield told(receiver)
-    receiver.close()
-
-
 def ids(index: SearchIndex, **asked: Any) -> list[str]:
-    return [hit.id for hit in index.search(SearchQuery(words="shelf", **{"rows": 100, **asked})).hits]
+    return listed(index, "shelf", **asked)
 
 
 def key(fields: dict[str, Any], field: str, *, descending: bool) -> Any:
@@ -126,20 +117,19 @@ WORDS = [
 def test_words_when_limited_to_an_attribute_then_its_words_or_its_number(
     local: SearchIndex, words: str, field: str, values: set[Any]
 ) -> None:
-    found = local.search(SearchQuery(words=words, rows=100, attributes=ATTRIBUTES)).hits
-
     def values_of(fields: dict[str, Any]) -> set[Any]:
         value = fields.get(field)
         return set(value) if isinstance(value, list) else {value}
 
     wanted = {each.id for each in documents() if values_of(dict(each.fields)) & values}
-    assert {hit.id for hit in found} == wanted
+    assert found(local, words, attributes=ATTRIBUTES) == wanted
 
 
 @pytest.mark.solr
 def test_answers_when_the_same_is_asked_of_both_indexes_then_they_are_equal(
-    local: SearchIndex, solr: SearchIndex
+    local: SearchIndex, solr_receiver: SolrReceiver
 ) -> None:
+    solr = told(solr_receiver)
     filters = [
         ("color_s", "red"), ("color_s", "2024-01-01T00:00:00+02:00"), ("color_s", "Red"), ("dc.size_l", "1"),
         ("dc.size_l", "1e20"), ("dc.size_l", "x"), ("note_t", "two words"), ("note_t", "two"), ("x-y_s", "v3"),
@@ -152,9 +142,7 @@ def test_answers_when_the_same_is_asked_of_both_indexes_then_they_are_equal(
     for each in filters:
         assert sorted(ids(local, filters=[each])) == sorted(ids(solr, filters=[each])), each
     for words in WORDS:
-        asked = SearchQuery(words=words, rows=100, attributes=ATTRIBUTES)
-        found = [{hit.id for hit in index.search(asked).hits} for index in (local, solr)]
-        assert found[0] == found[1], words
+        assert found(local, words, attributes=ATTRIBUTES) == found(solr, words, attributes=ATTRIBUTES), words
     for words in ("*", "shelf"):
         query = SearchQuery(words=words, facets=FIELDS, filters=[("host", "h2.test")])
         assert local.search(query).facets == solr.search(query).facets
@@ -170,8 +158,8 @@ def test_facets_when_there_are_many_values_then_the_most_frequent_and_of_equals_
         IndexedDocument(id=f"s:{number}", fields={"content": "x", "n_l": number % 300, "s_s": f"{number % 300:03}"})
         for number in range(350)
     ]
-    index.deliver(Batch(number=1, source="s", crawl_version=1, documents=made[:200]))
-    index.deliver(Batch(number=2, source="s", crawl_version=1, documents=made[200:]))
+    put(index, *made[:200])
+    put(index, *made[200:])
 
     facets = index.search(SearchQuery(words="*", facets=["n_l", "s_s"])).facets
 

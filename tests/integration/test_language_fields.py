@@ -6,11 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
-from searchcrawl.delivery.documents import build_indexed_document
-from searchcrawl.index.receiver import Batch
 from searchcrawl.index.solr.receiver import SolrReceiver
-from tests.batch_rows import row
-from tests.index_documents import answer
+from tests.index_documents import answer, page, put
 from tests.languages import TEXTS
 
 pytestmark = pytest.mark.solr
@@ -36,12 +33,12 @@ FORMS = {
 def test_language_fields_when_a_word_has_another_form_then_it_is_found_in_the_language_of_its_page(
     solr_receiver: SolrReceiver, solr_core: str
 ) -> None:
-    made = []
-    for number, (language, text) in enumerate((language, TEXTS[language][0]) for language in FORMS):
-        record = {"title": text, "content": text, "language": f"{language}-xx"}
-        made.append(build_indexed_document(row(number), record, source="site", duplicates=()))
-    receipts = solr_receiver.deliver(Batch(number=1, source="site", crawl_version=1, documents=made))
-    solr_receiver.commit()
+    texts = [(language, TEXTS[language][0]) for language in FORMS]
+    pages = [
+        page(number, title=text, content=text, language=f"{language}-xx")
+        for number, (language, text) in enumerate(texts)
+    ]
+    put(solr_receiver, *pages)
 
     found = {
         (language, field): answer(solr_core, f"select?df={field}_txt_{language}&q={quote(word)}&fl=language")[
@@ -51,7 +48,6 @@ def test_language_fields_when_a_word_has_another_form_then_it_is_found_in_the_la
         for field in ("title", "content")
     }
 
-    assert [receipt for receipt in receipts if not receipt.accepted] == []
     assert {key: [each["language"] for each in docs] for key, docs in found.items()} == {
         key: [f"{key[0]}-xx"] for key in found
     }
@@ -63,10 +59,7 @@ def test_language_fields_when_a_word_has_another_form_then_it_is_found_in_the_la
 def test_language_fields_when_analysis_makes_several_words_of_one_then_all_are_looked_for(
     solr_receiver: SolrReceiver, solr_core: str, language: str, word: str
 ) -> None:
-    record = {"content": "関西国際空港に行きました。 See-Hafen", "language": language}
-    made = build_indexed_document(row(1), record, source="site", duplicates=())
-    solr_receiver.deliver(Batch(number=1, source="site", crawl_version=1, documents=[made]))
-    solr_receiver.commit()
+    put(solr_receiver, page(1, content="関西国際空港に行きました。 See-Hafen", language=language))
 
     found = answer(solr_core, f"select?df=content_txt_{language}&q={quote(word)}")["response"]["numFound"]
 

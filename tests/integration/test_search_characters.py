@@ -6,9 +6,8 @@ import unicodedata
 
 import pytest
 
-from searchcrawl.delivery.documents import build_indexed_document
-from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, SearchIndex, SearchQuery
-from tests.batch_rows import row
+from searchcrawl.index.receiver import HIT_END, HIT_START, SearchIndex, SearchQuery
+from tests.index_documents import listed, page, put
 
 pytestmark = pytest.mark.solr
 
@@ -48,35 +47,17 @@ PAGES = {
 }
 
 
-def tell(index: SearchIndex, text: str) -> None:
-    document = build_indexed_document(row(1), {"title": "A title", "content": text}, source="site", duplicates=())
-    index.deliver(Batch(number=1, source="site", crawl_version=1, documents=[document]))
-    index.commit()
-
-
 def test_search_when_letters_have_several_forms_then_each_finds_the_others(index: SearchIndex) -> None:
-    documents = [
-        build_indexed_document(
-            row(number), {"title": text, "content": text, "language": "en"}, source="site", duplicates=()
-        )
-        for number, text in enumerate(PAGES)
-    ]
-    index.deliver(Batch(number=1, source="site", crawl_version=1, documents=documents))
-    index.commit()
+    documents = [page(number, title=text, content=text, language="en") for number, text in enumerate(PAGES)]
+    put(index, *documents)
 
-    found = {
-        words: [hit.id for hit in index.search(SearchQuery(words=words)).hits]
-        for queries in PAGES.values()
-        for words in queries
-    }
-
-    assert found == {
+    assert {words: listed(index, words) for queries in PAGES.values() for words in queries} == {
         words: [document.id] for document, queries in zip(documents, PAGES.values(), strict=True) for words in queries
     }
 
 
 def test_search_when_a_tone_mark_is_another_then_it_is_another_word(index: SearchIndex) -> None:
-    tell(index, "ใส่เสื้อแล้ว")
+    put(index, page(1, title="A title", content="ใส่เสื้อแล้ว"))
 
     assert index.search(SearchQuery(words="เสือ")).total == 0
 
@@ -94,7 +75,7 @@ def test_search_when_a_tone_mark_is_another_then_it_is_another_word(index: Searc
 def test_snippet_when_a_word_has_marks_then_it_is_marked_whole(
     index: SearchIndex, text: str, words: str, marked: str
 ) -> None:
-    tell(index, text)
+    put(index, page(1, title="A title", content=text))
 
     (hit,) = index.search(SearchQuery(words=words)).hits
 
@@ -103,7 +84,7 @@ def test_snippet_when_a_word_has_marks_then_it_is_marked_whole(
 
 def test_snippet_when_accents_are_loose_or_hyphens_soft_then_whole_words_are_marked(index: SearchIndex) -> None:
     text = f"{LOOSE}. A soft hy\u00adphen."
-    tell(index, text)
+    put(index, page(1, title="A title", content=text))
 
     (hit,) = index.search(SearchQuery(words="café hyphen")).hits
 

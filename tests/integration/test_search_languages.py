@@ -6,11 +6,10 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl.delivery.documents import build_indexed_document
-from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, SearchIndex, SearchQuery
+from searchcrawl.index.receiver import HIT_END, HIT_START, SearchIndex, SearchQuery
 from searchcrawl.index_fields import LANGUAGES
 from searchcrawl.items import IndexedDocument
-from tests.batch_rows import row
+from tests.index_documents import page, put
 from tests.languages import TEXTS
 
 pytestmark = pytest.mark.solr
@@ -40,8 +39,7 @@ MARKED = {"en bridges": "bridge", "de Verträge": "Vertrag", "de bibliothek": "B
 
 
 def made(number: int, language: str, title: str, content: str) -> IndexedDocument:
-    record = {"title": title, "content": content, "language": language}
-    return build_indexed_document(row(number), record, source="site", duplicates=())
+    return page(number, title=title, content=content, language=language)
 
 
 def languages() -> list[IndexedDocument]:
@@ -59,19 +57,13 @@ def phrases() -> list[IndexedDocument]:
     return [made(number, language, "", text) for number, (language, text) in enumerate(pairs)]
 
 
-def tell(index: SearchIndex, documents: list[IndexedDocument]) -> None:
-    batch = Batch(number=1, source="site", crawl_version=1, documents=documents)
-    assert all(receipt.accepted for receipt in index.deliver(batch))
-    index.commit()
-
-
 def find(index: SearchIndex, words: str) -> list[dict[str, Any]]:
     hits = index.search(SearchQuery(words=words, rows=100)).hits
     return [{**hit.fields, "snippet": hit.snippet} for hit in hits]
 
 
 def test_search_when_a_word_has_another_form_then_the_page_in_its_language_is_found(index: SearchIndex) -> None:
-    tell(index, languages())
+    put(index, *languages())
     asked = [(language, word) for language, words in FORMS.items() for word in words.split()]
 
     answers = {(language, word): find(index, word) for language, word in asked}
@@ -93,7 +85,7 @@ def test_search_when_a_word_has_another_form_then_the_page_in_its_language_is_fo
 
 
 def test_search_when_all_words_are_required_then_each_may_be_found_in_another_form(index: SearchIndex) -> None:
-    tell(index, languages())
+    put(index, *languages())
 
     assert [hit["language"] for hit in find(index, "libraries opening on the holiday")] == ["en-xx"]
     assert [hit["language"] for hit in find(index, "der Vertrag die Brücken Feiertag")] == ["de-xx"]
@@ -111,9 +103,9 @@ def test_search_when_all_words_are_required_then_each_may_be_found_in_another_fo
 def test_search_when_a_text_has_two_languages_then_it_is_found_in_the_forms_and_stop_words_of_both(
     index: SearchIndex,
 ) -> None:
-    record = {"content": "\n".join((*TEXTS["de"], *TEXTS["fr"])), "language": "de-at", "languages": ["de-at", "fr"]}
-    both = build_indexed_document(row(98), record, source="site", duplicates=())
-    tell(index, [both, made(99, "nb", "Kontrakt", "Den undertegnede kontrakten gjelder fra mandag.")])
+    texts = "\n".join((*TEXTS["de"], *TEXTS["fr"]))
+    both = page(98, content=texts, language="de-at", languages=["de-at", "fr"])
+    put(index, both, made(99, "nb", "Kontrakt", "Den undertegnede kontrakten gjelder fra mandag."))
 
     for words in ("Brücken Feiertag", "contrats bibliothèques", "les Verträge durch"):
         assert [hit["languages"] for hit in find(index, words)] == [["de-at", "fr"]]
@@ -125,7 +117,7 @@ def test_search_when_a_text_has_two_languages_then_it_is_found_in_the_forms_and_
 
 def test_search_when_a_word_stands_as_it_was_typed_then_that_document_comes_first(index: SearchIndex) -> None:
     texts = ["the barometers fell " + "and so on " * 5, "the barometer fell " + "and so on " * 5]
-    tell(index, [made(number, "en", "", text) for number, text in enumerate(texts)])
+    put(index, *(made(number, "en", "", text) for number, text in enumerate(texts)))
 
     for word, first in (("barometer", "barometer fell"), ("barometers", "barometers fell")):
         hits = find(index, word)
@@ -135,7 +127,7 @@ def test_search_when_a_word_stands_as_it_was_typed_then_that_document_comes_firs
 
 def test_search_when_a_capital_i_has_a_dot_then_it_is_the_letter_that_is_typed(index: SearchIndex) -> None:
     documents = [made(1, "tr", "İstanbul", "İSTANBUL'da bir köprü"), made(2, "", "Isparta", "ısparta yolu")]
-    tell(index, documents)
+    put(index, *documents)
 
     for words in ("istanbul", "İstanbul", "ISTANBUL"):
         assert [hit["title"] for hit in find(index, words)] == ["İstanbul"]
@@ -146,7 +138,7 @@ def test_search_when_words_follow_each_other_as_they_were_typed_then_that_docume
     index: SearchIndex,
 ) -> None:
     texts = ["fox " * 3 + "brown " * 3 + "quick", "a lot of other words and the quick brown fox " + "and so on " * 9]
-    tell(index, [made(number, "en", "", text) for number, text in enumerate(texts)])
+    put(index, *(made(number, "en", "", text) for number, text in enumerate(texts)))
 
     assert [hit["url"].rpartition("/")[2] for hit in find(index, "quick brown fox")] == ["1", "0"]
     # Stop words alone are no sequence, and nothing is found.
@@ -169,7 +161,7 @@ OF_PHRASES: Final[dict[str, set[int]]] = {
 def test_g2_search_when_the_language_of_short_documents_is_mistaken_then_stop_words_hold_their_places(
     index: SearchIndex,
 ) -> None:
-    tell(index, phrases())
+    put(index, *phrases())
 
     found = {words: {int(hit["url"].rpartition("/")[2]) for hit in find(index, words)} for words in OF_PHRASES}
 
@@ -180,7 +172,7 @@ def test_g2_search_when_the_language_of_short_documents_is_mistaken_then_stop_wo
 
 
 def test_search_when_there_are_as_many_words_and_languages_as_may_be_then_it_answers(index: SearchIndex) -> None:
-    tell(index, [*languages(), made(99, "en", "", " ".join(f"word{number}" for number in range(128)))])
+    put(index, *languages(), made(99, "en", "", " ".join(f"word{number}" for number in range(128))))
 
     assert len(find(index, " ".join(f"word{number}" for number in range(200)))) == 1
     some = " ".join(f"word{number}" for number in range(98))
@@ -195,17 +187,17 @@ def test_search_when_there_are_as_many_words_and_languages_as_may_be_then_it_ans
 def test_search_when_links_name_a_document_then_it_is_found_by_them_behind_titles(index: SearchIndex) -> None:
     texts = {"Kettle": ["tea maker", "Brühkanne"], "Teapot": [], "Cup": ["x" * 40_000, "for tea"]}
     documents = [
-        build_indexed_document(
-            row(number),
-            {"title": title, "content": f"{title} of the house, beside the brewer. {title}", "language": "en"},
-            source="site",
-            duplicates=(),
+        page(
+            number,
             anchors=anchors,
+            title=title,
+            content=f"{title} of the house, beside the brewer. {title}",
+            language="en",
         )
         for number, (title, anchors) in enumerate(texts.items())
     ]
     brewer = made(3, "en", "Brewer", "It says nothing of others, and is as long as the text of the pages.")
-    tell(index, [*documents, brewer])
+    put(index, *documents, brewer)
 
     def titles(words: str) -> list[str]:
         return [hit["title"] for hit in find(index, words)]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.index.receiver import Batch, SearchIndex, SearchQuery
+from searchcrawl.index.receiver import SearchIndex, SearchQuery
 from searchcrawl.items import IndexedDocument
 from searchcrawl.queries.search import search
+from tests.index_documents import put
 
 pytestmark = pytest.mark.solr
 
@@ -62,10 +63,7 @@ def tell(index: SearchIndex) -> None:
         )
         for number, text in enumerate(TEXTS)
     ]  # fmt: skip
-    assert all(
-        each.accepted for each in index.deliver(Batch(number=1, source="site", crawl_version=1, documents=documents))
-    )
-    index.commit()
+    put(index, *documents)
 
 
 def ask(index: SearchIndex, query: SearchQuery | str) -> tuple[list[str], str | None]:

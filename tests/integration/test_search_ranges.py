@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from searchcrawl.index.local.receiver import LocalReceiver
-from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, SearchIndex, SearchQuery
+from searchcrawl.index.receiver import HIT_END, HIT_START, SearchIndex, SearchQuery
 from searchcrawl.index.solr.receiver import SolrReceiver
 from searchcrawl.items import IndexedDocument
+from tests.index_documents import listed, put
 
 pytestmark = pytest.mark.solr
 
@@ -66,16 +67,13 @@ def indexes(tmp_path: Path, solr_receiver: SolrReceiver) -> Iterator[tuple[Searc
     local = LocalReceiver(tmp_path / "index")
     for index in (local, solr_receiver):
         for part in range(0, len(DOCUMENTS), 50):
-            batch = Batch(number=1 + part, source="site", crawl_version=1, documents=DOCUMENTS[part : part + 50])
-            assert all(receipt.accepted for receipt in index.deliver(batch))
-        index.commit()
+            put(index, *DOCUMENTS[part : part + 50])
     yield local, solr_receiver
     local.close()
 
 
-def find(index: SearchIndex, words: str, *, start: int = 0, rows: int = 1000) -> list[str]:
-    answer = index.search(SearchQuery(words=words, rows=rows, start=start, attributes=ATTRIBUTES))
-    return [hit.id for hit in answer.hits]
+def find(index: SearchIndex, words: str, **page: int) -> list[str]:
+    return listed(index, words, attributes=ATTRIBUTES, **page)
 
 
 def having(field: str, low: Any = None, high: Any = None, *, below: bool = False) -> set[str]:
@@ -217,13 +215,7 @@ def test_beginnings_when_very_many_words_begin_so_then_all_of_them_count(
         for number in range(1_500)
     ]
     for index in indexes:
-        assert all(
-            each.accepted
-            for each in index.deliver(Batch(number=1, source="many", crawl_version=1, documents=documents))
-        )
-        index.commit()
-
-    for index in indexes:
+        put(index, *documents, source="many")
         found = [
             index.search(SearchQuery(words=words, attributes=ATTRIBUTES)).total
             for words in ("many*", "kind:sort*", "many00* -many0099x", "content:many*")
