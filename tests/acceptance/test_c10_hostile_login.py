@@ -221,7 +221,7 @@ def test_c10_page_when_its_text_comes_by_post_then_it_is_read_where_the_source_s
 
     ended = COMMANDS.run(tmp_path, "crawl", "demo")
 
-    posted = {(one.host.partition(":")[0], one.path, one.body) for one in site.seen() if one.method == "POST"}
+    posted = {(one.host.partition(":")[0], one.path, one.body) for one in site.requests if one.method == "POST"}
     query = '{"query": "{ text }"}'
     assert posted == ({(APP, "/graphql", query), (NEAR, "/graphql", query)} if posts else set()), ended.stderr
     found = COMMANDS.run(tmp_path, "search", "answered7").stdout

@@ -240,7 +240,7 @@ class StalledSolr:
 def stalled() -> Iterator[tuple[StalledSolr, str]]:
     step = StalledSolr()
     with ScriptedSolr(script=[_solr(step)]) as solr:
-        yield step, solr.url
+        yield step, solr.core_url
         step.released.set()
 
 
