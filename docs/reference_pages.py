@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import inspect
 import json
-import pkgutil
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +20,8 @@ from docs.markdown import grid, literal
 from docs.python_page import python_page
 from searchcrawl import settings
 from searchcrawl.cli import commands
-from searchcrawl.cli.command import Command
+from searchcrawl.cli.command import BaseCommand
+from searchcrawl.cli.dispatch import make_command
 from searchcrawl.codes import Code, CodeClass
 from searchcrawl.convert import archive_reader
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES
@@ -186,17 +185,12 @@ def later_keys() -> str:
     return ", ".join(f"`{key}`" for key in sorted(config.Tables.later))
 
 
-def shipped_commands() -> list[Command]:
+def shipped_commands() -> list[BaseCommand]:
     """One object of each command, in the order of their names."""
-    found = []
-    for module_info in pkgutil.iter_modules(commands.__path__):
-        module = importlib.import_module(f"{commands.__name__}.{module_info.name}")
-        classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Command)]
-        found += [each() for each in classes if each.__module__ == module.__name__]
-    return found
+    return [make_command(name) for name in commands.list_names()]
 
 
-def options_of(command: Command) -> list[argparse.Action]:
+def options_of(command: BaseCommand) -> list[argparse.Action]:
     """The options of a command, those that all commands have included."""
     parser = argparse.ArgumentParser(conflict_handler="resolve")
     command.add_options(parser)

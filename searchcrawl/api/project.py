@@ -39,7 +39,7 @@ from searchcrawl.comparison.differences import KINDS, list_crawled_sources, veri
 from searchcrawl.comparison.look import look_at_index
 from searchcrawl.delivery.documents import read_indexed
 from searchcrawl.delivery.export import show
-from searchcrawl.exceptions import ConfigurationError, Exit, UnknownSource
+from searchcrawl.exceptions import ConfigurationError, Exit
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.operations import quarantine, redelivery, stopping
@@ -61,6 +61,7 @@ from searchcrawl.sources.loading import (
     load_source,
     load_sources,
     read_start_urls,
+    require_source_file,
 )
 from searchcrawl.store.documents import document_queries
 from searchcrawl.store.engine.database import Database
@@ -228,12 +229,10 @@ class Project:
         >>> project.verify("demo").ok
         True
         """
-        if name is not None:
-            check_text("name", name)
         project = self._load()
+        if name is not None:
+            require_source_file(project, check_text("name", name))
         names = list_source_names(project)
-        if name is not None and name not in names:
-            raise UnknownSource(f"unknown source: {name}")
         with use_store(project) as database, use_index(project) as index:
             crawling = list_crawled_sources(database, names if name is None else [name])
             with verify(database, index, names, only=name) as found:
@@ -327,7 +326,7 @@ class Project:
     def suspend(self, name: str, *, wait_seconds: float = 60) -> str:
         """The same, and the source is crawled no more until ``resume``."""
         with self._open_known(name) as database:
-            return stopping.suspend(database, name, wait_seconds=wait_seconds)
+            return stopping.stop(database, name, wait_seconds=wait_seconds, suspends=True)
 
     def resume(self, name: str) -> bool:
         """Lets a suspended source be crawled again, and runs nothing; whether it was suspended."""

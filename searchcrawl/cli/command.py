@@ -116,7 +116,7 @@ def _count_arguments(shown: str) -> tuple[int, int]:
     return sum(not word.startswith("[") for word in words), len(words)
 
 
-class Command:
+class BaseCommand:
     """The base of our commands; each module of ``cli/commands/`` has one subclass, with the name of the module.
 
     A command declares how its usage shows its arguments, its ``options``, and an ``example``; it defines ``execute``. It
@@ -205,10 +205,8 @@ class Command:
             self._refuse(error)
         except ConfigurationError as error:
             # Scrapy's command line calls this, and would show a traceback.
-            print_error(error)
-            self.note_failure(exit_of(error), error_lines(error))
-            tell_caller(error)
-            sys.exit(exit_of(error))
+            self._report(error)
+            sys.exit(self.exitcode)
 
     def find_arguments(self, args: Sequence[str]) -> list[str]:
         """The arguments without ``--``; raises UsageError for an unknown option."""
@@ -247,11 +245,18 @@ class Command:
         except UsageError as error:
             self._refuse(error)
         except (SearchcrawlError, OSError) as error:
-            print_error(error)
-            self.exitcode = self.exitcode or exit_of(error)
-            self.note_failure(self.exitcode, error_lines(error))
-            tell_caller(error)
+            self._report(error)
             try_output()
+
+    def _report(self, error: Exception) -> None:
+        """Says an error, with its exit code, to all who want to know of it."""
+        print_error(error)
+        self.exitcode = self.exitcode or exit_of(error)
+        self.note_failure(self.exitcode, error_lines(error))
+        if Variable.ERROR_FILE in os.environ:
+            from searchcrawl.api.child_process import write_error  # noqa: PLC0415  # where a program waits for it
+
+            write_error(Path(os.environ[Variable.ERROR_FILE]), error)
 
     def note_failure(self, code: int, lines: Sequence[str]) -> None:
         """Called when the command has failed and has said so; for one that has a log of its own."""
@@ -331,14 +336,6 @@ def _refuse_wrong_values(settings: Settings) -> None:
         raise InvalidFile(found)
 
 
-def tell_caller(error: Exception) -> None:
-    """Writes an error down where the Python API has asked for it, with what a line of text has no place for."""
-    if Variable.ERROR_FILE in os.environ:
-        from searchcrawl.api.child_process import write_error  # noqa: PLC0415  # where a program waits for it
-
-        write_error(Path(os.environ[Variable.ERROR_FILE]), error)
-
-
 if (loaded := sys.modules.get("scrapy.commands")) is not None:
     # Scrapy's command line takes only subclasses of its own base class for commands.
-    loaded.ScrapyCommand.register(Command)
+    loaded.ScrapyCommand.register(BaseCommand)

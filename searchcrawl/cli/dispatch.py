@@ -25,7 +25,7 @@ from searchcrawl.cli.output import (
 from searchcrawl.exceptions import Exit, SearchcrawlError, exit_of
 
 if TYPE_CHECKING:
-    from searchcrawl.cli.command import Command
+    from searchcrawl.cli.command import BaseCommand
 
 #: A shell asks how a command line goes on.
 _COMPLETING: Final = "_ARGCOMPLETE"
@@ -113,7 +113,7 @@ def _run_shipped(name: str, argv: list[str]) -> int:
         return _run_command(command, args, opts)
 
 
-def _run_command(command: Command, args: list[str], opts: argparse.Namespace) -> int:
+def _run_command(command: BaseCommand, args: list[str], opts: argparse.Namespace) -> int:
     command.process_options(args, opts)
     if command.requires_crawler_process:
         from searchcrawl.cli.scrapy_commands import make_process  # noqa: PLC0415  # heavy
@@ -127,12 +127,12 @@ def _run_command(command: Command, args: list[str], opts: argparse.Namespace) ->
     return command.exitcode
 
 
-def make_command(name: str) -> Command:
+def make_command(name: str) -> BaseCommand:
     module = importlib.import_module(f"{commands.__name__}.{name}")
-    from searchcrawl.cli.command import Command  # noqa: PLC0415  # `--help` does without
+    from searchcrawl.cli.command import BaseCommand  # noqa: PLC0415  # `--help` does without
 
-    own = (value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Command))
-    made: Command = next(value for value in own if value.__module__ == module.__name__)()
+    own = (value for value in vars(module).values() if isinstance(value, type) and issubclass(value, BaseCommand))
+    made: BaseCommand = next(value for value in own if value.__module__ == module.__name__)()
     return made
 
 

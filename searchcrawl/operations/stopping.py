@@ -20,19 +20,6 @@ from searchcrawl.store.states import EndReason
 _POLL_SECONDS: Final = 0.2
 
 
-def stop(database: Database, name: str, *, wait_seconds: float) -> str:
-    """Has the crawl of a source end cleanly, and takes its next start back; waits for it, so long.
-
-    Returns ``stopped``, ``stopping`` where it goes on to end, or ``idle`` where nothing was to be stopped.
-    """
-    return _end(database, name, wait_seconds=wait_seconds, suspended=False)
-
-
-def suspend(database: Database, name: str, *, wait_seconds: float) -> str:
-    """The same, and the source is not crawled until it is resumed."""
-    return _end(database, name, wait_seconds=wait_seconds, suspended=True)
-
-
 def resume(database: Database, name: str) -> bool:
     """Lets a source be crawled again, and runs nothing; whether it was suspended."""
 
@@ -57,10 +44,16 @@ def is_left(database: Database, name: str) -> bool:
     return database.read(find)
 
 
-def _end(database: Database, name: str, *, wait_seconds: float, suspended: bool) -> str:
+def stop(database: Database, name: str, *, wait_seconds: float, suspends: bool = False) -> str:
+    """Has the crawl of a source end cleanly, and takes its next start back; waits for it, so long.
+
+    ``suspends``: the source is not crawled until it is resumed. Returns ``stopped``, ``stopping`` where it goes on to end,
+    or ``idle`` where nothing was to be stopped.
+    """
+
     def order(transaction: Transaction) -> tuple[int, int, bool]:
         source_id = run_table.find_or_add_source(transaction, name)
-        if suspended:
+        if suspends:
             source_table.note(transaction, source_id, suspended=1)
         waited = job_table.stop(transaction, source_id)
         held = lease.is_held(transaction, source_id)

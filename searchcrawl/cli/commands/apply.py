@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import BaseCommand
 from searchcrawl.cli.output import print_answer
 from searchcrawl.cli.scrapy_commands import require_asyncio
 from searchcrawl.exceptions import Exit, exit_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import BaseCommand, UsageError
 from searchcrawl.cli.output import print_objects, print_table
 from searchcrawl.exceptions import Exit
 from searchcrawl.queries.status import count_cache

@@ -17,8 +17,7 @@ import argcomplete
 from argcomplete.shell_integration import shellcode
 
 from searchcrawl.cli import commands
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import BaseCommand, UsageError
 from searchcrawl.cli.dispatch import make_command
 from searchcrawl.cli.output import print_object, print_text
 from searchcrawl.exceptions import SearchcrawlError

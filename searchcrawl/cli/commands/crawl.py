@@ -22,7 +22,7 @@ from scrapy.exceptions import UsageError as ScrapyUsageError
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 
 from searchcrawl import clock
-from searchcrawl.cli.command import Command, Option, UsageError
+from searchcrawl.cli.command import BaseCommand, Option, UsageError
 from searchcrawl.cli.commands.status import show_summary
 from searchcrawl.cli.commands.urls import url_line
 from searchcrawl.cli.following import follow_run
@@ -90,7 +90,7 @@ _POLL_SECONDS = 1.0
 _JOB: Final = "_job"
 
 
-class CrawlCommand(Command):
+class Command(BaseCommand):
     """The command that ``scrapy crawl`` and scrapyd run, too."""
 
     requires_crawler_process = True
@@ -149,7 +149,9 @@ class CrawlCommand(Command):
             made if isinstance(made, SourceSpiderLoader) else SourceSpiderLoader.from_settings(self.load_settings())
         )
         try:
-            spider = loader.load(name, read_overrides([*opts.overrides, *_list_overrides(job)]))
+            # What the schedule says of the run of a try, as ``--set`` has it.
+            scheduled = [f"mode={mode}"] if (mode := job_table.find_mode(job)) else []
+            spider = loader.load(name, read_overrides([*opts.overrides, *scheduled]))
         except KeyError:
             raise UnknownSource(f"unknown source: {name}") from None
         print_warnings(loader.spider_errors)
@@ -300,7 +302,9 @@ class CrawlCommand(Command):
             show_summary(status, said=run.project.said_file(run.source.name))
         if run.exit_code == Exit.NO_START:
             _print_failed_starts(run)
-            _print_failed_logins(run)
+            if has_mostly_failed_logins(run.counts):
+                text = "most pages failed the login: searchcrawl urls {} --code 959 names them"
+                print_note(f"searchcrawl: {text.format(run.source.name)}")
 
 
 def _find_own(settings: BaseSettings) -> list[str]:
@@ -371,13 +375,6 @@ def _end_cleanly_at(*numbers: signal.Signals, run: Run) -> None:
     for number in numbers:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda *_: run.shutdown.stop(EndReason.STOPPED))
-
-
-def _print_failed_logins(run: Run) -> None:
-    """Says on standard error that most pages failed the login, where they did."""
-    if has_mostly_failed_logins(run.counts):
-        text = "most pages failed the login: searchcrawl urls {} --code 959 names them"
-        print_note(f"searchcrawl: {text.format(run.source.name)}")
 
 
 def _print_failed_starts(run: Run) -> None:
@@ -456,12 +453,6 @@ def _find_job(arguments: Sequence[str]) -> str:
     pairs = dict(pair.partition("=")[::2] for pair in arguments)
     token = pairs.get(_JOB, "")
     return token if job_table.is_token(token) else ""
-
-
-def _list_overrides(token: str) -> list[str]:
-    """What the schedule says of the run of a try, as ``--set`` has it."""
-    mode = job_table.find_mode(token)
-    return [f"mode={mode}"] if mode else []
 
 
 @contextmanager

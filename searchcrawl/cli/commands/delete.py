@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Option
+from searchcrawl.cli.command import BaseCommand, Option
 from searchcrawl.cli.output import print_answer, print_note
 from searchcrawl.exceptions import ConfigurationError, Exit, UnknownSource
 from searchcrawl.operations import source_deletion

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from searchcrawl import settings as shipped
-from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import BaseCommand
 from searchcrawl.cli.commands.sources import check_files
 from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.exceptions import ConfigurationError, Exit

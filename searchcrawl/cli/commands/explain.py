@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Option
+from searchcrawl.cli.command import BaseCommand, Option
 from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.exceptions import ConfigurationError

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import BaseCommand
 from searchcrawl.cli.output import print_answer, print_error, print_note, progress_bar
 from searchcrawl.exceptions import ConfigurationError, Exit, SourceBusy, exit_of
 from searchcrawl.extensions.run_log import install_run_log

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from searchcrawl.admission.trap_watch import list_trapped
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Option, UsageError
+from searchcrawl.cli.command import BaseCommand, Option, UsageError
 from searchcrawl.cli.output import print_answer, print_error, print_line, print_note, print_warnings
-from searchcrawl.exceptions import ConfigurationError, Exit, SearchcrawlError, UnknownSource, exit_of
+from searchcrawl.exceptions import ConfigurationError, Exit, SearchcrawlError, exit_of
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.failpoints import reach
 from searchcrawl.operations import forgetting
@@ -20,7 +19,7 @@ from searchcrawl.operations.handing_over import hand_over
 from searchcrawl.rules.forgotten import FILE, PATTERN, digest
 from searchcrawl.rules.url_rules import explain_no_match
 from searchcrawl.sources.forgotten_list import add_lines, check_line, read_lines_of
-from searchcrawl.sources.loading import list_source_names
+from searchcrawl.sources.loading import list_source_names, require_source_file
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.opening import use_store
@@ -97,8 +96,7 @@ def _read_lines(args: list[str], opts: argparse.Namespace) -> list[str]:
 def _list_trapped(project: Project, database: Database, name: str | None) -> list[str]:
     if name is None:
         return []
-    if name not in list_source_names(project):
-        raise UnknownSource(f"unknown source: {name}")
+    require_source_file(project, name)
 
     def read(transaction: Transaction) -> list[str]:
         source_id = run_table.find_source(transaction, name)

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import require_free
+from searchcrawl.cli.command import BaseCommand, require_free
 from searchcrawl.cli.output import print_answer
 from searchcrawl.sources.project import PLACEHOLDER_CONTACT
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import BaseCommand
 from searchcrawl.cli.output import print_line, print_objects, print_warnings
 from searchcrawl.sources.loading import has_project_file
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader

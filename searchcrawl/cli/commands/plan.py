@@ -8,7 +8,7 @@ from typing import Any
 
 from scrapy.crawler import AsyncCrawlerProcess
 
-from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import BaseCommand
 from searchcrawl.cli.output import print_line, print_object, print_table
 from searchcrawl.cli.scrapy_commands import require_asyncio
 from searchcrawl.exceptions import Exit, StoreError

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Option, UsageError, whole_number
+from searchcrawl.cli.command import BaseCommand, Option, UsageError, whole_number
 from searchcrawl.cli.output import print_answer, print_line, print_objects, print_table
 from searchcrawl.exceptions import Exit
 from searchcrawl.index.opening import use_index

@@ -21,8 +21,7 @@ import orjson
 
 from searchcrawl import urls
 from searchcrawl.api.child_process import build_environment
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Option, UsageError, require_free, whole_number
+from searchcrawl.cli.command import BaseCommand, Option, UsageError, require_free, whole_number
 from searchcrawl.cli.commands.init import write_files
 from searchcrawl.cli.leaving import handling
 from searchcrawl.cli.output import print_line, print_note, print_object

@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, Final
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Option, UsageError
+from searchcrawl.cli.command import BaseCommand, Option, UsageError
 from searchcrawl.cli.output import print_line, print_objects, print_table
 from searchcrawl.exceptions import Exit, UnknownReceiver
 from searchcrawl.operations.stopping import pause

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from searchcrawl import urls
-from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import BaseCommand
 from searchcrawl.cli.output import print_answer
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.operations.visiting import recrawl

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Option
+from searchcrawl.cli.command import BaseCommand, Option
 from searchcrawl.cli.commands.flush import show_sent
 from searchcrawl.cli.output import progress_bar
 from searchcrawl.exceptions import Exit
@@ -25,20 +24,15 @@ class Command(BaseCommand):
         project, source = self.load_source(args[0])
         install_run_log(project, source)
         retry_seconds = self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
-        if opts.receiver is not None:
-            with use_store(project) as database:
+        with use_store(project) as database:
+            if opts.receiver is not None:
                 done = redelivery.resend_to_receiver(
                     project, source, database, opts.receiver, retry_seconds=retry_seconds
                 )
-            show_sent(done, as_json=opts.json)
-            return Exit.DIFFERENT if done["failed"] or done["to_fetch"] else Exit.DONE
-        with (
-            use_store(project) as database,
-            use_index(project) as index,
-            progress_bar(source.name) as on_progress,
-        ):
-            done = redelivery.resend(
-                project, source, database, index, retry_seconds=retry_seconds, on_progress=on_progress
-            )
+            else:
+                with use_index(project) as index, progress_bar(source.name) as on_progress:
+                    done = redelivery.resend(
+                        project, source, database, index, retry_seconds=retry_seconds, on_progress=on_progress
+                    )
         show_sent(done, as_json=opts.json)
         return Exit.DIFFERENT if done["failed"] or done["to_fetch"] else Exit.DONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import BaseCommand
 from searchcrawl.cli.output import print_answer
 from searchcrawl.operations.stopping import resume
 from searchcrawl.queries.status import find_known_name

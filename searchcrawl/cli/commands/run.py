@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from searchcrawl import clock
-from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import BaseCommand
 from searchcrawl.cli.commands.tick import STORE_PATIENCE_SECONDS, describe_tick, show_tick
 from searchcrawl.cli.following import TickFollower
 from searchcrawl.cli.output import error_lines, print_line, print_note, print_object, try_output

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import BaseCommand
 from searchcrawl.cli.output import print_line, print_objects, print_table, to_minute
 from searchcrawl.queries.runs import is_known, list_runs
 from searchcrawl.sources.loading import load_source

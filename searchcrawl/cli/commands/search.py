@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.padding import Padding
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Option, UsageError, whole_number
+from searchcrawl.cli.command import BaseCommand, Option, UsageError, whole_number
 from searchcrawl.cli.output import console_for_answers, print_note, print_object, print_table, styled
 from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.queries import search

@@ -14,8 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NoReturn
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Option, UsageError, whole_number
+from searchcrawl.cli.command import BaseCommand, Option, UsageError, whole_number
 from searchcrawl.cli.leaving import handling
 from searchcrawl.cli.output import print_line, print_object, print_table, progress_bar
 from searchcrawl.exceptions import Exit

@@ -6,8 +6,7 @@ import argparse
 import shutil
 from pathlib import Path
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError, require_free
+from searchcrawl.cli.command import BaseCommand, UsageError, require_free
 from searchcrawl.cli.output import print_answer
 from searchcrawl.index.opening import find_configset
 

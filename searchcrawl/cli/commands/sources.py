@@ -7,9 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import error_lines, print_line, print_note, print_object, print_table, print_warnings
+from searchcrawl.cli.command import BaseCommand, UsageError
+from searchcrawl.cli.output import print_error, print_line, print_object, print_table, print_warnings
 from searchcrawl.cli.settings_module import find_name_clashes
 from searchcrawl.exceptions import ConfigurationError, Exit, StoreError, UnknownSource
 from searchcrawl.queries.source_findings import find_doubts, find_in_source, find_source_doubts
@@ -55,7 +54,9 @@ class Command(BaseCommand):
         try:
             source = load_source(project, name)
         except UnknownSource as error:
-            raise explain_unknown(project, name, error) from error
+            # With what can be done where the store still knows the source.
+            texts = [each.text for each in _find_gone(project) if each.name == name]
+            raise UnknownSource(": ".join([str(error), *texts])) from error
         values = list_effective_values(project, source)
         if as_json:
             print_object(values)
@@ -114,12 +115,6 @@ def _try_converters(project: Project, errors: Sequence[ConfigurationError]) -> S
     return [each for each in find_converter_errors(project) if (each.file, each.key) not in named]
 
 
-def explain_unknown(project: Project, name: str, error: UnknownSource) -> UnknownSource:
-    """The error about a source without a file, with what can be done where the store still knows the source."""
-    texts = [each.text for each in _find_gone(project) if each.name == name]
-    return UnknownSource(f"{error}: {texts[0]}") if texts else UnknownSource(str(error))
-
-
 def _find_gone(project: Project) -> Sequence[GoneSource]:
     """The sources whose files are gone; none where no store was made yet, or it cannot be read."""
     if not project.has_store:
@@ -135,8 +130,7 @@ def _find_gone(project: Project) -> Sequence[GoneSource]:
 def _print(count: int, errors: Sequence[ConfigurationError], doubts: Sequence[ConfigurationError]) -> None:
     print_warnings(doubts)
     for error in errors:
-        for line in error_lines(error):
-            print_note(line)
+        print_error(error)
     if not errors:
         print_line(f"{count} source{'' if count == 1 else 's'}, no errors")
         print_line(f"not looked at: {_UNSEEN}: searchcrawl doctor")

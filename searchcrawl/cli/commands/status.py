@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Option, UsageError
+from searchcrawl.cli.command import BaseCommand, Option, UsageError
 from searchcrawl.cli.output import (
     is_on_terminal,
     print_line,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import BaseCommand
 from searchcrawl.cli.output import print_answer
 from searchcrawl.operations import stopping
 from searchcrawl.queries.status import find_known_name
@@ -27,8 +27,7 @@ class Command(BaseCommand):
         project = self.load_project()
         with use_store(project) as database:
             name = find_known_name(project, database, args[0])
-            end = stopping.suspend if self.suspends else stopping.stop
-            result = end(database, name, wait_seconds=_WAIT_SECONDS)
+            result = stopping.stop(database, name, wait_seconds=_WAIT_SECONDS, suspends=self.suspends)
             goes_on = stopping.is_left(database, name)
         texts = {
             # Its run may have been completed meanwhile, or it was a start that waited.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Option, UsageError
+from searchcrawl.cli.command import BaseCommand, Option, UsageError
 from searchcrawl.cli.output import print_answer, print_note
 from searchcrawl.exceptions import Exit
 from searchcrawl.operations.visiting import Result, submit

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from searchcrawl import urls
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Option, UsageError
+from searchcrawl.cli.command import BaseCommand, Option, UsageError
 from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import print_answer
 from searchcrawl.cli.scrapy_commands import require_asyncio

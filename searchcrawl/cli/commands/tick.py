@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, Final
 
-from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import BaseCommand
 from searchcrawl.cli.following import find_tick_events, follow_tick
 from searchcrawl.cli.output import print_line, print_note, print_object
 from searchcrawl.exceptions import Exit

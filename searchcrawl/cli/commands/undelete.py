@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.command import BaseCommand, UsageError
 from searchcrawl.cli.output import print_answer, progress_bar
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from searchcrawl import clock
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Option, UsageError, utf8_text
+from searchcrawl.cli.command import BaseCommand, Option, UsageError, utf8_text
 from searchcrawl.cli.output import print_line, print_objects, while_read
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, is_code
 from searchcrawl.queries.urls import UrlFilter, list_urls

@@ -6,19 +6,17 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 
-from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Option, UsageError
+from searchcrawl.cli.command import BaseCommand, Option, UsageError
 from searchcrawl.cli.output import print_error, print_line, print_lists, print_note
 from searchcrawl.comparison.differences import KINDS, Verified, list_crawled_sources, verify
-from searchcrawl.exceptions import Exit, UnknownSource, exit_of
+from searchcrawl.exceptions import Exit, exit_of
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import SearchIndex
 from searchcrawl.operations.repairing import Repair
-from searchcrawl.queries.status import list_gone_sources
-from searchcrawl.sources.loading import list_source_names, require_source_file
+from searchcrawl.queries.status import find_known_name
+from searchcrawl.sources.loading import list_source_names
 from searchcrawl.sources.project import Project
-from searchcrawl.store.engine.database import Database
 from searchcrawl.store.opening import use_store
 from searchcrawl.wording import counted
 
@@ -49,7 +47,7 @@ class Command(BaseCommand):
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()
         with use_store(project) as database, use_index(project) as index:
-            only = _require_source(project, database, args[0]) if args else None
+            only = find_known_name(project, database, args[0]) if args else None
             names = list_source_names(project)
             repair = None
             # One that cannot be compared is refused below.
@@ -85,16 +83,6 @@ def _tell(project: Project, names: Sequence[str], found: Verified) -> None:
         documents = counted(differing.get(name, 0), f"document of {name} differs", f"documents of {name} differ")
         message = f"{documents} in the index: searchcrawl verify {name}"
         notify(project, name, {"verify": message} if name in differing else {}, judged=("verify",), by="verify")
-
-
-def _require_source(project: Project, database: Database, name: str) -> str:
-    """``name``, where the project has a source of this name, or the store knows one whose file is gone."""
-    try:
-        return require_source_file(project, name)
-    except UnknownSource:
-        if all(gone.name != name for gone in list_gone_sources(project, database)):
-            raise
-        return name
 
 
 def _show(found: Verified, *, as_json: bool) -> None:

@@ -13,14 +13,14 @@ from scrapy.settings import Settings
 
 from searchcrawl import exceptions
 from searchcrawl.cli import commands, dispatch
-from searchcrawl.cli.command import Command
+from searchcrawl.cli.command import BaseCommand
 from searchcrawl.cli.dispatch import make_command
 from searchcrawl.cli.output import print_objects, print_table
 from searchcrawl.exceptions import exit_of
 from searchcrawl.sources.secrets import hide
 
 
-class Answering(Command):
+class Answering(BaseCommand):
     """A command that raises what it was given, or echoes its arguments."""
 
     arguments = (0, 2)
