@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.scale_measure import VERSIONS, finish, peak_rss_bytes
+from benchmarks.scale_measure import finish, peak_rss_bytes
 from benchmarks.scale_table import SOURCE, fill
 from searchcrawl import run
 from searchcrawl.admission.admit import Admission
@@ -100,7 +100,7 @@ class Dropping:
         (self._folder / "searchcrawl.toml").write_text(_PROJECT.format(url=self._url), encoding="utf-8")
         (sources / f"{SOURCE}.toml").write_text(_SOURCE.format(scope=scope, lifecycle=lifecycle), encoding="utf-8")
         project = loading.load_project(self._folder)
-        return run.begin(project, loading.load_source(project, SOURCE), self._database, VERSIONS)
+        return run.begin(project, loading.load_source(project, SOURCE), self._database)
 
     def _sender(self, dropping: Run) -> BatchSender:
         return BatchSender(

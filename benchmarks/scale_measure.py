@@ -39,7 +39,6 @@ from searchcrawl.store.runs import run_table
 
 T = TypeVar("T")
 
-VERSIONS: Final = {"html": 1, "convert": 1, "checksum": 1}
 CLAIMS: Final = 20_000
 ADMISSION_GROUPS: Final = 10
 LISTED_ROWS: Final = 1000
@@ -167,7 +166,7 @@ class Measuring:
     def answer(self) -> None:
         """``status``, and the first rows of ``urls``."""
         source = self._source
-        self._timed("status_seconds", lambda: status.describe_status(source, self._database, VERSIONS, preserve=True))
+        self._timed("status_seconds", lambda: status.describe_status(self._project, source, self._database))
         rows = self._timed(
             "urls_first_page_seconds",
             lambda: list(islice(urls.list_urls(self._database, source, UrlFilter()), LISTED_ROWS)),
@@ -194,7 +193,7 @@ class Measuring:
         self._run.end("stopped", 0)
 
     def _begin(self) -> Run:
-        return run.begin(self._project, self._source, self._database, VERSIONS)
+        return run.begin(self._project, self._source, self._database)
 
     def _load(self, *, limit: str) -> None:
         sources = self._folder / "sources"

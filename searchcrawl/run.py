@@ -295,7 +295,6 @@ def begin(
     project: Project,
     source: Source,
     database: Database,
-    versions: Mapping[str, int],
     *,
     requests: bool = True,
     job: str = "",
@@ -307,7 +306,7 @@ def begin(
     """
     return_large_blocks()
     boundary = build_boundary(source)
-    current = compute_fingerprint(source, versions=versions)
+    current = compute_fingerprint(source)
     source_id, lease = database.write(_take, source, job, requests=requests)
     _hasten(database, lease, current, longest_ms=source.lifecycle.intervals.longest_ms)
     left = StackFile(project.logs_dir, source.name), ParseMark(project.logs_dir, source.name)

@@ -44,7 +44,7 @@ class FilledStore:
         self.source = load_source(self.project, name)
         self.database = Database(self.project.database_url, self.project.root)
         self.index = LocalReceiver(self.project.index_dir)
-        self.run: Run = begin(self.project, self.source, self.database, {})
+        self.run: Run = begin(self.project, self.source, self.database)
         self.ids: dict[str, int] = {}
 
     def admit(self, *paths: str, code: int = 0, rule: str | None = None, referrer: str | None = None) -> None:

@@ -148,7 +148,7 @@ def _warm_up() -> None:
     with tempfile.TemporaryDirectory(prefix="warm-") as folder:
         project = load_project(write_project(Path(folder), 80))
         with contextlib.closing(Database(project.database_url, project.root)) as database:
-            describe_status(load_source(project, "demo"), database, {})
+            describe_status(project, load_source(project, "demo"), database)
         learn_statements(Path(folder, "crawled"), lambda: _run(["crawl", "demo"]))
 
 

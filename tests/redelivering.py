@@ -124,7 +124,7 @@ def sent(documents: int, removed: int = 0, failed: int = 0, to_fetch: int = 0) -
 
 
 def status(filled: CachedStore) -> dict[str, Any]:
-    return describe_status(filled.source, filled.database, {})
+    return describe_status(filled.project, filled.source, filled.database)
 
 
 def verified(filled: CachedStore) -> dict[str, Any]:

@@ -53,7 +53,6 @@ from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.settings import SEARCHCRAWL_INDEX_PATIENCE_SECONDS
 from searchcrawl.sources import config
 from searchcrawl.sources import project as configuration
-from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import (
     find_project,
     list_source_names,
@@ -210,7 +209,7 @@ class Project:
         if not sources:
             raise ConfigurationError("sources", "", "no source to ask: put one into sources/NAME.toml")
         with use_store(project) as database:
-            first, *_ = explain_by_all(project, sources, database, url, versions=VERSIONS)
+            first, *_ = explain_by_all(project, sources, database, url)
         return build(Explanation, first.as_json())
 
     def plan(self, name: str) -> Plan:
@@ -253,10 +252,7 @@ class Project:
             gone = next((each for each in list_gone_sources(project, database) if each.name == name), None)
             if gone is not None:
                 return build(Status, describe_gone_source(project, gone, database))
-            source = load_source(project, name)
-            preserve = project.cache.preserve
-            found = describe_status(source, database, VERSIONS, preserve=preserve, index=look, project=project)
-            return build(Status, found)
+            return build(Status, describe_status(project, load_source(project, name), database, index=look))
 
     def apply(self, plan: str) -> Done:
         """Does what a plan says, from the cache, in a process of its own; raises PlanRefused where it is no longer true."""

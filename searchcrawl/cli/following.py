@@ -19,7 +19,6 @@ from searchcrawl.queries.status import (
     describe_unstarted,
 )
 from searchcrawl.run import Run
-from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_source
 from searchcrawl.sources.project import EVENTS, Event, Project
 from searchcrawl.store.engine.database import Database
@@ -109,7 +108,7 @@ def _write_metrics(project: Project, database: Database, name: str) -> None:
         except ConfigurationError as error:
             status = describe_refused_source(project, name, error.errors, database)
         else:
-            status = describe_status(source, database, VERSIONS, preserve=project.cache.preserve, project=project)
+            status = describe_status(project, source, database)
         note_metrics(project, status)
     except UnknownSource:
         # It was deleted, and its schedule still names it.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ from searchcrawl.durable import make_folder, sync_folder
 from searchcrawl.exceptions import PlanRefused
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.effective import list_effective_values
+from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.sources.project import Project
 
@@ -53,11 +53,11 @@ class EditPlan:
         return {name: value for name, value in asdict(self).items() if name not in inner}
 
 
-def digest_configuration(project: Project, source: Source, versions: Mapping[str, int]) -> str:
+def digest_configuration(project: Project, source: Source) -> str:
     """A digest of everything in the files of a project that decides what a plan says; without secrets."""
     values = {key: entry["value"] for key, entry in list_effective_values(project, source).items()}
     text = json.dumps(
-        [values, sorted(read_start_urls(project, source)), source.forgotten, dict(versions)],
+        [values, sorted(read_start_urls(project, source)), source.forgotten, dict(VERSIONS)],
         sort_keys=True,
         default=str,
     )

@@ -54,7 +54,7 @@ class Trial:
 
 
 @contextmanager
-def open_trial(project: Project, source: Source, database: Database, versions: Mapping[str, int]) -> Iterator[Trial]:
+def open_trial(project: Project, source: Source, database: Database) -> Iterator[Trial]:
     """Copies the table of a source, and begins a run over the copy; raises SourceBusy while the source is crawled."""
     folder = project.plans_dir / f"{source.name}.trial"
     with lease_source(project, source, database) as held:
@@ -67,7 +67,7 @@ def open_trial(project: Project, source: Source, database: Database, versions: M
         side_copy.copy_source(database, side, None if held is None else held.source_id)
     try:
         with closing(side):
-            yield Trial(begin(trial, source, side, versions, requests=False), 0 if held is None else held.lease.fence)
+            yield Trial(begin(trial, source, side, requests=False), 0 if held is None else held.lease.fence)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -85,9 +85,7 @@ def _build_project(project: Project, folder: Path) -> Project:
     return project.model_copy(update=tables)
 
 
-def describe_trial(
-    trial: Trial, *, pages: int, left: int, undecided: int, versions: Mapping[str, int], project: Project
-) -> EditPlan:
+def describe_trial(trial: Trial, *, pages: int, left: int, undecided: int, project: Project) -> EditPlan:
     """The plan, once ``pages`` were processed again in the trial and ``left`` URLs remain to be fetched.
 
     ``undecided`` documents wait for their next good visit.
@@ -101,7 +99,7 @@ def describe_trial(
         to_fetch=left,
         undecided=undecided,
         send=run.copy_counts().get("indexed", 0),
-        configuration=digest_configuration(project, run.source, versions),
+        configuration=digest_configuration(project, run.source),
         fence=trial.fence,
     )
 
@@ -142,15 +140,13 @@ def describe_undecided(number: int) -> str:
     return f"{of_them} decided at the next visit that does not fail; until then the index keeps what it has"
 
 
-def begin_apply(
-    project: Project, source: Source, database: Database, plan: EditPlan, versions: Mapping[str, int]
-) -> Run | None:
+def begin_apply(project: Project, source: Source, database: Database, plan: EditPlan) -> Run | None:
     """Begins the run of a plan, or goes on with it; None if it has ended, and only its removals may be left.
 
     Raises PlanRefused where the source file or the table is another one since the plan was made, and what ``begin``
     raises. If it is refused, nothing was changed.
     """
-    if digest_configuration(project, source, versions) != plan.configuration:
+    if digest_configuration(project, source) != plan.configuration:
         raise PlanRefused(f"plan {plan.plan}: the configuration was edited since: searchcrawl plan {source.name}")
     fence, last = database.read(_read_state, name=source.name)
     # An ``apply`` that was killed while it approved has taken the lease once more.
@@ -163,7 +159,7 @@ def begin_apply(
     ):
         save_plan(project, replace(plan, fence=fence))
         return None
-    run = begin(project, source, database, versions, requests=False)
+    run = begin(project, source, database, requests=False)
     # From now on it may be called again.
     save_plan(project, replace(plan, fence=run.lease.fence, run=run.id))
     reach("apply.begun")

@@ -8,7 +8,7 @@ what is said if none before it holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -94,7 +94,6 @@ def explain_by_all(
     database: Database,
     text: str,
     *,
-    versions: Mapping[str, int],
     gone: Sequence[str] = (),
 ) -> list[UrlExplanation]:
     """Explains the URL ``text`` for each source, the deciding one first; ``gone`` are sources whose files are gone.
@@ -103,8 +102,8 @@ def explain_by_all(
     others; of these those first whose pages link to it, then those with the fewest rules against it. Raises InvalidUrl, StoreError, and ConfigurationError for a
     plugin of rewriters that cannot begin.
     """
-    asked = [build_inputs(project, source, versions) for source in sources]
-    asked += [build_inputs(project, stand_in_for(project, name), versions, is_gone=True) for name in gone]
+    asked = [build_inputs(project, source) for source in sources]
+    asked += [build_inputs(project, stand_in_for(project, name), is_gone=True) for name in gone]
     with ExitStack() as stack:
         for inputs in asked:
             inputs.rewriting.open(inputs.source.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -67,9 +67,7 @@ class SourceInputs:
     is_gone: bool = False
 
 
-def build_inputs(
-    project: Project, source: Source, versions: Mapping[str, int], *, is_gone: bool = False
-) -> SourceInputs:
+def build_inputs(project: Project, source: Source, *, is_gone: bool = False) -> SourceInputs:
     """Builds the inputs of a source; its ``rewriting`` is not yet open. Raises ConfigurationError."""
     return SourceInputs(
         project=project,
@@ -78,7 +76,7 @@ def build_inputs(
         lower_limits=_build_lower_limits(project, source),
         rewriting=build_rewriting(project, source),
         starts=frozenset(read_start_urls(project, source)),
-        fingerprint=compute_fingerprint(source, versions=versions),
+        fingerprint=compute_fingerprint(source),
         is_gone=is_gone,
     )
 

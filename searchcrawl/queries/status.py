@@ -39,7 +39,7 @@ from searchcrawl.rules.lifecycle import MOST_STOPS
 from searchcrawl.rules.rendering import NO_TEXT, RUNS
 from searchcrawl.scheduling.planner import StartPlan, find_next, find_overdue, find_unstarted, list_plans
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import VERSIONS, compute_fingerprint, describe_keys, find_forcing_keys
+from searchcrawl.sources.fingerprint import compute_fingerprint, describe_keys, find_forcing_keys
 from searchcrawl.sources.loading import is_source_name, list_source_names, stand_in_for
 from searchcrawl.sources.project import Project
 from searchcrawl.store import sitemap_table, source_table
@@ -75,24 +75,14 @@ _FINISHED_STATES: Final[Mapping[int | None, str]] = {
 
 
 def describe_status(
-    source: Source,
-    database: Database,
-    versions: Mapping[str, int],
-    *,
-    preserve: bool = False,
-    index: IndexLook | None = None,
-    project: Project | None = None,
+    project: Project, source: Source, database: Database, *, index: IndexLook | None = None
 ) -> dict[str, Any]:
-    """What ``status --json`` prints of a source; one that never ran is ``scheduled``. ``project`` has its schedule.
-
-    With ``preserve`` (the project's) documents that cannot be sent again from the cache are warned about, with ``index``
-    an index that has lost documents.
-    """
+    """What ``status --json`` prints of a source; one that never ran is ``scheduled``. ``index`` tells of lost documents."""
 
     def read(transaction: Transaction) -> dict[str, Any]:
-        found = _read_status(transaction, source=source, versions=versions, preserve=preserve)
+        found = _read_status(transaction, source=source, preserve=project.cache.preserve)
         source_id = run_table.find_source(transaction, source.name)
-        receivers = [] if project is None else describe_receivers(transaction, project, source)
+        receivers = describe_receivers(transaction, project, source)
         of_job, warned = _read_job(transaction, project, source.name, source_id, found["state"])
         warnings = [*found["warnings"], *warned, *warn_of_receivers(receivers, source.name)]
         shown = [{"code": code, "message": message} for code, message in warnings]
@@ -106,9 +96,7 @@ def describe_status(
     return status
 
 
-def _read_status(
-    transaction: Transaction, *, source: Source, versions: Mapping[str, int], preserve: bool
-) -> dict[str, Any]:
+def _read_status(transaction: Transaction, *, source: Source, preserve: bool) -> dict[str, Any]:
     """What follows from its runs, with the codes and texts of the warnings."""
     source_id = run_table.find_source(transaction, source.name)
     run = None if source_id is None else run_table.find_last(transaction, source_id)
@@ -138,7 +126,7 @@ def _read_status(
         },
         "counts": {name: run.counts.get(name, 0) for name in COUNTS},
         **totals,
-        "force_recrawl": _find_recrawl_reason(transaction, source_id, source, versions),
+        "force_recrawl": _find_recrawl_reason(transaction, source_id, source),
         "refused_links": [{"rule": row.rule, "host": row.host, "count": row.links} for row in links],
         "warnings": [
             *_warn_of_source(source, run),
@@ -166,11 +154,9 @@ def _find_state(run: RunRow, *, executing: bool) -> str:
     return "failed" if run.end_reason == EndReason.STORE_FAILED else "stopped"
 
 
-def _find_recrawl_reason(
-    transaction: Transaction, source_id: int, source: Source, versions: Mapping[str, int]
-) -> str | None:
+def _find_recrawl_reason(transaction: Transaction, source_id: int, source: Source) -> str | None:
     """Why the next run visits all or some URLs without validators (D9); None if it does not."""
-    now = compute_fingerprint(source, versions=versions)
+    now = compute_fingerprint(source)
     changed = find_forcing_keys(source_table.find(transaction, source_id, "fingerprint") or now, now)
     edited = f"changed: {describe_keys(changed)}" if changed else None
     return "; ".join(filter(None, (edited, source_table.find(transaction, source_id, "recrawl")))) or None
@@ -357,19 +343,19 @@ def _propose(rule: str, source: Source) -> str:
 
 
 def _read_job(
-    transaction: Transaction, project: Project | None, name: str, source_id: int | None, state: str
+    transaction: Transaction, project: Project, name: str, source_id: int | None, state: str
 ) -> tuple[dict[str, Any], _Warnings]:
     """What follows from the schedule and the job of a source: keys and warnings; ``state`` is that of its runs."""
     job = job_table.load(transaction, [] if source_id is None else [source_id]).get(source_id or 0)
     suspended = source_id in job_table.find_suspended(transaction)
-    schedules = {key: each for key, each in (project.schedules if project else {}).items() if name in each.sources}
+    schedules = {key: each for key, each in project.schedules.items() if name in each.sources}
     plan = list_plans(schedules).get(name, StartPlan(name=name))
     next_ms = None if suspended else find_next(job, plan, clock.now_ms())
     disabled = any(not each.enabled for each in schedules.values())
     keys = {
         "state": _find_job_state(state, job, suspended=suspended, disabled=disabled),
         "next_run": clock.iso(next_ms),
-        "log": str(project.logs_dir / f"{name}.log") if project is not None else None,
+        "log": str(project.logs_dir / f"{name}.log"),
         "error": job.error if job is not None else None,
     }
     return keys, _warn_of_job(job, plan, may_start=state != "executing" and not suspended)
@@ -491,7 +477,7 @@ def describe_refused_source(
 def _describe_stand_in(
     project: Project, name: str, database: Database, *, state: str, warnings: Mapping[str, Iterable[str]]
 ) -> dict[str, Any]:
-    status = describe_status(stand_in_for(project, name), database, VERSIONS, project=project)
+    status = describe_status(project, stand_in_for(project, name), database)
     # Nothing that its file would decide is known.
     return status | {
         # A crawl that began before goes on with what it has read.

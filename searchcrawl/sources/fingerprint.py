@@ -99,7 +99,7 @@ _MODE: Final = "mode"
 _MIXED: Final = "mixed"
 
 
-def compute_fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
+def compute_fingerprint(source: Source, *, versions: Mapping[str, int] = VERSIONS) -> str:
     """The fingerprint as JSON text: ``{key: digest}``, sorted, equal for equal meaning.
 
     ``versions`` are those of the stages that make documents (``html``, ``convert``, ``checksum``);

@@ -16,7 +16,6 @@ from searchcrawl.http.visit_end import VisitEnded, find_claim, find_failure, fin
 from searchcrawl.items import Claim, Document, FetchedAnswer, Hop, Outcome
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.project import Project
 from searchcrawl.stages import Stages
 from searchcrawl.store.opening import open_store
@@ -65,7 +64,7 @@ class SourceSpider(Spider):
         if run is None:
             patience_seconds = crawler.settings.getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
             database = open_store(cls.project, patience_seconds=patience_seconds)
-            run = begin(cls.project, cls.source, database, VERSIONS)
+            run = begin(cls.project, cls.source, database)
         run.limit, run.pages = most
         spider.run = run
         return spider

@@ -13,7 +13,6 @@ from typing import Any, Final
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.queries.explain import explain_url
 from searchcrawl.queries.explain_context import build_inputs
-from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import build_boundary, load_project, load_source
 from searchcrawl.store.engine.database import Database
 from tests.site.toml_text import to_toml
@@ -41,7 +40,7 @@ class Asking:
         """The objects of ``explain --json``."""
         source = load_source(self._project, "demo")
         self.boundary = build_boundary(source)
-        inputs = build_inputs(self._project, source, VERSIONS)
+        inputs = build_inputs(self._project, source)
         inputs.rewriting.open("demo")
         with closing(inputs.rewriting):
             return [explain_url(self._database, inputs, url).as_json() for url in urls]

@@ -15,7 +15,6 @@ from searchcrawl.codes import Code, describe_code
 from searchcrawl.convert.pdf_converter import MAX_PAGES
 from searchcrawl.queries.explain import explain_url
 from searchcrawl.queries.explain_context import build_inputs
-from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store.engine.database import Database
 from tests.acceptance.support_project import CrawlProject, new_project
@@ -223,7 +222,7 @@ def test_j2_rows_when_the_run_ended_then_all_have_a_code_and_those_refused_a_rea
 
 def test_l1_explain_when_a_url_has_any_code_then_says_what_it_means_and_what_decided(crawled: Crawled) -> None:
     project = load_project(crawled.folder)
-    inputs = build_inputs(project, load_source(project, "demo"), VERSIONS)
+    inputs = build_inputs(project, load_source(project, "demo"))
 
     with closing(Database(project.database_url, crawled.folder)) as database:
         found = {url: explain_url(database, inputs, row["url"]).as_json() for url, row in crawled.rows.items()}

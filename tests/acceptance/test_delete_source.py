@@ -15,7 +15,6 @@ from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
 from searchcrawl.run import begin
-from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store.engine.database import Database
 from searchcrawl.urls import document_id
@@ -173,7 +172,7 @@ def test_delete_when_the_index_is_away_then_exit_6_and_the_next_call_completes_i
 def test_delete_when_the_source_is_crawled_then_exit_5_and_nothing_is_deleted(project: CrawlProject) -> None:
     loaded = load_project(project.folder)
     with closing(Database(loaded.database_url, loaded.root)) as database:
-        crawled = begin(loaded, load_source(loaded, "demo"), database, VERSIONS)
+        crawled = begin(loaded, load_source(loaded, "demo"), database)
         busy = project.command("delete", "demo", "--yes")
         crawled.end("stopped", 3)
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 import pytest
 
 from searchcrawl.run import begin
-from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store.engine.database import Database
 from tests.acceptance.support_project import CrawlProject, new_project
@@ -295,7 +294,7 @@ def test_forget_when_the_source_is_crawled_then_exit_5_and_the_next_run_refuses_
     url = url_of(project, "alpha")
     loaded = load_project(project.folder)
     with closing(Database(loaded.database_url, loaded.root)) as database:
-        crawled = begin(loaded, load_source(loaded, "demo"), database, VERSIONS)
+        crawled = begin(loaded, load_source(loaded, "demo"), database)
         busy = project.command("forget", url)
         crawled.end("stopped", 3)
     later = run(project)

@@ -16,7 +16,7 @@ from tests.filled_store import SITE, FilledStore
 
 
 def ask(filled: FilledStore, url: str, source: Source | None = None) -> dict[str, Any]:
-    inputs = build_inputs(filled.project, source or filled.source, {})
+    inputs = build_inputs(filled.project, source or filled.source)
     return explain_url(filled.database, inputs, url).as_json()
 
 

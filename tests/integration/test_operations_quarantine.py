@@ -55,8 +55,8 @@ def verified(filled: FilledStore, *, only: str | None = None) -> dict[str, Any]:
     return verify(filled.database, filled.index, ["demo"], only=only)
 
 
-def status(filled: FilledStore, **options: Any) -> dict[str, Any]:
-    return describe_status(filled.source, filled.database, {}, **options)
+def status(filled: FilledStore) -> dict[str, Any]:
+    return describe_status(filled.project, filled.source, filled.database)
 
 
 def test_approve_when_removals_wait_then_they_leave_the_index_at_once(filled: FilledStore) -> None:

@@ -18,7 +18,7 @@ from tests.filled_store import SITE, FilledStore
 
 
 def ask(filled: FilledStore, path: str, source: Source | None = None) -> dict[str, Any]:
-    inputs = build_inputs(filled.project, source or filled.source, {})
+    inputs = build_inputs(filled.project, source or filled.source)
     return explain_url(filled.database, inputs, path if "://" in path else SITE + path).as_json()
 
 
@@ -190,7 +190,7 @@ def test_explain_when_the_source_never_ran_then_what_would_become_of_it(filled: 
 def test_explain_when_the_url_has_a_user_and_a_password_then_no_step_shows_them(
     filled: FilledStore, begin: str, user: str
 ) -> None:
-    inputs = build_inputs(filled.project, filled.source, {})
+    inputs = build_inputs(filled.project, filled.source)
 
     found = str(explain_url(filled.database, inputs, f"{begin}{user}{SITE.partition('//')[2]}/a").as_json())
 

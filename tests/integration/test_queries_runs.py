@@ -15,7 +15,7 @@ from tests.filled_store import FilledStore
 def test_runs_when_one_ended_and_one_goes_on_then_the_newest_first_with_its_counters(filled: FilledStore) -> None:
     filled.admit("/a", "/b")
     filled.end("limit", 3)
-    filled.run = begin(filled.project, filled.source, filled.database, {})
+    filled.run = begin(filled.project, filled.source, filled.database)
     filled.settle("/a", 200, due_ms=filled.run.row.horizon_ms + 1)
 
     going, ended = list_runs(filled.database, "demo")

@@ -16,18 +16,18 @@ from searchcrawl.store.states import DocumentState
 from tests.filled_store import FilledStore
 
 
-def status(filled: FilledStore, **options: Any) -> dict[str, Any]:
-    return describe_status(filled.source, filled.database, {}, **options)
+def status(filled: FilledStore) -> dict[str, Any]:
+    return describe_status(filled.project, filled.source, filled.database)
 
 
-def warned(filled: FilledStore, **options: Any) -> list[str]:
-    return [warning["code"] for warning in status(filled, **options)["warnings"]]
+def warned(filled: FilledStore) -> list[str]:
+    return [warning["code"] for warning in status(filled)["warnings"]]
 
 
 def test_status_when_the_source_never_ran_then_scheduled(filled: FilledStore) -> None:
     never = filled.source.model_copy(update={"name": "never"})
 
-    found = describe_status(never, filled.database, {})
+    found = describe_status(filled.project, never, filled.database)
 
     assert (found["state"], found["run"], found["documents"], found["warnings"]) == ("scheduled", None, 0, [])
 
@@ -71,13 +71,17 @@ def test_status_when_the_source_file_changed_then_force_recrawl_names_the_key(fi
     edited = filled.source.model_copy(update={"scope": filled.source.scope.model_copy(update={"depth": 3})})
 
     assert status(filled)["force_recrawl"] is None
-    assert describe_status(edited, filled.database, {})["force_recrawl"] == "changed: scope.depth"
+    assert describe_status(filled.project, edited, filled.database)["force_recrawl"] == "changed: scope.depth"
 
 
-def test_status_when_a_release_reads_pages_otherwise_then_force_recrawl_says_so_in_words(filled: FilledStore) -> None:
+def test_status_when_a_release_reads_pages_otherwise_then_force_recrawl_says_so_in_words(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     filled.end()
+    for name in ("convert", "html"):
+        monkeypatch.setitem(VERSIONS, name, 99)
 
-    found = describe_status(filled.source, filled.database, {"convert": 99, "html": 99})["force_recrawl"]
+    found = status(filled)["force_recrawl"]
 
     assert found == "changed: how this release reads files, how this release reads pages"
 
@@ -99,13 +103,15 @@ def test_status_when_something_needs_attention_then_it_is_warned_about(filled: F
         transaction.execute(refused.values(index_error="no", state=int(DocumentState.WITHHELD)))
     filled.end(exit_code=8)
 
-    assert warned(filled) == ["no_start", "waiting", "quarantine", "refused"]
+    assert warned(filled) == ["no_start", "waiting", "quarantine", "refused", "cache"]
     assert [each["message"].partition(" for ")[0] for each in status(filled)["warnings"][1:3]] == [
         "2 documents or deletions wait",
         "1 deletion waits",
     ]
     assert "the index refuses 1 document: " in status(filled)["warnings"][3]["message"]
-    assert warned(filled, preserve=True) == ["no_start", "waiting", "quarantine", "refused", "cache"]
+    cache = filled.project.cache.model_copy(update={"preserve": False})
+    without = describe_status(filled.project.model_copy(update={"cache": cache}), filled.source, filled.database)
+    assert [each["code"] for each in without["warnings"]] == ["no_start", "waiting", "quarantine", "refused"]
     assert {name: status(filled)[name] for name in ("documents", "waiting", "quarantined")} == {
         "documents": 2,
         "waiting": 2,

@@ -80,7 +80,7 @@ def fill(cached: CachedStore, documents: int) -> list[str]:
 def flush_here(cached: CachedStore) -> None:
     cached.end()
     flush(cached)
-    cached.run = begin(cached.project, cached.source, cached.database, {})
+    cached.run = begin(cached.project, cached.source, cached.database)
 
 
 def contents(cached: CachedStore) -> dict[str, str]:
@@ -143,7 +143,7 @@ def test_repair_when_nothing_differs_then_nothing_is_sent_and_no_lease_is_taken(
 
 def test_repair_when_the_source_is_crawled_then_it_is_named_and_nothing_is_changed(cached: CachedStore) -> None:
     fill(cached, 3)
-    cached.run = begin(cached.project, cached.source, cached.database, {})
+    cached.run = begin(cached.project, cached.source, cached.database)
     tamper(cached.project, removed=[id_of("/0")])
 
     found, doing = repair(cached)

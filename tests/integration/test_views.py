@@ -103,7 +103,7 @@ def test_view_sources_then_it_says_what_status_says(filled: FilledStore) -> None
     filled.fetch("/c")
 
     (seen,) = read(filled, "SELECT * FROM view_sources")
-    status = describe_status(filled.source, filled.database, {})
+    status = describe_status(filled.project, filled.source, filled.database)
 
     assert [*seen] == [*VIEWS["view_sources"]]
     assert (seen["source"], seen["run"]) == ("demo", status["run"]["id"])

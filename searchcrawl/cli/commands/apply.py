@@ -15,7 +15,6 @@ from searchcrawl.index.opening import use_index
 from searchcrawl.operations.plan_file import load_plan
 from searchcrawl.operations.planning import approve_planned, begin_apply, describe_applied, describe_undecided
 from searchcrawl.run import Run
-from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.opening import use_store
 from searchcrawl.wording import counted
@@ -36,7 +35,7 @@ class Command(BaseCommand):
         logs = install_run_log(project, source)
         patience_seconds = self.load_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
         with use_store(project, patience_seconds=patience_seconds) as database:
-            run = begin_apply(project, source, database, load_plan(project, args[0]), VERSIONS)
+            run = begin_apply(project, source, database, load_plan(project, args[0]))
             code, counts, left, undecided = Exit.DONE, dict[str, int](), 0, 0
             if run is not None:
                 for log in logs:

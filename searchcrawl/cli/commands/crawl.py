@@ -58,7 +58,6 @@ from searchcrawl.run import Run, begin
 from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.effective import read_overrides
-from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import find_project, load_sources, read_start_urls
 from searchcrawl.sources.plugin_classes import find_component_errors
 from searchcrawl.sources.privacy import Privacy, is_credential
@@ -172,7 +171,7 @@ class Command(BaseCommand):
         logs = install_run_log(spider.project, spider.source, copy_to=log_file, level=level)
         patience_seconds = self.load_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
         database = open_store(spider.project, patience_seconds=patience_seconds)
-        run = begin(spider.project, spider.source, database, VERSIONS, job=job)
+        run = begin(spider.project, spider.source, database, job=job)
         run.files.asked = exports
         for log in logs:
             log.on_failure(run.shutdown.fail)
@@ -287,13 +286,10 @@ class Command(BaseCommand):
         return code
 
     def _read_status(self, run: Run) -> dict[str, Any]:
-        preserve = run.project.cache.preserve
         with look_at_index(run.project) as look:
             # An index that was away just now is not waited for again.
             index = look if run.delivery_failure is None else None
-            return describe_status(
-                run.source, run.database, VERSIONS, preserve=preserve, index=index, project=run.project
-            )
+            return describe_status(run.project, run.source, run.database, index=index)
 
     def _show_status(self, run: Run, status: Mapping[str, Any], *, as_json: bool) -> None:
         if as_json:

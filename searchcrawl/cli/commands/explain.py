@@ -13,7 +13,6 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.queries.explain import UrlExplanation, explain_by_all
 from searchcrawl.queries.explain_steps import add_live_answer
 from searchcrawl.queries.status import list_gone_sources
-from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.opening import use_store
@@ -36,7 +35,7 @@ class Command(BaseCommand):
             if not sources and not gone:
                 raise ConfigurationError("sources", "", "no source to ask: put one into sources/NAME.toml")
             names = [each.name for each in gone]
-            first, *others = explain_by_all(project, sources, database, args[0], versions=VERSIONS, gone=names)
+            first, *others = explain_by_all(project, sources, database, args[0], gone=names)
             if opts.live and not first.context.inputs.is_gone:
                 first = self._add_live_step(first, project, database)
         others = [other for other in others if other.is_relevant]

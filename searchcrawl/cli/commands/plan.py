@@ -17,7 +17,7 @@ from searchcrawl.failpoints import reach
 from searchcrawl.operations.plan_file import EditPlan, save_plan
 from searchcrawl.operations.planning import describe_trial, describe_undecided, open_trial
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import VERSIONS, describe_keys
+from searchcrawl.sources.fingerprint import describe_keys
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.opening import use_store
@@ -48,7 +48,7 @@ def _try(process: AsyncCrawlerProcess, project: Project, source: Source, databas
     from searchcrawl.frontier.replaying import count_left, count_undecided  # noqa: PLC0415
     from searchcrawl.spiders.page_spider import replay_pages  # noqa: PLC0415
 
-    with open_trial(project, source, database, VERSIONS) as trial:
+    with open_trial(project, source, database) as trial:
         install_run_log(trial.run.project, source)
         pages = replay_pages(process, trial.run)
         failure = trial.run.shutdown.failure or trial.run.delivery_failure
@@ -57,7 +57,7 @@ def _try(process: AsyncCrawlerProcess, project: Project, source: Source, databas
         if trial.run.exit_code is None:
             raise StoreError("the plan was not made to its end")
         left, undecided = count_left(trial.run), count_undecided(trial.run)
-        return describe_trial(trial, pages=pages, left=left, undecided=undecided, versions=VERSIONS, project=project)
+        return describe_trial(trial, pages=pages, left=left, undecided=undecided, project=project)
 
 
 def _show(plan: Mapping[str, Any], path: str) -> None:

@@ -31,7 +31,6 @@ from searchcrawl.queries.status import (
     list_gone_sources,
 )
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_sources
 from searchcrawl.sources.project import Project
 from searchcrawl.store.opening import use_store
@@ -58,10 +57,7 @@ class Command(BaseCommand):
         with use_store(project) as database, look_at_index(project) as look:
             gone = [each for each in list_gone_sources(project, database) if not args or each.name == args[0]]
             sources, refused = self._load(project, args[0] if args else None, is_gone=bool(args and gone))
-            found = [
-                describe_status(each, database, VERSIONS, preserve=project.cache.preserve, index=look, project=project)
-                for each in sources
-            ]
+            found = [describe_status(project, each, database, index=look) for each in sources]
             found += [describe_gone_source(project, each, database) for each in gone]
             found += [describe_refused_source(project, *each, database) for each in refused.items()]
         if opts.prometheus:
