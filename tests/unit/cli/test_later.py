@@ -110,22 +110,22 @@ def find_unknown(model: type[Table], key: str, folder: Path) -> list[str]:
     return [str(error) for error in errors if "not available yet" not in str(error)]
 
 
-@pytest.mark.parametrize("key", list_keys(PROJECT))
-def test_key_of_a_project_when_promised_then_it_is_known_or_said_to_come(key: str, tmp_path: Path) -> None:
-    assert find_unknown(ProjectFile, key, tmp_path) == []
-
-
-@pytest.mark.parametrize("key", list_keys(SOURCE))
-def test_key_of_a_source_when_promised_then_it_is_known_or_said_to_come(key: str, tmp_path: Path) -> None:
-    assert find_unknown(SourceFile, key, tmp_path) == []
-
-
-@pytest.mark.parametrize("above", ["defaults", "parameters.slow"])
-@pytest.mark.parametrize("key", [key for key in list_keys(SOURCE) if "." in key])
-def test_key_of_shared_tables_when_promised_then_it_is_known_or_said_to_come(
-    above: str, key: str, tmp_path: Path
-) -> None:
-    assert find_unknown(ProjectFile, f"{above}.{key}", tmp_path) == []
+@pytest.mark.parametrize(
+    ("model", "key"),
+    [
+        *((ProjectFile, key) for key in list_keys(PROJECT)),
+        *((SourceFile, key) for key in list_keys(SOURCE)),
+        # Of shared tables.
+        *(
+            (ProjectFile, f"{above}.{key}")
+            for above in ("defaults", "parameters.slow")
+            for key in list_keys(SOURCE)
+            if "." in key
+        ),
+    ],
+)
+def test_key_when_promised_then_it_is_known_or_said_to_come(model: type[Table], key: str, tmp_path: Path) -> None:
+    assert find_unknown(model, key, tmp_path) == []
 
 
 @pytest.mark.parametrize("line", [*COMMANDS.split(), *USES])

@@ -16,33 +16,29 @@ def counts(fetched: int, failures: int = 0) -> dict[str, int]:
     return {"fetched": fetched, "fetch_failures": failures, "conversion_failures": 0}
 
 
-def test_line_when_asked_first_then_no_rate_is_known() -> None:
-    assert Meter().line(counts(5), 7, 100.0) == "5 pages, 0.0 pages/s, 7 in the queue, 0 errors"
-
-
-def test_line_when_pages_come_then_the_rate_is_theirs_with_the_errors() -> None:
+@pytest.mark.parametrize(
+    ("lines", "last"),
+    [
+        ([(counts(5), 7, 100.0)], "5 pages, 0.0 pages/s, 7 in the queue, 0 errors"),
+        ([(counts(0), 9, 100.0), (counts(8, failures=2), 3, 104.0)], "10 pages, 2.5 pages/s, 3 in the queue, 2 errors"),
+        (
+            [(counts(0), 0, 100.0), (counts(1000), 0, 101.0), (counts(1000), 0, 110.0), (counts(1010), 0, 112.0)],
+            "1010 pages, 5.0 pages/s, 0 in the queue, 0 errors",
+        ),
+        ([(counts(0), 0, 100.0), (counts(120), 0, 160.0)], "120 pages, 2.0 pages/s, 0 in the queue, 0 errors"),
+        (
+            [({**counts(5), "to_fetch": 1}, 0, 100.0)],
+            "5 pages, 0.0 pages/s, 0 in the queue, 1 under way or to be tried again, 0 errors",
+        ),
+    ],
+    ids=["no rate is known", "the rate is theirs", "old pages count no more", "since the one before", "tried again"],
+)
+def test_line_when_it_is_made_then_it_has_the_rate_of_the_last_lines_and_what_waits(
+    lines: list[tuple[dict[str, int], int, float]], last: str
+) -> None:
     meter = Meter()
-    meter.line(counts(0), 9, 100.0)
 
-    line = meter.line(counts(8, failures=2), 3, 104.0)
-
-    assert line == "10 pages, 2.5 pages/s, 3 in the queue, 2 errors"
-
-
-def test_line_when_the_crawl_gets_slower_then_old_pages_count_no_more() -> None:
-    meter = Meter()
-    meter.line(counts(0), 0, 100.0)
-    meter.line(counts(1000), 0, 101.0)
-    meter.line(counts(1000), 0, 110.0)
-
-    assert meter.line(counts(1010), 0, 112.0).split(", ")[1] == "5.0 pages/s"
-
-
-def test_line_when_the_one_before_is_long_ago_then_the_rate_is_that_since_then() -> None:
-    meter = Meter()
-    meter.line(counts(0), 0, 100.0)
-
-    assert meter.line(counts(120), 0, 160.0).split(", ")[1] == "2.0 pages/s"
+    assert [meter.line(*each) for each in lines][-1] == last
 
 
 def test_line_when_it_is_too_wide_then_whole_parts_are_left_out() -> None:
@@ -83,9 +79,3 @@ def test_progress_when_there_is_no_terminal_then_the_log_has_a_line_each_interva
 
     assert set(caplog.messages) == {"demo: waiting for the store"}
     assert not extension._thread.is_alive()
-
-
-def test_line_when_nothing_is_queued_and_a_page_waits_for_its_next_try_then_it_says_so() -> None:
-    line = Meter().line({**counts(5), "to_fetch": 1}, 0, 100.0)
-
-    assert line == "5 pages, 0.0 pages/s, 0 in the queue, 1 under way or to be tried again, 0 errors"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from searchcrawl import urls
@@ -12,35 +9,26 @@ from searchcrawl.exceptions import IndexUnavailable, StoreError
 from searchcrawl.extensions.run_end_extension import find_end_reason, find_exit_code
 from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.run import Run, begin
-from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store import host_table
-from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import lease
 from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import NewUrl
+from tests.filled_store import SITE, FilledStore
 
-_START = "http://www.example.org/"
+_START = f"{SITE}/"
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Run]:
-    (tmp_path / "sources").mkdir()
-    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = searchcrawl.settings\n", "utf-8")
-    (tmp_path / "searchcrawl.toml").write_text('contact = "webmaster@example.org"\n', "utf-8")
-    source = f'[start]\nurls = ["{_START}"]\n[scope]\ninclude_hosts = ["example.org"]\n'
-    (tmp_path / "sources" / "example.toml").write_text(source, "utf-8")
-    project = load_project(tmp_path)
-    database = Database(project.database_url, tmp_path)
-    run = begin(project, load_source(project, "example"), database, {"html": 1})
-    run.starts = (NormalisedUrl(_START),)
-    yield run
-    database.close()
+def run(filled: FilledStore) -> Run:
+    filled.run.starts = (NormalisedUrl(_START),)
+    return filled.run
 
 
 def settle_start(run: Run, code: int) -> None:
     with run.database.write_once() as transaction:
-        host_id = host_table.find_or_add(transaction, ["www.example.org:80"])["www.example.org:80"]
+        host = urls.host_and_port(_START)
+        host_id = host_table.find_or_add(transaction, [host])[host]
         row = NewUrl(key=urls.key(_START), url=_START, host_id=host_id, depth=0, code=code)
         url_table.add(transaction, run.source_id, [row], 0)
 
@@ -95,7 +83,7 @@ def test_failed_logins_when_the_run_is_cut_off_then_are_counted_on(run: Run) -> 
     run.write_counted(lambda _: {"fetch_failures": 2, "login_failures": 2})
 
     run.database.write(lease.release, run.lease)
-    resumed = begin(run.project, run.source, run.database, {"html": 1})
+    resumed = begin(run.project, run.source, run.database)
 
     assert resumed.id == run.id
     assert find_exit_code(resumed, EndReason.FINISHED) == 8

@@ -26,15 +26,10 @@ def ended() -> str:
     return text
 
 
-def test_state_when_what_was_started_lives_then_launching() -> None:
+def test_state_when_what_was_started_lives_or_has_ended_before_its_run_then_launching_or_waiting(ended: str) -> None:
     here = holder.describe_own()
 
     assert [find_state(launcher=here), find_state(launcher=here, child=here)] == ["launching", "launching"]
-
-
-def test_state_when_what_was_started_has_ended_before_its_run_then_it_waits_for_its_start(ended: str) -> None:
-    here = holder.describe_own()
-
     assert [find_state(launcher=ended), find_state(launcher=here, child=ended)] == ["waiting_for_start"] * 2
 
 
