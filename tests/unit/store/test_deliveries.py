@@ -28,13 +28,7 @@ from tests.unit.store.support_store import (
     store,
 )
 
-NONE, CACHED, SENDING, PRESENT = (
-    DocumentState.NONE,
-    DocumentState.CACHED,
-    DocumentState.SENDING,
-    DocumentState.PRESENT,
-)
-WITHHELD, REMOVING, QUARANTINED = DocumentState.WITHHELD, DocumentState.REMOVING, DocumentState.QUARANTINED
+NONE, CACHED, SENDING, PRESENT, WITHHELD, REMOVING, QUARANTINED, RECORD_LOST = DocumentState
 
 
 def seal(database: Database, now_ms: int = NOW_MS) -> SealedBatch | None:
@@ -231,39 +225,13 @@ def test_quarantine_when_a_page_with_noindex_is_unchanged_then_it_waits_on_with_
     assert document(database, ids[0]).quarantine_run == 7
 
 
-def test_confirm_when_another_indexed_value_differs_then_the_record_is_sent_again(database: Database) -> None:
-    ids = present(database, "a")
-
-    confirm(database, ids, send_again=True)
-
-    assert states(database, ids) == [CACHED]
-
-
-def test_surplus_when_copy_and_survivor_are_both_indexed_then_the_copy_may_go(database: Database) -> None:
-    ids = present(database, "a", "b")
-
-    database.write(duplicate_key_table.set_results, [(ids[1], Code.DUPLICATE, ids[0], WITHHELD)])
-    surplus = [row.url_id for row in database.read(removal_table.find_new_copies, SOURCE, before=Before(0, 0))]
-    duplicates = database.read(duplicate_key_table.find_duplicates, ids)
-
-    assert surplus == ids[1:]
-    assert duplicates == {ids[0]: [("http://a.test:80/b", None, 1)]}
-
-
-def test_surplus_when_the_survivor_is_not_indexed_yet_then_the_copy_stays(database: Database) -> None:
-    copy = present(database, "b")
-    survivor = add(database, ["a"])
-    store(database, survivor)
-
-    database.write(duplicate_key_table.set_results, [(copy[0], Code.DUPLICATE, survivor[0], WITHHELD)])
-    assert database.read(removal_table.find_new_copies, SOURCE, before=Before(0, 0)) == []
-
-
 @pytest.mark.parametrize("refused", [False, True])
+@pytest.mark.parametrize("is_new", [False, True])
 def test_surplus_when_the_index_lacks_the_present_text_of_the_survivor_then_the_copy_stays(
-    database: Database, refused: bool
+    database: Database, refused: bool, is_new: bool
 ) -> None:
-    survivor, copy = present(database, "a", "b")
+    (copy,) = present(database, "b")
+    (survivor,) = add(database, ["a"]) if is_new else present(database, "a")
 
     store(database, [survivor])
     with database.write_once() as transaction:
@@ -313,7 +281,7 @@ def test_lost_records_when_the_document_is_indexed_then_its_page_is_wanted_and_i
     database.write(batch_table.mark_records_lost, ids)
 
     found = document(database, ids[0])
-    assert (found.state, found.segment, found.body_digest) == (DocumentState.RECORD_LOST, None, b"newer")
+    assert (found.state, found.segment, found.body_digest) == (RECORD_LOST, None, b"newer")
     assert found.indexed_version is not None
 
 

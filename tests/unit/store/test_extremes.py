@@ -15,14 +15,12 @@ from sqlalchemy import event, text
 
 from searchcrawl.exceptions import ConfigurationError, StoreError
 from searchcrawl.store import host_table
-from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.states import DocumentState
 from searchcrawl.store.urls import link_table, url_queue, url_table
 from searchcrawl.store.urls.url_table import NewUrl
 from tests.postgres_server import PASSWORD, RunningPostgres
 from tests.site.client import ROOT
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, settle, store
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, settle
 
 #: Writes to a store that has its tables; what was loaded for that.
 _USE_SQLITE = """
@@ -109,18 +107,6 @@ def test_outlinks_when_ids_are_large_then_they_come_back(database: Database) -> 
     assert database.read(link_table.load, [page]) == {page: targets}
 
 
-def test_shipments_when_text_is_sorted_by_a_language_then_copies_are_listed_by_their_bytes(database: Database) -> None:
-    survivor, *copies = add(database, ["s", "B", "a", "C"])
-    store(database, [survivor, *copies], body=b"same")
-    with database.write_once() as transaction:
-        changes = [(copy, 909, survivor, DocumentState.WITHHELD) for copy in copies]
-        duplicate_key_table.set_results(transaction, changes)
-
-    found = database.read(duplicate_key_table.find_duplicates, [survivor])
-
-    assert found == {survivor: [(f"http://a.test:80/{name}", None, 1) for name in ("B", "C", "a")]}
-
-
 def test_claim_when_postgresql_plans_for_any_values_then_the_partial_indexes_are_used(
     postgres_database: Database,
 ) -> None:
@@ -164,31 +150,11 @@ def test_sqlite_when_it_is_used_then_no_part_of_postgresql_is_loaded(tmp_path: P
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[]\n", "")
 
 
-def test_error_when_the_server_does_not_answer_then_the_store_is_named_without_its_password(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"store postgresql\+psycopg://me:\*\*\*@.*nowhere") as caught:
-        Database(f"postgresql+psycopg://me:{PASSWORD}@/pages?host={tmp_path}/nowhere", tmp_path)
-
-    assert PASSWORD not in str(caught.value)
-
-
 def test_error_when_the_database_is_not_there_then_it_is_named(postgres: RunningPostgres, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match='database "no_such" does not exist') as caught:
         Database(postgres.url("no_such"), tmp_path)
 
     assert PASSWORD not in str(caught.value)
-
-
-def test_error_when_a_row_is_refused_then_nothing_of_it_is_shown(postgres_database: Database) -> None:
-    with pytest.raises(StoreError, match="violates unique constraint") as caught:
-        _insert_twice(postgres_database, "text of a page")
-
-    assert "text of a page" not in str(caught.value)
-
-
-def _insert_twice(database: Database, name: str) -> None:
-    with database.write_once() as transaction:
-        for _ in range(2):
-            transaction.execute(text("INSERT INTO sources (name) VALUES (:name)"), {"name": name})
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])

@@ -71,21 +71,15 @@ def test_hasten_when_a_row_was_visited_before_the_edit_then_it_is_due_whatever_t
     assert find_hastened(database, [url_id]) == [url_id]
 
 
-@pytest.mark.parametrize("fetched_ms", [None, 1, NOW_MS, NOW_MS + 864_000_000])
-def test_hasten_when_a_row_was_visited_in_a_run_after_the_edit_then_it_is_not_due_whatever_the_clock_said(
-    database: Database, fetched_ms: int | None
+@pytest.mark.parametrize(
+    ("run", "fetched_ms"),
+    [(EDITED_RUN, NOW_MS), *((EDITED_RUN + 1, each) for each in (None, 1, NOW_MS, NOW_MS + 864_000_000))],
+)
+def test_hasten_when_a_row_was_visited_since_the_edit_then_it_is_not_due_whatever_the_clock_says_of_later_runs(
+    database: Database, run: int, fetched_ms: int | None
 ) -> None:
     (url_id,) = add(database, ["a"])
-    settle_in(database, url_id, run=EDITED_RUN + 1, fetched_ms=fetched_ms)
-
-    hasten(database, after=0, last=url_id)
-
-    assert find_hastened(database, [url_id]) == []
-
-
-def test_hasten_when_the_run_went_on_after_the_edit_then_what_it_visited_since_is_not_due(database: Database) -> None:
-    (url_id,) = add(database, ["a"])
-    settle_in(database, url_id, run=EDITED_RUN, fetched_ms=NOW_MS)
+    settle_in(database, url_id, run=run, fetched_ms=fetched_ms)
 
     hasten(database, after=0, last=url_id)
 

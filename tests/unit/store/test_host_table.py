@@ -174,29 +174,17 @@ def test_robots_copy_when_saved_twice_then_the_last_is_found(database: Database)
     assert found == [b"", b"\xff\x00", None]
 
 
-def test_robots_copy_when_older_than_wanted_then_is_not_found(database: Database) -> None:
-    database.write(host_table.save_robots, ORIGIN, b"x", 1_000)
-
-    with database.read_once() as transaction:
-        found = [host_table.find_robots(transaction, ORIGIN, since_ms=since) for since in (1_000, 1_001)]
-    assert found == [b"x", None]
-
-
-def test_robots_copies_when_swept_then_only_those_of_late_are_left(database: Database) -> None:
+def test_robots_copies_when_old_swept_or_of_endless_names_then_are_not_found(database: Database) -> None:
+    names = [f"http://h{number}.test" for number in range(5)]
     with database.write_once() as transaction:
-        for number in range(5):
-            host_table.save_robots(transaction, f"http://h{number}.test", b"x", number)
+        for number, name in enumerate([*names, f"http://{'a' * 5_000}.test"]):
+            host_table.save_robots(transaction, name, b"x", number)
         host_table.drop_robots_before(transaction, 3)
 
-    with database.read_once() as transaction:
-        found = [host_table.find_robots(transaction, f"http://h{number}.test") for number in range(5)]
-    assert found == [None, None, None, b"x", b"x"]
-
-
-def test_robots_copy_when_the_name_of_the_host_is_endless_then_is_left_out(database: Database) -> None:
-    database.write(host_table.save_robots, f"http://{'a' * 5_000}.test", b"x", 1)
-
-    assert database.read(host_table.find_robots, f"http://{'a' * 5_000}.test") is None
+        found = [host_table.find_robots(transaction, name) for name in (*names, f"http://{'a' * 5_000}.test")]
+        of_late = [host_table.find_robots(transaction, names[4], since_ms=since) for since in (4, 5)]
+    assert found == [None, None, None, b"x", b"x", None]
+    assert of_late == [b"x", None]
 
 
 def test_host_when_it_was_noted_then_answers_any_and_others_do_not(database: Database) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from searchcrawl.store import batch_table, removal_table, source_table
+from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.batch_table import Chunk
 from searchcrawl.store.documents import comparison_table, document_table
 from searchcrawl.store.engine.database import Database
@@ -161,13 +161,3 @@ def test_seal_when_records_are_gone_then_they_are_counted_and_left_alone(databas
 
     assert (gone, seal(database)) == (2, None)
     assert states(database, ids) == [DocumentState.PRESENT] * 2
-
-
-@pytest.mark.parametrize("ended", [True, False])
-def test_version_when_a_resend_ended_then_there_is_none(database: Database, *, ended: bool) -> None:
-    begin(database)
-    with database.write_once() as transaction:
-        if ended:
-            source_table.note(transaction, SOURCE, resend_version=None)
-
-    assert (database.read(source_table.find, SOURCE, "resend_version") is None) == ended

@@ -212,24 +212,19 @@ def test_store_when_of_another_revision_then_one_line_says_so_and_it_is_untouche
     assert tables_of(empty_store_url, tmp_path) == before
 
 
-def test_store_when_the_file_is_no_database_then_a_store_error_names_it(tmp_path: Path) -> None:
-    (tmp_path / "var").mkdir()
-    (tmp_path / "var/store.db").write_bytes(b"this is no database" * 100)
-
-    with pytest.raises(StoreError, match=r"var/store\.db"):
-        Database(URL, tmp_path)
-
-
-def test_write_when_the_block_raises_then_nothing_is_written(empty_store_url: str, tmp_path: Path) -> None:
+def test_write_when_a_row_is_refused_then_nothing_is_written_and_nothing_of_it_is_shown(
+    empty_store_url: str, tmp_path: Path
+) -> None:
     with closing(Database(empty_store_url, tmp_path)) as database:
-        with pytest.raises(StoreError):
-            _write_twice(database)
+        with pytest.raises(StoreError, match=r"(?i)unique constraint") as caught:
+            _write_twice(database, "text of a page")
         names = database.read(run_table.find_source_names)
 
     assert names == {}
+    assert "text of a page" not in str(caught.value)
 
 
-def _write_twice(database: Database) -> None:
+def _write_twice(database: Database, name: str) -> None:
     with database.write_once() as transaction:
         for _ in range(2):
-            transaction.execute(text("INSERT INTO sources (name) VALUES ('demo')"))
+            transaction.execute(text("INSERT INTO sources (name) VALUES (:name)"), {"name": name})

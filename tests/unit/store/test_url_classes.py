@@ -13,7 +13,6 @@ from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import forget_table, orphan_table, review_table, url_classes, url_queue, url_table
 from searchcrawl.store.urls.fetch_events import REFUSED_LATER
-from searchcrawl.store.urls.url_classes import Tally
 from searchcrawl.store.urls.url_table import Settled
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, claim_again
 
@@ -188,11 +187,3 @@ def test_watch_when_no_run_is_under_way_then_nothing_is_counted(database: Databa
     with database.write_once() as transaction, url_classes.watch(transaction, ids):
         assert url_classes.find_tally(transaction) is None
         assert url_classes.find_run(transaction) is None
-
-
-def test_tally_when_a_url_is_of_no_class_then_it_is_not_of_the_run() -> None:
-    tally = Tally(RUN, NOW_MS)
-    tally.add("", 3)
-    tally.add(url_classes.UrlClass.FETCHED, 1)
-
-    assert tally.changes == {"fetched": 1, "discovered": 1}
