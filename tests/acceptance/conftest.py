@@ -21,6 +21,14 @@ def site() -> Iterator[SiteProcess]:
         yield site
 
 
+@pytest.fixture
+def clean_site(site: SiteProcess) -> SiteProcess:
+    """The same, without what earlier tests have set or asked for."""
+    site.reset()
+    site.clear_log()
+    return site
+
+
 @pytest.fixture(scope="module")
 def forks() -> Iterator[Forks]:
     """Starts commands."""

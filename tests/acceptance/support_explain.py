@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.queries.explain import explain_url
@@ -18,6 +18,24 @@ from searchcrawl.store.engine.database import Database
 from tests.site.toml_text import to_toml
 
 FILE: Final = "sources/demo.toml"
+HOST: Final = "www.acme.test"
+
+
+class Told(NamedTuple):
+    """What ``explain`` says: the beginning of the verdict, rule, key and edit of what decided.
+
+    And the beginning of what a step says; of the step "found" in ``found``.
+    """
+
+    verdict: str
+    rule: str
+    key: str | None = None
+    edit: tuple[str, str, Any] | None = None
+    step: tuple[str, str] | None = None
+    found: str = ""
+
+
+INDEXED: Final = ("in the index", HOST, "scope.include_hosts")
 
 
 class Asking:
@@ -32,9 +50,6 @@ class Asking:
     def close(self) -> None:
         self._file.write_text(to_toml(self.written), "utf-8")
         self._database.close()
-
-    def ask(self, url: str) -> dict[str, Any]:
-        return self.asked([url])[0]
 
     def asked(self, urls: Sequence[str]) -> list[dict[str, Any]]:
         """The objects of ``explain --json``."""
@@ -135,3 +150,32 @@ def is_refused(found: Mapping[str, Any]) -> bool:
     return found["decided_by"]["step"] != "boundary" or any(
         step["step"] == "boundary" and step["outcome"] == "refused" for step in found["steps"]
     )
+
+
+def ask(folder: Path, *urls: str) -> list[dict[str, Any]]:
+    """The objects of ``explain --json``, as the source file is now."""
+    with closing(Asking(folder)) as asking:
+        return asking.asked(urls)
+
+
+def check(folder: Path, situations: Mapping[str, Told], **origins: str) -> dict[str, dict[str, Any]]:
+    """Compares what is said with what was made, by paths or URLs with ``origins``; returns what is said by these."""
+    told = ask(folder, *((path if "{" in path else "{www}" + path).format(**origins) for path in situations))
+    for expected, found in zip(situations.values(), told, strict=True):
+        decided = found["decided_by"]
+        assert found["verdict"].startswith(expected.verdict.format(**origins)), found
+        assert (decided["rule"], decided["key"]) == (expected.rule.format(**origins), expected.key), found
+        if expected.edit is not None:
+            proposal = decided["proposal"]
+            assert (proposal["action"], proposal["key"], proposal["value"]) == expected.edit, found
+        steps = [expected.step, ("found", expected.found) if expected.found else None]
+        for name, detail in filter(None, steps):
+            details = [step["detail"] for step in found["steps"] if step["step"] == name]
+            assert any(one.startswith(detail.format(**origins)) for one in details), found
+    return dict(zip(situations, told, strict=True))
+
+
+def take_advice(folder: Path, reasons: Sequence[Mapping[str, Any]]) -> None:
+    """Edits the source file as these reasons propose."""
+    file = folder / FILE
+    file.write_text(to_toml(with_advice(tomllib.loads(file.read_text("utf-8")), reasons)), "utf-8")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +13,21 @@ HOST = "plans.acme.test"
 NAMES = [f"/p/{number}.html" for number in range(20)]
 
 
-@contextmanager
-def make_site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        site.set_page(HOST, "/", page("start", *NAMES, "/secret/a.html", "/goes", "/gone.html"))
-        for number, name in enumerate(NAMES):
-            head = f'<meta name="dc.creator" content="author {number % 3}">'
-            site.set_page(HOST, name, page(f"page {number}", "/", text=f"all of number {number}", head=head))
-        site.set_page(HOST, "/secret/a.html", page("secret", "/secret/b.html", text="hidden a"))
-        site.set_page(HOST, "/secret/b.html", page("secret b", text="hidden b"))
-        yield site
+def fill(site: SiteProcess) -> None:
+    site.set_page(HOST, "/", page("start", *NAMES, "/secret/a.html", "/goes", "/gone.html"))
+    for number, name in enumerate(NAMES):
+        head = f'<meta name="dc.creator" content="author {number % 3}">'
+        site.set_page(HOST, name, page(f"page {number}", "/", text=f"all of number {number}", head=head))
+    site.set_page(HOST, "/secret/a.html", page("secret", "/secret/b.html", text="hidden a"))
+    site.set_page(HOST, "/secret/b.html", page("secret b", text="hidden b"))
 
 
 def plan(project: CrawlProject, *, code: int = 0) -> dict[str, Any]:
     return project.ask("plan", project.name, code=code)
 
 
-def apply(project: CrawlProject, made: dict[str, Any], *, code: int = 0) -> dict[str, Any]:
-    return project.ask("apply", made["plan"], code=code)
+def apply(project: CrawlProject, made: dict[str, Any]) -> dict[str, Any]:
+    return project.ask("apply", made["plan"])
 
 
 def status(project: CrawlProject) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from searchcrawl.sources.loading import load_project
 from tests.crawl_forks import COMMANDS, PAUSE
 from tests.site.client import ROOT, SiteProcess, source_toml, write_project
 from tests.site.expected import short
+from tests.solr_server import free_port
 from tests.stored_rows import query_columns
 
 LIMIT_SECONDS: Final = 120.0
@@ -104,6 +105,10 @@ class CrawlProject:
         steps = self.ask("explain", url, **variables)["steps"]
         return next(str(step["detail"]) for step in steps if step["step"] == name)
 
+    def last_run(self) -> str:
+        """The number of the last run."""
+        return str(self.ask("status", self.name)["run"]["id"])
+
     def edit(self, **overrides: Any) -> None:
         """Writes the source file anew; overrides as in ``source_toml``."""
         (self.folder / "sources" / f"{self.name}.toml").write_text(source_toml(self.site, **overrides), "utf-8")
@@ -151,6 +156,32 @@ def new_project(
     """A project in ``folder`` for ``site``; ``options`` go with each crawl, overrides as in ``write_project``."""
     write_project(folder, site, name, **overrides)
     return CrawlProject(folder=folder, site=site, name=name, options=options)
+
+
+def absent_index() -> dict[str, str]:
+    """The ``[index]`` of a Solr that is not there."""
+    return {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
+
+
+def use_settings_module(folder: Path, lines: str) -> None:
+    """Gives a project a settings module of its own, with these lines after ours."""
+    (folder / "house.py").write_text(f"from searchcrawl.settings import *\n{lines}", "utf-8")
+    (folder / "scrapy.cfg").write_text("[settings]\ndefault = house\n", "utf-8")
+
+
+def run_apart(
+    folder: Path, *command: str | Path, seconds: float = LIMIT_SECONDS, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """A program in ``folder``, in a process that nothing was loaded for, until its end."""
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
 
 
 def environment(**variables: str) -> dict[str, str]:

@@ -26,6 +26,11 @@ def listed(project: CrawlProject, *options: str) -> list[dict[str, Any]]:
     return project.lines("quarantine", "list", "demo", *options)
 
 
+def left(project: CrawlProject) -> set[str]:
+    """The names of the pages in the index, but for the start page."""
+    return {url.rpartition("/")[2].removesuffix(".html") for url in project.indexed()} - {""}
+
+
 def is_verified(project: CrawlProject) -> bool:
     return project.command("verify", "demo").returncode == 0
 

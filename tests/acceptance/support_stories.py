@@ -110,6 +110,13 @@ def pages(site: SiteProcess, host: str, **bodies: str) -> None:
     site.set_pages(host, {f"/{name}.html": body for name, body in bodies.items()})
 
 
+def list_in_sitemap(site: SiteProcess, host: str, *paths: str) -> None:
+    """Sets a sitemap of these paths of a host."""
+    entries = "".join(f"<url><loc>{site.url(host, path)}</loc></url>" for path in paths)
+    body = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
+    site.set_page(host, "/sitemap.xml", body, content_type="application/xml")
+
+
 def source(site: SiteProcess, host: str, path: str = "/", **fetch: Any) -> dict[str, Any]:
     """Overrides for a source of one host, without retries unless ``fetch`` says so."""
     return {

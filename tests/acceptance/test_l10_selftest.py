@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import pytest
 
-from tests.acceptance.support_project import LIMIT_SECONDS, environment
+from tests.acceptance.support_project import LIMIT_SECONDS, environment, run_apart
 from tests.crawl_forks import COMMANDS
+from tests.site.client import ROOT
 
 pytestmark = pytest.mark.extended
 
@@ -38,12 +39,9 @@ def selftest(folder: Path, *options: str) -> tuple[int, dict[str, Any], list[str
     """Exit code, answer, and what is left in the folder for temporary files; modules in ``folder`` go before others."""
     places = folder / "temporary"
     places.mkdir()
-    variables = environment(TMPDIR=str(places))
-    variables["PYTHONPATH"] = f"{folder}:{variables['PYTHONPATH']}"
-    command = [sys.executable, "-m", "searchcrawl", "selftest", "--kill9", "--json", *options]
-    done = subprocess.run(
-        command, cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=4 * LIMIT_SECONDS
-    )
+    command = (sys.executable, "-m", "searchcrawl", "selftest", "--kill9", "--json", *options)
+    variables = {"TMPDIR": str(places), "PYTHONPATH": f"{folder}:{ROOT}"}
+    done = run_apart(folder, *command, seconds=4 * LIMIT_SECONDS, **variables)
     assert done.stderr == ""
     return done.returncode, json.loads(done.stdout), [str(path) for path in places.glob("searchcrawl-*")]
 

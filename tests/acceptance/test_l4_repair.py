@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,12 +10,11 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.sources.loading import load_project
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, absent_index, new_project
 from tests.acceptance.support_quarantine import is_verified
 from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess, configure
-from tests.solr_server import free_port
 from tests.tampering import tamper
 
 pytestmark = pytest.mark.extended
@@ -32,12 +30,11 @@ STEPS: Final = (
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        pages(site, HOST, **{name: page(f"text of {name}") for name in NAMES})
-        project = new_project(tmp_path, site, **source(site, HOST))
-        run(project)
-        yield project
+def project(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    pages(clean_site, HOST, **{name: page(f"text of {name}") for name in NAMES})
+    project = new_project(tmp_path, clean_site, **source(clean_site, HOST))
+    run(project)
+    return project
 
 
 def id_of(project: CrawlProject, path: str) -> str:
@@ -141,7 +138,7 @@ def test_repair_when_it_cannot_be_done_then_the_exit_code_says_why(project: Craw
     unknown = project.command("verify", "nowhere", "--repair")
     both = project.command("verify", "demo", "--all-sources")
     alone = project.command("verify", "demo", "--yes")
-    configure(project.folder, index={"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"})
+    configure(project.folder, index=absent_index())
 
     away = project.command("verify", "demo", "--repair", "-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from tests.acceptance.support_project import new_project
 from tests.acceptance.support_stories import Run, page, run, source
 from tests.site.client import SiteProcess
+
+pytestmark = pytest.mark.usefixtures("clean_site")
 
 HOST: Final = "feeds.acme.test"
 RSS: Final = "application/rss+xml"
@@ -53,16 +57,17 @@ def build(site: SiteProcess) -> None:
     site.set_page(HOST, "/atom1.html", page("atom1"))
 
 
-def test_feeds_when_pages_name_them_then_their_links_are_followed_and_they_are_no_hits(tmp_path: Path) -> None:
-    with SiteProcess() as site:
-        build(site)
-        project = new_project(tmp_path, site, **source(site, HOST))
-        first = run(project)
-        put_feed(site, "/news.rss", "news2", "news1")
-        second, third = run(project), run(project)
-        linking = page("start", "/a.html", "/b.html", "/news.rss", head=name_feed("/news.rss"))
-        site.set_page(HOST, "/", linking)
-        linked = run(project)
+def test_feeds_when_pages_name_them_then_their_links_are_followed_and_they_are_no_hits(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    build(site)
+    project = new_project(tmp_path, site, **source(site, HOST))
+    first = run(project)
+    put_feed(site, "/news.rss", "news2", "news1")
+    second, third = run(project), run(project)
+    linking = page("start", "/a.html", "/b.html", "/news.rss", head=name_feed("/news.rss"))
+    site.set_page(HOST, "/", linking)
+    linked = run(project)
 
     pages = {"", "a.html", "b.html", "news1.html", "atom1.html"}
     assert names(first) == pages
@@ -76,43 +81,41 @@ def test_feeds_when_pages_name_them_then_their_links_are_followed_and_they_are_n
     assert {f"{HOST}/news.rss", f"{HOST}/news2.html"} <= linked.in_index
 
 
-def test_feeds_when_rules_are_against_them_then_are_not_requested(tmp_path: Path) -> None:
+def test_feeds_when_rules_are_against_them_then_are_not_requested(site: SiteProcess, tmp_path: Path) -> None:
     rules: dict[str, dict[str, Any]] = {
         "excluded": {"scope": {"exclude_urls": ["*.rss"]}},
         "no links": {"scope": {"follow_links": False}},
         "no sitemaps": {"start": {"sitemaps": "off"}},
     }
-    with SiteProcess() as site:
-        site.set_page(
-            HOST, "/", page("start", head=name_feed("/news.rss") + name_feed("/not.rss", rel="alternate nofollow"))
-        )
-        put_feed(site, "/news.rss", "news1")
-        put_feed(site, "/not.rss", "not1")
-        told: dict[str, Run] = {}
-        for number, (name, tables) in enumerate(rules.items()):
-            overrides = source(site, HOST)
-            merged = {**overrides, **{table: {**overrides.get(table, {}), **keys} for table, keys in tables.items()}}
-            told[name] = run(new_project(tmp_path / str(number), site, **merged))
-        site.set_page(HOST, "/robots.txt", "User-agent: *\nDisallow: /news", content_type="text/plain")
-        told["robots.txt"] = run(new_project(tmp_path / "robots", site, **source(site, HOST)))
-        site.delete_page(HOST, "/robots.txt")
-        told["nothing"] = run(new_project(tmp_path / "nothing", site, **source(site, HOST)))
-        nofollow = '<meta name="robots" content="nofollow">' + name_feed("/news.rss")
-        site.set_page(HOST, "/", page("start", head=nofollow))
-        told["nofollow"] = run(new_project(tmp_path / "nofollow", site, **source(site, HOST)))
+    site.set_page(
+        HOST, "/", page("start", head=name_feed("/news.rss") + name_feed("/not.rss", rel="alternate nofollow"))
+    )
+    put_feed(site, "/news.rss", "news1")
+    put_feed(site, "/not.rss", "not1")
+    told: dict[str, Run] = {}
+    for number, (name, tables) in enumerate(rules.items()):
+        overrides = source(site, HOST)
+        merged = {**overrides, **{table: {**overrides.get(table, {}), **keys} for table, keys in tables.items()}}
+        told[name] = run(new_project(tmp_path / str(number), site, **merged))
+    site.set_page(HOST, "/robots.txt", "User-agent: *\nDisallow: /news", content_type="text/plain")
+    told["robots.txt"] = run(new_project(tmp_path / "robots", site, **source(site, HOST)))
+    site.delete_page(HOST, "/robots.txt")
+    told["nothing"] = run(new_project(tmp_path / "nothing", site, **source(site, HOST)))
+    nofollow = '<meta name="robots" content="nofollow">' + name_feed("/news.rss")
+    site.set_page(HOST, "/", page("start", head=nofollow))
+    told["nofollow"] = run(new_project(tmp_path / "nofollow", site, **source(site, HOST)))
 
     assert {name for name, each in told.items() if "news.rss" in asked(each)} == {"nothing"}
     assert names(told["nothing"]) == {"", "news1.html"}
     assert not any("not.rss" in asked(each) for each in told.values())
 
 
-def test_feed_when_it_leads_outside_then_its_links_are_judged_as_any(tmp_path: Path) -> None:
-    with SiteProcess() as site:
-        site.set_page(HOST, "/", page("start", head=name_feed("/news.rss")))
-        put_feed(site, "/news.rss", "news1", "secret")
-        rules = source(site, HOST)
-        tables = {**rules, "scope": {**rules.get("scope", {}), "exclude_urls": ["*secret*"]}}
-        seen = run(new_project(tmp_path, site, **tables))
+def test_feed_when_it_leads_outside_then_its_links_are_judged_as_any(site: SiteProcess, tmp_path: Path) -> None:
+    site.set_page(HOST, "/", page("start", head=name_feed("/news.rss")))
+    put_feed(site, "/news.rss", "news1", "secret")
+    rules = source(site, HOST)
+    tables = {**rules, "scope": {**rules.get("scope", {}), "exclude_urls": ["*secret*"]}}
+    seen = run(new_project(tmp_path, site, **tables))
 
     assert seen.codes[f"{HOST}/secret.html"] == 955
     assert seen.in_index == {f"{HOST}/", f"{HOST}/news1.html"}

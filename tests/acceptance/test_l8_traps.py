@@ -18,7 +18,7 @@ import pytest
 
 from searchcrawl.index.opening import open_index
 from searchcrawl.sources.loading import load_project
-from tests.acceptance.support_project import environment
+from tests.acceptance.support_project import run_apart
 from tests.crawl_forks import Forks
 from tests.site.client import write_project
 from tests.stored_rows import query, query_columns
@@ -151,10 +151,8 @@ def test_crawl_when_each_page_has_a_new_session_then_few_more_pages_of_the_trap_
 
 def peak_mb(folder: Path) -> tuple[subprocess.CompletedProcess[str], float]:
     """A crawl in a process of its own, and the most memory that a child of ours took."""
-    command = [sys.executable, "-m", "searchcrawl", "crawl", NAME, "--json"]
-    ended = subprocess.run(
-        command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=2 * LIMIT_SECONDS, check=False
-    )
+    command = (sys.executable, "-m", "searchcrawl", "crawl", NAME, "--json")
+    ended = run_apart(folder, *command, seconds=2 * LIMIT_SECONDS)
     return ended, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
 

@@ -23,9 +23,10 @@ FEW, MANY = 4, 16
 MOST_MORE_MEGABYTES: Final = 140
 
 
-def test_memory_when_many_pages_are_large_then_does_not_rise_with_their_number(tmp_path: Path) -> None:
-    with SiteProcess() as site:
-        few, many = (measure_peak(site, tmp_path / str(number), number) for number in (FEW, MANY))
+def test_memory_when_many_pages_are_large_then_does_not_rise_with_their_number(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    few, many = (measure_peak(site, tmp_path / str(number), number) for number in (FEW, MANY))
 
     assert many < few + MOST_MORE_MEGABYTES, (few, many)
 

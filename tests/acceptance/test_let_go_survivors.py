@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_quarantine import HOST, decide, is_verified
-from tests.acceptance.support_stories import page, run, source
+from tests.acceptance.support_quarantine import HOST, decide, is_verified, left
+from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
 
@@ -20,31 +18,23 @@ TEXT = "one text of two pages"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        site.set_page(HOST, "/", page("start", "/a.html", "/b.html", "/c.html"))
-        site.set_page(HOST, "/c.html", page("something else"))
-        for name in ("a", "b"):
-            site.set_page(HOST, f"/{name}.html", page("same", text=TEXT))
-        yield new_project(tmp_path, site, **source(site, HOST))
-
-
-def left(project: CrawlProject) -> set[str]:
-    return {url.rpartition("/")[2].removesuffix(".html") for url in project.indexed()} - {""}
+def project(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    same = page("same", text=TEXT)
+    pages(clean_site, HOST, a=same, b=same, c=page("something else"))
+    return new_project(tmp_path, clean_site, **source(clean_site, HOST))
 
 
 def keep_the_first(project: CrawlProject) -> None:
-    """Has an operator take the removal of the first page back, which stands for the second one again."""
+    """Has an operator take the removal of the first page back; the run after that lets it stand for the second one again."""
     run(project)
     project.site.delete_page(HOST, "/a.html")
     run(project)
-    number = json.loads(project.command("status", "demo", "--json").stdout)["run"]["id"]
-    assert project.command("undelete", str(number)).returncode == 0
-    run(project)
+    project.ask("undelete", project.last_run())
 
 
 def test_restore_when_the_page_stands_for_a_copy_then_the_copy_is_a_document_again(project: CrawlProject) -> None:
     keep_the_first(project)
+    run(project)
     kept = left(project)
 
     decide(project, "restore")
@@ -58,6 +48,7 @@ def test_restore_when_the_page_stands_for_a_copy_then_the_copy_is_a_document_aga
 @pytest.mark.parametrize("failpoint", ["delete.selected", "delete.sent", "delete.marked"])
 def test_restore_when_its_process_dies_then_the_copy_is_a_document_again(project: CrawlProject, failpoint: str) -> None:
     keep_the_first(project)
+    run(project)
 
     killed = COMMANDS.run(project.folder, "quarantine", "restore", "demo", SEARCHCRAWL_FAILPOINT=failpoint)
     run(project)
@@ -67,11 +58,7 @@ def test_restore_when_its_process_dies_then_the_copy_is_a_document_again(project
 
 
 def test_restore_when_the_page_was_not_sent_yet_then_its_copy_stays(project: CrawlProject) -> None:
-    run(project)
-    project.site.delete_page(HOST, "/a.html")
-    run(project)
-    number = json.loads(project.command("status", "demo", "--json").stdout)["run"]["id"]
-    assert project.command("undelete", str(number)).returncode == 0
+    keep_the_first(project)
 
     decide(project, "restore")
     project.site.set_page(HOST, "/c.html", page("something new"))

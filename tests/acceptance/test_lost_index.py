@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,10 +14,9 @@ import tantivy
 from searchcrawl import urls
 from searchcrawl.sources.loading import load_project
 from tests import backends
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, absent_index, new_project
 from tests.acceptance.support_stories import page, pages, run, source
 from tests.site.client import SiteProcess, configure, source_toml
-from tests.solr_server import free_port
 from tests.tampering import tamper
 
 pytestmark = pytest.mark.extended
@@ -33,10 +32,9 @@ def word(name: str, version: int = 1) -> str:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        pages(site, HOST, **{name: page(word(name)) for name in NAMES})
-        yield new_project(tmp_path / "project", site, **source(site, HOST))
+def project(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    pages(clean_site, HOST, **{name: page(word(name)) for name in NAMES})
+    return new_project(tmp_path / "project", clean_site, **source(clean_site, HOST))
 
 
 def lose(project: CrawlProject) -> None:
@@ -243,7 +241,7 @@ def test_run_when_documents_were_altered_behind_its_back_then_its_end_and_status
 
     after = run(project)
     codes = [warning["code"] for warning in after.ended.status["warnings"]]
-    configure(project.folder, index={"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"})
+    configure(project.folder, index=absent_index())
     away = warned(project)
     configure(project.folder)
     mended = project.command("verify", "demo", "--repair")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
-from tests.acceptance.support_project import LIMIT_SECONDS, environment, new_project
+from tests.acceptance.support_project import new_project, run_apart
 from tests.site.client import SiteProcess
 
 _HOSTS: Final = 300
@@ -16,23 +15,16 @@ _OPEN_FILES: Final = 160
 _LIMITED: Final = f'ulimit -n {_OPEN_FILES} && exec "$0" -m searchcrawl crawl demo'
 
 
-def test_crawl_when_hosts_are_many_then_their_connections_do_not_take_all_files(tmp_path: Path) -> None:
-    with SiteProcess() as site:
-        hosts = ["docs.acme.test", *(f"h{number}.acme.test" for number in range(_HOSTS))]
-        urls = [site.url(host) for host in hosts]
-        project = new_project(tmp_path, site, start={"urls": urls}, scope={"follow_links": False})
+def test_crawl_when_hosts_are_many_then_their_connections_do_not_take_all_files(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    hosts = ["docs.acme.test", *(f"h{number}.acme.test" for number in range(_HOSTS))]
+    urls = [site.url(host) for host in hosts]
+    project = new_project(tmp_path, site, start={"urls": urls}, scope={"follow_links": False})
 
-        ended = subprocess.run(
-            ["/bin/sh", "-c", _LIMITED, sys.executable],
-            cwd=project.folder,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_SECONDS,
-            check=False,
-        )
+    ended = run_apart(project.folder, "/bin/sh", "-c", _LIMITED, sys.executable)
 
-        requested = site.log(robots=False)
+    requested = site.log(robots=False)
 
     assert (ended.returncode, ended.stderr) == (0, "")
     assert sorted(entry["host"] for entry in requested) == sorted(hosts)

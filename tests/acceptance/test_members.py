@@ -19,7 +19,7 @@ import pytest
 from searchcrawl.codes import Code
 from searchcrawl.selftest.final_state import FinalState
 from tests.acceptance.support_members import HOSTS, TOLERANCE_SECONDS, fill, make
-from tests.acceptance.support_project import new_project
+from tests.acceptance.support_project import new_project, use_settings_module
 from tests.acceptance.support_stories import page, pages
 from tests.acceptance.test_stalls import HANGS, PIPELINE
 from tests.crawl_forks import Forks, Running, started
@@ -244,10 +244,7 @@ def test_crawl_when_a_setting_cannot_be_handed_to_processes_then_it_is_named_and
     tmp_path: Path, site: SiteProcess
 ) -> None:
     project = make(tmp_path / "project", site, processes=2)
-    (project.folder / "mine_settings.py").write_text(
-        "from searchcrawl.settings import *\nMY_FUNCTION = lambda: None\n", "utf-8"
-    )
-    (project.folder / "scrapy.cfg").write_text("[settings]\ndefault = mine_settings\n", "utf-8")
+    use_settings_module(project.folder, "MY_FUNCTION = lambda: None\n")
     site.clear_log()
 
     ended = project.crawl()

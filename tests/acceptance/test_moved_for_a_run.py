@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +9,7 @@ import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_quarantine import is_verified
-from tests.acceptance.support_stories import page, run, source
+from tests.acceptance.support_stories import page, pages, run, source
 from tests.site.client import SiteProcess
 
 pytestmark = pytest.mark.extended
@@ -21,14 +20,10 @@ HUB: Final = page("hub", *(f"/{name}.html" for name in CHILDREN))
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        site.set_page(HOST, "/", page("start", "/hub.html", "/other.html"))
-        site.set_page(HOST, "/other.html", page("other"))
-        site.set_page(HOST, "/hub.html", HUB)
-        for name in CHILDREN:
-            site.set_page(HOST, f"/{name}.html", page(f"text of {name}"))
-        yield new_project(tmp_path, site, **source(site, HOST), lifecycle={"orphans": "delete"})
+def project(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    pages(clean_site, HOST, hub=HUB, other=page("other"))
+    clean_site.set_pages(HOST, {f"/{name}.html": page(f"text of {name}") for name in CHILDREN})
+    return new_project(tmp_path, clean_site, **source(clean_site, HOST), lifecycle={"orphans": "delete"})
 
 
 def redirect(site: SiteProcess, status: int) -> None:

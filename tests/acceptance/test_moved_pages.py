@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -101,9 +100,8 @@ def prepare(project: CrawlProject, *kinds: str) -> None:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        yield new_project(tmp_path, site)
+def project(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    return new_project(tmp_path, clean_site)
 
 
 def in_index(project: CrawlProject) -> set[str]:

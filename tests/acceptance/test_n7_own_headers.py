@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.acceptance.support_project import new_project
-from tests.acceptance.support_stories import page
+from tests.acceptance.support_stories import list_in_sitemap, page
 from tests.certificates import write_certificate
 from tests.hostile_server import HostileServer, redirect
 from tests.site.client import LogEntry, SiteProcess
@@ -50,8 +50,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
         for name, status in (("/down", "302 Found"), ("/moved", "301 Moved")):
             secure.answers[name] = redirect(status, site.url(IN, f"{name}-after.html"))
             site.set_page(IN, f"{name}-after.html", page(f"after {name}"))
-        entry = f"<url><loc>{site.url(DEEP, '/listed.html')}</loc></url>"
-        site.set_page(DEEP, "/sitemap.xml", f"<urlset>{entry}</urlset>")
+        list_in_sitemap(site, DEEP, "/listed.html")
         project = new_project(
             folder,
             site,

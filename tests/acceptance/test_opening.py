@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -78,18 +77,12 @@ class Project(CrawlProject):
         return sorted(found)
 
 
-def fill(site: SiteProcess) -> None:
-    site.set_page(HOST, "/", page("start", "/new.html", *(f"/archive/{name}.html" for name in OLD)))
-    site.set_page(HOST, "/new.html", page("new"))
+@pytest.fixture(autouse=True)
+def filled(clean_site: SiteProcess) -> None:
+    clean_site.set_page(HOST, "/", page("start", "/new.html", *(f"/archive/{name}.html" for name in OLD)))
+    clean_site.set_page(HOST, "/new.html", page("new"))
     for name in OLD:
-        site.set_page(HOST, f"/archive/{name}.html", page(f"old {name}"))
-
-
-@pytest.fixture
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        fill(site)
-        yield site
+        clean_site.set_page(HOST, f"/archive/{name}.html", page(f"old {name}"))
 
 
 def build(folder: Path, site: SiteProcess, **overrides: object) -> Project:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_quarantine import HOST, decide, is_verified
+from tests.acceptance.support_quarantine import HOST, decide, is_verified, left
 from tests.acceptance.support_stories import page, run, source
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
@@ -22,22 +19,17 @@ NAMES = ("alpha", "beta", "gamma")
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        link(site, *NAMES)
-        site.set_page(HOST, "/gamma.html", page("text of gamma", "/"))
-        for name in ("alpha", "beta"):
-            site.set_page(HOST, f"/{name}.html", page("one text for both", "/"))
-        yield new_project(tmp_path, site, **source(site, HOST), lifecycle={"orphans": "delete"})
+def project(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    link(clean_site, *NAMES)
+    clean_site.set_page(HOST, "/gamma.html", page("text of gamma", "/"))
+    for name in ("alpha", "beta"):
+        clean_site.set_page(HOST, f"/{name}.html", page("one text for both", "/"))
+    return new_project(tmp_path, clean_site, **source(clean_site, HOST), lifecycle={"orphans": "delete"})
 
 
 def link(site: SiteProcess, *names: str) -> None:
     """What the start page links to."""
     site.set_page(HOST, "/", page(f"start of {len(names)}", *(f"/{name}.html" for name in names)))
-
-
-def left(project: CrawlProject) -> set[str]:
-    return {url.rpartition("/")[2].removesuffix(".html") for url in project.indexed()} - {""}
 
 
 def twins(project: CrawlProject) -> tuple[str, str]:
@@ -101,10 +93,11 @@ def test_orphan_when_its_removal_is_taken_back_then_it_and_its_copy_are_not_both
     link(project.site, copy, "gamma")
     held = {"orphans": "delete", "max_delete_documents": 0 if way == "reject" else 100}
     project.edit(**source(project.site, HOST), lifecycle=held)
-    removed = project.crawl().status["run"]["id"]
+    project.crawl()
+    removed = project.last_run()
     both = left(project) >= {survivor, copy}
 
-    done = decide(project, "reject") if way == "reject" else undo(project, removed)
+    done = decide(project, "reject") if way == "reject" else project.ask("undelete", removed)
     project.edit(**source(project.site, HOST), lifecycle={"orphans": "delete"})
     project.crawl()
 
@@ -116,10 +109,3 @@ def test_orphan_when_its_removal_is_taken_back_then_it_and_its_copy_are_not_both
     # The survivor lists the other one, as for every copy.
     (hit,) = project.hits("text both")
     assert [url.rpartition("/")[2] for url in hit.fields["duplicates"]] == [f"{copy}.html"]
-
-
-def undo(project: CrawlProject, run_id: int) -> dict[str, Any]:
-    done = project.command("undelete", str(run_id), "--json")
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_quarantine import HOST, decide, is_verified, listed
-from tests.acceptance.support_stories import page, run, source
+from tests.acceptance.support_quarantine import HOST, decide, is_verified, left, listed
+from tests.acceptance.support_stories import list_in_sitemap, page, pages, run, source
 from tests.crawl_forks import CLOCK
 from tests.site.client import SiteProcess
 
@@ -27,24 +27,17 @@ def settings(site: SiteProcess, orphans: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        site.set_page(HOST, "/", page("start", "/hub.html", "/other.html"))
-        site.set_page(HOST, "/other.html", page("other", "/", "/other.html"))
-        link(site, *HUB)
-        for name in HUB:
-            # Each page links to itself and to the start page, as menus do.
-            site.set_page(HOST, f"/{name}.html", page(f"text of {name}", "/", f"/{name}.html"))
-        yield new_project(tmp_path, site, **settings(site, "delete"))
+def project(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    # Each page links to itself and to the start page, as menus do.
+    bodies = {f"/{name}.html": page(f"text of {name}", "/", f"/{name}.html") for name in (*HUB, "other")}
+    clean_site.set_pages(HOST, {"/": page("start", "/hub.html", "/other.html"), **bodies})
+    link(clean_site, *HUB)
+    return new_project(tmp_path, clean_site, **settings(clean_site, "delete"))
 
 
 def link(site: SiteProcess, *names: str) -> None:
     """What the hub links to."""
     site.set_page(HOST, "/hub.html", page(f"hub of {len(names)}", *(f"/{name}.html" for name in names)))
-
-
-def left(project: CrawlProject) -> set[str]:
-    return {url.rpartition("/")[2].removesuffix(".html") for url in project.indexed()} - {""}
 
 
 def requested(project: CrawlProject) -> set[str]:
@@ -136,9 +129,7 @@ def test_orphans_when_the_source_file_has_them_checked_again_then_all_are_visite
 
 
 def in_a_sitemap(project: CrawlProject) -> None:
-    urls = "".join(f"<url><loc>{project.site.url(HOST, f'/{name}.html')}</loc></url>" for name in HUB)
-    body = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{urls}</urlset>'
-    project.site.set_page(HOST, "/sitemap.xml", body, content_type="application/xml")
+    list_in_sitemap(project.site, HOST, *(f"/{name}.html" for name in HUB))
     link(project.site)
 
 
@@ -225,20 +216,15 @@ def test_orphans_when_the_run_ended_early_then_none_leaves(project: CrawlProject
 
 
 @pytest.fixture
-def many(tmp_path: Path) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        names = [f"page{number:02}" for number in range(MANY)]
-        for name in names:
-            site.set_page(HOST, f"/{name}.html", page(f"text of {name}", "/"))
-        site.set_page(HOST, "/", page("start", *(f"/{name}.html" for name in names)))
-        yield new_project(tmp_path, site, **settings(site, "delete"))
+def many(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    names = [f"page{number:02}" for number in range(MANY)]
+    pages(clean_site, HOST, **{name: page(f"text of {name}", "/") for name in names})
+    return new_project(tmp_path, clean_site, **settings(clean_site, "delete"))
 
 
-def list_in_sitemap(project: CrawlProject, number: int) -> None:
-    locations = (project.site.url(HOST, f"/page{each:02}.html") for each in range(number))
-    urls = "".join(f"<url><loc>{location}</loc></url>" for location in locations)
-    body = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{urls}</urlset>'
-    project.site.set_page(HOST, "/sitemap.xml", body, content_type="application/xml")
+def list_first(project: CrawlProject, number: int) -> None:
+    """Sets a sitemap of so many pages."""
+    list_in_sitemap(project.site, HOST, *(f"/page{each:02}.html" for each in range(number)))
 
 
 def start_page_without_links(project: CrawlProject) -> None:
@@ -246,11 +232,11 @@ def start_page_without_links(project: CrawlProject) -> None:
 
 
 def sitemap_empty(project: CrawlProject) -> None:
-    list_in_sitemap(project, 0)
+    list_first(project, 0)
 
 
 def sitemap_with_a_third(project: CrawlProject) -> None:
-    list_in_sitemap(project, MANY // 3)
+    list_first(project, MANY // 3)
 
 
 def sitemap_cut(project: CrawlProject) -> None:
@@ -269,7 +255,7 @@ def test_orphans_when_links_or_sitemaps_are_lost_then_all_wait_and_are_dropped_o
     start = page("start", *(f"/page{number:02}.html" for number in range(MANY)))
     if not by_links:
         start_page_without_links(many)
-        list_in_sitemap(many, MANY)
+        list_first(many, MANY)
     run(many)
 
     happen(many)
@@ -278,7 +264,7 @@ def test_orphans_when_links_or_sitemaps_are_lost_then_all_wait_and_are_dropped_o
     if by_links:
         many.site.set_page(HOST, "/", start)
     else:
-        list_in_sitemap(many, MANY)
+        list_first(many, MANY)
     back = run(many)
 
     held = {sitemap_with_a_third: MANY - MANY // 3, sitemap_cut: 0}.get(happen, MANY)

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, new_project, use_settings_module
 from tests.acceptance.support_stories import page, source
 from tests.site.client import SiteProcess
 
@@ -62,9 +62,7 @@ def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
     (tmp_path / "spiders_of_site").mkdir()
     (tmp_path / "spiders_of_site" / "__init__.py").write_text("", "utf-8")
     (tmp_path / "spiders_of_site" / "talking.py").write_text(SPIDER, "utf-8")
-    house = "from searchcrawl.settings import *\nSPIDER_MODULES = ['spiders_of_site']\n"
-    (tmp_path / "house.py").write_text(house, "utf-8")
-    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = house\n", "utf-8")
+    use_settings_module(tmp_path, "SPIDER_MODULES = ['spiders_of_site']\n")
     config = tmp_path / "searchcrawl.toml"
     converters = '[converters]\n"application/x-note" = "prints_of_site:Notes"\n'
     config.write_text(f"{config.read_text('utf-8')}\n{converters}", "utf-8")

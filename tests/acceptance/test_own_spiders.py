@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, new_project, use_settings_module
 from tests.acceptance.support_stories import page, pages, source
 from tests.site.client import SiteProcess
 
@@ -129,7 +128,7 @@ def test_crawl_when_a_source_has_a_spider_of_ones_own_then_its_methods_choose_li
     }
     assert rows[f"{host}/extra.html"]["depth"] == 0
     assert ended.refused_links == {"elsewhere.test": "scope.include_hosts: no include matches"}
-    hits = json.loads(project.command("search", "author:shop", "--json").stdout)["hits"]
+    hits = project.ask("search", "author:shop")["hits"]
     found = {hit["title"]: hit["attributes"].get("price") for hit in hits}
     assert found == {"start": None, "page a": None, "Offer": 12.5, "page hidden": None, "page extra": None}
 
@@ -203,8 +202,7 @@ def test_crawl_when_a_web_spider_has_no_source_then_it_says_where_to_name_it(sit
     (tmp_path / "own.py").write_text(
         "from searchcrawl.spiders.web_spider import WebSpider\n\n\nclass Own(WebSpider):\n    name = 'own'\n", "utf-8"
     )
-    (tmp_path / "house.py").write_text("from searchcrawl.settings import *\nSPIDER_MODULES = ['own']\n", "utf-8")
-    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = house\n", "utf-8")
+    use_settings_module(tmp_path, "SPIDER_MODULES = ['own']\n")
 
     ended = project.command("crawl", "own")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -79,13 +78,6 @@ def indexed(project: CrawlProject) -> dict[str, dict[str, Any]]:
     }
 
 
-def run(project: CrawlProject, *arguments: str) -> dict[str, Any]:
-    ended = project.command(*arguments, "--json")
-    assert ended.returncode == 0, (arguments, ended.stderr, ended.stdout)
-    found: dict[str, Any] = json.loads(ended.stdout)
-    return found
-
-
 def live(site: SiteProcess, folder: Path, tables: Mapping[str, Any]) -> None:
     project = new_project(folder / "planned", site)
     write(project)
@@ -95,8 +87,8 @@ def live(site: SiteProcess, folder: Path, tables: Mapping[str, Any]) -> None:
     site.clear_log()
 
     write(project, **tables)
-    plan = run(project, "plan", "demo")
-    done = run(project, "apply", plan["plan"])
+    plan = project.ask("plan", "demo")
+    done = project.ask("apply", plan["plan"])
 
     after, now = project.versions(), project.rows()
     new = {

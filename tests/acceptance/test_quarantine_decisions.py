@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_quarantine import HOST, decide, is_verified, listed, settings
+from tests.acceptance.support_quarantine import HOST, decide, is_verified, left, listed, settings
 from tests.acceptance.support_stories import page, pages, run
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
@@ -21,10 +20,9 @@ NAMES: Final = ("alpha", "beta", "gamma", "delta", "epsilon")
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        pages(site, HOST, **{name: page(f"text of {name}") for name in NAMES})
-        yield new_project(tmp_path, site, **settings(site))
+def project(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    pages(clean_site, HOST, **{name: page(f"text of {name}") for name in NAMES})
+    return new_project(tmp_path, clean_site, **settings(clean_site))
 
 
 def delete(project: CrawlProject, *names: str) -> int:
@@ -34,11 +32,6 @@ def delete(project: CrawlProject, *names: str) -> int:
     ended = run(project).ended
     assert ended.exit_code == 9
     return int(ended.status["run"]["id"])
-
-
-def left(project: CrawlProject) -> set[str]:
-    """The names of the pages in the index."""
-    return {url.rpartition("/")[2].removesuffix(".html") for url in project.indexed()} - {""}
 
 
 @pytest.mark.matrix

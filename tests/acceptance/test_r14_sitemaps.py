@@ -29,17 +29,9 @@ PROBE: Final = 'EXTENSIONS={"tests.acceptance.support_reactor_probe.ReactorProbe
 LISTED: Final = 12_000
 
 
-@pytest.fixture
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        site.set_page(HOST, "/", page("start"))
-        yield site
-
-
-@pytest.fixture
-def forks() -> Iterator[Forks]:
-    with Forks(1) as forks:
-        yield forks
+@pytest.fixture(autouse=True)
+def start(clean_site: SiteProcess) -> None:
+    clean_site.set_page(HOST, "/", page("start"))
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -21,15 +20,16 @@ GOOD_PAGES: Final = 5
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        leading = [f"/{number}.html" for number in range(LEADING_PAGES)]
-        site.set_page(LEADING, "/", page("leading", *leading))
-        for path in leading:
-            site.set_page(LEADING, path, "", status=302, headers={"Location": site.url(SLOW, path)})
-        site.set_page(SLOW, "/robots.txt", "User-agent: *\nCrawl-delay: 60\n", content_type="text/plain")
-        site.set_page(GOOD, "/", page("good", site.url(LEADING, "/")))
-        yield new_project(tmp_path, site, **{**source(site, GOOD), "scope": {"include_hosts": [GOOD, LEADING]}})
+def project(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    leading = [f"/{number}.html" for number in range(LEADING_PAGES)]
+    clean_site.set_page(LEADING, "/", page("leading", *leading))
+    for path in leading:
+        clean_site.set_page(LEADING, path, "", status=302, headers={"Location": clean_site.url(SLOW, path)})
+    clean_site.set_page(SLOW, "/robots.txt", "User-agent: *\nCrawl-delay: 60\n", content_type="text/plain")
+    clean_site.set_page(GOOD, "/", page("good", clean_site.url(LEADING, "/")))
+    return new_project(
+        tmp_path, clean_site, **{**source(clean_site, GOOD), "scope": {"include_hosts": [GOOD, LEADING]}}
+    )
 
 
 @pytest.mark.parametrize("processes", [1, 2])

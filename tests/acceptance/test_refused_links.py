@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,11 +24,6 @@ def project_of(folder: Path, site: SiteProcess, **scope: Any) -> CrawlProject:
     return new_project(folder, site, start=start, scope={"include_hosts": [HOST], **scope}, fetch={"retries": 0})
 
 
-def explained(project: CrawlProject, url: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(project.command("explain", url, "--json").stdout)
-    return found
-
-
 @pytest.mark.matrix
 def test_links_when_thousands_lead_outside_then_they_are_counted_and_an_edit_lets_them_in(
     site: SiteProcess, tmp_path: Path
@@ -43,12 +37,12 @@ def test_links_when_thousands_lead_outside_then_they_are_counted_and_an_edit_let
     project = project_of(tmp_path, site)
 
     first = project.crawl()
-    told = explained(project, docs[0])
+    told = project.ask("explain", docs[0])
     rows, hosts = project.rows(), query(tmp_path, "SELECT count(*) FROM hosts")[0][0]
     shown = project.command("status", "demo").stdout
     again = project.crawl()
     project.edit(**{**_sections(site), "scope": {"include_hosts": [HOST, OTHER]}})
-    allowed = explained(project, docs[0])
+    allowed = project.ask("explain", docs[0])
     edited = project.crawl()
 
     refused = first.status["refused_links"]
@@ -85,7 +79,7 @@ def test_links_when_max_urls_is_reached_then_they_are_counted_and_a_raise_lets_t
     project = project_of(tmp_path, site, max_urls=3)
 
     first = project.crawl()
-    told = explained(project, site.url(HOST, paths[-1]))
+    told = project.ask("explain", site.url(HOST, paths[-1]))
     rows = project.rows()
     project.edit(**{**_sections(site), "scope": {"include_hosts": [HOST], "max_urls": 5}})
     second = project.crawl()

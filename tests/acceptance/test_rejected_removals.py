@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -24,11 +24,10 @@ Change = Callable[[CrawlProject], None]
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        # A third page is never touched: no answer looks like those of the whole host.
-        pages(site, HOST, **{name: page(f"text of {name}") for name in (*NAMES, "gamma")})
-        yield new_project(tmp_path, site, **settings(site))
+def project(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    # A third page is never touched: no answer looks like those of the whole host.
+    pages(clean_site, HOST, **{name: page(f"text of {name}") for name in (*NAMES, "gamma")})
+    return new_project(tmp_path, clean_site, **settings(clean_site))
 
 
 def gone(project: CrawlProject) -> None:

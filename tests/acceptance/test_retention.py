@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -18,10 +17,7 @@ HOST: Final = "www.acme.test"
 DAY_MS: Final = 86_400_000
 
 
-@pytest.fixture
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
+pytestmark = pytest.mark.usefixtures("clean_site")
 
 
 def project_of(folder: Path, site: SiteProcess, **store: Any) -> CrawlProject:

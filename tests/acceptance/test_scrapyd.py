@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +9,11 @@ from typing import Final
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, environment, new_project
+from tests.acceptance.support_project import CrawlProject, new_project, run_apart
 from tests.acceptance.support_stories import source
 from tests.scrapyd_server import ScrapydProcess
 from tests.site.client import ROOT, SiteProcess
 
-LIMIT_SECONDS: Final = 120
 HOST: Final = "gen.acme.test"
 PAGES: Final = 60
 
@@ -88,15 +86,8 @@ def test_scrapyd_when_there_is_no_password_then_it_does_not_start(
     (tmp_path / "scrapyd.conf").write_text((ROOT / "deploy" / "scrapyd.conf").read_text("utf-8"), "utf-8")
     variables = {"SCRAPYD_USERNAME": "me", "SCRAPYD_PASSWORD": "secret", "SCRAPYD_HTTP_PORT": str(scrapyd.port)}
 
-    ended = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "scrapyd", "--pidfile="],
-        cwd=tmp_path,
-        env=environment(**{**variables, missing: ""}),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
+    command = (sys.executable, "-W", "ignore", "-m", "scrapyd", "--pidfile=")
+    ended = run_apart(tmp_path, *command, **{**variables, missing: ""})
 
     assert ended.returncode == 1
     assert f"{missing.removeprefix('SCRAPYD_').lower()} is required" in ended.stdout + ended.stderr
@@ -160,17 +151,10 @@ def test_scrapyd_when_a_secret_is_given_as_an_argument_then_the_job_fails_and_re
 def test_runner_of_scrapyd_when_it_runs_a_crawl_then_its_arguments_are_taken(
     project: CrawlProject, tmp_path: Path
 ) -> None:
-    command = ["crawl", "demo", "-s", f"LOG_FILE={tmp_path / 'job.log'}", "-a", "_job=7f", "-a", "limit=1"]
+    words = ("crawl", "demo", "-s", f"LOG_FILE={tmp_path / 'job.log'}", "-a", "_job=7f", "-a", "limit=1")
+    command = (sys.executable, "-W", "ignore", "-m", "scrapyd.runner", *words)
 
-    ended = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "scrapyd.runner", *command],
-        cwd=project.folder,
-        env=environment(SCRAPY_PROJECT="default"),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
+    ended = run_apart(project.folder, *command, SCRAPY_PROJECT="default")
 
     # Either the limit ends it, or nothing has changed since the last run.
     assert ended.returncode in {0, 3}, ended.stderr

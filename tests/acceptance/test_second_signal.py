@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from searchcrawl.store.states import DocumentState
-from tests.acceptance.support_project import CrawlProject, environment, new_project
+from tests.acceptance.support_project import CrawlProject, absent_index, environment, new_project
 from tests.acceptance.support_stories import page, pages, source
-from tests.site.client import SiteProcess, project_toml
-from tests.solr_server import free_port
+from tests.site.client import SiteProcess, configure
 
 HOST: Final = "signals.acme.test"
 LIMIT_SECONDS: Final = 60.0
@@ -33,8 +32,7 @@ def interrupt(folder: Path, *, times: int, patience_seconds: int) -> tuple[int, 
     with SiteProcess() as site:
         pages(site, HOST, one=page("one"))
         project = new_project(folder, site, **source(site, HOST))
-        away = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
-        (folder / "searchcrawl.toml").write_text(project_toml(index=away), "utf-8")
+        configure(folder, index=absent_index())
         command = [sys.executable, "-m", "searchcrawl", "crawl", "demo", "--json"]
         patient = ("-s", f"SEARCHCRAWL_INDEX_PATIENCE_SECONDS={patience_seconds}")
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, new_project, use_settings_module
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
 
@@ -68,8 +68,7 @@ def test_crawl_when_a_setting_of_a_file_is_wrong_then_exit_4_and_its_name(site: 
     made = new_project(tmp_path / "p", site, settings={"SEARCHCRAWL_STALL_SECONDS": -3})
     in_source = made.command("crawl", "demo")
     made.edit()
-    (made.folder / "house.py").write_text("from searchcrawl.settings import *\nMEMUSAGE_LIMIT_MB = 'x'\n", "utf-8")
-    (made.folder / "scrapy.cfg").write_text("[settings]\ndefault = house\n", "utf-8")
+    use_settings_module(made.folder, "MEMUSAGE_LIMIT_MB = 'x'\n")
     in_module = made.command("crawl", "demo")
 
     said = "sources/demo.toml: settings.SEARCHCRAWL_STALL_SECONDS: must be a number of at least 0 (got -3)\n"

@@ -30,17 +30,18 @@ def prepare(folder: Path, site: SiteProcess, names: list[str]) -> None:
 
 
 @pytest.mark.parametrize("runs", [RUNS, pytest.param(SOAK_RUNS, marks=pytest.mark.soak)])
-def test_short_runs_when_there_are_many_then_each_ends_with_all_pages(tmp_path: Path, runs: int) -> None:
+def test_short_runs_when_there_are_many_then_each_ends_with_all_pages(
+    site: SiteProcess, tmp_path: Path, runs: int
+) -> None:
     names = [f"short{number}" for number in range(runs)]
     folders = [tmp_path / str(number) for number in range(PROCESSES)]
-    with SiteProcess() as site:
-        processes = []
-        for number, folder in enumerate(folders):
-            own = names[number::PROCESSES]
-            prepare(folder, site, own)
-            command = [sys.executable, "-m", "tests.short_crawls", str(folder), *own]
-            processes.append(subprocess.Popen(command, cwd=ROOT))
-        codes = [process.wait(600) for process in processes]
+    processes = []
+    for number, folder in enumerate(folders):
+        own = names[number::PROCESSES]
+        prepare(folder, site, own)
+        command = [sys.executable, "-m", "tests.short_crawls", str(folder), *own]
+        processes.append(subprocess.Popen(command, cwd=ROOT))
+    codes = [process.wait(600) for process in processes]
 
     pages = dict(row for folder in folders for row in query(folder, _SETTLED))
     reasons = [row[0] for folder in folders for row in query(folder, "SELECT end_reason FROM runs")]

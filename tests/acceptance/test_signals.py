@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +18,11 @@ from tests.crawl_forks import Forks, started
 from tests.final_state import fetching, read_state, settled
 from tests.site.client import ROOT, SiteProcess, write_project
 
-pytestmark = pytest.mark.extended
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("clean_site")]
 
 PAGES = 80
 HOST = "gen.acme.test"
 START = f"/n/{PAGES},delay=0.1,kb=8/"
-
-
-@pytest.fixture
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
 
 
 def project(folder: Path, site: SiteProcess, **settings: Any) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Final
 
@@ -56,8 +55,8 @@ def test_i7_i8_crawl_when_solr_breaks_off_then_all_documents_are_in_once(
         use(project, relay.url)
         ended = project.crawl(*PATIENT)
     use(project, solr_core)
-    verified = json.loads(project.command("verify", "demo", "--json").stdout)
-    found = json.loads(project.command("search", "common", "--json", "--rows", "1").stdout)
+    verified = project.ask("verify", "demo")
+    found = project.ask("search", "common", "--rows", "1")
     again = project.crawl(*PATIENT)
 
     assert relay.broken

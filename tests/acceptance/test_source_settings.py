@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, new_project, use_settings_module
 from tests.acceptance.support_stories import page, pages, source
 from tests.site.client import SiteProcess, source_toml, write_project
 
@@ -157,14 +157,11 @@ def test_crawl_when_the_project_has_a_settings_module_then_its_own_values_count_
     site: SiteProcess, tmp_path: Path
 ) -> None:
     project = prepared(site, tmp_path, {"EXTENSIONS": {"mine.Teller": 1}, "MINE_FILE": str(tmp_path / "told.txt")})
-    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = house\n", "utf-8")
-    ours = "from searchcrawl.settings import *\nMINE = 'house'\nMAIL_PASS = 'c4n4ry of mail ' * 9\n"
-    (tmp_path / "house.py").write_text(ours, "utf-8")
-
-    (tmp_path / "house.py").write_text(f"{ours}DOWNLOAD_DELAY = 300\nROBOTSTXT_OBEY = True\n", "utf-8")
+    own = "MINE = 'house'\nMAIL_PASS = 'c4n4ry of mail ' * 9\n"
+    use_settings_module(tmp_path, f"{own}DOWNLOAD_DELAY = 300\nROBOTSTXT_OBEY = True\n")
     good = project.crawl()
     site.clear_log()
-    (tmp_path / "house.py").write_text(f"{ours}TWISTED_REACTOR = 'mine.Reactor'\n", "utf-8")
+    use_settings_module(tmp_path, f"{own}TWISTED_REACTOR = 'mine.Reactor'\n")
     changed = project.crawl()
     (tmp_path / "house.py").write_text(
         "MINE = 1\nSPIDER_LOADER_CLASS = 'searchcrawl.spiders.spider_loader.SourceSpiderLoader'\n"
@@ -211,19 +208,18 @@ class Unwanted:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_statistics_when_an_extension_reads_them_then_they_are_there_by_scrapys_names(
-    tmp_path: Path, processes: int
+    site: SiteProcess, tmp_path: Path, processes: int
 ) -> None:
-    with SiteProcess() as site:
-        pages(site, HOST, a=page("a"), b=page("b", head='<meta name="robots" content="noindex">'), c=page("unwanted"))
-        site.set_page(HOST, "/old.html", "", status=302, headers={"Location": "/a.html"})
-        site.set_page(HOST, "/", page("start", "/a.html", "/b.html", "/c.html", "/old.html", "/gone.html"))
-        settings = {"EXTENSIONS": {"monitor.Monitor": 500}, "ITEM_PIPELINES": {"monitor.Unwanted": 50}}
-        made = new_project(tmp_path, site, settings=settings, **source(site, HOST))
-        (tmp_path / "monitor.py").write_text(_STATS_READER, "utf-8")
-        site.clear_log()
+    pages(site, HOST, a=page("a"), b=page("b", head='<meta name="robots" content="noindex">'), c=page("unwanted"))
+    site.set_page(HOST, "/old.html", "", status=302, headers={"Location": "/a.html"})
+    site.set_page(HOST, "/", page("start", "/a.html", "/b.html", "/c.html", "/old.html", "/gone.html"))
+    settings = {"EXTENSIONS": {"monitor.Monitor": 500}, "ITEM_PIPELINES": {"monitor.Unwanted": 50}}
+    made = new_project(tmp_path, site, settings=settings, **source(site, HOST))
+    (tmp_path / "monitor.py").write_text(_STATS_READER, "utf-8")
+    site.clear_log()
 
-        ended = made.crawl("--processes", str(processes))
-        asked = site.log()
+    ended = made.crawl("--processes", str(processes))
+    asked = site.log()
 
     stats = json.loads((tmp_path / "stats.json").read_text("utf-8"))
     assert ended.exit_code == 0

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.acceptance.support_project import environment
+from tests.acceptance.support_project import environment, run_apart, use_settings_module
 from tests.certificates import write_certificate
 from tests.conftest import part_missing
 from tests.hostile_server import HostileServer, redirect, whole
@@ -79,8 +79,7 @@ class Project:
     def __init__(self, folder: Path, *inside: str) -> None:
         self.folder = folder
         self._inside = inside
-        (folder / "house.py").write_text("from searchcrawl.settings import *\nSPIDER_MODULES = ['spiders']\n", "utf-8")
-        (folder / "scrapy.cfg").write_text("[settings]\ndefault = house\n", "utf-8")
+        use_settings_module(folder, "SPIDER_MODULES = ['spiders']\n")
         (folder / "spiders").mkdir()
         (folder / "spiders" / "__init__.py").touch()
 
@@ -90,27 +89,8 @@ class Project:
         """Crawls with ``start`` as the body of the spider's ``start``; how that ended, and the items."""
         lines = "".join(f"        {line}\n" for line in start.strip().splitlines())
         (self.folder / "spiders" / "own.py").write_text(head + lines, "utf-8")
-        ended = subprocess.run(
-            [
-                *self._inside,
-                sys.executable,
-                "-m",
-                "scrapy",
-                "crawl",
-                "own",
-                "-a",
-                f"base={base}",
-                "-O",
-                "items.jsonl",
-                *options,
-            ],
-            cwd=self.folder,
-            env=environment(**variables),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        command = (sys.executable, "-m", "scrapy", "crawl", "own", "-a", f"base={base}", "-O", "items.jsonl")
+        ended = run_apart(self.folder, *self._inside, *command, *options, **variables)
         items = self.folder / "items.jsonl"
         return ended, [json.loads(line) for line in items.read_text("utf-8").splitlines()] if items.exists() else []
 

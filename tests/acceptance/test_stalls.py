@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Final
 
@@ -110,9 +109,9 @@ def test_page_when_it_stops_the_reactor_each_time_then_it_is_set_aside_and_all_o
     site.clear_log()
     ended = crawl(project)
 
-    status = json.loads(project.command("status", "demo", "--json").stdout)
+    status = project.ask("status", "demo")
     warnings, counts = status["warnings"], status["counts"]
-    explained = json.loads(project.command("explain", site.url(HOST, "/bad.html"), "--json").stdout)
+    explained = project.ask("explain", site.url(HOST, "/bad.html"))
     assert (ended, project.codes()[BAD], project.indexed()) == (0, 966, others())
     assert (counts["fetched"], counts["fetch_failures"]) == (len(others()), 1)
     assert not [each for each in site.log() if each["path"] == "/bad.html"]

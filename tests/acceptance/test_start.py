@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from tests import backends
-from tests.acceptance.support_project import CrawlProject, environment, new_project
+from tests.acceptance.support_project import CrawlProject, new_project, run_apart
 from tests.acceptance.support_stories import page, pages, source
 from tests.site.client import SiteProcess
 
@@ -48,14 +47,7 @@ main()
 
 def crawl(project: CrawlProject) -> tuple[dict[str, int], set[str]]:
     """The counters of a run, and the names of the modules that its process has loaded."""
-    ended = subprocess.run(
-        [sys.executable, "-c", _NAMES],
-        check=False,
-        cwd=project.folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-    )
+    ended = run_apart(project.folder, sys.executable, "-c", _NAMES)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)["counts"], set(json.loads(ended.stderr.splitlines()[-1]))
 
@@ -67,23 +59,24 @@ def loaded(modules: set[str], names: tuple[str, ...]) -> list[str]:
 
 
 @pytest.mark.skipif(not backends.asks_for_default(os.environ), reason="it is about SQLite and the local index")
-def test_plain_source_when_crawled_then_nothing_is_loaded_of_what_it_does_not_use(tmp_path: Path) -> None:
+def test_plain_source_when_crawled_then_nothing_is_loaded_of_what_it_does_not_use(
+    site: SiteProcess, tmp_path: Path
+) -> None:
     quiet: dict[str, Any] = {"start": {"sitemaps": "off"}, "lifecycle": {"recrawl_every_hours": 24}}
-    with SiteProcess() as site:
-        pages(site, HOST, one=page("one"), two=page("two"))
-        project = new_project(tmp_path, site, **source(site, HOST))
+    pages(site, HOST, one=page("one"), two=page("two"))
+    project = new_project(tmp_path, site, **source(site, HOST))
 
-        counts, modules = crawl(project)
+    counts, modules = crawl(project)
 
-        assert counts["fetched"] == 3
-        assert loaded(modules, UNUSED) == []
-        assert loaded(modules, OF_REQUESTS) != []
+    assert counts["fetched"] == 3
+    assert loaded(modules, UNUSED) == []
+    assert loaded(modules, OF_REQUESTS) != []
 
-        given = source(site, HOST)
-        project.edit(**{**given, **quiet, "start": {**given.get("start", {}), **quiet["start"]}})
-        crawl(project)
-        site.clear_log()
-        counts, modules = crawl(project)
+    given = source(site, HOST)
+    project.edit(**{**given, **quiet, "start": {**given.get("start", {}), **quiet["start"]}})
+    crawl(project)
+    site.clear_log()
+    counts, modules = crawl(project)
 
-        assert (counts["fetched"], counts["not_modified"], site.requested()) == (0, 0, [])
-        assert loaded(modules, (*UNUSED, *OF_REQUESTS)) == []
+    assert (counts["fetched"], counts["not_modified"], site.requested()) == (0, 0, [])
+    assert loaded(modules, (*UNUSED, *OF_REQUESTS)) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,10 +18,9 @@ GROUP = {"folders": 0o750, "files": 0o640}
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        pages(site, HOST, one=page("text of one"))
-        yield new_project(tmp_path, site, **source(site, HOST))
+def project(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    pages(clean_site, HOST, one=page("text of one"))
+    return new_project(tmp_path, clean_site, **source(clean_site, HOST))
 
 
 def modes(folder: Path) -> dict[str, set[int]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.acceptance.support_project import LIMIT_SECONDS, CrawlProject, environment, new_project
+from tests.acceptance.support_project import new_project, run_apart
 from tests.acceptance.support_stories import page, source
 from tests.left_folders import LEAVE, NOBODY, files, read_tree
 from tests.office_files import make_zip
@@ -23,13 +22,6 @@ from tests.site.client import SiteProcess
 
 HOST: Final = "temporary.acme.test"
 _SCRIPT: Final = "<title>App</title><body><script>document.body.append('saf' + 'fron in many words')</script></body>"
-
-
-@pytest.fixture
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        site.set_page(HOST, "/words.zip", make_zip({"a.txt": b"tarragon"}), content_type="application/zip")
-        yield site
 
 
 @pytest.fixture
@@ -55,22 +47,11 @@ def fill(folder: Path, kind: str) -> None:
                 os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
 
 
-def crawl(project: CrawlProject, temporary: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "searchcrawl", "crawl", project.name, "--json"],
-        check=False,
-        cwd=project.folder,
-        env=environment(TMPDIR=str(temporary)),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-    )
-
-
 @pytest.mark.parametrize(("kind", "word"), [("archives", "tarragon"), ("browser", "saffron")])
 def test_crawl_when_others_left_folders_by_its_names_then_waits_for_nothing_and_leaves_them(
     site: SiteProcess, temporary: Path, tmp_path: Path, kind: str, word: str
 ) -> None:
+    site.set_page(HOST, "/words.zip", make_zip({"a.txt": b"tarragon"}), content_type="application/zip")
     tables: dict[str, Any] = source(site, HOST)
     if kind == "browser":
         need_browser()
@@ -80,7 +61,8 @@ def test_crawl_when_others_left_folders_by_its_names_then_waits_for_nothing_and_
     fill(temporary, kind)
     before = read_tree(temporary)
 
-    ended = crawl(project, temporary)
+    command = (sys.executable, "-m", "searchcrawl", "crawl", project.name, "--json")
+    ended = run_apart(project.folder, *command, TMPDIR=str(temporary))
 
     assert (ended.returncode, ended.stderr) == (0, "")
     assert [each["code"] for each in json.loads(ended.stdout)["warnings"] if each["code"] != "rendered_empty"] == []

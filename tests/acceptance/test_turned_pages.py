@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -216,10 +215,7 @@ def test_pages_when_they_turn_then_explain_says_why(live: LivePages) -> None:
     turn(live, soon)
     live.crawl()
 
-    said = [
-        json.loads(live.project.command("explain", live.site.url(HOST, path(number)), "--json").stdout)
-        for number in (0, PAGES - 1)
-    ]
+    said = [live.project.ask("explain", live.site.url(HOST, path(number))) for number in (0, PAGES - 1)]
 
     assert {each["decided_by"]["rule"] for each in said} == {
         "sentinel: a text that many known pages of the host have now"
@@ -255,7 +251,7 @@ def test_pages_when_all_get_another_design_then_they_are_taken(live: LivePages) 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("cache", [{}, {"preserve": False}], ids=["preserved", "given up"])
 def test_pages_when_they_were_always_alike_and_change_a_date_then_they_are_taken(
-    tmp_path: Path, cache: dict[str, Any]
+    clean_site: SiteProcess, tmp_path: Path, cache: dict[str, Any]
 ) -> None:
     names = [f"station{number:02}" for number in range(PAGES)]
 
@@ -264,36 +260,34 @@ def test_pages_when_they_were_always_alike_and_change_a_date_then_they_are_taken
             "Station", text=f"Station {number:02} has measured {number + day:02}.{day} degrees on 0{day} March."
         )
 
-    with SiteProcess() as site:
-        project = new_project(tmp_path, site, project={"cache": cache}, **source(site, OTHER, **SLOW))
-        pages(site, OTHER, **{name: reading(number, 1) for number, name in enumerate(names)})
-        run(project)
-        for day in (2, 3):
-            pages(site, OTHER, **{name: reading(number, day) for number, name in enumerate(names)})
-            after = run(project)
+    project = new_project(tmp_path, clean_site, project={"cache": cache}, **source(clean_site, OTHER, **SLOW))
+    pages(clean_site, OTHER, **{name: reading(number, 1) for number, name in enumerate(names)})
+    run(project)
+    for day in (2, 3):
+        pages(clean_site, OTHER, **{name: reading(number, day) for number, name in enumerate(names)})
+        after = run(project)
 
-            assert (after.ended.exit_code, set(after.codes.values())) == (0, {200})
-            assert after.counts["changed"] == PAGES
-            assert len(project.found(f'"on 0{day} March"')) == PAGES
+        assert (after.ended.exit_code, set(after.codes.values())) == (0, {200})
+        assert after.counts["changed"] == PAGES
+        assert len(project.found(f'"on 0{day} March"')) == PAGES
 
 
-def test_hosts_when_one_of_two_turns_then_the_other_is_taken(tmp_path: Path) -> None:
-    with SiteProcess() as site:
-        project = new_project(tmp_path, site, **_two_hosts(site))
-        live = LivePages(project, PAGES)
-        live.fill()
-        _fill_other(site, "first")
-        live.crawl()
-        turn(live, nonce)
-        _fill_other(site, "second")
+def test_hosts_when_one_of_two_turns_then_the_other_is_taken(clean_site: SiteProcess, tmp_path: Path) -> None:
+    project = new_project(tmp_path, clean_site, **_two_hosts(clean_site))
+    live = LivePages(project, PAGES)
+    live.fill()
+    _fill_other(clean_site, "first")
+    live.crawl()
+    turn(live, nonce)
+    _fill_other(clean_site, "second")
 
-        ended = live.crawl()
+    ended = live.crawl()
 
-        assert_kept(live)
-        assert codes_of(project, OTHER) == {200}
-        assert codes_of(project, HOST) == {965}
-        assert len(project.found('"the second text"')) == PAGES
-        assert adds_up(ended)
+    assert_kept(live)
+    assert codes_of(project, OTHER) == {200}
+    assert codes_of(project, HOST) == {965}
+    assert len(project.found('"the second text"')) == PAGES
+    assert adds_up(ended)
 
 
 def codes_of(project: CrawlProject, host: str) -> set[int]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_quarantine import HOST, decide, is_verified, listed
+from tests.acceptance.support_project import CrawlProject, absent_index, new_project
+from tests.acceptance.support_quarantine import HOST, decide, is_verified, left, listed
 from tests.acceptance.support_stories import page, pages, run, source
 from tests.site.client import SiteProcess, configure
-from tests.solr_server import free_port
 
 pytestmark = pytest.mark.extended
 
@@ -27,10 +25,9 @@ Change = Callable[[CrawlProject], None]
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        pages(site, HOST, **{name: page(f"text of {name}") for name in NAMES})
-        yield new_project(tmp_path, site, **source(site, HOST))
+def project(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    pages(clean_site, HOST, **{name: page(f"text of {name}") for name in NAMES})
+    return new_project(tmp_path, clean_site, **source(clean_site, HOST))
 
 
 def gone(project: CrawlProject) -> None:
@@ -60,21 +57,6 @@ def canonical_elsewhere(project: CrawlProject) -> None:
         project.site.set_page(HOST, f"/{name}.html", page(f"text of {name}", head=head))
 
 
-def last_run(project: CrawlProject) -> str:
-    return str(json.loads(project.command("status", "demo", "--json").stdout)["run"]["id"])
-
-
-def undelete(project: CrawlProject, number: str) -> dict[str, Any]:
-    done = project.command("undelete", number, "--json")
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
-
-
-def left(project: CrawlProject) -> set[str]:
-    return {url.rpartition("/")[2].removesuffix(".html") for url in project.indexed()} - {""}
-
-
 @pytest.mark.matrix
 @pytest.mark.few(2)
 @pytest.mark.parametrize("happen", [gone, moved_outside, outside, canonical_elsewhere])
@@ -84,11 +66,11 @@ def test_undelete_when_the_cache_has_the_documents_then_they_are_found_at_once_a
     run(project)
     happen(project)
     removed = run(project)
-    number = last_run(project)
+    number = project.last_run()
     after_removal = left(project)
     project.site.clear_log()
 
-    done = undelete(project, number)
+    done = project.ask("undelete", number)
     requests = project.site.log()
     found = project.found('"text of alpha"')
     later = [run(project).ended.exit_code for _ in range(2)]
@@ -113,7 +95,7 @@ def test_undelete_when_the_cache_has_lost_them_then_they_are_fetched(
     happen(project)
     run(project)
 
-    done = undelete(project, last_run(project))
+    done = project.ask("undelete", project.last_run())
     if back:
         for name in GONE:
             project.site.set_page(HOST, f"/{name}.html", page(f"text of {name}"))
@@ -131,12 +113,12 @@ def test_undelete_when_removals_were_approved_then_the_run_that_held_them_back_i
     project.edit(**strict)
     gone(project)
     assert run(project).ended.exit_code == 9
-    number = last_run(project)
+    number = project.last_run()
     run(project)
     decide(project, "approve")
-    nothing = undelete(project, last_run(project))
+    nothing = project.ask("undelete", project.last_run())
 
-    done = undelete(project, number)
+    done = project.ask("undelete", number)
 
     assert (nothing["documents"], done["documents"]) == (0, 2)
     assert left(project) == set(NAMES)
@@ -151,9 +133,9 @@ def test_undelete_when_another_run_removed_more_then_only_its_own_removals_are_t
     for name in GONE:
         project.site.delete_page(HOST, f"/{name}.html")
         run(project)
-        numbers.append(last_run(project))
+        numbers.append(project.last_run())
 
-    undelete(project, numbers[0])
+    project.ask("undelete", numbers[0])
 
     assert left(project) == set(NAMES) - {"beta"}
 
@@ -163,8 +145,8 @@ def test_undelete_when_they_are_let_go_after_all_then_they_leave_again(project: 
     run(project)
     gone(project)
     run(project)
-    number = last_run(project)
-    undelete(project, number)
+    number = project.last_run()
+    project.ask("undelete", number)
 
     if action == "restore":
         decide(project, "restore", "--run", number)
@@ -182,10 +164,10 @@ def test_undelete_when_done_twice_then_the_second_finds_nothing(project: CrawlPr
     run(project)
     gone(project)
     run(project)
-    number = last_run(project)
-    undelete(project, number)
+    number = project.last_run()
+    project.ask("undelete", number)
 
-    again = undelete(project, number)
+    again = project.ask("undelete", number)
     said = project.command("undelete", number)
 
     assert again["documents"] == 0
@@ -207,8 +189,8 @@ def test_undelete_when_the_index_is_away_then_exit_6_and_the_next_run_sends_them
     run(project)
     gone(project)
     run(project)
-    number = last_run(project)
-    configure(project.folder, index={"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"})
+    number = project.last_run()
+    configure(project.folder, index=absent_index())
 
     away = [project.command("undelete", number).returncode for _ in range(2)]
     configure(project.folder)
@@ -228,7 +210,7 @@ def test_undelete_when_the_run_was_killed_while_it_removed_then_they_come_back_t
     run(project)
     gone(project)
     assert project.crawl(SEARCHCRAWL_FAILPOINT=point).exit_code == -signal.SIGKILL
-    number = last_run(project)
+    number = project.last_run()
     if not cached:
         shutil.rmtree(project.folder / "var" / "cache" / "demo")
 
