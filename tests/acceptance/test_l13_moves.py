@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from tests.crawl_forks import COMMANDS
+from tests.acceptance.test_l13_origins import crawl, find
 from tests.hostile_login_site import APP, EVIL, HostileLoginSite, Page
 from tests.page_wall import need_browser
-from tests.site.client import write_project
-from tests.stored_rows import query_columns
 
 pytestmark = pytest.mark.extended
 
@@ -39,7 +37,6 @@ FORMS: Final = {
 def site() -> Iterator[HostileLoginSite]:
     need_browser()
     with HostileLoginSite() as running:
-        running.put("/robots.txt", Page("", 404))
         yield running
 
 
@@ -48,27 +45,6 @@ def other() -> Iterator[HostileLoginSite]:
     """Another server at the same hosts, at another port."""
     with HostileLoginSite() as running:
         yield running
-
-
-def crawl(folder: Path, site: HostileLoginSite, *paths: str, **more: Any) -> dict[str, dict[str, Any]]:
-    """The rows by path."""
-    write_project(
-        folder,
-        site.port,
-        start={"urls": [site.url(path) for path in paths], "sitemaps": "off"},
-        scope={"include_hosts": [APP], "trap_after": 0},
-        fetch={"retries": 0, "timeout_seconds": 5, "delay_seconds": 0},
-        render={"mode": "always", "max_seconds": 2.0, **more.pop("render", {})},
-        **more,
-    )
-    ended = COMMANDS.run(folder, "crawl", "demo")
-    assert ended.returncode == 0, ended.stderr
-    rows = query_columns(folder, "SELECT url, code, rule FROM urls")
-    return {row["url"].split(str(site.port), 1)[1]: row for row in rows}
-
-
-def search(folder: Path, words: str) -> str:
-    return COMMANDS.run(folder, "search", words).stdout
 
 
 def test_l13_pages_when_their_scripts_lead_outside_then_nothing_is_sent_there_and_the_rule_is_named(
@@ -100,8 +76,7 @@ def test_c10_page_when_a_click_follows_a_link_then_the_page_stays_and_the_link_i
 
     assert {rows[path]["code"] for path in ("/a", "/b")} == {200}
     assert {"/next", "/last", "/by-script"} <= set(rows)
-    assert "/a" in search(tmp_path, "owna")
-    assert "/b" in search(tmp_path, "ownb")
+    assert (find(tmp_path, "owna"), find(tmp_path, "ownb")) == (["a"], ["b"])
 
 
 def test_l13_forms_when_a_page_or_a_frame_sends_them_then_no_server_gets_any(
@@ -114,7 +89,7 @@ def test_l13_forms_when_a_page_or_a_frame_sends_them_then_no_server_gets_any(
 
     assert {path: rows[path]["code"] for path in FORMS} == dict.fromkeys(FORMS, 200)
     assert not [one.path for one in site.seen(APP) if one.path.startswith("/sent")]
-    assert all(path in search(tmp_path, f"own{path[1:]}") for path in FORMS)
+    assert all(find(tmp_path, f"own{path[1:]}") == [path[1:]] for path in FORMS)
 
 
 def test_n7_cookies_when_another_port_sets_some_for_the_host_then_the_login_keeps_its_own_and_sends_it_none(

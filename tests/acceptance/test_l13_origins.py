@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from tests.crawl_forks import COMMANDS
 from tests.hostile_login_site import APP, EVIL, HostileLoginSite, Page
 from tests.page_wall import need_browser
 from tests.site.client import write_project
+from tests.stored_rows import query_columns
 
 pytestmark = pytest.mark.extended
 
@@ -112,8 +113,6 @@ def put_members(site: HostileLoginSite, *links: str) -> None:
 
     site.put("/cached.js", cached)
     site.put("/away", away, EVIL)
-    site.put("/robots.txt", Page("", 404))
-    site.put("/robots.txt", Page("", 404), EVIL)
 
 
 def put_attack(site: HostileLoginSite, code: str) -> None:
@@ -123,18 +122,19 @@ def put_attack(site: HostileLoginSite, code: str) -> None:
     site.put("/collect", Page("", 204), EVIL)
 
 
-def crawl(folder: Path, site: HostileLoginSite, login: dict[str, Any], **scope: Any) -> None:
-    write_project(
-        folder,
-        site.port,
-        start={"urls": [site.url()], "sitemaps": "off"},
-        scope={"include_hosts": [APP, EVIL], "trap_after": 0, **scope},
-        fetch={"retries": 0, "timeout_seconds": 5, "delay_seconds": 0, **login.get("fetch", {})},
-        render={"mode": "always", "max_seconds": 3.0},
-        **({"login": login["login"]} if "login" in login else {}),
-    )
+def crawl(
+    folder: Path, site: HostileLoginSite, *paths: str, hosts: Sequence[str] = (APP,), **more: Any
+) -> dict[str, dict[str, Any]]:
+    """Crawls pages as the browser renders them; the rows by path. Keys of [fetch] and [render] may be given."""
+    fetch = {"retries": 0, "timeout_seconds": 5, "delay_seconds": 0, **more.pop("fetch", {})}
+    render = {"mode": "always", "max_seconds": 3.0, **more.pop("render", {})}
+    start = {"urls": [site.url(path) for path in paths or ("/",)], "sitemaps": "off"}
+    scope = {"include_hosts": [*hosts], "trap_after": 0}
+    write_project(folder, site.port, start=start, scope=scope, fetch=fetch, render=render, **more)
     ended = COMMANDS.run(folder, "crawl", "demo")
     assert ended.returncode == 0, ended.stderr
+    rows = query_columns(folder, "SELECT url, code, rule FROM urls")
+    return {row["url"].split(str(site.port), 1)[1]: row for row in rows}
 
 
 def find(folder: Path, words: str) -> list[str]:
@@ -153,7 +153,7 @@ def test_l13_page_when_it_asks_another_host_then_it_reads_nothing_that_a_browser
         put_attack(site, code)
         site.put(f"/{name}", site.pages[EVIL, "/evil.html"], EVIL)
 
-    crawl(tmp_path, site, LOGINS[login])
+    crawl(tmp_path, site, hosts=(APP, EVIL), **LOGINS[login])
 
     assert find(tmp_path, SECRET) == ["own.html", "page.html"]
     # Both are pages of the members themselves.
@@ -171,7 +171,7 @@ def test_l13_page_when_a_redirect_led_outside_the_boundary_then_it_has_no_creden
     put_attack(site, ATTACKS["jsonp"] + ";" + ATTACKS["open data"])
     site.put("/go", Page("", 302, [("Location", site.url("/evil.html", EVIL))]))
 
-    crawl(tmp_path, site, LOGINS[login], include_hosts=[APP])
+    crawl(tmp_path, site, **LOGINS[login])
 
     assert find(tmp_path, SECRET) == []
     assert not [one for one in site.seen(APP) if "evil" in one.headers.get("referer", "")]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import socket
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.crawl_forks import COMMANDS
+from tests.hostile_server import HostileServer, whole
 from tests.page_wall import need_browser
 from tests.site.client import write_project
-from tests.tcp_server import TcpServer, read_head
 
 pytestmark = pytest.mark.extended
 
@@ -43,62 +40,35 @@ PARTS: Final[dict[str, tuple[bytes, str | None]]] = {
 }
 
 
-class RawSite(TcpServer):
-    """Sends the bytes of PARTS as they are; ``/endless`` sends a little for as long as somebody reads."""
-
-    def serve(self, connection: socket.socket) -> None:
-        head = read_head(connection).decode("latin-1")
-        if head:
-            self.send(head.split(" ")[1].strip("/"), connection)
-
-    def send(self, name: str, to: socket.socket) -> None:
-        if name == "endless":
-            to.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
-            deadline = time.monotonic() + 30
-            while not self.stopping.wait(0.05) and time.monotonic() < deadline:
-                to.sendall(b"x" * 100)
-            return
-        if name in PARTS:
-            to.sendall(PARTS[name][0])
-            return
-        status, body = ("200 OK", self.page()) if name == "" else ("404 Not Found", "")
-        head = (
-            f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        )
-        to.sendall(head.encode() + body.encode())
-
-    def page(self) -> str:
-        names = json.dumps([*PARTS, "endless"])
-        code = (
-            f"for (const name of {names}) fetch('/' + name).then(r => r.text()).then(t => t.slice(0, 40), e => 'broken')"
-            ".then(t => document.getElementById('root').append(` ${name}=[${t}]`))"
-        )
-        text = f"document.getElementById('root').append('{_FILLER}');"
-        return f"<title>parts</title><div id=root></div><script>{text}{code}</script>"
-
-
-@pytest.fixture
-def site() -> Iterator[RawSite]:
-    need_browser()
-    with RawSite() as running:
-        yield running
-
-
-def test_l13_parts_when_servers_send_them_wrongly_then_the_page_reads_what_a_browser_reads(
-    tmp_path: Path, site: RawSite
-) -> None:
-    url = f"http://{HOST}:{site.port}/"
-    write_project(
-        tmp_path,
-        site.port,
-        start={"urls": [url], "sitemaps": "off"},
-        scope={"include_hosts": [HOST]},
-        fetch={"retries": 0, "timeout_seconds": 3, "delay_seconds": 0},
-        robots={"obey": False},
-        render={"mode": "always", "max_seconds": 8.0},
+def build_page() -> str:
+    """A page that shows what it reads of each part."""
+    names = json.dumps([*PARTS, "endless"])
+    code = (
+        f"for (const name of {names}) fetch('/' + name).then(r => r.text()).then(t => t.slice(0, 40), e => 'broken')"
+        ".then(t => document.getElementById('root').append(` ${name}=[${t}]`))"
     )
+    text = f"document.getElementById('root').append('{_FILLER}');"
+    return f"<title>parts</title><div id=root></div><script>{text}{code}</script>"
 
-    ended = COMMANDS.run(tmp_path, "test", url, "--source", "demo", "--render")
+
+def test_l13_parts_when_servers_send_them_wrongly_then_the_page_reads_what_a_browser_reads(tmp_path: Path) -> None:
+    need_browser()
+    with HostileServer() as site:
+        site.answers |= {"/": whole(build_page().encode()), **{f"/{name}": sent for name, (sent, _) in PARTS.items()}}
+        # It sends a little for as long as somebody reads.
+        site.act_as("/endless", "/drip-body")
+        url = f"http://{HOST}:{site.port}/"
+        write_project(
+            tmp_path,
+            site.port,
+            start={"urls": [url], "sitemaps": "off"},
+            scope={"include_hosts": [HOST]},
+            fetch={"retries": 0, "timeout_seconds": 3, "delay_seconds": 0},
+            robots={"obey": False},
+            render={"mode": "always", "max_seconds": 8.0},
+        )
+
+        ended = COMMANDS.run(tmp_path, "test", url, "--source", "demo", "--render")
 
     read = {name: f"{name}=[{'broken' if text is None else text}]" for name, (_, text) in PARTS.items()}
     missing = {name: text for name, text in read.items() if text not in ended.stdout}

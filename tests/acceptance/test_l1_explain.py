@@ -15,14 +15,24 @@ from typing import Any, Final
 
 import pytest
 
-from tests.acceptance.support_explain import FILE, Asking, is_outside, is_refused, of_file, said, with_advice, without
+from tests.acceptance.support_explain import (
+    FILE,
+    HOST,
+    Asking,
+    ask,
+    is_outside,
+    is_refused,
+    of_file,
+    said,
+    with_advice,
+    without,
+)
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
 from tests.crawl_forks import Forks
 from tests.site.client import SiteProcess
 from tests.site.toml_text import to_toml
 
-HOST: Final = "www.acme.test"
 SHOP: Final = "shop.acme.test"
 WORDS: Final = "barometer " * 30
 OLD: Final = format_datetime(datetime.now(UTC) - timedelta(days=40), usegmt=True)
@@ -262,8 +272,7 @@ def test_explain_when_it_says_what_would_admit_a_url_then_that_does(crawled: Cra
 
 
 def test_explain_when_a_limit_is_set_below_others_then_those_are_named_too(crawled: Crawled) -> None:
-    with closing(Asking(crawled.project.folder)) as asking:
-        found = asking.ask(f"http://{HOST}/list.html?{'&'.join(f'p{n}=1' for n in range(12))}")
+    [found] = ask(crawled.project.folder, f"http://{HOST}/list.html?{'&'.join(f'p{n}=1' for n in range(12))}")
 
     limits = [(reason["rule"], reason["file"]) for reason in found["also"] if "parameters" in reason["rule"]]
     assert limits == [
@@ -274,8 +283,7 @@ def test_explain_when_a_limit_is_set_below_others_then_those_are_named_too(crawl
 
 
 def test_explain_when_a_built_in_limit_refuses_then_it_is_named_once(crawled: Crawled) -> None:
-    with closing(Asking(crawled.project.folder)) as asking:
-        found = asking.ask(f"http://{HOST}/same/same/same/same/same/x.html")
+    [found] = ask(crawled.project.folder, f"http://{HOST}/same/same/same/same/same/x.html")
 
     named = [(reason["rule"], reason["file"], reason["key"]) for reason in (found["decided_by"], *found["also"])]
     assert ("max_repeated_segments = 3", "built-in", "scope.max_repeated_segments") in named
@@ -287,8 +295,7 @@ def test_explain_when_what_it_names_is_removed_then_the_next_run_indexes_what_wa
 ) -> None:
     """The rules that were asked after the request, all of them at once, and the lines of robots.txt."""
     folder, later = crawled.project.folder, [site.url(HOST, path) for path in REFUSED_LATER]
-    with closing(Asking(folder)) as asking:
-        before = dict(zip(REFUSED_LATER, asking.asked(later), strict=True))
+    before = dict(zip(REFUSED_LATER, ask(folder, *later), strict=True))
     named = [reason for found in before.values() for reason in (found["decided_by"], *found["also"])]
     distinct = list({json.dumps(reason, sort_keys=True): reason for reason in named}.values())
     written = tomllib.loads((folder / FILE).read_text("utf-8"))
@@ -299,9 +306,8 @@ def test_explain_when_what_it_names_is_removed_then_the_next_run_indexes_what_wa
     body = "".join(f"{line}\n" for line in ROBOTS if line not in lines)
     site.set_page(HOST, "/robots.txt", body, content_type="text/plain")
     code = forks.run(folder, "crawl", crawled.project.name)
-    with closing(Asking(folder)) as asking:
-        after = dict(zip(REFUSED_LATER, asking.asked(later), strict=True))
-        target = asking.ask(site.url("elsewhere.test", "/new.html"))
+    *known, target = ask(folder, *later, site.url("elsewhere.test", "/new.html"))
+    after = dict(zip(REFUSED_LATER, known, strict=True))
 
     assert {path: said(found) for path, found in before.items()} == REFUSED_LATER
     assert [reason["rule"] for reason in before["/secret/plan.html"]["also"]] == ["Disallow: /*plan"]

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pytest
 
-from tests.acceptance.support_explain import FILE, Asking, with_advice
+from tests.acceptance.support_explain import FILE, HOST, INDEXED, Asking, Told, ask, check, take_advice
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_quarantine import decide
 from tests.acceptance.support_stories import page
 from tests.site.client import SiteProcess
-from tests.site.toml_text import to_toml
 from tests.stored_rows import execute
 
 pytestmark = pytest.mark.extended
 
-HOST: Final = "www.acme.test"
 SOFT: Final = "soft.acme.test"
 AWAY: Final = "elsewhere.test"
 TRAPS: Final = "traps.acme.test"
@@ -74,36 +71,23 @@ def build(site: SiteProcess) -> None:
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        build(site)
-        www = site.url(HOST, "")
-        made = new_project(
-            tmp_path_factory.mktemp("later"),
-            site,
-            start={"urls": [f"{www}/"], "sitemaps": "off"},
-            scope={"include_hosts": [HOST, SOFT], "exclude_urls": ["*/private/*"]},
-            fetch={"retries": 0},
-            lifecycle={"orphans": "delete", "max_delete_documents": 0},
-            login={"type": "basic", "url": f"{www}/", "username": "u", "password": "p"},
-            display=[{"from": f"{www}/d{n}/", "to": "http://shown.test/d/"} for n in (1, 2)],
-        )
-        yield made
-
-
-class Told(NamedTuple):
-    """What ``explain`` says: the beginning of the verdict, rule, key and edit of what decided, the detail of a step."""
-
-    verdict: str
-    rule: str
-    key: str | None = None
-    edit: tuple[str, str, Any] | None = None
-    step: tuple[str, str] | None = None
+def project(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> CrawlProject:
+    build(site)
+    www = site.url(HOST, "")
+    return new_project(
+        tmp_path_factory.mktemp("later"),
+        site,
+        start={"urls": [f"{www}/"], "sitemaps": "off"},
+        scope={"include_hosts": [HOST, SOFT], "exclude_urls": ["*/private/*"]},
+        fetch={"retries": 0},
+        lifecycle={"orphans": "delete", "max_delete_documents": 0},
+        login={"type": "basic", "url": f"{www}/", "username": "u", "password": "p"},
+        display=[{"from": f"{www}/d{n}/", "to": "http://shown.test/d/"} for n in (1, 2)],
+    )
 
 
 GONE_404: Final = "404 Not Found"
 NAMED_BY_NOTHING: Final = "no page, sitemap or start list names it any more"
-INDEXED: Final = ("in the index", HOST, "scope.include_hosts")
 #: By path or URL, after the first run; ``{www}`` is the origin of the site.
 FIRST: Final = {
     "/a.html": Told(*INDEXED),
@@ -208,26 +192,10 @@ LATER: Final = {
 }
 
 
-def check(project: CrawlProject, situations: Mapping[str, Told]) -> list[dict[str, Any]]:
-    """Compares what is said with what was made; returns what is said."""
-    site = project.site
-    origins = {
-        name: site.url(host, "") for name, host in (("www", HOST), ("soft", SOFT), ("away", AWAY), ("traps", TRAPS))
-    }
-    with closing(Asking(project.folder)) as asking:
-        told = asking.asked([(path if "{" in path else "{www}" + path).format(**origins) for path in situations])
-    for expected, found in zip(situations.values(), told, strict=True):
-        decided = found["decided_by"]
-        assert found["verdict"].startswith(expected.verdict.format(**origins)), found
-        assert (decided["rule"], decided["key"]) == (expected.rule.format(**origins), expected.key), found
-        if expected.edit is not None:
-            proposal = decided["proposal"]
-            assert (proposal["action"], proposal["key"], proposal["value"]) == expected.edit, found
-        if expected.step is not None:
-            name, detail = expected.step
-            details = [step["detail"] for step in found["steps"] if step["step"] == name]
-            assert any(one.startswith(detail.format(**origins)) for one in details), found
-    return told
+def check_all(project: CrawlProject, situations: Mapping[str, Told]) -> list[dict[str, Any]]:
+    hosts = {"www": HOST, "soft": SOFT, "away": AWAY, "traps": TRAPS}
+    origins = {name: project.site.url(host, "") for name, host in hosts.items()}
+    return [*check(project.folder, situations, **origins).values()]
 
 
 def test_explain_when_pages_were_removed_or_are_about_to_be_then_it_says_so_and_its_advice_brings_them_back(
@@ -237,32 +205,30 @@ def test_explain_when_pages_were_removed_or_are_about_to_be_then_it_says_so_and_
     project.crawl()
     execute(folder, "UPDATE urls SET code = 966, due_ms = NULL, error = NULL WHERE url LIKE '%/aside.html'")
     project.command("forget", f"{www}/forgot.html", "--yes")
-    first = check(project, FIRST)
+    first = check_all(project, FIRST)
     set_start(site, without="orphan")
     project.crawl()
-    check(project, IN_QUARANTINE)
+    check_all(project, IN_QUARANTINE)
     decide(project, "approve")
     site.delete_page(HOST, "/a.html")
     project.crawl()
     decide(project, "reject")
     site.delete_page(HOST, "/b.html")
     project.crawl()
-    later = check(project, LATER)
+    later = check_all(project, LATER)
 
     # What it says would admit them does, all at once; the pages that are gone stay as they are.
     refused = [told["decided_by"] for told in (*first, *later) if told["decided_by"].get("proposal")]
     forgotten = [reason for reason in refused if reason["file"] == "forgotten.txt"]
     edits = list({json.dumps(reason["proposal"], sort_keys=True): reason for reason in refused}.values())
-    file, lines = folder / FILE, folder / "forgotten.txt"
-    edited = with_advice(tomllib.loads(file.read_text("utf-8")), [one for one in edits if one not in forgotten])
-    file.write_text(to_toml(edited), "utf-8")
+    take_advice(folder, [one for one in edits if one not in forgotten])
+    lines = folder / "forgotten.txt"
     kept = [line for line in lines.read_text("utf-8").splitlines() if line != forgotten[0]["proposal"]["value"]]
     lines.write_text("".join(f"{line}\n" for line in kept), "utf-8")
     site.clear_behaviours()
     assert project.crawl().exit_code in {0, 9}
-    with closing(Asking(folder)) as asking:
-        paths = ("d2/x", "off", "orphan", "forgot", "aside", "locked")
-        after = asking.asked([*(f"{www}/{path}.html" for path in paths), site.url(AWAY, "/new.html")])
+    paths = ("d2/x", "off", "orphan", "forgot", "aside", "locked")
+    after = ask(folder, *(f"{www}/{path}.html" for path in paths), site.url(AWAY, "/new.html"))
     assert [told["url"] for told in after if not told["in_index"]] == []
     _check_without_its_file(project)
 
@@ -271,9 +237,7 @@ def _check_without_its_file(project: CrawlProject) -> None:
     """The file of the source is moved away: its documents stay where they are."""
     file, www = project.folder / FILE, project.site.url(HOST, "")
     file.rename(project.folder / "away.toml")
-    told = [
-        json.loads(project.command("explain", f"{www}{path}", "--json").stdout) for path in ("/one.html", "/x.html")
-    ]
+    told = [project.ask("explain", f"{www}{path}") for path in ("/one.html", "/x.html")]
     assert [each["decided_by"]["rule"] for each in told] == ["the file of the source is gone"] * 2
     assert [each["in_index"] for each in told] == [True, False]
     assert told[0]["verdict"].endswith(f"as {FILE} is gone: put it back, or searchcrawl delete demo")
@@ -306,17 +270,14 @@ def test_explain_when_a_run_delivers_nothing_or_is_full_then_the_key_is_named_an
         ),
     }
 
-    told = check(limited, tried)
+    told = check_all(limited, tried)
 
     with closing(Asking(tmp_path)) as asking:
         [examined] = asking.edited({**asking.written, "mode": "examine", "test": False}, [f"{www}/"]) or [{}]
     assert examined["verdict"].endswith("nothing is delivered because of mode: examine")
-    file = tmp_path / FILE
-    written = tomllib.loads(file.read_text("utf-8"))
-    file.write_text(to_toml(with_advice(written, [each["decided_by"] for each in told])), "utf-8")
+    take_advice(tmp_path, [each["decided_by"] for each in told])
     limited.crawl()
-    with closing(Asking(tmp_path)) as asking:
-        after = asking.asked([f"{www}/", f"{www}/forgot.html"])
+    after = ask(tmp_path, f"{www}/", f"{www}/forgot.html")
     assert [each["in_index"] for each in after] == [True, True]
 
 
@@ -362,12 +323,9 @@ def test_explain_when_a_limit_on_traps_refuses_then_it_is_named_and_its_edit_adm
         fetch={"retries": 0},
     )
     limited.crawl()
-    told = check(limited, BEYOND_LIMITS)
-    file = tmp_path / FILE
-    written = tomllib.loads(file.read_text("utf-8"))
-    file.write_text(to_toml(with_advice(written, [each["decided_by"] for each in told])), "utf-8")
+    told = check_all(limited, BEYOND_LIMITS)
+    take_advice(tmp_path, [each["decided_by"] for each in told])
     limited.crawl()
-    with closing(Asking(tmp_path)) as asking:
-        admitted, unlinked = asking.asked([site.url(TRAPS, path) for path in ("/n/8.html", "/same/zz.html")])
+    admitted, unlinked = ask(tmp_path, *(site.url(TRAPS, path) for path in ("/n/8.html", "/same/zz.html")))
     assert admitted["in_index"]
     assert unlinked["decided_by"]["rule"] == "no link to it was followed"

@@ -3,61 +3,46 @@
 from __future__ import annotations
 
 import json
-import tomllib
-from collections.abc import Iterator
 from contextlib import closing
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pytest
 
-from tests.acceptance.support_explain import FILE, Asking, with_advice
+from tests.acceptance.support_explain import HOST, INDEXED, Asking, Told, ask, check, take_advice
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_stories import page
+from tests.acceptance.support_stories import list_in_sitemap, page
 from tests.site.client import SiteProcess
 from tests.site.pdf import make_pdf
-from tests.site.toml_text import to_toml
 
-HOST: Final = "www.acme.test"
 WORDS: Final = "barometer " * 30
 NEVER: Final = "not in the index: never seen: "
 
 
-class Told(NamedTuple):
-    """What ``explain`` says: the beginning of the verdict, rule and key of what decided, how it was found, the edit."""
-
-    verdict: str
-    rule: str
-    key: str | None = None
-    found: str = "on {www}/,"
-    edit: tuple[str, str, Any] | None = None
-
-
-#: By path; ``{www}`` is the origin of the site.
+#: By path; ``{www}`` is the origin of the site. Those of which it does not say how they were found are on the start page.
 SITUATIONS: Final = {
-    "/good.html": Told("in the index", HOST, "scope.include_hosts"),
+    "/good.html": Told(*INDEXED),
     "/old.html": Told(
         "not in the index: 954, it moved for good to another URL: {www}/new.html", "moved for good to {www}/new.html"
     ),
-    "/new.html": Told("in the index", HOST, "scope.include_hosts", "by the redirect of {www}/old.html,"),
+    "/new.html": Told(*INDEXED, found="by the redirect of {www}/old.html,"),
     "/refresh.html": Told(
         "not in the index: 953, it sends its readers to another URL: {www}/fresh.html", "meta refresh to {www}/fresh.html"
     ),
-    "/fresh.html": Told("in the index", HOST, "scope.include_hosts", "by the meta refresh of {www}/refresh.html,"),
+    "/fresh.html": Told(*INDEXED, found="by the meta refresh of {www}/refresh.html,"),
     "/print.html": Told(
         "not in the index: 964, it names another URL as the canonical one: {www}/canon.html",
         "its canonical URL is {www}/canon.html",
     ),
-    "/canon.html": Told("in the index", HOST, "scope.include_hosts", "as the canonical URL of {www}/print.html,"),
+    "/canon.html": Told(*INDEXED, found="as the canonical URL of {www}/print.html,"),
     "/t": Told("not in the index: 909, a copy of another page: {www}/target-of-t.html", "a copy of {www}/target-of-t.html"),
-    "/target-of-t.html": Told("in the index", HOST, "scope.include_hosts"),
-    "/hop.html": Told("in the index", HOST, "scope.include_hosts"),
+    "/target-of-t.html": Told(*INDEXED),
+    "/hop.html": Told(*INDEXED),
     "/only-by-hop.html": Told(
         "not in the index by itself: its page is in the index as {www}/hop.html, which redirects to it",
         "{www}/hop.html redirects to it",
-        None,
-        "no link to it was followed",
+        found="no link to it was followed",
     ),
-    "/listed.html": Told("in the index", HOST, "scope.include_hosts", "in the sitemap {www}/sitemap.xml"),
+    "/listed.html": Told(*INDEXED, found="in the sitemap {www}/sitemap.xml"),
     "/missing.html": Told("not in the index: 404 Not Found", "404 Not Found"),
     "/empty.html": Told("not in the index: 911, an empty document", "empty document"),
     "/tmp/x.html": Told(
@@ -70,8 +55,8 @@ SITUATIONS: Final = {
         edit=("remove", "scope.exclude_urls", "*/private/*"),
     ),
     "/deep-2.html": Told(
-        "not in the index: 955, outside the boundary", "depth = 1", "scope.depth", "on {www}/deep-1.html,",
-        ("set", "scope.depth", 2),
+        "not in the index: 955, outside the boundary", "depth = 1", "scope.depth", ("set", "scope.depth", 2),
+        found="on {www}/deep-1.html,",
     ),
     "/a/b/a/b/a/b/a/x.html": Told(
         "not in the index: 961, beyond a limit that ends traps",
@@ -112,31 +97,29 @@ SITUATIONS: Final = {
     "/lonely.html": Told(
         NEVER + "no page that was read has a link to it that may be followed, and no sitemap that was read lists it",
         "no link to it was followed",
-        None,
-        "no link to it was followed",
+        found="no link to it was followed",
     ),
     "/behind-nofollow.html": Told(
         NEVER + "no page that was read has a link to it that may be followed (rel=nofollow on {www}/good.html)",
         "rel=nofollow on {www}/good.html",
-        None,
-        "links to it may not be followed: rel=nofollow on {www}/good.html",
+        found="links to it may not be followed: rel=nofollow on {www}/good.html",
     ),
     "/behind-meta.html": Told(
         NEVER + "no page that was read has a link to it that may be followed (meta robots nofollow on {www}/meta.html)",
         "meta robots nofollow on {www}/meta.html",
         "keep.meta_robots",
-        "links to it may not be followed: keep.meta_robots: meta robots nofollow on {www}/meta.html",
         ("set", "keep.meta_robots", False),
+        found="links to it may not be followed: keep.meta_robots: meta robots nofollow on {www}/meta.html",
     ),
     "/behind-header.html": Told(
         NEVER + "no page that was read has a link to it that may be followed (X-Robots-Tag nofollow on {www}/tag.html)",
         "X-Robots-Tag nofollow on {www}/tag.html",
         "keep.meta_robots",
-        "links to it may not be followed: keep.meta_robots: X-Robots-Tag nofollow on {www}/tag.html",
         ("set", "keep.meta_robots", False),
+        found="links to it may not be followed: keep.meta_robots: X-Robots-Tag nofollow on {www}/tag.html",
     ),
-    "/meta.html": Told("in the index", HOST, "scope.include_hosts"),
-    "/tag.html": Told("in the index", HOST, "scope.include_hosts"),
+    "/meta.html": Told(*INDEXED),
+    "/tag.html": Told(*INDEXED),
 }  # fmt: skip
 #: Nothing in the project admits these: the site decides.
 OF_THE_SITE: Final = {
@@ -145,7 +128,7 @@ OF_THE_SITE: Final = {
 
 
 def build(site: SiteProcess) -> None:
-    linked = [path for path, told in SITUATIONS.items() if told.found.startswith("on {www}/,")]
+    linked = [path for path, told in SITUATIONS.items() if not told.found]
     bodies = {path: page(path, text=path + WORDS) for path in SITUATIONS}
     bodies["/"] = page("start", *linked, "/deep-1.html", text=WORDS)
     bodies["/deep-1.html"] = page("deep", "/deep-2.html", text="deep" + WORDS)
@@ -171,52 +154,34 @@ def build(site: SiteProcess) -> None:
     site.set_page(HOST, "/only-by-hop.html?jsessionid=1", bodies["/only-by-hop.html"])
     site.set_page(HOST, "/sheet.pdf", make_pdf("a sheet"), content_type="application/pdf")
     site.set_page(HOST, "/robots.txt", "User-agent: *\nDisallow: /tmp/\n", content_type="text/plain")
-    listed = f"<url><loc>{site.url(HOST, '/listed.html')}</loc></url>"
-    listing = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{listed}</urlset>'
-    site.set_page(HOST, "/sitemap.xml", listing, content_type="application/xml")
+    list_in_sitemap(site, HOST, "/listed.html")
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrawlProject]:
-    with SiteProcess() as site:
-        build(site)
-        made = new_project(
-            tmp_path_factory.mktemp("situations"),
-            site,
-            start={"urls": [site.url(HOST)]},
-            scope={"include_hosts": [HOST], "exclude_urls": ["*/private/*"], "depth": 1},
-            keep={"exclude_mime_types": ["application/pdf"], "min_bytes": 200},
-            fetch={"retries": 0, "max_bytes": 50_000},
-        )
-        assert made.crawl().exit_code == 0
-        yield made
+def project(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> CrawlProject:
+    build(site)
+    made = new_project(
+        tmp_path_factory.mktemp("situations"),
+        site,
+        start={"urls": [site.url(HOST)]},
+        scope={"include_hosts": [HOST], "exclude_urls": ["*/private/*"], "depth": 1},
+        keep={"exclude_mime_types": ["application/pdf"], "min_bytes": 200},
+        fetch={"retries": 0, "max_bytes": 50_000},
+    )
+    assert made.crawl().exit_code == 0
+    return made
 
 
 def test_explain_when_a_situation_was_made_then_its_sentences_are_true_and_its_advice_admits_the_url(
     project: CrawlProject,
 ) -> None:
     www = project.site.url(HOST, "")
-    with closing(Asking(project.folder)) as asking:
-        told = dict(zip(SITUATIONS, asking.asked([www + path for path in SITUATIONS]), strict=True))
-    for path, expected in SITUATIONS.items():
-        found = told[path]
-        assert found["verdict"].startswith(expected.verdict.format(www=www)), found
-        assert (found["decided_by"]["rule"], found["decided_by"]["key"]) == (
-            expected.rule.format(www=www), expected.key,
-        ), found  # fmt: skip
-        [where] = [step["detail"] for step in found["steps"] if step["step"] == "found"]
-        assert where.startswith(expected.found.format(www=www)), found
-        proposal = found["decided_by"].get("proposal")
-        if expected.edit is not None:
-            assert (proposal["action"], proposal["key"], proposal["value"]) == expected.edit, found
-        elif path in OF_THE_SITE:
-            assert proposal is None, found
-    refused = [found["decided_by"] for path, found in told.items() if path not in OF_THE_SITE]
-    file = project.folder / FILE
-    file.write_text(to_toml(with_advice(tomllib.loads(file.read_text("utf-8")), refused)), "utf-8")
+    situations = {path: told._replace(found=told.found or "on {www}/,") for path, told in SITUATIONS.items()}
+    told = check(project.folder, situations, www=www)
+    assert [path for path in OF_THE_SITE if "proposal" in told[path]["decided_by"]] == []
+    take_advice(project.folder, [found["decided_by"] for path, found in told.items() if path not in OF_THE_SITE])
     assert project.crawl().exit_code == 0
-    with closing(Asking(project.folder)) as asking:
-        after = asking.asked([www + path for path in SITUATIONS if path not in OF_THE_SITE])
+    after = ask(project.folder, *(www + path for path in SITUATIONS if path not in OF_THE_SITE))
     assert [found["url"] for found in after if not found["in_index"]] == []
 
 
