@@ -1,11 +1,10 @@
-"""What a server may say of its pages: ETag, Retry-After, canonical link, lastmod of a sitemap (L5).
+"""What a server may say of its pages: ETag, Retry-After, and what a 304 says beside its headers (L5).
 
-X-Robots-Tag is tried with robots.txt; sitemaps and canonical links at length in tests of their own.
+X-Robots-Tag is tried with robots.txt too; sitemaps and canonical links in tests of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -21,6 +20,7 @@ from tests.site.client import LogEntry, SiteProcess
 HOST: Final = "headers.acme.test"
 BUSY: Final = "busy.acme.test"
 LATER: Final = "later.acme.test"
+FAILING: Final = "failing.acme.test"
 PAUSE_SECONDS: Final = 2
 
 
@@ -30,7 +30,6 @@ class Seen(NamedTuple):
     code: int
     rows: dict[str, dict[str, Any]]
     versions: dict[str, int]
-    duplicates: dict[str, list[str]]
     log: list[LogEntry]
 
     def asked(self, url: str) -> list[LogEntry]:
@@ -38,64 +37,39 @@ class Seen(NamedTuple):
 
 
 def build(site: SiteProcess) -> None:
-    canonical = f'<link rel="canonical" href="{site.url(HOST, "/best.html")}">'
-    site.set_page(HOST, "/", page("start", "/tagged.html", "/weak.html", "/print.html", "/told.html", "/moved.html"))
+    site.set_page(HOST, "/", page("start", "/tagged.html", "/weak.html", "/best.html", "/told.html", "/moved.html"))
     site.set_page(HOST, "/moved.html", page("moved"))
     site.set_page(HOST, "/told.html", page("told"))
     site.set_page(HOST, "/tagged.html", page("tagged"), etag='"v1"', last_modified=None)
     site.set_page(HOST, "/weak.html", page("weak"), etag='W/"v1"', last_modified=None)
     site.set_page(HOST, "/best.html", page("the best"))
-    site.set_page(HOST, "/print.html", page("to print", head=canonical))
-    for name in ("old", "new"):
-        site.set_page(HOST, f"/{name}.html", page(name), etag=None, last_modified=None)
-    sitemap(site, old="2020-01-01", new="2020-01-01")
     for host in (BUSY, LATER):
         site.set_page(host, "/", page(f"start of {host}"))
-
-
-def sitemap(site: SiteProcess, **lastmods: str) -> None:
-    entries = "".join(
-        f"<url><loc>{site.url(HOST, f'/{name}.html')}</loc><lastmod>{day}</lastmod></url>"
-        for name, day in lastmods.items()
-    )
-    body = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
-    site.set_page(HOST, "/sitemap.xml", body, content_type="application/xml")
 
 
 def crawl(forks: Forks, project: CrawlProject) -> Seen:
     project.site.clear_log()
     code = forks.run(project.folder, "crawl", project.name)
-    duplicates = {
-        hit.fields["url"]: hit.fields["duplicates"] for hit in project.hits("*") if hit.fields.get("duplicates")
-    }
-    return Seen(code, project.rows(), project.versions(), duplicates, project.site.log(robots=False))
+    return Seen(code, project.rows(), project.versions(), project.site.log(robots=False))
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Seen]]:
-    with SiteProcess() as site, Forks(1) as forks:
-        build(site)
-        site.set_behaviour(BUSY, "/", status=503, headers={"Retry-After": str(PAUSE_SECONDS)}, times=1)
-        moment = format_datetime(datetime.now(UTC) + timedelta(hours=3), usegmt=True)
-        site.set_behaviour(LATER, "/", status=429, headers={"Retry-After": moment})
-        starts = [site.url(host) for host in (HOST, BUSY, LATER)]
-        project = new_project(
-            tmp_path_factory.mktemp("headers"),
-            site,
-            start={"urls": starts},
-            fetch={"retries": 2},
-            lifecycle={"trust_sitemap": True},
-        )
-        first = crawl(forks, project)
-        sitemap(site, old="2020-01-01", new="2199-01-01")
-        site.set_page(HOST, "/told.html", headers={"X-Robots-Tag": "noindex"})
-        link = f'<{site.url(HOST, "/best.html")}>; rel="canonical"'
-        site.set_page(HOST, "/moved.html", headers={"Link": link})
-        second = crawl(forks, project)
-        site.set_page(HOST, "/told.html", headers={})
-        third = crawl(forks, project)
-        site.set_page(HOST, "/moved.html", headers={})
-        yield [first, second, third, crawl(forks, project), crawl(forks, project)]
+def runs(site: SiteProcess, forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> list[Seen]:
+    build(site)
+    site.set_behaviour(BUSY, "/", status=503, headers={"Retry-After": str(PAUSE_SECONDS)}, times=1)
+    moment = format_datetime(datetime.now(UTC) + timedelta(hours=3), usegmt=True)
+    site.set_behaviour(LATER, "/", status=429, headers={"Retry-After": moment})
+    starts = [site.url(host) for host in (HOST, BUSY, LATER)]
+    project = new_project(tmp_path_factory.mktemp("headers"), site, start={"urls": starts}, fetch={"retries": 2})
+    first = crawl(forks, project)
+    site.set_page(HOST, "/told.html", headers={"X-Robots-Tag": "noindex"})
+    link = f'<{site.url(HOST, "/best.html")}>; rel="canonical"'
+    site.set_page(HOST, "/moved.html", headers={"Link": link})
+    second = crawl(forks, project)
+    site.set_page(HOST, "/told.html", headers={})
+    third = crawl(forks, project)
+    site.set_page(HOST, "/moved.html", headers={})
+    return [first, second, third, crawl(forks, project), crawl(forks, project)]
 
 
 def test_l5_etag_when_it_holds_then_304_and_nothing_is_sent_again(runs: list[Seen]) -> None:
@@ -141,13 +115,14 @@ def test_l5_retry_after_when_in_seconds_then_the_page_is_asked_for_again_no_soon
     assert f"{BUSY}/" in first.versions
 
 
-def test_l5_retry_when_the_server_names_no_pause_then_the_crawl_waits_until_the_row_is_due(tmp_path: Path) -> None:
-    with SiteProcess() as site:
-        site.set_page(BUSY, "/", page("start"))
-        site.set_behaviour(BUSY, "/", status=500, times=1)
-        project = new_project(tmp_path, site, start={"urls": [site.url(BUSY)], "sitemaps": "off"}, fetch={"retries": 1})
-        ended = project.crawl(**{RETRIES: "1"})
-        failed, answered = site.log(host=BUSY, robots=False)
+def test_l5_retry_when_the_server_names_no_pause_then_the_crawl_waits_until_the_row_is_due(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    site.set_page(FAILING, "/", page("start"))
+    site.set_behaviour(FAILING, "/", status=500, times=1)
+    project = new_project(tmp_path, site, start={"urls": [site.url(FAILING)], "sitemaps": "off"}, fetch={"retries": 1})
+    ended = project.crawl(**{RETRIES: "1"})
+    failed, answered = site.log(host=FAILING, robots=False)
 
     assert (ended.exit_code, failed["status"], answered["status"]) == (0, 500, 200)
     # A host that fails is left alone for less.
@@ -159,25 +134,3 @@ def test_l5_retry_after_when_a_date_then_the_run_does_not_wait_for_it(runs: list
 
     assert len(first.asked(f"{LATER}/")) == 1
     assert first.rows[f"{LATER}/"]["code"] == 429
-
-
-def test_l5_canonical_link_when_good_then_the_page_named_is_indexed_alone(runs: list[Seen]) -> None:
-    first = runs[0]
-
-    assert first.rows[f"{HOST}/print.html"]["code"] == 964
-    assert f"{HOST}/best.html" in first.versions
-    assert f"{HOST}/print.html" not in first.versions
-    assert [list(map(_path, urls)) for url, urls in first.duplicates.items() if _path(url) == "/best.html"] == [
-        ["/print.html"]
-    ]
-
-
-def test_l5_lastmod_when_trusted_then_only_what_is_newer_is_asked_for(runs: list[Seen]) -> None:
-    first, second, *_ = runs
-
-    assert {f"{HOST}/old.html", f"{HOST}/new.html"} <= first.versions.keys()
-    assert (len(second.asked(f"{HOST}/old.html")), len(second.asked(f"{HOST}/new.html"))) == (0, 1)
-
-
-def _path(url: str) -> str:
-    return "/" + url.split("/", 3)[3]
