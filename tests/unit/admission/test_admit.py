@@ -12,9 +12,10 @@ from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.codes import REFUSED
 from searchcrawl.exceptions import StoreAway
 from searchcrawl.items import Link
-from searchcrawl.rules.boundary import Boundary, HostBlock
+from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.rewriting import NormalisedUrl
+from searchcrawl.rules.url_rules import HostScope
 from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
@@ -162,7 +163,7 @@ ELSEWHERE = ("scope.include_hosts: no include matches", "b.test")
         ({"include_ports": [80]}, "https://a.test/x", "scope.include_ports: no include matches", "a.test"),
         ({"exclude_ports": [8443]}, "https://a.test:8443/x", "scope.exclude_ports: 8443", "a.test:8443"),
         (
-            {"hosts": [HostBlock(host="a.test", include_ports=[80])]},
+            {"hosts": [HostScope(host="a.test", include_ports=[80])]},
             "http://a.test:81/x",
             "scope.host[0].include_ports: no include matches",
             "a.test:81",

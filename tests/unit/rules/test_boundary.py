@@ -36,48 +36,44 @@ MANUAL = boundary(
 
 
 @pytest.mark.parametrize(
-    ("url", "allowed", "rule", "key"),
+    ("rules", "url", "allowed", "rule", "key"),
     [
-        ("http://oracle.com/", True, "oracle.com", "scope.include_hosts"),
-        ("http://x.oracle.com/", True, "oracle.com", "scope.include_hosts"),
-        ("http://a.b.oracle.com:8080/c", True, "oracle.com", "scope.include_hosts"),
-        ("http://oracle.com./", True, "oracle.com", "scope.include_hosts"),
-        ("http://www.oracle.com.tw/", False, "no include matches", "scope.include_hosts"),
-        ("http://notoracle.com/", False, "no include matches", "scope.include_hosts"),
-        ("http://www.someurl.com/", False, "no include matches", "scope.include_hosts"),
-        ("http://uk.oracle.com/", False, "uk.oracle.com", "scope.exclude_hosts"),
-        ("http://www.uk.oracle.com/", False, "uk.oracle.com", "scope.exclude_hosts"),
-        ("http://uk.oracle.com./", False, "uk.oracle.com", "scope.exclude_hosts"),
-        ("http://duk.oracle.com/", True, "oracle.com", "scope.include_hosts"),
-    ],
-)
-def test_hosts_when_asked_then_match_on_label_boundaries(url: str, allowed: bool, rule: str, key: str) -> None:
-    decision = ORACLE.decide(url)
-
-    assert decision == Decision(allowed, rule, FILE, key)
-
-
-@pytest.mark.parametrize(
-    ("url", "allowed", "rule", "key"),
-    [
-        ("http://otn.oracle.com/products/ias/x", True, "/products/ias/", "scope.host[0].include_paths"),
-        ("http://otn.oracle.com/products/database/", True, "/products/database/", "scope.host[0].include_paths"),
+        (ORACLE, "http://oracle.com/", True, "oracle.com", "scope.include_hosts"),
+        (ORACLE, "http://x.oracle.com/", True, "oracle.com", "scope.include_hosts"),
+        (ORACLE, "http://a.b.oracle.com:8080/c", True, "oracle.com", "scope.include_hosts"),
+        (ORACLE, "http://oracle.com./", True, "oracle.com", "scope.include_hosts"),
+        (ORACLE, "http://www.oracle.com.tw/", False, "no include matches", "scope.include_hosts"),
+        (ORACLE, "http://notoracle.com/", False, "no include matches", "scope.include_hosts"),
+        (ORACLE, "http://www.someurl.com/", False, "no include matches", "scope.include_hosts"),
+        (ORACLE, "http://uk.oracle.com/", False, "uk.oracle.com", "scope.exclude_hosts"),
+        (ORACLE, "http://www.uk.oracle.com/", False, "uk.oracle.com", "scope.exclude_hosts"),
+        (ORACLE, "http://uk.oracle.com./", False, "uk.oracle.com", "scope.exclude_hosts"),
+        (ORACLE, "http://duk.oracle.com/", True, "oracle.com", "scope.include_hosts"),
+        (MANUAL, "http://otn.oracle.com/products/ias/x", True, "/products/ias/", "scope.host[0].include_paths"),
         (
+            MANUAL,
+            "http://otn.oracle.com/products/database/",
+            True,
+            "/products/database/",
+            "scope.host[0].include_paths",
+        ),
+        (
+            MANUAL,
             "http://otn.oracle.com/products/ias/web_cache/x",
             False,
             "/products/ias/web_cache/",
             "scope.host[0].exclude_paths",
         ),
-        ("http://otn.oracle.com/other", False, "no include matches", "scope.host[0].include_paths"),
-        ("http://otn.oracle.com/", False, "no include matches", "scope.host[0].include_paths"),
-        ("http://www.oracle.com/any", True, "www.oracle.com", "scope.include_hosts"),
-        ("http://uk.oracle.com/products/ias/", False, "no include matches", "scope.include_hosts"),
+        (MANUAL, "http://otn.oracle.com/other", False, "no include matches", "scope.host[0].include_paths"),
+        (MANUAL, "http://otn.oracle.com/", False, "no include matches", "scope.host[0].include_paths"),
+        (MANUAL, "http://www.oracle.com/any", True, "www.oracle.com", "scope.include_hosts"),
+        (MANUAL, "http://uk.oracle.com/products/ias/", False, "no include matches", "scope.include_hosts"),
     ],
 )
-def test_manuals_example_when_asked_then_answers_as_printed(url: str, allowed: bool, rule: str, key: str) -> None:
-    decision = MANUAL.decide(url)
-
-    assert decision == Decision(allowed, rule, FILE, key)
+def test_hosts_and_paths_when_asked_then_match_on_label_boundaries_and_as_printed(
+    rules: Boundary, url: str, allowed: bool, rule: str, key: str
+) -> None:
+    assert rules.decide(url) == Decision(allowed, rule, FILE, key)
 
 
 def test_exclude_when_an_include_is_more_specific_then_still_wins() -> None:
@@ -145,12 +141,6 @@ def test_depth_when_asked_then_zero_is_unlimited(limit: int, depth: int | None, 
         if allowed
         else Decision(False, "depth = 2", FILE, "scope.depth")
     )
-
-
-def test_chain_of_five_when_the_depth_is_two_then_three_pages_are_allowed() -> None:
-    rules = boundary(allow_all=True, depth=2)
-
-    assert sum(rules.decide(f"http://a.test/{depth}", depth).allowed for depth in range(5)) == 3
 
 
 def test_dynamic_pages_when_off_then_queries_have_their_own_reason() -> None:
@@ -252,6 +242,14 @@ def test_many_rules_when_one_matches_then_it_is_the_one_named() -> None:
     assert found == ["h7.test", "*/p8/*", "/q9/"]
 
 
+ONLY_URLS = {"include_urls": ["http://a.test/docs/*", "https://c.test/*"]}
+BOTH = {
+    "include_hosts": ["a.test"],
+    "exclude_urls": ["*.gz"],
+    "hosts": [HostScope(host="a.test", include_paths=("/docs/",), exclude_paths=("/private/",))],
+}
+
+
 @pytest.mark.parametrize(
     ("scope", "url", "allowed"),
     [
@@ -274,50 +272,24 @@ def test_many_rules_when_one_matches_then_it_is_the_one_named() -> None:
             "http://a.test/sitemap.xml",
             False,
         ),
+        # Where only URL rules include, their hosts decide.
+        (ONLY_URLS, "http://a.test/sitemap.xml", True),
+        (ONLY_URLS, "http://a.test/docs/sitemap.xml", True),
+        (ONLY_URLS, "http://a.test:81/sitemap.xml", False),
+        (ONLY_URLS, "http://b.test/sitemap.xml", False),
+        (ONLY_URLS, "https://c.test/sitemap.xml", True),
+        # An exclude counts though an include is missing, too.
+        (BOTH, "http://a.test/sitemap.xml", True),
+        (BOTH, "http://a.test/private/sitemap.xml", False),
+        (BOTH, "http://a.test/docs/sitemap.xml.gz", False),
+        (BOTH, "http://a.test/other/sitemap.xml.gz", False),
+        (BOTH, "http://b.test/sitemap.xml", False),
     ],
 )
 def test_sitemap_when_the_boundary_has_rules_then_hosts_ports_and_excludes_decide(
     scope: dict[str, Any], url: str, allowed: bool
 ) -> None:
     assert boundary(**scope).decide_sitemap(url).allowed is allowed
-
-
-@pytest.mark.parametrize(
-    ("url", "allowed"),
-    [
-        ("http://a.test/sitemap.xml", True),
-        ("http://a.test/docs/sitemap.xml", True),
-        ("http://a.test:81/sitemap.xml", False),
-        ("http://b.test/sitemap.xml", False),
-        ("https://c.test/sitemap.xml", True),
-    ],
-)
-def test_sitemap_when_only_url_rules_include_then_their_hosts_decide(url: str, allowed: bool) -> None:
-    boundary = Boundary(include_urls=["http://a.test/docs/*", "https://c.test/*"])
-
-    assert boundary.decide_sitemap(url).allowed is allowed
-
-
-@pytest.mark.parametrize(
-    ("url", "allowed"),
-    [
-        ("http://a.test/sitemap.xml", True),
-        ("http://a.test/private/sitemap.xml", False),
-        ("http://a.test/docs/sitemap.xml.gz", False),
-        ("http://a.test/other/sitemap.xml.gz", False),
-        ("http://b.test/sitemap.xml", False),
-    ],
-)
-def test_sitemap_when_an_exclude_names_it_then_is_refused_though_an_include_is_missing_too(
-    url: str, allowed: bool
-) -> None:
-    boundary = Boundary(
-        include_hosts=["a.test"],
-        exclude_urls=["*.gz"],
-        hosts=[HostScope(host="a.test", include_paths=("/docs/",), exclude_paths=("/private/",))],
-    )
-
-    assert boundary.decide_sitemap(url).allowed is allowed
 
 
 def test_decide_when_the_url_is_of_another_kind_of_source_then_it_is_outside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,25 +367,18 @@ def test_list_refusals_when_several_rules_refuse_then_all_are_named_and_decide_a
             "http://acme.test/%7Ejoe/",
             Proposal("scope.include_urls", "http://acme.test/~joe/"),
         ),
+        ({"allow_all": True, "exclude_hosts": ["acme.test"]}, "http://acme.test/", None),
     ],
 )
 def test_propose_include_when_no_include_matches_then_the_one_that_would_is_said(
-    rules: dict[str, Any], url: str, proposal: Proposal
+    rules: dict[str, Any], url: str, proposal: Proposal | None
 ) -> None:
     boundary = Boundary(**rules)
 
     [refusal] = boundary.list_refusals(url)
 
-    assert refusal.rule == NO_INCLUDE
+    assert (refusal.rule == NO_INCLUDE) == (proposal is not None)
     assert boundary.propose_include(url, refusal) == proposal
-
-
-def test_propose_include_when_a_rule_excludes_then_none() -> None:
-    boundary = Boundary(allow_all=True, exclude_hosts=["acme.test"])
-
-    [refusal] = boundary.list_refusals("http://acme.test/")
-
-    assert boundary.propose_include("http://acme.test/", refusal) is None
 
 
 @pytest.mark.parametrize(

@@ -24,50 +24,33 @@ def keeping(page: Page, *, meta_robots: bool = True) -> IndexDecision:
     return decide(page, own_urls=own_urls, boundary=BOUNDARY, rules=IndexFilter(meta_robots=meta_robots))
 
 
-def test_page_when_it_has_text_then_is_indexed() -> None:
-    assert keeping(Page(text="words")) == IndexDecision(code=200)
-    assert keeping(Page(text="words")).code == 200
+@pytest.mark.parametrize(
+    ("page", "code", "rule"),
+    [
+        # Anything can be found, or it says nothing.
+        *((page, 200, None) for page in (Page(title="t"), Page(description="d"), Page(text=" x "))),
+        *(
+            (page, Code.EMPTY, "empty document")
+            for page in (Page(), Page(text=" \n\t\u3000", title=" "), Page(author="me"))
+        ),
+        (Page(text="words", noindex=True), Code.NOT_INDEXED, "keep.meta_robots: meta robots noindex"),
+        (Page(text="words", noindex=True, refresh="http://a.test/new"), Code.META_REFRESH, None),
+        (Page(text="words", refresh="http://c.test/"), Code.META_REFRESH, "scope.include_hosts: no include matches"),
+        # A refresh that leads nowhere else.
+        *(
+            (Page(text="words", refresh=target), 200, None)
+            for target in (URL, URL + "#x", "http://b.test/led-here", "mailto:me@a.test", "http://a b/")
+        ),
+    ],
+)
+def test_page_when_it_was_read_then_is_indexed_or_not_with_the_rule(page: Page, code: int, rule: str | None) -> None:
+    kept = keeping(page)
 
-
-@pytest.mark.parametrize("page", [Page(title="t"), Page(description="d"), Page(text=" x ")])
-def test_page_when_anything_can_be_found_then_is_not_empty(page: Page) -> None:
-    assert keeping(page).code == 200
-
-
-@pytest.mark.parametrize("page", [Page(), Page(text=" \n\t\u3000", title=" "), Page(author="me")])
-def test_page_when_it_says_nothing_then_is_911(page: Page) -> None:
-    assert keeping(page).code == Code.EMPTY
-    assert keeping(page).code != 200
-
-
-def test_noindex_when_robots_are_obeyed_then_is_952_with_its_key() -> None:
-    kept = keeping(Page(text="words", noindex=True))
-
-    assert kept.code == Code.NOT_INDEXED
-    assert kept.rule == "keep.meta_robots: meta robots noindex"
+    assert (kept.code, kept.rule) == (code, rule)
 
 
 def test_noindex_when_robots_are_overridden_then_is_indexed() -> None:
-    assert keeping(Page(text="words", noindex=True), meta_robots=False).code == 200
-
-
-def test_refresh_when_it_leads_inside_then_is_953_and_allowed() -> None:
-    kept = keeping(Page(text="words", noindex=True, refresh="http://a.test/new"))
-
-    assert kept.code == Code.META_REFRESH
-    assert kept.rule is None
-
-
-def test_refresh_when_it_leads_outside_then_is_953_with_the_rule() -> None:
-    kept = keeping(Page(text="words", refresh="http://c.test/"))
-
-    assert kept.code == Code.META_REFRESH
-    assert kept.rule == "scope.include_hosts: no include matches"
-
-
-@pytest.mark.parametrize("target", [URL, URL + "#x", "http://b.test/led-here", "mailto:me@a.test", "http://a b/"])
-def test_refresh_when_it_leads_nowhere_else_then_the_page_is_indexed(target: str) -> None:
-    assert keeping(Page(text="words", refresh=target)).code == 200
+    assert keeping(Page(text="words", noindex=True), meta_robots=False) == IndexDecision(code=200)
 
 
 def fetched(**values: Any) -> FetchedFacts:

@@ -6,11 +6,12 @@ import pytest
 
 from searchcrawl.codes import Code
 from searchcrawl.items import Hop
-from searchcrawl.rules.boundary import Boundary, HostBlock
+from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.forgotten import Forgotten
 from searchcrawl.rules.redirects import Redirect, RedirectKind, TargetRules, decide
 from searchcrawl.rules.rewriting import SESSION_NAMES, Identity, PatternRewriter, Rewriting
+from searchcrawl.rules.url_rules import HostScope
 
 BASE = "http://a.test/dir/page?q=1"
 INSIDE = "http://a.test/new"
@@ -70,20 +71,13 @@ def test_temporary_redirect_when_a_rule_names_the_row_of_its_target_then_is_refu
 
 
 @pytest.mark.parametrize("status", [301, 308])
-def test_permanent_redirect_when_it_leads_inside_then_the_target_is_a_url_of_its_own(status: int) -> None:
-    redirect = verdict(status, INSIDE.encode())
+def test_permanent_redirect_when_met_then_the_target_is_a_url_of_its_own_or_the_rule_is_named(status: int) -> None:
+    inside, outside = verdict(status, INSIDE.encode()), verdict(status, OUTSIDE.encode())
 
-    assert (redirect.kind, redirect.url, redirect.code) == (RedirectKind.MOVE, INSIDE, Code.MOVED)
-    assert redirect.decision.allowed
-    assert redirect.hops == (Hop(BASE, status),)
-
-
-@pytest.mark.parametrize("status", [301, 308])
-def test_permanent_redirect_when_it_leads_outside_then_the_rule_is_named(status: int) -> None:
-    redirect = verdict(status, OUTSIDE.encode())
-
-    assert (redirect.kind, redirect.code) == (RedirectKind.MOVE, Code.MOVED)
-    assert redirect.decision == Decision(False, "no include matches", "sources/x.toml", "scope.include_hosts")
+    assert (inside.kind, inside.url, inside.code) == (RedirectKind.MOVE, INSIDE, Code.MOVED)
+    assert (inside.decision.allowed, inside.hops) == (True, (Hop(BASE, status),))
+    assert (outside.kind, outside.code) == (RedirectKind.MOVE, Code.MOVED)
+    assert outside.decision == Decision(False, "no include matches", "sources/x.toml", "scope.include_hosts")
 
 
 def test_permanent_redirect_when_deeper_than_the_limit_then_is_refused() -> None:
@@ -231,37 +225,46 @@ EXCLUDING = Boundary(
     exclude_ports=[8081],
     exclude_urls=["*/login*", "re:secret"],
     hosts=[
-        HostBlock(host="a.test", include_paths=("/docs/",), exclude_paths=("/docs/private/",)),
-        HostBlock(host="foreign.test", exclude_ports=(9000,), exclude_paths=("/hidden",)),
+        HostScope(host="a.test", include_paths=("/docs/",), exclude_paths=("/docs/private/",)),
+        HostScope(host="foreign.test", exclude_ports=(9000,), exclude_paths=("/hidden",)),
     ],
     depth=2,
     max_path_segments=3,
 )
+IDENTITY = Identity(SESSION_NAMES)
+REWRITING = Rewriting([PatternRewriter("/mobile/", "/")], IDENTITY)
+REWRITTEN = TargetRules(Boundary(allow_all=True, exclude_urls=["http://a.test/secret"]), rewriting=REWRITING)
 TARGETS = TargetRules(EXCLUDING, starts=["http://a.test:8000/"], named=["http://sso.test:7000/login"])
 FIRST = "http://a.test/docs/"
 
 
 @pytest.mark.parametrize(
-    ("url", "rule"),
+    ("targets", "url", "rule"),
     [
-        ("http://bad.a.test/docs/", "scope.exclude_hosts: bad.a.test"),
-        ("https://below.evil.test./", "scope.exclude_hosts: evil.test"),
-        ("http://a.test:8081/docs/", "scope.exclude_ports: 8081"),
-        ("http://other.test:8081/", "scope.exclude_ports: 8081"),
-        ("http://a.test/docs/private/x", "scope.host[0].exclude_paths: /docs/private/"),
-        ("http://a.test/docs/%70rivate/x", "scope.host[0].exclude_paths: /docs/private/"),
-        ("http://foreign.test/hidden/x", "scope.host[1].exclude_paths: /hidden"),
-        ("http://foreign.test:9000/", "scope.host[1].exclude_ports: 9000"),
-        ("http://other.test/login?x=1", "scope.exclude_urls: */login*"),
-        ("http://other.test/?q=%73ecret", "scope.exclude_urls: re:secret"),
+        (TARGETS, "http://bad.a.test/docs/", "scope.exclude_hosts: bad.a.test"),
+        (TARGETS, "https://below.evil.test./", "scope.exclude_hosts: evil.test"),
+        (TARGETS, "http://a.test:8081/docs/", "scope.exclude_ports: 8081"),
+        (TARGETS, "http://other.test:8081/", "scope.exclude_ports: 8081"),
+        (TARGETS, "http://a.test/docs/private/x", "scope.host[0].exclude_paths: /docs/private/"),
+        (TARGETS, "http://a.test/docs/%70rivate/x", "scope.host[0].exclude_paths: /docs/private/"),
+        (TARGETS, "http://foreign.test/hidden/x", "scope.host[1].exclude_paths: /hidden"),
+        (TARGETS, "http://foreign.test:9000/", "scope.host[1].exclude_ports: 9000"),
+        (TARGETS, "http://other.test/login?x=1", "scope.exclude_urls: */login*"),
+        (TARGETS, "http://other.test/?q=%73ecret", "scope.exclude_urls: re:secret"),
         # Merely not included, or beyond a limit.
-        ("http://other.test/", None),
-        ("http://other.test:9000/a/b/c/d/e", None),
-        ("http://a.test/elsewhere", None),
+        (TARGETS, "http://other.test/", None),
+        (TARGETS, "http://other.test:9000/a/b/c/d/e", None),
+        (TARGETS, "http://a.test/elsewhere", None),
+        # Other ways to write what is the same row.
+        (REWRITTEN, "http://a.test/secret?utm_source=x", "scope.exclude_urls: http://a.test/secret"),
+        (REWRITTEN, "http://a.test/mobile/secret;jsessionid=1", "scope.exclude_urls: http://a.test/secret"),
+        (REWRITTEN, "http://a.test/secret?key=1", None),
     ],
 )
-def test_target_when_an_exclude_rule_names_it_then_is_refused_by_that_rule(url: str, rule: str | None) -> None:
-    refusal = TARGETS.refuse(url, FIRST)
+def test_target_when_an_exclude_rule_names_it_then_is_refused_by_that_rule(
+    targets: TargetRules, url: str, rule: str | None
+) -> None:
+    refusal = targets.refuse(url, FIRST)
 
     assert (refusal.text if refusal else None) == rule
 
@@ -301,27 +304,6 @@ def test_target_when_only_url_rules_include_then_no_host_as_such_is_inside() -> 
     assert not targets.is_public_only("http://a.test:9001/docs/x")
     assert targets.is_side_public_only("http://a.test:9001/sitemap.xml")
     assert targets.is_side_public_only("http://b.test:9001/robots.txt")
-
-
-IDENTITY = Identity(SESSION_NAMES)
-REWRITING = Rewriting([PatternRewriter("/mobile/", "/")], IDENTITY)
-
-
-@pytest.mark.parametrize(
-    ("url", "rule"),
-    [
-        ("http://a.test/secret?utm_source=x", "scope.exclude_urls: http://a.test/secret"),
-        ("http://a.test/mobile/secret;jsessionid=1", "scope.exclude_urls: http://a.test/secret"),
-        ("http://a.test/secret?key=1", None),
-    ],
-)
-def test_target_when_a_rule_names_its_row_then_other_ways_to_write_it_are_refused(url: str, rule: str | None) -> None:
-    boundary = Boundary(allow_all=True, exclude_urls=["http://a.test/secret"])
-    targets = TargetRules(boundary, rewriting=REWRITING)
-
-    refusal = targets.refuse(url, FIRST)
-
-    assert (refusal.text if refusal else None) == rule
 
 
 @pytest.mark.parametrize("line", ["http://a.test/secret", "pattern:re:^http://a.test/secret$"])
