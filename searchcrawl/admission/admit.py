@@ -54,44 +54,7 @@ class WantedLink:
     needs_row: bool = False
 
 
-def reopen_found(
-    transaction: Transaction,
-    known: Sequence[KnownUrl],
-    wanted: Mapping[int, WantedLink],
-    *,
-    decide: Callable[[str, int], Decision],
-) -> None:
-    """Makes rows due that rewriters had discarded or changed, and that an allowed link now leads to; ``wanted`` by key."""
-    opened = {
-        row.id: (wanted[row.key].found_as, wanted[row.key].display)
-        for row in known
-        if row.fetch_state == FetchState.SETTLED
-        and row.rule is not None
-        and row.rule.startswith(_BY_REWRITERS)
-        and decide(wanted[row.key].url, wanted[row.key].depth).allowed
-    }
-    if opened:
-        review_table.set_found_as(transaction, opened)
-        url_table.reopen(transaction, opened)
-
-
-def note_found(
-    transaction: Transaction,
-    known: Sequence[KnownUrl],
-    wanted: Mapping[int, WantedLink],
-    *,
-    unreviewed: tuple[int, int],
-) -> None:
-    """Has known rows that edited rules were not applied to yet judged by the link that leads to them now.
-
-    Those are the rows above the first id of ``unreviewed`` up to the second.
-    """
-    found = {row.id: wanted[row.key] for row in known if unreviewed[0] < row.id <= unreviewed[1]}
-    others = [row.id for row in known if row.id in found and found[row.id].found_as != row.found_as]
-    review_table.note_found_as(transaction, {row: found[row].found_as for row in others})
-
-
-def may_be_allowed(place: UrlPlace) -> bool:
+def _may_be_allowed(place: UrlPlace) -> bool:
     """Whether a row was refused for its depth, or another rule of the boundary, and may be allowed where it is nearer."""
     is_identity = place.rule is None or not place.rule.startswith(_BY_IDENTITY)
     # The others are to be visited, and counted.
@@ -184,9 +147,8 @@ class Admission:
             group.depths[row.key] = row.depth
             if wanted[row.key].depth < row.depth:
                 nearer.append((row, wanted[row.key]))
-        reopen_found(transaction, known, wanted, decide=self.decide)
-        if self.unreviewed is not None:
-            note_found(transaction, known, wanted, unreviewed=self.unreviewed)
+        self._reopen_found(transaction, known, wanted)
+        self._note_found(transaction, known, wanted)
         parked = [row.id for row in known if row.rule == ORPHAN_RULE]
         if parked:
             orphan_table.note_named(transaction, parked, due_ms=0)
@@ -290,6 +252,31 @@ class Admission:
             else:
                 link.links += 1
         return keys
+
+    def _reopen_found(
+        self, transaction: Transaction, known: Sequence[KnownUrl], wanted: Mapping[int, WantedLink]
+    ) -> None:
+        """Makes rows due that rewriters had discarded or changed, and that an allowed link now leads to."""
+        opened = {
+            row.id: (wanted[row.key].found_as, wanted[row.key].display)
+            for row in known
+            if row.fetch_state == FetchState.SETTLED
+            and row.rule is not None
+            and row.rule.startswith(_BY_REWRITERS)
+            and self.decide(wanted[row.key].url, wanted[row.key].depth).allowed
+        }
+        if opened:
+            review_table.set_found_as(transaction, opened)
+            url_table.reopen(transaction, opened)
+
+    def _note_found(
+        self, transaction: Transaction, known: Sequence[KnownUrl], wanted: Mapping[int, WantedLink]
+    ) -> None:
+        """Has known rows that edited rules were not applied to yet judged by the link that leads to them now."""
+        if self.unreviewed is not None:
+            first, last = self.unreviewed
+            found = ((row, wanted[row.key].found_as) for row in known if first < row.id <= last)
+            review_table.note_found_as(transaction, {row.id: now for row, now in found if now != row.found_as})
 
     def _add(self, transaction: Transaction, fresh: dict[int, WantedLink]) -> None:
         # Start URLs are requested whatever their pattern is.
@@ -414,7 +401,7 @@ class Admission:
             nearer = {url_id: depth for url_id, depth in nearer.items() if depth < places[url_id].depth}
             url_table.lower_depths(transaction, nearer)
             url_table.reopen(transaction, document_table.send_again(transaction, list(nearer)))
-            refused = [url_id for url_id in nearer if may_be_allowed(places[url_id])]
+            refused = [url_id for url_id in nearer if _may_be_allowed(places[url_id])]
             opened = [url_id for url_id in refused if self.decide(places[url_id].url, nearer[url_id]).allowed]
             url_table.reopen(transaction, opened)
             following: dict[int, int] = {}

@@ -182,15 +182,11 @@ class CookieJar:
                 self._store(taken, of_login=False)
                 added += known is None
 
-    def list_withheld(self, url: str) -> frozenset[str]:
-        """The cookies, as ``name=value``, that a browser would send to ``url``, and that are of another port of its host."""
-        return self._list_pairs(url, of_port=False)
+    def list_pairs(self, url: str, *, of_port: bool) -> frozenset[str]:
+        """The cookies of the host of ``url``, as ``name=value``: those of its port, or those of another port.
 
-    def list_of_port(self, url: str) -> frozenset[str]:
-        """The cookies, as ``name=value``, that are of the host and the port of ``url``."""
-        return self._list_pairs(url, of_port=True)
-
-    def _list_pairs(self, url: str, *, of_port: bool) -> frozenset[str]:
+        A browser would send both.
+        """
         asked = urls.parse(url)
         return frozenset(
             f"{cookie.name}={cookie.value}"

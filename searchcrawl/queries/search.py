@@ -52,9 +52,9 @@ from searchcrawl.index.receiver import (
 )
 from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
 from searchcrawl.rules.near_copies import NearGroups
-from searchcrawl.sources.attribute_table import NamedAttributes, choose_shown_names, map_index_fields
+from searchcrawl.sources.attribute_table import Attributes, Registered, choose_shown_names, map_index_fields
 from searchcrawl.sources.checking import guess
-from searchcrawl.sources.effective import Registered, load_registered
+from searchcrawl.sources.effective import load_registered
 from searchcrawl.sources.loading import list_source_names, load_source, load_sources
 from searchcrawl.sources.project import Project
 from searchcrawl.store.documents.comparison_table import WINDOWS
@@ -326,7 +326,7 @@ def read_shown_names(project: Project, query: SearchQuery, language: str) -> dic
     if not query.facets:
         return {}
     sources, _ = load_sources(project)
-    tables: dict[str, NamedAttributes] = {
+    tables: dict[str, Attributes | Registered] = {
         **read_registered(project, without=sources),
         **{name: source.attributes for name, source in sources.items()},
     }

@@ -29,11 +29,8 @@ class LoginCookies(Protocol):
     def take_of_page(self, page_url: str, cookies: Sequence[BrowserCookie]) -> None:
         """Stores the cookies that a browser has after a page."""
 
-    def list_withheld(self, url: str) -> frozenset[str]:
-        """The cookies, as ``name=value``, that a browser would send to ``url``, and that are of another port of its host."""
-
-    def list_of_port(self, url: str) -> frozenset[str]:
-        """The cookies, as ``name=value``, that are of the host and the port of ``url``."""
+    def list_pairs(self, url: str, *, of_port: bool) -> frozenset[str]:
+        """The cookies of the host of ``url``, as ``name=value``: those of its port, or those of another port."""
 
 
 class Credentials:
@@ -101,7 +98,7 @@ class Credentials:
     def list_of_port(self, url: str) -> frozenset[str]:
         """The cookies of the login, as ``name=value``, that are of the host and the port of ``url``."""
         jar = self._find_jar()
-        return frozenset() if jar is None else jar.list_of_port(url)
+        return frozenset() if jar is None else jar.list_pairs(url, of_port=True)
 
     def choose_cookies(self, request: BrowserRequest) -> str:
         """The cookies of a request that its server gets: without markers, and without those of a login at another port."""
@@ -109,7 +106,7 @@ class Credentials:
         if not header:
             return ""
         jar = self._find_jar()
-        held = frozenset() if jar is None else jar.list_withheld(request.url)
+        held = frozenset() if jar is None else jar.list_pairs(request.url, of_port=False)
         pairs = (pair.strip() for pair in header.split(";"))
         markers = self._markers.values()
         return "; ".join(pair for pair in pairs if pair not in held and pair.partition("=")[0] not in markers)

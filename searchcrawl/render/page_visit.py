@@ -198,19 +198,19 @@ class PageVisit(OpenPage):
 
     async def _act(self, action: RenderAction) -> bool:
         """Carries out an action, and waits until the page is done with it; False where the page gave up."""
-        if action.kind == "scroll":
+        if action.action == "scroll":
             return await self._scroll(action.scroll or 0)
         element = self._page.locator(f"css={action.selector}").first
         milliseconds = self._options.max_seconds * 1000
         try:
-            if action.kind == "wait":
+            if action.action == "wait":
                 await element.wait_for(state="visible", timeout=milliseconds)
             else:
                 await element.click(timeout=milliseconds)
         except Error as error:
             if self._ended.is_set():
                 return False
-            self._gave_up = f"render.actions: {action.kind} {action.selector}: {first_line(error)}"
+            self._gave_up = f"render.actions: {action.action} {action.selector}: {first_line(error)}"
             return False
         return await self._wait_for_quiet(None)
 

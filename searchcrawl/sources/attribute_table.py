@@ -8,9 +8,9 @@ Upper and lower case are equal. All other keys are fields of the model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import ConfigDict
 
@@ -131,15 +131,16 @@ class Attributes(Table):
         return {name: self.types.get(name, "string") for _, name in self.mapped if name not in FIXED}
 
 
-class NamedAttributes(Protocol):
-    """The attributes of a source as a search needs them."""
+class Registered(NamedTuple):
+    """What is registered of a source; ``types`` and ``values`` are as in its table ``[attributes]``."""
 
-    @property
-    def values(self) -> Mapping[str, Mapping[str, ShownName]]:
-        """What is shown for their values."""
+    types: Mapping[str, AttributeType]
+    values: Mapping[str, Mapping[str, ShownName]]
+    groups: Sequence[str]
 
     def types_in_use(self) -> Mapping[str, AttributeType]:
-        """The type of each; fixed attributes are left out."""
+        """The type of each attribute; fixed attributes are left out."""
+        return self.types
 
 
 def _parse_origin(key: str) -> AttributeOrigin:
@@ -189,7 +190,7 @@ class _Use(NamedTuple):
         return ConfigurationError(self.file, join_key(("attributes.types", self.name)), message)
 
 
-def choose_shown_names(tables: Iterable[NamedAttributes], language: str) -> dict[str, dict[str, str]]:
+def choose_shown_names(tables: Iterable[Attributes | Registered], language: str) -> dict[str, dict[str, str]]:
     """What is shown for the values of each attribute, by its lower-case name, in a language; the first table counts."""
     shown: dict[str, dict[str, str]] = {}
     for table in tables:
@@ -206,7 +207,7 @@ def _choose_name(name: str | Mapping[str, str], language: str) -> str | None:
     return next((name[each] for each in (language, language.partition("-")[0], "name") if each in name), None)
 
 
-def map_index_fields(tables: Iterable[NamedAttributes]) -> dict[str, str]:
+def map_index_fields(tables: Iterable[Attributes | Registered]) -> dict[str, str]:
     """The field of the index by the lower-case name of each attribute, those of every document included."""
     fields: dict[str, str] = {**{name: name for name in OWN}, **FIXED}
     for table in tables:

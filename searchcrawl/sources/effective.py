@@ -13,7 +13,7 @@ import orjson
 from pydantic import BaseModel
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.sources.attribute_table import AttributeType, ShownName
+from searchcrawl.sources.attribute_table import Registered
 from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.config import Origin, Source, SourceFile
 from searchcrawl.sources.privacy import Privacy, Reference, mask, privacy_of, show_name
@@ -212,18 +212,6 @@ def _find_hidden(model: BaseModel, names: Iterable[str]) -> set[str]:
         if not tables and privacy is not Privacy.PUBLIC:
             mask(value, privacy, hidden)
     return hidden - model.list_shown() if isinstance(model, Table) else hidden
-
-
-class Registered(NamedTuple):
-    """What is registered of a source; ``types`` and ``values`` are as in its table ``[attributes]``."""
-
-    types: Mapping[str, AttributeType]
-    values: Mapping[str, Mapping[str, ShownName]]
-    groups: Sequence[str]
-
-    def types_in_use(self) -> Mapping[str, AttributeType]:
-        """The type of each attribute; fixed attributes are left out."""
-        return self.types
 
 
 def dump_registered(source: Source) -> str:

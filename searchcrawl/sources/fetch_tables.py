@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -253,28 +253,42 @@ _KEYS: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
     "cookies": (frozenset(), frozenset({"url", "fields", "check"})),
     "browser": (frozenset({"url", "steps"}), frozenset({"check"})),
 }
-#: What a step does with the element of its selector.
-_ACTIONS: Final = ("fill", "click", "wait")
 #: A cookie is ``name=value``, divided by semicolons (RFC 6265 §4.1.1).
 _COOKIE_BREAKS: Final = frozenset('\x7f",;\\ ')
 _NAME_BREAKS: Final = _COOKIE_BREAKS | frozenset("=()<>@:/[]?{}")
 
 
-def _require_one_of(table: Table, names: Sequence[str]) -> None:
-    """Refuses a table that has none of these keys, or more than one."""
-    given = [name for name in names if getattr(table, name) is not None]
-    if not given:
-        refuse(f"is required, or {' or '.join(names[1:])}", key=names[0])
-    if len(given) > 1:
-        refuse(f"not together with {given[0]}", key=given[1])
+class ActionTable(Table):
+    """A table with exactly one of ``actions``: what is done with the element that its CSS selector finds."""
+
+    actions: ClassVar[tuple[str, ...]]
+
+    def _check_keys(self) -> None:
+        given = [name for name in self.actions if getattr(self, name) is not None]
+        if not given:
+            refuse(f"is required, or {' or '.join(self.actions[1:])}", key=self.actions[0])
+        if len(given) > 1:
+            refuse(f"not together with {given[0]}", key=given[1])
+
+    @property
+    def action(self) -> str:
+        """The one that it has."""
+        return next(name for name in self.actions if getattr(self, name) is not None)
+
+    @property
+    def selector(self) -> str:
+        """The CSS selector of its element; empty for scrolling."""
+        value = getattr(self, self.action)
+        return value if isinstance(value, str) else ""
 
 
 ShownText = Annotated[Text, Privacy.SHOWN]
 
 
-class LoginStep(Table):
+class LoginStep(ActionTable):
     """One step of a login in a browser: ``fill`` with a ``value``, ``click``, or ``wait`` for an element to be seen."""
 
+    actions = ("fill", "click", "wait")
     fill: CssSelector | None = key(None, "The field that gets `value`.")
     value: Annotated[Text, Privacy.SILENT] | None = key(
         None, "What is typed, a password best as `{env = …}` or `{file = …}`."
@@ -283,21 +297,11 @@ class LoginStep(Table):
     wait: CssSelector | None = key(None, "What has to be seen before the next step.")
 
     def _check_keys(self) -> None:
-        _require_one_of(self, _ACTIONS)
+        super()._check_keys()
         if self.fill is None and self.value is not None:
             refuse("only with fill", key="value")
         if self.fill is not None and self.value is None:
             refuse("is required with fill", key="value")
-
-    @property
-    def action(self) -> str:
-        """``fill``, ``click`` or ``wait``."""
-        return next(name for name in _ACTIONS if getattr(self, name) is not None)
-
-    @property
-    def selector(self) -> str:
-        """The CSS selector of its element."""
-        return str(getattr(self, self.action))
 
 
 class Login(Table):
@@ -368,35 +372,19 @@ RESOURCE_KINDS: Final = (
     "websocket",
 )
 
-#: What an action may be: each has exactly one of these keys.
-_PAGE_ACTIONS: Final = ("click", "wait", "scroll")
-
-
 _check_kind: Final = require(RESOURCE_KINDS.__contains__, f"must be one of {', '.join(RESOURCE_KINDS)}")
 
 
-class RenderAction(Table):
+class RenderAction(ActionTable):
     """One ``[[render.actions]]``: a step that is done in each page that its rule names (C10)."""
 
+    actions = ("click", "wait", "scroll")
     match: Annotated[PublicText, Check(require_parsed(build_url_test, ConfigurationError), "URL rule")] | None = key(
         None, "A URL rule: the pages in which it is done; without it all that are rendered."
     )
     click: CssSelector | None = key(None, "A CSS selector: its first element that is seen is clicked.")
     wait: CssSelector | None = key(None, "A CSS selector: the next action waits until the page has such an element.")
     scroll: PositiveCount | None = key(None, "How often, at most, the page is scrolled to its end.", unit="times")
-
-    def _check_keys(self) -> None:
-        _require_one_of(self, _PAGE_ACTIONS)
-
-    @property
-    def kind(self) -> str:
-        """``click``, ``wait`` or ``scroll``."""
-        return next(name for name in _PAGE_ACTIONS if getattr(self, name) is not None)
-
-    @property
-    def selector(self) -> str:
-        """The CSS selector of its element; empty for scrolling."""
-        return self.click or self.wait or ""
 
 
 class Render(Table):

@@ -44,7 +44,13 @@ from searchcrawl.sources.effective import (
 from searchcrawl.sources.fetch_tables import TlsFiles, find_login_errors
 from searchcrawl.sources.files import find_no_file, has_source_file, list_source_files
 from searchcrawl.sources.forgotten_list import read_list
-from searchcrawl.sources.plugin_classes import find_component_errors, import_class, import_converter, import_spider
+from searchcrawl.sources.plugin_classes import (
+    find_component_errors,
+    find_error,
+    import_class,
+    import_converter,
+    import_spider,
+)
 from searchcrawl.sources.project import FILE, Project, ProjectFile
 from searchcrawl.sources.receivers import (
     find_feed_errors,
@@ -429,11 +435,8 @@ def find_plugin_errors(project: Project, source: Source) -> list[ConfigurationEr
     )
     for name, plugin, load in imports:
         file, key = source.locate(name)
-        try:
-            if plugin is not None:
-                load(plugin, file=file, key=key, root=project.root)
-        except ConfigurationError as error:
-            found.append(error)
+        if plugin is not None:
+            found += find_error(partial(load, plugin, file=file, key=key, root=project.root))
     return found
 
 
@@ -441,10 +444,8 @@ def find_project_errors(project: Project) -> list[ConfigurationError]:
     """The errors of a searchcrawl.toml whose single values are well-formed."""
     errors = _find_unknown_sources(project)
     for mimetype, plugin in project.converters.items():
-        try:
-            import_converter(plugin, file=FILE, key=join_key(("converters", mimetype)), root=project.root)
-        except ConfigurationError as error:
-            errors.append(error)
+        key = join_key(("converters", mimetype))
+        errors += find_error(partial(import_converter, plugin, file=FILE, key=key, root=project.root))
     return [*errors, *find_receiver_errors(project)]
 
 
@@ -470,25 +471,20 @@ _LONGEST_LIST: Final = 200
 def find_rule_errors(source: Source, compile_rules: Callable[[Source], Any]) -> Iterator[ConfigurationError]:
     """The errors of ``compile_rules``, which raises the first: the list that it names is asked rule by rule, and left out."""
     seen: set[str] = set()
-    while (error := _find_first(source, compile_rules)) is not None:
+    while errors := find_error(partial(compile_rules, source)):
+        [error] = errors
         rules = _find_rules(source, error.key)
         if error.key in seen or not 1 < len(rules) <= _LONGEST_LIST:
             yield source.build_error(error.key, error.message)
             return
         seen.add(error.key)
-        found = {rule: _find_first(_replace(source, error.key, [rule]), compile_rules) for rule in dict.fromkeys(rules)}
-        good = [rule for rule, of_rule in found.items() if of_rule is None or of_rule.key != error.key]
-        wrong = [found[rule] or error for rule in found if rule not in good]
-        yield from (source.build_error(each.key, each.message) for each in wrong)
+        good = []
+        for rule in dict.fromkeys(rules):
+            of_rule = find_error(partial(compile_rules, _replace(source, error.key, [rule])))
+            wrong = [each for each in of_rule if each.key == error.key]
+            yield from (source.build_error(each.key, each.message) for each in wrong)
+            good += [] if wrong else [rule]
         source = _replace(source, error.key, good)
-
-
-def _find_first(source: Source, compile_rules: Callable[[Source], Any]) -> ConfigurationError | None:
-    try:
-        compile_rules(source)
-    except ConfigurationError as error:
-        return error
-    return None
 
 
 def _find_rules(source: Source, key: str) -> Sequence[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -78,6 +78,15 @@ def import_class(
         how = "without arguments" if arguments is None else f"with {', '.join(arguments) or 'no arguments'}"
         raise refuse_class(f"must be made {how}: {needed}")
     return found
+
+
+def find_error(work: Callable[[], object]) -> list[ConfigurationError]:
+    """The error that some work ends with; none where it does not."""
+    try:
+        work()
+    except ConfigurationError as error:
+        return [error]
+    return []
 
 
 def import_converter(plugin: str, *, file: str, key: str, root: Path) -> Any:

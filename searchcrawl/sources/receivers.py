@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -13,7 +14,7 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.rules.forgotten import FILE as FORGOTTEN
 from searchcrawl.sources.checking import guess, join_key, quote_value
 from searchcrawl.sources.config import Origin, Source
-from searchcrawl.sources.plugin_classes import import_class
+from searchcrawl.sources.plugin_classes import find_error, import_class
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.receivers_table import PARQUET, FeedFile, list_files
 
@@ -27,17 +28,9 @@ def find_receiver_errors(project: Project) -> Iterator[ConfigurationError]:
     for name, table in project.receivers.items():
         above = ("receivers", name)
         if table.class_ is not None:
-            try:
-                import_class(
-                    table.class_,
-                    METHODS,
-                    file=FILE,
-                    key=join_key((*above, "class")),
-                    root=project.root,
-                    arguments=table.arguments,
-                )
-            except ConfigurationError as error:
-                yield error
+            key = join_key((*above, "class"))
+            load = partial(import_class, table.class_, METHODS, file=FILE, key=key, root=project.root)
+            yield from find_error(partial(load, arguments=table.arguments))
             continue
         if table.type == "files":
             continue

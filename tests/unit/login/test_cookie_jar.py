@@ -287,10 +287,10 @@ def test_l13_browser_when_it_opens_a_page_then_it_has_the_cookies_of_the_login_b
     assert (given["sid"].same_site, given["sid"].http_only, given["sid"].domain) == ("Strict", True, "a.test")
     assert (given["all"].domain, given["other"].https) == (".a.test", True)
     assert elsewhere == {"other"}
-    assert jar.list_withheld("http://a.test:8080/x") == {"sid=1", "all=2"}
-    assert jar.list_withheld("http://a.test/x") == frozenset()
-    assert jar.list_of_port("http://a.test/x") == {"sid=1", "all=2"}
-    assert jar.list_of_port("http://a.test:8080/x") == frozenset()
+    assert jar.list_pairs("http://a.test:8080/x", of_port=False) == {"sid=1", "all=2"}
+    assert jar.list_pairs("http://a.test/x", of_port=False) == frozenset()
+    assert jar.list_pairs("http://a.test/x", of_port=True) == {"sid=1", "all=2"}
+    assert jar.list_pairs("http://a.test:8080/x", of_port=True) == frozenset()
 
 
 def test_l13_browser_when_a_page_is_closed_then_what_it_changed_of_its_own_origin_is_kept_and_nothing_else() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from searchcrawl.exceptions import ConfigurationError, InvalidFile
 from searchcrawl.rules.attribute_values import Mapped
-from searchcrawl.sources.attribute_table import choose_shown_names, map_index_fields
+from searchcrawl.sources.attribute_table import Registered, choose_shown_names, map_index_fields
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.effective import Registered, dump_registered, load_registered
+from searchcrawl.sources.effective import dump_registered, load_registered
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
 from searchcrawl.sources.loading import build_attribute_map, load_project, load_source, load_sources
 

@@ -261,7 +261,7 @@ def test_c10_actions_when_pages_are_opened_then_each_gets_those_that_name_it_in_
     options = loaded(tmp_path, render={"actions": actions}).render
 
     def listed(url: str) -> list[tuple[str, str, int]]:
-        return [(action.kind, action.selector, action.scroll or 0) for action in options.list_actions(url)]
+        return [(action.action, action.selector, action.scroll or 0) for action in options.list_actions(url)]
 
     assert listed("http://a.example/list/1") == [("click", "#all", 0), ("scroll", "", 2)]
     assert listed("http://b.example/x") == [("click", "#all", 0), ("wait", "#end", 0)]
