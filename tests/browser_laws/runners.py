@@ -249,11 +249,8 @@ class _Jar:
     def take_of_page(self, page_url: str, cookies: Sequence[BrowserCookie]) -> None:
         """What a page leaves is no matter of the next one."""
 
-    def list_withheld(self, url: str) -> frozenset[str]:
-        return frozenset()
-
-    def list_of_port(self, url: str) -> frozenset[str]:
-        return frozenset(f"{cookie.name}={cookie.value}" for cookie in self._cookies)
+    def list_pairs(self, url: str, *, of_port: bool) -> frozenset[str]:
+        return frozenset(f"{cookie.name}={cookie.value}" for cookie in self._cookies if of_port)
 
 
 def _build_cookie(cookie: Cookie, number: int) -> BrowserCookie:

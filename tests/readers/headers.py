@@ -252,7 +252,7 @@ def cookie(value: bytes) -> None:
     for url in (URL, "https://a.test/"):
         jar.store(url, [text, f"x=y; {text}", *text.split(",")[:300]])
         jar.header(url)
-        jar.list_of_port(url)
+        jar.list_pairs(url, of_port=True)
 
 
 @declare(
