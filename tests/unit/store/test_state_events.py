@@ -1,8 +1,9 @@
-"""The walk over all (state, event) pairs: what each event of a document makes of it, in each state and circumstance.
+"""The walks over all (state, event) pairs: what each event of a document, or of a visit, makes of it in each state.
 
-``document_events.txt`` has the results: for each event and state, into which states how many of the rows come. Each row
-has other circumstances, so nearly any change of an event changes a number. The file is the place to read what a change of
-an event does; ``python -m tests.unit.store.test_document_events`` writes it anew.
+``document_events.txt`` has the results for documents: for each event and state, into which states how many of the rows come.
+Each row has other circumstances, so nearly any change of an event changes a number. ``fetch_events.txt`` has those for rows of
+URLs. The files are the place to read what a change of an event does; ``python -m tests.unit.store.test_state_events`` writes
+them anew.
 """
 
 from __future__ import annotations
@@ -19,22 +20,24 @@ import pytest
 from sqlalchemy import delete, insert, select
 
 from searchcrawl import store
-from searchcrawl.rules.lifecycle import ORPHAN
+from searchcrawl.codes import Code
+from searchcrawl.rules.lifecycle import ORPHAN, Failures
 from searchcrawl.store import batch_table, log_table, removal_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.documents import comparison_table, document_table, duplicate_key_table, former_table
 from searchcrawl.store.documents.comparison_table import Indexed
 from searchcrawl.store.documents.document_table import Confirmed, DocumentUpdate
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.events import StateEvent
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.schema import documents, former_documents, urls
 from searchcrawl.store.states import BatchState, DocumentState, FetchState, Leaving
-from searchcrawl.store.urls import forget_table, orphan_table
+from searchcrawl.store.urls import fetch_events, forget_table, orphan_table, url_queue, url_table
+from searchcrawl.store.urls.url_table import Settled
 from tests.unit.store.support_store import NOW_MS, SOURCE, open_store
 
-FILE: Final = Path(__file__).with_name("document_events.txt")
-BATCH, OTHER_BATCH = 7, 8
 Event = Callable[[Transaction, Sequence[int]], object]
+BATCH, OTHER_BATCH = 7, 8
 
 
 def circumstances() -> Iterator[dict[str, Any]]:
@@ -115,7 +118,7 @@ def put_back(state: DocumentState, version: int | None, *, readable: bool) -> Ev
 
 
 SEALED = SealedBatch(BATCH, 6, BatchState.SEALED)
-EVENTS: Final[dict[str, Event]] = {
+OF_DOCUMENTS: Final[dict[str, Event]] = {
     "changed, to be indexed": changed(DocumentState.CACHED),
     "changed, not to be indexed": changed(DocumentState.NONE),
     "confirmed": confirmed(send_again=False),
@@ -170,8 +173,11 @@ EVENTS: Final[dict[str, Event]] = {
 }
 
 
-class Walk:
+class DocumentWalk:
     """A store with one document of each kind, which each event meets as it was."""
+
+    FILE: Final = Path(__file__).with_name("document_events.txt")
+    EVENTS: Final = OF_DOCUMENTS
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -207,7 +213,7 @@ class Walk:
     def describe(self, name: str) -> list[str]:
         """The lines of an event."""
         found: dict[int, Counter[int]] = {}
-        for before, after in zip(self._rows, self.meet(EVENTS[name]), strict=True):
+        for before, after in zip(self._rows, self.meet(self.EVENTS[name]), strict=True):
             found.setdefault(before["state"], Counter())[after.state] += 1
         return [
             f"{name}: {DocumentState(before).name} -> "
@@ -216,48 +222,143 @@ class Walk:
         ]
 
 
+def settled(state: FetchState, event: StateEvent = fetch_events.VISITED) -> Event:
+    def settle(transaction: Transaction, ids: Sequence[int]) -> None:
+        ends = [Settled(url_id=url_id, fetch_state=state, code=404, due_ms=None, fetched_ms=None) for url_id in ids]
+        url_table.settle(transaction, ends, event)
+
+    return settle
+
+
+def recovered(*, stalled: bool, parsed: slice = slice(0)) -> Event:
+    return lambda transaction, ids: url_queue.recover(transaction, SOURCE, stalled=stalled, parsed=ids[parsed])
+
+
+#: The ways to call each event, under the name of the event.
+OF_VISITS: Final[dict[str, Event]] = {
+    "CLAIMED": lambda transaction, ids: url_table.claim_these(transaction, ids, now_ms=NOW_MS, forced=False),
+    "CLAIMED_ALONE": lambda transaction, ids: [
+        url_table.claim_alone(transaction, url_id, now_ms=NOW_MS, forced=False) for url_id in ids
+    ],
+    "RELEASED": url_table.release,
+    "PUT_OFF": lambda transaction, ids: url_table.set_laps(transaction, dict.fromkeys(ids, 2)),
+    "NOT_NOW": lambda transaction, ids: url_table.wait(transaction, dict.fromkeys(ids, NOW_MS)),
+    "VISITED, for good": settled(FetchState.SETTLED),
+    "VISITED, again": settled(FetchState.TODO),
+    "REFUSED": settled(FetchState.SETTLED, fetch_events.REFUSED),
+    "REFUSED_LATER": settled(FetchState.SETTLED, fetch_events.REFUSED_LATER),
+    "INTERRUPTED": recovered(stalled=False),
+    "INTERRUPTED, while it parsed": recovered(stalled=False, parsed=slice(None)),
+    "SUSPECTED, of a process that stopped turning": recovered(stalled=True),
+    "SUSPECTED, of a member": url_queue.suspect,
+    "TRIED_AGAIN": lambda transaction, ids: url_queue.try_again(transaction, SOURCE),
+    "REOPENED": url_table.reopen,
+    "FORGOTTEN": lambda transaction, ids: forget_table.empty(transaction, dict.fromkeys(ids, "forget_urls: x")),
+    "UNVISITED": lambda transaction, ids: forget_table.empty(transaction, dict.fromkeys(ids)),
+}
+
+
+class VisitWalk:
+    """A store with one row in each state, which each event meets as it was."""
+
+    FILE: Final = Path(__file__).with_name("fetch_events.txt")
+    EVENTS: Final = OF_VISITS
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def meet(self, event: Event) -> list[FetchState]:
+        """The states after an event."""
+        ids = [int(state) + 1 for state in FetchState]
+        row = {"source_id": SOURCE, "host_id": 1, "depth": 0, "first_seen_ms": NOW_MS, "code": int(Code.SET_ASIDE)}
+        failures = Failures(stops=2).dump()
+        with self._database.write_once() as transaction:
+            transaction.execute(delete(urls))
+            transaction.execute(
+                insert(urls),
+                [
+                    {**row, "id": each, "key": each, "url": str(each), "fetch_state": each - 1, "failures": failures}
+                    for each in ids
+                ],
+            )
+            event(transaction, ids)
+            return [
+                FetchState(state)
+                for state in transaction.execute(select(urls.c.fetch_state).order_by(urls.c.id)).scalars()
+            ]
+
+    def describe(self, name: str) -> list[str]:
+        """The lines of an event."""
+        after = self.meet(self.EVENTS[name])
+        return [f"{name}: {before.name} -> {now.name}" for before, now in zip(FetchState, after, strict=True)]
+
+
+WALKS: Final = (DocumentWalk, VisitWalk)
+Walks = dict[type, DocumentWalk | VisitWalk]
+
+
 @pytest.fixture(scope="module")
-def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
-    with open_store(tmp_path_factory.mktemp("walk")) as database:
-        yield Walk(database)
+def walks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walks]:
+    folder = tmp_path_factory.mktemp("walks")
+    with open_store(folder) as one, open_store(folder, "sqlite:///visits.db") as other:
+        yield {DocumentWalk: DocumentWalk(one), VisitWalk: VisitWalk(other)}
 
 
-@pytest.mark.parametrize("name", EVENTS)
-def test_event_when_it_meets_documents_in_each_state_then_they_come_where_the_table_says(walk: Walk, name: str) -> None:
-    known = [line for line in FILE.read_text("utf-8").splitlines() if line.startswith(f"{name}: ")]
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in WALKS for name in kind.EVENTS])
+def test_event_when_it_meets_rows_in_each_state_then_they_come_where_the_table_says(
+    walks: Walks, kind: type[DocumentWalk | VisitWalk], name: str
+) -> None:
+    known = [line for line in kind.FILE.read_text("utf-8").splitlines() if line.startswith(f"{name}: ")]
 
-    assert walk.describe(name) == known
+    assert walks[kind].describe(name) == known
 
 
-def test_state_of_a_document_when_written_then_by_an_event() -> None:
-    """The kept versions of ``former_documents`` have states too, and no transitions."""
+def test_events_when_listed_then_each_is_walked_but_those_that_others_show() -> None:
+    walked = {name.partition(",")[0] for name in OF_VISITS}
+
+    # New rows have no state before; a row is set aside in the midst of another event.
+    assert walked | {"FOUND", "SET_ASIDE"} == fetch_events.EVENTS.keys()
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_row_when_new_then_it_is_to_do_or_refused(refused: bool) -> None:
+    assert fetch_events.choose_found(is_refused=refused) == (FetchState.SETTLED if refused else FetchState.TODO)
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "others"),
+    [
+        # The kept versions of ``former_documents`` have states too, and no transitions.
+        ("state", "DocumentState", ("documents/document_events.py", "documents/former_table.py")),
+        ("fetch_state", "FetchState", ("urls/fetch_events.py",)),
+    ],
+)
+def test_state_when_written_then_by_an_event(column: str, kind: str, others: Sequence[str]) -> None:
     package = Path(store.__file__).parent
-    others = {package / "documents" / name for name in ("document_events.py", "former_table.py")}
 
     found = [
         f"{path.relative_to(package)}:{node.lineno}"
-        for path in sorted({*package.rglob("*.py")} - others)
+        for path in sorted({*package.rglob("*.py")} - {package / name for name in others})
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.keyword | ast.Dict)
-        and any("DocumentState" in ast.dump(each) for each in states_in(node))
+        if isinstance(node, ast.keyword | ast.Dict) and writes(node, column, kind)
     ]
 
-    assert found == [], "document_events.py says how states change"
+    assert found == [], f"{others[0]} says how states change"
 
 
-def states_in(node: ast.keyword | ast.Dict) -> list[ast.expr]:
-    """The values that are given under the name ``state``."""
+def writes(node: ast.keyword | ast.Dict, column: str, kind: str) -> bool:
+    """Whether a state is given under the name of the column; to ``fetch_state`` nothing is."""
     if isinstance(node, ast.keyword):
-        return [node.value] if node.arg == "state" else []
-    return [
-        value
+        return node.arg == column and (column == "fetch_state" or kind in ast.dump(node.value))
+    return any(
+        isinstance(key, ast.Constant) and key.value == column and kind in ast.dump(value)
         for key, value in zip(node.keys, node.values, strict=True)
-        if isinstance(key, ast.Constant) and key.value == "state"
-    ]
+    )
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder)) as store_of_walk:
-        walked = Walk(store_of_walk)
-        lines = [line for name in EVENTS for line in walked.describe(name)]
-        FILE.write_text("\n".join([*lines, ""]), "utf-8")
+    for each in WALKS:
+        with tempfile.TemporaryDirectory() as folder, open_store(Path(folder)) as store_of_walk:
+            walked = each(store_of_walk)
+            lines = [line for name in each.EVENTS for line in walked.describe(name)]
+            each.FILE.write_text("\n".join([*lines, ""]), "utf-8")
