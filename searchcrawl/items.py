@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
@@ -41,6 +41,24 @@ class Hop(NamedTuple):
 
     url: str
     code: int
+
+
+class Place(NamedTuple):
+    """Where the cache has a page: segment number, byte offset, and the compressed lengths of its two records.
+
+    The fields record starts at ``offset + response_bytes``.
+    """
+
+    segment: int
+    offset: int
+    response_bytes: int
+    fields_bytes: int
+
+    @classmethod
+    def read(cls, columns: Iterable[Any]) -> Place | None:
+        """The place that these columns of a row name (``schema.PLACE``); None where they are empty."""
+        values = tuple(columns)
+        return None if None in values else cls._make(values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from sqlalchemy import select
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.folder import SegmentFolder
-from searchcrawl.cache.segment import Place, StoredPage
+from searchcrawl.cache.segment import StoredPage
 from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch
-from searchcrawl.items import IndexedDocument
+from searchcrawl.items import IndexedDocument, Place
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store import batch_table, host_table, removal_table

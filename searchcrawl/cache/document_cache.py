@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
+import orjson
 from isal import isal_zlib
 
 from searchcrawl import failpoints
 from searchcrawl.cache.segment import (
     BASE_URL,
+    BREAK,
+    END,
     GZIP,
-    HEAD_END,
-    Place,
+    RENAMED,
+    VERSION,
     SegmentWriter,
     StoredPage,
-    decode_fields,
-    decode_response,
+    compute_digest,
 )
 from searchcrawl.cache.storage import Storage
 from searchcrawl.exceptions import CacheError, DamagedRecord
+from searchcrawl.items import Place
 
 
 class DocumentCache:
@@ -89,6 +94,88 @@ def _expect(found: str, wanted: str | None) -> None:
         raise DamagedRecord(f"holds {found} instead of {wanted}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarcRecord:
+    """A parsed record: its WARC headers by lower-case name, and its block."""
+
+    headers: Mapping[str, str]
+    block: bytes
+
+
+def decode(member: bytes, *, record_type: str) -> WarcRecord:
+    """Parses the record of one whole gzip member; raises DamagedRecord where a check fails.
+
+    Checked are the gzip checksum, the length, the block digest and the record's type.
+    """
+    head, separator, rest = _inflate(member).partition(END)
+    version, *lines = head.split(BREAK)
+    if version != VERSION or not separator:
+        raise DamagedRecord("not a WARC record")
+    headers = dict(_parse_header(line) for line in lines)
+    block = rest[: -len(END)]
+    if not rest.endswith(END) or headers.get("content-length") != str(len(block)):
+        raise DamagedRecord(f"the block has {len(block)} bytes, its header says {headers.get('content-length')}")
+    if headers.get("warc-block-digest") != compute_digest(block):
+        raise DamagedRecord("the block does not match its digest")
+    if headers.get("warc-type") != record_type:
+        raise DamagedRecord(f"a record of type {headers.get('warc-type')} where {record_type} was expected")
+    return WarcRecord(headers=headers, block=block)
+
+
+def _inflate(member: bytes) -> bytes:
+    inflater = isal_zlib.decompressobj(GZIP)
+    try:
+        data = inflater.decompress(member)
+    except isal_zlib.error as error:  # type: ignore[misc]  # its stub calls the class an instance
+        raise DamagedRecord(f"broken gzip member: {error}") from error
+    if not inflater.eof or inflater.unused_data:
+        raise DamagedRecord("the gzip member does not end where it should")
+    return data
+
+
+def _parse_header(line: bytes) -> tuple[str, str]:
+    name, _, value = line.decode("utf-8", "replace").partition(": ")
+    return name.lower(), value
+
+
+def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
+    """Parses the page of a response record; raises DamagedRecord if the record is not complete."""
+    found = decode(member, record_type="response")
+    head, _, body = found.block.partition(END)
+    try:
+        status_line, _, *lines = head.split(BREAK)
+        return StoredPage(
+            url=found.headers["warc-target-uri"],
+            status=int(status_line.split(b" ")[1]),
+            headers=tuple(_restore_header(line) for line in lines),
+            body=body,
+            fetched_at=datetime.fromisoformat(found.headers["warc-date"]),
+            fields=fields,
+            base_url=found.headers.get(BASE_URL.lower()),
+            record=member,
+            record_id=found.headers["warc-record-id"],
+        )
+    except (ValueError, KeyError, IndexError) as error:
+        raise DamagedRecord(f"not a stored answer: {error!r}") from error
+
+
+def decode_fields(member: bytes) -> tuple[str, dict[str, Any]]:
+    """Parses the URL and the fields of a conversion record; raises DamagedRecord if it is not complete."""
+    found = decode(member, record_type="conversion")
+    try:
+        fields = orjson.loads(found.block)
+    except orjson.JSONDecodeError as error:
+        raise DamagedRecord(f"the fields are not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise DamagedRecord("the fields are not an object")
+    return found.headers.get("warc-target-uri", ""), fields
+
+
+def _restore_header(line: bytes) -> tuple[bytes, bytes]:
+    name, _, value = line.partition(b": ")
+    return (name[len(RENAMED) :] if name.lower().startswith(RENAMED) else name), value
+
+
 _CHUNK_BYTES: Final = 1 << 20
 #: The headers of a record are shorter, but for the URL.
 _HEAD_BYTES: Final = 1 << 17
@@ -141,6 +228,6 @@ def _read_urls(chunks: Iterator[bytes]) -> Iterator[list[str]]:
 
 
 def _find_urls(head: bytes) -> list[str]:
-    lines = head.partition(HEAD_END)[0].split(b"\r\n")
+    lines = head.partition(END)[0].split(b"\r\n")
     named = [(line, name) for line in lines for name in _NAMES if line[: len(name)].lower() == name]
     return [line[len(name) :].decode("utf-8", "replace") for line, name in named]

@@ -14,28 +14,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from isal import isal_zlib
 
 from searchcrawl import failpoints
 from searchcrawl.cache.storage import Storage
-from searchcrawl.exceptions import CacheError, DamagedRecord
+from searchcrawl.exceptions import CacheError
+from searchcrawl.items import Place
 
 GZIP = 16 + isal_zlib.MAX_WBITS
-_VERSION = b"WARC/1.1"
-_END = b"\r\n\r\n"
+VERSION = b"WARC/1.1"
+#: Ends a line of a head; ends a head, and a record.
+BREAK = b"\r\n"
+END = b"\r\n\r\n"
 _BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _PAIRS = [one + other for one in _BASE32 for other in _BASE32]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarcRecord:
-    """A parsed record: its WARC headers by lower-case name, and its block."""
-
-    headers: Mapping[str, str]
-    block: bytes
 
 
 def make_record_id() -> str:
@@ -47,87 +42,29 @@ def make_record_id() -> str:
 
 def encode(headers: Mapping[str, str], block: bytes) -> bytes:
     """Builds one gzip member (level 1) with these headers, Content-Length and WARC-Block-Digest (sha1, base32)."""
-    lines = [_VERSION]
+    lines = [VERSION]
     lines += [f"{name}: {value}".encode() for name, value in headers.items()]
-    lines += [f"WARC-Block-Digest: {_compute_digest(block)}".encode("ascii"), b"Content-Length: %d" % len(block)]
+    lines += [f"WARC-Block-Digest: {compute_digest(block)}".encode("ascii"), b"Content-Length: %d" % len(block)]
     # It takes a quarter of the time of zlib at this level, and the result is no larger. One call, because each call
     # releases the interpreter lock.
-    return isal_zlib.compress(b"".join((_BREAK.join(lines), _END, block, _END)), 1, GZIP)
+    return isal_zlib.compress(b"".join((BREAK.join(lines), END, block, END)), 1, GZIP)
 
 
-def decode(member: bytes, *, record_type: str) -> WarcRecord:
-    """Parses the record of one whole gzip member; raises DamagedRecord where a check fails.
-
-    Checked are the gzip checksum, the length, the block digest and the record's type.
-    """
-    head, separator, rest = _inflate(member).partition(_END)
-    version, *lines = head.split(_BREAK)
-    if version != _VERSION or not separator:
-        raise DamagedRecord("not a WARC record")
-    headers = dict(_parse_header(line) for line in lines)
-    block = rest[: -len(_END)]
-    if not rest.endswith(_END) or headers.get("content-length") != str(len(block)):
-        raise DamagedRecord(f"the block has {len(block)} bytes, its header says {headers.get('content-length')}")
-    if headers.get("warc-block-digest") != _compute_digest(block):
-        raise DamagedRecord("the block does not match its digest")
-    if headers.get("warc-type") != record_type:
-        raise DamagedRecord(f"a record of type {headers.get('warc-type')} where {record_type} was expected")
-    return WarcRecord(headers=headers, block=block)
-
-
-def _inflate(member: bytes) -> bytes:
-    inflater = isal_zlib.decompressobj(GZIP)
-    try:
-        data = inflater.decompress(member)
-    except isal_zlib.error as error:  # type: ignore[misc]  # its stub calls the class an instance
-        raise DamagedRecord(f"broken gzip member: {error}") from error
-    if not inflater.eof or inflater.unused_data:
-        raise DamagedRecord("the gzip member does not end where it should")
-    return data
-
-
-def _parse_header(line: bytes) -> tuple[str, str]:
-    name, _, value = line.decode("utf-8", "replace").partition(": ")
-    return name.lower(), value
-
-
-def _compute_digest(block: bytes) -> str:
+def compute_digest(block: bytes) -> str:
     # WARC tools write and check sha1 in base32; it guards only against accidents.
     number = int.from_bytes(hashlib.sha1(block, usedforsecurity=False).digest())
     # In a third of the time of the standard library: two letters are ten of the 160 bits.
     return "sha1:" + "".join([_PAIRS[number >> shift & 1023] for shift in range(150, -1, -10)])
 
 
-_RENAMED = b"x-crawler-"
+#: So the names of headers of the transfer begin in a record.
+RENAMED = b"x-crawler-"
 #: The WARC header of an answer that came from another URL than that of its page, after redirects.
 BASE_URL = "X-Crawler-Base-URI"
 #: Headers that do not describe the stored body.
 _TRANSFER = frozenset({b"content-encoding", b"transfer-encoding", b"content-length"})
-_BREAK = b"\r\n"
-HEAD_END = b"\r\n\r\n"
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _NO_BREAKS = bytes.maketrans(b"\r\n", b"  ")
-
-
-class Place(NamedTuple):
-    """The place of a page: segment number, byte offset, and the compressed lengths of its two records.
-
-    The fields record starts at ``offset + response_bytes``.
-    """
-
-    segment: int
-    offset: int
-    response_bytes: int
-    fields_bytes: int
-
-
-def find_place(
-    segment: int | None, offset: int | None, response_bytes: int | None, fields_bytes: int | None
-) -> Place | None:
-    """The place that the columns of a row name; None where they are empty."""
-    if segment is None or offset is None or response_bytes is None or fields_bytes is None:
-        return None
-    return Place(segment, offset, response_bytes, fields_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,39 +113,6 @@ def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
     return page.record or encode(response, _build_http_block(page)), encode(fields, fields_block)
 
 
-def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
-    """Parses the page of a response record; raises DamagedRecord if the record is not complete."""
-    found = decode(member, record_type="response")
-    head, _, body = found.block.partition(HEAD_END)
-    try:
-        status_line, _, *lines = head.split(_BREAK)
-        return StoredPage(
-            url=found.headers["warc-target-uri"],
-            status=int(status_line.split(b" ")[1]),
-            headers=tuple(_restore_header(line) for line in lines),
-            body=body,
-            fetched_at=datetime.fromisoformat(found.headers["warc-date"]),
-            fields=fields,
-            base_url=found.headers.get(BASE_URL.lower()),
-            record=member,
-            record_id=found.headers["warc-record-id"],
-        )
-    except (ValueError, KeyError, IndexError) as error:
-        raise DamagedRecord(f"not a stored answer: {error!r}") from error
-
-
-def decode_fields(member: bytes) -> tuple[str, dict[str, Any]]:
-    """Parses the URL and the fields of a conversion record; raises DamagedRecord if it is not complete."""
-    found = decode(member, record_type="conversion")
-    try:
-        fields = orjson.loads(found.block)
-    except orjson.JSONDecodeError as error:
-        raise DamagedRecord(f"the fields are not JSON: {error}") from error
-    if not isinstance(fields, dict):
-        raise DamagedRecord("the fields are not an object")
-    return found.headers.get("warc-target-uri", ""), fields
-
-
 def _build_http_block(page: StoredPage) -> bytes:
     lines = [
         f"HTTP/1.1 {page.status} {_PHRASES.get(page.status, '')}".encode("ascii"),
@@ -216,14 +120,9 @@ def _build_http_block(page: StoredPage) -> bytes:
     ]
     for name, value in page.headers:
         lower = name.lower()
-        prefix = b"X-Crawler-" if lower in _TRANSFER or lower.startswith(_RENAMED) else b""
+        prefix = b"X-Crawler-" if lower in _TRANSFER or lower.startswith(RENAMED) else b""
         lines.append((prefix + name + b": " + value).translate(_NO_BREAKS))
-    return _BREAK.join(lines) + HEAD_END + page.body
-
-
-def _restore_header(line: bytes) -> tuple[bytes, bytes]:
-    name, _, value = line.partition(b": ")
-    return (name[len(_RENAMED) :] if name.lower().startswith(_RENAMED) else name), value
+    return BREAK.join(lines) + END + page.body
 
 
 class SegmentWriter:

@@ -20,7 +20,6 @@ from twisted.internet import threads
 
 from searchcrawl import urls
 from searchcrawl.cache.opening import open_cache
-from searchcrawl.cache.segment import Place
 from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import error_lines, guard_output, print_note
 from searchcrawl.cli.scrapy_commands import require_asyncio
@@ -247,12 +246,6 @@ def read_cached(run: DryRun, url: str) -> Response | None:
         return [each for each in found if each.url_id == known[0].id]
 
     for answer in run.read(find):
-        place = Place(
-            segment=answer.segment,
-            offset=answer.offset,
-            response_bytes=answer.response_bytes,
-            fields_bytes=answer.fields_bytes,
-        )
-        page = open_cache(run.project, run.source.name).read_page(place, url=url)
+        page = open_cache(run.project, run.source.name).read_page(answer.place, url=url)
         return make_response(page.base_url or page.url, page.headers, page.body, asked=url, status=page.status)
     return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from searchcrawl import clock
-from searchcrawl.cache.segment import Place, StoredPage
+from searchcrawl.cache.segment import StoredPage
 from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.commit import resolution
 from searchcrawl.commit.decide import Group, build_answered_key, build_key
 from searchcrawl.commit.resolution import Resolution
-from searchcrawl.items import Document, Page, copy_with
+from searchcrawl.items import Document, Page, Place, copy_with
 from searchcrawl.rules import lifecycle
 from searchcrawl.sources.secrets import redact
 from searchcrawl.store import batch_table

@@ -19,7 +19,6 @@ from typing import Final, NamedTuple
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.opening import use_cache
-from searchcrawl.cache.segment import Place
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.commit.resolution import build_order_of
 from searchcrawl.exceptions import CacheError
@@ -124,7 +123,7 @@ def _read_text(cache: DocumentCache, cut: CutText, row: NearRow) -> str | None:
     if row.place is None:
         return None
     try:
-        content = cache.read_fields(Place(*row.place), url=row.document.url).get("content")
+        content = cache.read_fields(row.place, url=row.document.url).get("content")
     except CacheError as error:
         logger.warning("%s; it is compared once it was fetched again", error)
         return None

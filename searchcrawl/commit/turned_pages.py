@@ -16,11 +16,10 @@ from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.segment import Place
 from searchcrawl.codes import Code
 from searchcrawl.commit.decide import Group, count_failure
 from searchcrawl.exceptions import DamagedRecord
-from searchcrawl.items import Document, Outcome
+from searchcrawl.items import Document, Outcome, Place
 from searchcrawl.rules.lifecycle import FREE_DOCUMENTS
 from searchcrawl.rules.turned_pages import Cluster, Clusters, Comparison, PageWords, Sketch, Version
 from searchcrawl.run import Run
@@ -178,30 +177,28 @@ class TurnedPages:
         return comparison
 
     def _read_both(self, change: former_table.FormerDocument) -> list[PageWords | None]:
-        def find_again(place: int) -> former_table.Place | None:
+        def find_again(place: int) -> Place | None:
             found = self._run.read(former_table.find_changes, [change.url_id])
             return (found[0].before, found[0].now)[place] if found else None
 
         places = (change.before, change.now)
         return [self._read_words(change.url, at, partial(find_again, place)) for place, at in enumerate(places)]
 
-    def _find_earlier(self, url_id: int) -> former_table.Place | None:
+    def _find_earlier(self, url_id: int) -> Place | None:
         return self._run.read(former_table.find_earlier, [url_id])[url_id][0]
 
-    def _read_words(
-        self, url: str, place: former_table.Place | None, find_again: Callable[[], former_table.Place | None]
-    ) -> PageWords | None:
+    def _read_words(self, url: str, place: Place | None, find_again: Callable[[], Place | None]) -> PageWords | None:
         """The words of a record; None where it was given up. It may have been moved since its place was read."""
         words = self._read_record(url, place)
         if words is None and place is not None and (now := find_again()) != place:
             words = self._read_record(url, now)
         return words
 
-    def _read_record(self, url: str, place: former_table.Place | None) -> PageWords | None:
+    def _read_record(self, url: str, place: Place | None) -> PageWords | None:
         if place is None:
             return None
         try:
-            fields = self._cache.read_fields(Place(*place), url=url)
+            fields = self._cache.read_fields(place, url=url)
         except DamagedRecord:
             # Given up, or damaged: whoever needs the record finds that out, and fetches the page again.
             return None

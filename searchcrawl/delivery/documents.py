@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.segment import find_place
 from searchcrawl.delivery.freezing import choose_languages, cut_content, load_of_hosts, tell_title
 from searchcrawl.exceptions import ConfigurationError, DamagedRecord, UnknownSource
 from searchcrawl.index_fields import FORMS, find_analysed, find_language_field
@@ -246,10 +245,9 @@ def _next_indexed(transaction: Transaction, *, source_id: int, after: int) -> tu
 
 
 def _read_record(cache: DocumentCache, row: BatchDocument) -> dict[str, Any]:
-    place = find_place(row.segment, row.record_offset, row.response_bytes, row.fields_bytes)
-    if place is None:
+    if row.place is None:
         raise DamagedRecord(f"no record in the cache for {row.url}")
-    return cache.read_fields(place, url=row.url)
+    return cache.read_fields(row.place, url=row.url)
 
 
 def _show_copies(duplicates: Sequence[Copy], display: DisplayMap | None) -> list[str]:

@@ -25,7 +25,6 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.segment import find_place
 from searchcrawl.commit.near_copies import forget_signatures
 from searchcrawl.documents.language import JudgedLanguages, select_usual, weigh_usual
 from searchcrawl.exceptions import DamagedRecord
@@ -280,9 +279,8 @@ class _Records:
 
 def _read_record(cache: DocumentCache, row: SampledDocument) -> Record | None:
     """The record of a document; None where it cannot be read: what sends the document says so."""
-    place = find_place(row.segment, row.record_offset, row.response_bytes, row.fields_bytes)
     try:
-        return None if place is None else {**cache.read_fields(place, url=row.url), "access_url": row.url}
+        return None if row.place is None else {**cache.read_fields(row.place, url=row.url), "access_url": row.url}
     except DamagedRecord:
         return None
 

@@ -15,10 +15,10 @@ from scrapy.http.headers import Headers
 from scrapy.utils.misc import load_object
 
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.segment import Place, StoredPage
+from searchcrawl.cache.segment import StoredPage
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_redirects
-from searchcrawl.items import CachedAnswer, Claim, Fallback, FetchedAnswer, Hop, Outcome
+from searchcrawl.items import CachedAnswer, Claim, Fallback, FetchedAnswer, Hop, Outcome, Place
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 from searchcrawl.store.urls.review_table import StoredAnswer
@@ -93,9 +93,8 @@ class ReplayMiddleware:
     def expect(self, answers: Iterable[StoredAnswer]) -> None:
         """Notes where the answers of rows are that will be requested."""
         for answer in answers:
-            place = Place(answer.segment, answer.offset, answer.response_bytes, answer.fields_bytes)
             hops = tuple(Hop(hop["url"], hop["code"]) for hop in orjson.loads(answer.redirects or "[]"))
-            self._expected[answer.url_id] = _Expected(place, hops, answer.redirected, answer.content_length)
+            self._expected[answer.url_id] = _Expected(answer.place, hops, answer.redirected, answer.content_length)
 
     async def process_request(self, request: Request) -> Response:
         claim = find_claim(request)

@@ -25,7 +25,6 @@ import orjson
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache, find_gaps, has_record_of
 from searchcrawl.cache.opening import open_cache, use_cache
-from searchcrawl.cache.segment import Place
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.comparison.bring_together import prepare_resend
 from searchcrawl.comparison.look import has_documents, require_known
@@ -47,6 +46,7 @@ from searchcrawl.exceptions import (
 from searchcrawl.failpoints import reach
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import SearchIndex
+from searchcrawl.items import Place
 from searchcrawl.operations import redelivery
 from searchcrawl.operations.plan_file import drop_plans
 from searchcrawl.operations.source_lease import RETRY_SECONDS, lease_source
@@ -149,7 +149,7 @@ def _find_led(project: Project, database: Database, known: Known) -> dict[int, b
 
 def _read_base_url(cache: DocumentCache, row: Any) -> str | None:
     try:
-        return cache.read_page(Place(row.segment, row.record_offset, row.response_bytes, row.fields_bytes)).base_url
+        return cache.read_page(Place._make(row[2:])).base_url
     except DamagedRecord:
         return None
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.cache.opening import use_cache
-from searchcrawl.cache.segment import Place, StoredPage
+from searchcrawl.cache.segment import StoredPage
 from searchcrawl.codes import REDIRECTS, REFUSED, Code
 from searchcrawl.commit.resolution import MAX_HOPS
 from searchcrawl.exceptions import CacheError
@@ -317,21 +317,13 @@ def leads_outside(listed: ListedUrl) -> bool:
     return listed.code == Code.OUTSIDE_BOUNDARY and listed.redirects is not None
 
 
-def place_of(facts: UrlFacts) -> Place | None:
-    """Where the cache has its record; None without one."""
-    if facts.place is None:
-        return None
-    return Place(*facts.place)
-
-
 def read_page(context: Context, facts: UrlFacts) -> StoredPage | None:
     """Its page as the cache has it; None where it has none, or a damaged one."""
-    place = place_of(facts)
-    if place is None:
+    if facts.place is None:
         return None
     try:
         with use_cache(context.inputs.project, context.source.name) as cache:
-            return cache.read_page(place, url=facts.listed.url)
+            return cache.read_page(facts.place, url=facts.listed.url)
     except CacheError:
         # The step about the content says so.
         return None

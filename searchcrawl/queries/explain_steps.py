@@ -9,14 +9,13 @@ from typing import Any, Final
 from searchcrawl import clock, urls
 from searchcrawl.admission.url_normalisation import LISTED_DEPTH
 from searchcrawl.cache.opening import use_cache
-from searchcrawl.cache.segment import Place
 from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
 from searchcrawl.delivery.freezing import choose_languages, tell_title
 from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.exceptions import CacheError
-from searchcrawl.items import CANONICAL_ETAG, Document, Fallback, FallbackReason, Guess, Outcome
+from searchcrawl.items import CANONICAL_ETAG, Document, Fallback, FallbackReason, Guess, Outcome, Place
 from searchcrawl.politeness.backoff import explain_block
-from searchcrawl.queries.explain_context import Context, leads_outside, place_of
+from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.queries.explain_reasons import Step
 from searchcrawl.queries.explain_targets import find_last_url, show_canonical, show_leads, show_redirects
 from searchcrawl.rules import recrawl, rendering
@@ -304,7 +303,7 @@ def _describe_gains(context: Context) -> str:
 
 
 def _show_content(context: Context, facts: UrlFacts) -> Iterator[Step]:
-    listed, place = facts.listed, place_of(facts)
+    listed, place = facts.listed, facts.place
     if listed.document_state is None:
         return
     outcome, copy = "noted", "no copy in the cache"

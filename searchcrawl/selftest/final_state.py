@@ -17,11 +17,11 @@ from typing import Any, Final
 import orjson
 
 from searchcrawl.cache.opening import use_cache
-from searchcrawl.cache.segment import Place
 from searchcrawl.codes import Code, CodeClass, facts_of
 from searchcrawl.exceptions import CacheError, DamagedRecord, UnsupportedByIndex
 from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import SearchIndex, SearchQuery
+from searchcrawl.items import Place
 from searchcrawl.sources.project import Project
 from searchcrawl.store.states import PENDING, DocumentState, FetchState
 

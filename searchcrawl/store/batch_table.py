@@ -21,6 +21,7 @@ from sqlalchemy import (
     update,
 )
 
+from searchcrawl.items import Place
 from searchcrawl.store import source_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_events import (
@@ -76,6 +77,11 @@ class BatchDocument(NamedTuple):
     first_seen_ms: int
     last_fetched_ms: int
     display_url: str | None = None
+
+    @property
+    def place(self) -> Place | None:
+        """Where its record is; None: the cache has none."""
+        return Place.read((self.segment, self.record_offset, self.response_bytes, self.fields_bytes))
 
 
 BATCH_COLUMNS: Final = [documents.c[name] if name in documents.c else urls.c[name] for name in BatchDocument._fields]

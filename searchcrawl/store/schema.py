@@ -230,7 +230,7 @@ documents = Table(
     Column("indexed_since", Integer),
     # The delivery that it is in.
     Column("batch_id", Integer),
-    # Where the record is (cache.segment.Place); null: the cache has no record.
+    # Where the record is (items.Place); null: the cache has no record.
     Column("segment", Integer),
     Column("record_offset", BigInteger),
     Column("response_bytes", Integer),
@@ -352,7 +352,7 @@ listing_dues = Table(
     Index("ix_listing_dues_source_id", "source_id"),
 )
 
-#: Where the record of a document is (cache.segment.Place).
+#: Where the record of a document is (items.Place).
 PLACE: Final = ("segment", "record_offset", "response_bytes", "fields_bytes")
 #: What is kept of a document that changes, and can be put back.
 KEPT: Final = (

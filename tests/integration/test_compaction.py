@@ -12,11 +12,11 @@ import pytest
 from searchcrawl import failpoints
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.folder import SegmentFolder
-from searchcrawl.cache.segment import Place
 from searchcrawl.commit.turned_pages import TurnedPages
 from searchcrawl.delivery import cache_space
 from searchcrawl.delivery.cache_space import CacheSpace
 from searchcrawl.exceptions import CacheError
+from searchcrawl.items import Place
 from searchcrawl.rules.turned_pages import PageWords
 from searchcrawl.store.documents import document_table, former_table, segment_table
 from searchcrawl.store.engine.database import Transaction

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.segment import Place
 from searchcrawl.delivery import documents
 from searchcrawl.delivery.documents import read_parts
 from searchcrawl.exceptions import CacheError
 from searchcrawl.index.receiver import Batch
-from searchcrawl.items import IndexedDocument
+from searchcrawl.items import IndexedDocument, Place
 from tests.filled_store import SITE, CachedStore
 from tests.redelivering import NAMES, Watched, flush, seal, sent, states, verified
 

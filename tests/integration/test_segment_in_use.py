@@ -10,12 +10,12 @@ from searchcrawl.admission.admit import Admission
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.folder import SegmentFolder
-from searchcrawl.cache.segment import Place, SegmentWriter
+from searchcrawl.cache.segment import SegmentWriter
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.group_commit import GroupCommit, Listeners, WriterQueue
 from searchcrawl.commit.review import Review
 from searchcrawl.delivery.cache_space import CacheSpace
-from searchcrawl.items import Document
+from searchcrawl.items import Document, Place
 from searchcrawl.store.documents import segment_table
 from searchcrawl.store.schema import documents
 from tests.factories import claim, document

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, Row, and_, func, or_, select, text, true
 
 from searchcrawl.codes import Code
+from searchcrawl.items import Place
 from searchcrawl.store.batch_table import BATCH_COLUMNS, BatchDocument
 from searchcrawl.store.documents.document_events import HELD_CHANGED
 from searchcrawl.store.documents.document_table import AS_IT_IS
@@ -39,6 +40,11 @@ class SampledDocument(NamedTuple):
     record_offset: int | None
     response_bytes: int | None
     fields_bytes: int | None
+
+    @property
+    def place(self) -> Place | None:
+        """Where its record is; None: the cache has none."""
+        return Place.read((self.segment, self.record_offset, self.response_bytes, self.fields_bytes))
 
 
 _SAMPLED: Final = select_fields(SampledDocument, urls, documents, url_id=urls.c.id).select_from(DOCUMENTS_WITH_URLS)

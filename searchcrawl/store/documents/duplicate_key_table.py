@@ -23,6 +23,7 @@ from sqlalchemy import (
 
 from searchcrawl import urls as identity
 from searchcrawl.codes import WITH_DOCUMENT, Code
+from searchcrawl.items import Place
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.documents.document_events import IS_COPY, RESOLVED
 from searchcrawl.store.documents.shared_copy_table import SURVIVORS, build_found, find_places
@@ -287,7 +288,7 @@ class NearRow(NamedTuple):
     near_digest: bytes | None
     signature: str | None
     mimetype: str
-    place: tuple[int, int, int, int] | None
+    place: Place | None
 
     @property
     def url_id(self) -> int:
@@ -312,7 +313,7 @@ def load_near_page(transaction: Transaction, source_id: int, *, after: int) -> t
         keyed = KeyedDocument._make(row[:_WIDTH])
         own, near, signature, mimetype, *place = row[_WIDTH:]
         if keyed.is_good and own:
-            found.append(NearRow(keyed, own, near, signature, mimetype or "", None if None in place else (*place,)))
+            found.append(NearRow(keyed, own, near, signature, mimetype or "", Place.read(place)))
     return found, rows[-1].url_id if len(rows) == PAGE_ROWS else None
 
 

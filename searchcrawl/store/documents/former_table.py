@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Row, and_, bindparam, delete, or_, select, update
 
 from searchcrawl.codes import COPIES
+from searchcrawl.items import Place
 from searchcrawl.store.documents.document_events import PUT_BACK
 from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
@@ -26,10 +27,6 @@ from searchcrawl.store.urls import link_table, url_classes
 MOST: Final = 10_000
 #: The most rows that one transaction deletes.
 _PART: Final = 5_000
-
-
-#: Segment, offset and lengths of a record (cache.segment.Place).
-Place = tuple[int, int, int, int]
 
 
 class FormerDocument(NamedTuple):
@@ -156,8 +153,7 @@ def find_earlier(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, 
 
 
 def _read_place(row: Row[Any], prefix: str) -> Place | None:
-    values = [getattr(row, prefix + name) for name in PLACE]
-    return None if None in values else (values[0], values[1], values[2], values[3])
+    return Place.read(getattr(row, prefix + name) for name in PLACE)
 
 
 _SET: Final = (

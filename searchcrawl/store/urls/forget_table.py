@@ -94,7 +94,7 @@ def load_rows(transaction: Transaction, *, after: int, source_id: int | None = N
 def load_redirecting(transaction: Transaction, source_id: int, *, after: int) -> Sequence[Row[Any]]:
     """The next rows of a source with a record and a visit that was redirected, or that brought no page; by rising id.
 
-    With their URLs, and where the records are (``cache.segment.Place``).
+    With their URLs, and where the records are (items.Place).
     """
     query = select(urls.c.id, urls.c.url, *(documents.c[name] for name in PLACE)).select_from(_ROWS)
     query = query.where(documents.c.segment.is_not(None), or_(urls.c.redirects.is_not(None), urls.c.code != 200))

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, Row, and_, case, false, func, or_, select, tuple_, update
 
 from searchcrawl.codes import ANSWERED, REFUSALS, REFUSED, ROBOTS_UNAVAILABLE, WITH_DOCUMENT
-from searchcrawl.items import ARCHIVE_ETAG
+from searchcrawl.items import ARCHIVE_ETAG, Place
 from searchcrawl.rules.recrawl import LONGEST_OPENING_MS
 from searchcrawl.store.documents.presence import IS_KNOWN, IS_RECORD_LOST
 from searchcrawl.store.engine.database import Database, Transaction
@@ -121,7 +121,7 @@ _TODO: Final = urls.c.fetch_state == int(FetchState.TODO)
 
 
 class StoredAnswer(NamedTuple):
-    """A row, the redirects of its last visit as JSON, where its record is (``cache.segment.Place``), and its bytes.
+    """A row, the redirects of its last visit as JSON, where its record is, and its bytes.
 
     ``redirected``: the page came from another URL, also where the row has been refused since, and does not say how.
     """
@@ -129,11 +129,16 @@ class StoredAnswer(NamedTuple):
     url_id: int
     redirects: str | None
     segment: int
-    offset: int
+    record_offset: int
     response_bytes: int
     fields_bytes: int
     content_length: int
     redirected: bool = False
+
+    @property
+    def place(self) -> Place:
+        """Where its record is."""
+        return Place(self.segment, self.record_offset, self.response_bytes, self.fields_bytes)
 
 
 _ANSWERS: Final = select_fields(
@@ -141,7 +146,6 @@ _ANSWERS: Final = select_fields(
     urls,
     documents,
     url_id=urls.c.id,
-    offset=documents.c.record_offset,
     redirected=documents.c.answered_key.is_not(None),
 ).select_from(URLS_WITH_DOCUMENTS)
 

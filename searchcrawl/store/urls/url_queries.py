@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, FromClause, RowMapping, Select, and_, bind
 
 from searchcrawl import urls as identity
 from searchcrawl.codes import REDIRECTS, WARNED, Code
+from searchcrawl.items import Place
 from searchcrawl.rules.decision import ROBOTS_KEY
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.rules.redirects import write_target
@@ -297,8 +298,7 @@ def _build_listed(row: RowMapping) -> ListedUrl:
 class UrlFacts:
     """A row of the URL table with its document, and everything else that is known of it.
 
-    ``place`` is (segment, offset, bytes of the answer, bytes of the fields) of its record, None without one.
-    ``canonical`` is the URL that it names as canonical, if known. ``copies`` are the URLs of its duplicates, at most
+    ``place`` is that of its record, None without one. ``canonical`` is the URL that it names as canonical, if known. ``copies`` are the URLs of its duplicates, at most
     ten. ``leaving`` tells why it is to leave the index at the end of the run, if it is, ``evidence`` what is or was held
     against it. The three runs are those that put its removal into quarantine, whose removal an operator rejected, and
     that removed it. ``unread`` is its last body, where nothing reads its type (``rules.lifecycle``). ``is_near_copy``: another text
@@ -319,7 +319,7 @@ class UrlFacts:
     parts: str | None
     lacks: str | None
     content_length: int
-    place: tuple[int, int, int, int] | None
+    place: Place | None
     canonical: str | None
     copies: tuple[str, ...]
     batch_state: BatchState | None
@@ -357,10 +357,9 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
     if listed is None:
         return None
     row = dict(transaction.execute(_QUERY, {"url_id": listed.url_id}).mappings().one())
-    segment, offset, response_bytes, fields_bytes = (row.pop(name) for name in PLACE)
     decided: dict[str, Any] = {
         "named_as_canonical": row.pop("referrer_canonical_key") == key,
-        "place": None if segment is None else (segment, offset, response_bytes, fields_bytes),
+        "place": Place.read(row.pop(name) for name in PLACE),
         "content_length": row["content_length"] or 0,
         "batch_state": None if row["batch_state"] is None else BatchState(row["batch_state"]),
         "leaving": Leaving(row["leaving"] or 0),

@@ -9,8 +9,9 @@ import pytest
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.folder import SegmentFolder
-from searchcrawl.cache.segment import Place, StoredPage
+from searchcrawl.cache.segment import StoredPage
 from searchcrawl.exceptions import DamagedRecord
+from searchcrawl.items import Place
 
 
 def page(number: int) -> StoredPage:

@@ -14,18 +14,16 @@ from fastwarc import ArchiveIterator, GzipReader
 from fastwarc.warc import conversion, response
 
 from searchcrawl import failpoints
+from searchcrawl.cache.document_cache import decode, decode_fields, decode_response
 from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.cache.segment import (
-    Place,
     SegmentWriter,
     StoredPage,
-    decode,
-    decode_fields,
-    decode_response,
     encode,
     make_record_id,
 )
 from searchcrawl.exceptions import CacheError, DamagedRecord, SegmentInUse
+from searchcrawl.items import Place
 
 MOMENT = datetime(2024, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
 

@@ -12,10 +12,9 @@ from typing import Final
 from sqlalchemy import text
 
 from searchcrawl import clock, urls
-from searchcrawl.cache.segment import Place
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.decide import decide
-from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.items import Claim, Document, Outcome, Place
 from searchcrawl.rules.copy_order import UNKNOWN_FIT, rank
 from searchcrawl.sources.config import Source
 from searchcrawl.store import batch_table, host_table, removal_table

@@ -10,10 +10,9 @@ import pytest
 from sqlalchemy import text
 
 from searchcrawl import clock, urls
-from searchcrawl.cache.segment import Place
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.decide import decide
-from searchcrawl.items import Claim, Document, Hop, Outcome
+from searchcrawl.items import Claim, Document, Hop, Outcome, Place
 from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.urls import url_table

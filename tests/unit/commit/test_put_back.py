@@ -10,10 +10,9 @@ import pytest
 from sqlalchemy import text
 
 from searchcrawl import clock
-from searchcrawl.cache.segment import Place
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.decide import Group, decide
-from searchcrawl.items import Claim
+from searchcrawl.items import Claim, Place
 from searchcrawl.store import batch_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.documents import former_table

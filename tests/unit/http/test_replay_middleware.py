@@ -18,11 +18,11 @@ from scrapy.settings import BaseSettings
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.folder import SegmentFolder
-from searchcrawl.cache.segment import Place, StoredPage
+from searchcrawl.cache.segment import StoredPage
 from searchcrawl.exceptions import CacheError
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware, find_further
 from searchcrawl.http.visit_end import VisitEnded
-from searchcrawl.items import Claim, FetchedAnswer, Outcome
+from searchcrawl.items import Claim, FetchedAnswer, Outcome, Place
 from searchcrawl.run import Run
 from searchcrawl.stages import Stages
 from searchcrawl.store.urls.review_table import StoredAnswer
@@ -35,8 +35,7 @@ def claim_of(number: int) -> Claim:
 
 
 def answer_of(number: int, place: Place, *, redirects: str | None = None, size: int = 10) -> StoredAnswer:
-    where = (place.segment, place.offset, place.response_bytes, place.fields_bytes)
-    return StoredAnswer(number, redirects, *where, size)
+    return StoredAnswer(number, redirects, *place, size)
 
 
 class Waiting:
