@@ -100,7 +100,8 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     last_items = None
     if has_members(run.source):
         members = stages.add(_build_members(stages, crawler, run, is_full=lambda: waiting.is_full))
-        listeners, last_items = _tell_members(listeners, members), members.finish
+        waiting.on_room.append(members.note_committed)
+        last_items = members.finish
     elif run.project.logs.urls:
         listeners = _log_visits(listeners, stages.add(VisitLog()))
     stages.add(CachePipeline(crawler, run, waiting, traps, listeners, last_items=last_items))
@@ -115,14 +116,6 @@ def has_members(source: Source) -> bool:
 def _tell_of_processes(source: Source) -> None:
     if source.fetch.processes > 1 and not has_members(source):
         logger.info("fetch.processes: a source that logs in or renders is crawled by one process")
-
-
-def _tell_members(listeners: Listeners, members: Members) -> Listeners:
-    def note_committed(visits: int) -> None:
-        listeners.on_commit(visits)
-        members.note_committed()
-
-    return replace(listeners, on_commit=note_committed)
 
 
 def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Callable[[], bool]) -> Members:
@@ -181,9 +174,9 @@ def _build_listeners(
 ) -> Listeners:
     return Listeners(
         in_flight=frontier.in_flight,
-        hold=frontier.hold,
+        hold=frontier.claiming.hold,
         on_visit_end=frontier.end_visit,
-        on_commit=frontier.note_committed,
+        on_commit=frontier.claiming.note_committed,
         on_sitemap_part=on_sitemap_part,
         on_batch=delivery.submit,
         on_failure=run.shutdown.fail,
@@ -391,7 +384,7 @@ def _add_sitemaps(
     robots = obeyed or RobotsFiles(
         side, stages.get(RateLimiter), user_agent=run.project.user_agent, max_crawl_delay_seconds=None
     )
-    sitemaps = SitemapReading(run, side, robots, submit=submit, hold=frontier.hold, revisits=revisits)
+    sitemaps = SitemapReading(run, side, robots, submit=submit, hold=frontier.claiming.hold, revisits=revisits)
     stages.add(sitemaps)
     if source.start.sitemaps == "auto":
         robots.listen(sitemaps.add_origin)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from functools import partial
 
 from scrapy.crawler import Crawler
 
@@ -61,8 +61,8 @@ class CachePipeline:
         return stages_of(crawler).get(cls)
 
     async def open_spider(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._space = asyncio.Event()
+        self._waiting.on_room.append(partial(asyncio.get_running_loop().call_soon_threadsafe, self._space.set))
         try:
             self._writer = await asyncio.to_thread(self._open, self._run)
         except SearchcrawlError as error:
@@ -112,7 +112,7 @@ class CachePipeline:
             self._waiting,
             traps=self._traps,
             review=review,
-            listeners=replace(self._listeners, on_commit=self._committed, on_failure=self._failed),
+            listeners=self._listeners,
         )
 
     def _admit_start(self, run: Run, admission: Admission) -> None:
@@ -135,12 +135,3 @@ class CachePipeline:
             if not decision.allowed:
                 what = "discarded by a rewriter" if start.code else "outside the boundary"
                 logger.warning("start URL %s: %s (%s)", what, start.url, decision.text)
-
-    def _committed(self, visits: int) -> None:
-        self._listeners.on_commit(visits)
-        self._loop.call_soon_threadsafe(self._space.set)
-
-    def _failed(self, error: Exception) -> None:
-        # The failure is noted first, because process_item looks at it when it is woken, which happens only once.
-        self._listeners.on_failure(error)
-        self._loop.call_soon_threadsafe(self._space.set)

@@ -19,7 +19,7 @@ from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.admission.url_normalisation import normalise_found, normalise_parts, normalise_submitted
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.segment import Place, SegmentWriter, encode_page
+from searchcrawl.cache.segment import SegmentWriter, encode_page
 from searchcrawl.commit import decide, document_rows, link_rows
 from searchcrawl.commit.decide import Group
 from searchcrawl.commit.link_rows import DisplayChanges, SitemapRows
@@ -27,7 +27,7 @@ from searchcrawl.commit.review import Review
 from searchcrawl.commit.turned_pages import TurnedPages
 from searchcrawl.exceptions import DamagedRecord, SearchcrawlError, SegmentInUse
 from searchcrawl.failpoints import reach
-from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
+from searchcrawl.items import Document, Outcome, Place, SitemapPart, SubmittedUrls
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.run import Run
@@ -64,6 +64,8 @@ class WriterQueue:
         self._items: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._is_open = False
         self._submitted = self._taken = 0
+        #: called in the writer thread after each group, and once nothing is written any more: whoever waits looks again
+        self.on_room: list[Callable[[], object]] = []
 
     @property
     def is_full(self) -> bool:
@@ -95,6 +97,11 @@ class WriterQueue:
     def take_nowait(self) -> Item | None:
         """The next item; raises queue.Empty if none waits."""
         return self._note_taken(self._items.get_nowait())
+
+    def tell_room(self) -> None:
+        """Calls who waits for room."""
+        for call in self.on_room:
+            call()
 
     def _note_taken(self, item: Item | None) -> Item | None:
         self._taken += _count_held(item)
@@ -195,7 +202,9 @@ class GroupCommit:
                     logger.warning("the writer stops: %s", error)
                 else:
                     logger.exception("the writer stops")
+                # First, because who is woken looks at the failure, and is woken only once.
                 self._listeners.on_failure(error)
+                self._queue.tell_room()
 
     def _take_first(self) -> Item | None:
         """Waits for the first item of a group."""
@@ -288,6 +297,7 @@ class GroupCommit:
             self._displays.note_commit()
         self._end_traps()
         self._listeners.on_commit(len(items))
+        self._queue.tell_room()
         for part in parts:
             self._listeners.on_sitemap_part(part)
         self._unsent_bytes += sum(document.body_bytes for document in decided.stored if document.code == 200)

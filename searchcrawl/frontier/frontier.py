@@ -30,8 +30,7 @@ _MOST_PROMISED: Final = 10_000
 class Frontier:
     """Hands out claims and takes back the ends of their visits.
 
-    The reactor calls it; any thread may call ``hold``, ``wake``, ``settle``, ``in_flight`` and ``note_committed``;
-    ``close`` is for a thread, as it may block.
+    The reactor calls it; any thread may call ``wake``, ``settle`` and ``in_flight``; ``close`` is for a thread, as it may block.
 
     ``writer`` takes the outcomes of rows whose host is blocked. ``build_claims`` makes what claims the rows. Once no row
     is left, ``find_end_reason`` says in the claiming thread why the run ends.
@@ -60,7 +59,7 @@ class Frontier:
         #: whether nothing is left to claim
         self.exhausted = False
         self._find_end_reason = find_end_reason
-        self._claiming = build_claims(run, window, Told(self._handle_filled, self._finish, run.shutdown.fail))
+        self.claiming = build_claims(run, window, Told(self._handle_filled, self._finish, run.shutdown.fail))
 
     def in_flight(self) -> int:
         """How many claims were handed out and have not ended."""
@@ -68,12 +67,12 @@ class Frontier:
 
     def open(self) -> None:
         """Reads which hosts are blocked, before the first request; raises StoreError."""
-        self._claiming.open()
+        self.claiming.open()
 
     def start(self, wake: Callable[[], None]) -> None:
         """Starts the claiming thread; ``wake`` is called, in any thread, when there may be a next claim."""
         self._wake = wake
-        self._claiming.start()
+        self.claiming.start()
 
     def wake(self) -> None:
         """Wakes the engine, because there may be a next claim."""
@@ -90,7 +89,7 @@ class Frontier:
             return None
         found = self.window.pop(now)
         if self.window.runs_low:
-            self._claiming.runs_low()
+            self.claiming.runs_low()
         return found
 
     def _reaches_limit(self, in_flight: int) -> bool:
@@ -148,14 +147,6 @@ class Frontier:
             # The writer has ended: rows that cannot be stored go back into the table.
             self.window.fill_first(urls.host_and_port(outcome.claim.url), outcome.claim)
 
-    def hold(self) -> Callable[[], None]:
-        """Keeps the run from being over until the returned function is called; any thread may call both."""
-        return self._claiming.hold()
-
-    def note_committed(self, visits: int) -> None:
-        """Notes that this number of visits was settled in the store; any thread may call it."""
-        self._claiming.note_committed(visits)
-
     def stop_handing_out(self) -> None:
         """Hands out no more claims."""
         self._closed = True
@@ -166,7 +157,7 @@ class Frontier:
         Blocks while the store is away. If it fails, the next run releases the rows.
         """
         self._closed = True
-        self._claiming.stop()
+        self.claiming.stop()
         waiting = [claim.url_id for claim in self.window.drain()]
         if waiting and self._run.shutdown.failure is None:
             try:

@@ -315,7 +315,7 @@ class Members:
         for claim in claims:
             self._frontier.window.release(claim.url_id)
             logger.warning("visited last, for processes of the run ended while they visited it: %s", claim.url)
-        self._frontier.note_committed(len(claims))
+        self._frontier.claiming.note_committed(len(claims))
 
     def _put_back_all(self, member: Member) -> None:
         for claim in member.under_way.values():

@@ -69,7 +69,7 @@ def opened(filled: FilledStore, waiting: WriterQueue) -> tuple[Scheduler, Fronti
     scheduler = Scheduler(crawler, filled.run, frontier)
     scheduler.open(spider)
     # The rows were claimed here: claiming knows of none outstanding, and would find the run over.
-    frontier.hold()
+    frontier.claiming.hold()
     return scheduler, frontier
 
 
