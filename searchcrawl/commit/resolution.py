@@ -112,6 +112,8 @@ class _Resolution:
         self._copies_added: set[int] = set()
 
     def run(self) -> Resolution:
+        if self._stand_alone():
+            return Resolution()
         self._decide_displays()
         self._add_chains(self._find_changed_links())
         while True:
@@ -119,6 +121,27 @@ class _Resolution:
             self._find_survivors()
             if not self._add_affected():
                 return self._build_changes()
+
+    def _stand_alone(self) -> bool:
+        """Whether no other document has what these have, or had: then nothing changes, as for most groups.
+
+        Each was, and is, the only one with its content; none names another page, or is shown by another URL; and none
+        leaves copies behind.
+        """
+        good = [self._documents[url_id] for url_id in self._affected]
+        touched = (*self._before.values(), *good)
+        if self._canonicals or any(one.display_key is not None or one.duplicate_of is not None for one in touched):
+            return False
+        digests = [one.copy_digest for one in good if one.copy_digest is not None]
+        if any(one.code != 200 for one in good) or len(set(digests)) < len(digests):
+            return False
+        # Each is the end of its chain of canonical links.
+        self._ends = {url_id: url_id for url_id in self._affected}
+        lost = {url_id for url_id in self._touched if self._has_lost_copies(url_id)}
+        before = (self._before[url_id].copy_digest for url_id in lost)
+        self._load_known_survivors({*digests, *(digest for digest in before if digest is not None)})
+        known = set[int]().union(*(self._known_survivors[digest] for digest in digests))
+        return known <= self._affected and not (lost and self._lookup.find_copies(lost))
 
     # The documents as they were, and as they are
 

@@ -73,7 +73,8 @@ class Table:
                 url_fit=self.fits.get((name, body)),
             )
         self.members |= after
-        changes = resolve(before, after, self)
+        canonicals = any(m.canonical_key is not None for m in (*before.values(), *self._all()))
+        changes = resolve(before, after, self, canonicals=canonicals)
         self._apply(changes)
         return changes
 
