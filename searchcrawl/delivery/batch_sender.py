@@ -1,4 +1,7 @@
-"""Sends one batch to the index: its documents in parts, or its removals; each receipt is noted in the store."""
+"""Sends one batch to the index: its documents in parts, or its removals; each receipt is noted in the store.
+
+The delivery thread of a run calls it, and the main thread of a command between crawls.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event
-from typing import Final
+from typing import Final, NamedTuple
 
-from searchcrawl import urls
+from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.opening import open_cache
+from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.comparison.look import require_known
 from searchcrawl.delivery.cache_space import CacheSpace
 from searchcrawl.delivery.documents import read_parts
@@ -25,12 +30,28 @@ from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.removal_table import RemovalCandidate
+from searchcrawl.store.removal_table import Before, RemovalCandidate
 from searchcrawl.store.states import BatchState
 
 logger = logging.getLogger(__name__)
 
 _REMOVALS_A_PART: Final = 1000
+
+
+class Sent(NamedTuple):
+    """How many documents and removals the index acknowledged; it refused ``failed`` documents.
+
+    ``to_fetch`` are documents whose record the cache has lost: the next run fetches them.
+    """
+
+    documents: int = 0
+    removed: int = 0
+    failed: int = 0
+    to_fetch: int = 0
+
+    def plus(self, other: Sent) -> Sent:
+        """The sum of both."""
+        return Sent(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +82,42 @@ class BatchSender:
         if isinstance(self.receiver, SearchIndex):
             self.retry.attempt(self.receiver.ping)
 
-    def send_documents(self, batch: SealedBatch) -> tuple[int, int, int]:
-        """Sends the documents of a batch that have no receipt yet; raises DeliveryError, LeaseLost, StoreError.
+    def deliver(self, batch: SealedBatch) -> Sent:
+        """Sends the rest of a batch, commits it and frees its segments; raises DeliveryError, LeaseLost, StoreError."""
+        sent = self._send_documents(batch) if batch.state < BatchState.ACKNOWLEDGED else Sent()
+        self.commit(batch)
+        sent = sent._replace(removed=self.remove_copies())
+        self.space.free()
+        return sent
 
-        Returns how many documents the index took, how many it refused, and how many the cache has lost.
+    def remove_copies(self) -> int:
+        """Removes copies that were sent in this run before the better page came; returns how many.
+
+        At once and without limits, because they were no documents of the index before.
         """
+        run, removed = self.run, 0
+        find = partial(removal_table.find_new_copies, source_id=run.source_id, before=find_beginning(run))
+        while rows := run.read(find, is_away=run.is_index_away):
+            removed += self.remove(rows, counted=False)
+        return removed
+
+    def remove(self, rows: Sequence[RemovalCandidate], *, counted: bool, decided: bool = False) -> int:
+        """Removes documents, in a batch of their own; ``counted`` towards the limits. Returns how many left the index.
+
+        ``decided``: an operator has it so, of documents that may have stood for their copies until now.
+        """
+        run = self.run
+        batch = run.write(_seal, run=run, url_ids=[row.url_id for row in rows], counted=counted, decided=decided)
+        reach("delete.selected")
+        if run.is_index_away:
+            # They are sent with what waits for it.
+            return 0
+        removed = self.send_removals(batch, rows)
+        self.commit(batch)
+        return removed
+
+    def _send_documents(self, batch: SealedBatch) -> Sent:
+        """Sends the documents of a batch that have no receipt yet."""
         self._check_index()
         taken = refused = lost = 0
         with closing(read_parts(self.run, self.cache, batch.number)) as parts:
@@ -77,7 +129,7 @@ class BatchSender:
                 refused += len(part.documents) - accepted
                 lost += len(part.lost)
         self._set_state(batch, BatchState.ACKNOWLEDGED)
-        return taken, refused, lost
+        return Sent(taken, failed=refused, to_fetch=lost)
 
     def send_removals(self, batch: SealedBatch, candidates: Sequence[RemovalCandidate]) -> int:
         """Sends removals of a batch; returns how many the index acknowledged.
@@ -220,6 +272,19 @@ def open_sender(
         receiver.end(outcome)
     if tells_receivers and send_rest(run, cache):
         sender.space.free()
+
+
+def find_beginning(run: Run) -> Before:
+    """What was there before the run."""
+    return Before(run.row.batch_before, run.row.horizon_ms)
+
+
+def _seal(transaction: Transaction, *, run: Run, url_ids: Sequence[int], counted: bool, decided: bool) -> SealedBatch:
+    before = duplicate_key_table.load(transaction, url_ids) if decided else {}
+    batch = removal_table.seal(transaction, run.source_id, run.id, clock.now_ms(), url_ids, counted=counted)
+    # In the same step: a process that dies after it must not leave copies of a page that is gone.
+    resolve_again(transaction, run.source_id, before)
+    return batch
 
 
 def _fetch_again(transaction: Transaction, *, batch: SealedBatch, url_ids: Sequence[int]) -> None:

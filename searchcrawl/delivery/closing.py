@@ -88,7 +88,7 @@ class Closing:
         """Sends what a step put in the place of others; seals it while the index is away."""
         batch = delivery_queue.seal_batch(self.run)
         if batch is not None and not self.run.is_index_away:
-            delivery_queue.deliver_batch(self.sender, batch)
+            self.sender.deliver(batch)
 
     def _is_taken(self, step: ClosingStep) -> bool:
         if step.asks_index and self.run.is_index_away:

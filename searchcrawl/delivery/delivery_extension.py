@@ -139,7 +139,14 @@ class DeliveryThread:
         self._sender.hurry()
         self._closing = replace(self._closing, reason=reason)
         if self._run.shutdown.failure is None and self._run.delivers:
-            self._seal_last_batch()
+            try:
+                self._closing.take(closing.BEFORE_LAST_BATCH)
+                # A new segment begins, so that the last one can be deleted as well (E2).
+                self._seal(rotate=not self._run.project.cache.preserve)
+            except Exception as error:
+                known = isinstance(error, SearchcrawlError)
+                logger.warning("the last batch cannot be sealed: %s", error, exc_info=not known)
+                self._run.shutdown.fail(error)
         self._queue.put(None)
         self._thread.join()
         if not self._run.delivers:
@@ -161,16 +168,6 @@ class DeliveryThread:
                 self._sender.space.free()
         except SearchcrawlError as error:
             logger.warning("the cache cannot be freed: %s", error)
-            self._run.shutdown.fail(error)
-
-    def _seal_last_batch(self) -> None:
-        try:
-            self._closing.take(closing.BEFORE_LAST_BATCH)
-            # A new segment begins, so that the last one can be deleted as well (E2).
-            self._seal(rotate=not self._run.project.cache.preserve)
-        except Exception as error:
-            known = isinstance(error, SearchcrawlError)
-            logger.warning("the last batch cannot be sealed: %s", error, exc_info=not known)
             self._run.shutdown.fail(error)
 
     def _deliver_all(self) -> None:
@@ -216,7 +213,7 @@ class DeliveryThread:
         # The batches of a run that failed stay sealed; the next run sends them.
         while (batch := self._take_batch()) is not None:
             if run.shutdown.failure is None:
-                delivery_queue.deliver_batch(self._sender, batch)
+                self._sender.deliver(batch)
             self._note_sent()
 
     def _deliver_nothing(self) -> None:

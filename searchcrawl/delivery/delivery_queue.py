@@ -7,37 +7,19 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.delivery import removals
-from searchcrawl.delivery.batch_sender import BatchSender
+from searchcrawl.delivery.batch_sender import BatchSender, Sent
 from searchcrawl.failpoints import reach
 from searchcrawl.run import Run
 from searchcrawl.store import batch_table, removal_table, source_table
 from searchcrawl.store.batch_table import Chunk, SealedBatch
 from searchcrawl.store.documents import document_table, segment_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.states import BatchState
 from searchcrawl.wording import counted
 
 logger = logging.getLogger(__name__)
-
-
-class Sent(NamedTuple):
-    """How many documents and removals the index acknowledged; it refused ``failed`` documents.
-
-    ``to_fetch`` are documents whose record the cache has lost: the next run fetches them.
-    """
-
-    documents: int = 0
-    removed: int = 0
-    failed: int = 0
-    to_fetch: int = 0
-
-    def plus(self, other: Sent) -> Sent:
-        """The sum of both."""
-        return Sent(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
 def seal_batch(run: Run, *, rotate: bool = False) -> SealedBatch | None:
@@ -54,22 +36,13 @@ def seal_batch(run: Run, *, rotate: bool = False) -> SealedBatch | None:
     return batch
 
 
-def deliver_batch(sender: BatchSender, batch: SealedBatch) -> Sent:
-    """Sends the rest of a batch, commits it and frees its segments; raises as ``send_documents``."""
-    documents, failed, lost = sender.send_documents(batch) if batch.state < BatchState.ACKNOWLEDGED else (0, 0, 0)
-    sender.commit(batch)
-    removed = removals.remove_copies(sender)
-    sender.space.free()
-    return Sent(documents, removed, failed, lost)
-
-
 def deliver_left(sender: BatchSender) -> Sent:
-    """Sends the documents of batches that an earlier process left; raises as ``send_documents``."""
+    """Sends the documents of batches that an earlier process left; raises as ``BatchSender.deliver``."""
     run, sent = sender.run, Sent()
     for batch in run.read(batch_table.find_unfinished, source_id=run.source_id):
         holds_removals = partial(batch_table.holds_removals, number=batch.number, source_id=run.source_id)
         if run.shutdown.failure is None and not run.read(holds_removals):
-            sent = sent.plus(deliver_batch(sender, batch))
+            sent = sent.plus(sender.deliver(batch))
     return sent
 
 
@@ -84,13 +57,13 @@ def is_waiting(transaction: Transaction, source_id: int) -> bool:
 
 
 def flush(sender: BatchSender) -> Sent:
-    """Sends everything that waits, including what a dead process left; raises as ``send_documents``."""
+    """Sends everything that waits, including what a dead process left; raises as ``BatchSender.deliver``."""
     run = sender.run
     sent = deliver_left(sender)
     sent = sent.plus(Sent(removed=removals.finish_removals(sender)))
     # A new segment begins, so that the last one can be deleted as well (E2).
     last = seal_batch(run, rotate=not run.project.cache.preserve)
-    return sent if last is None else sent.plus(deliver_batch(sender, last))
+    return sent if last is None else sent.plus(sender.deliver(last))
 
 
 def request_resend(run: Run) -> None:
@@ -99,14 +72,14 @@ def request_resend(run: Run) -> None:
 
 
 def continue_resend(sender: BatchSender) -> Sent:
-    """Sends the rest of a resend from the cache, a full cache at a time; raises as ``send_documents``."""
+    """Sends the rest of a resend from the cache, a full cache at a time; raises as ``BatchSender.deliver``."""
     run = sender.run
     if run.read(source_table.find, run.source_id, "resend_version") is None:
         return Sent()
     sent, after = Sent(), 0
     while (chunk := run.write(_seal_chunk, run=run, after=after)) is not None:
         reach("batch.sealed")
-        sent = sent.plus(deliver_batch(sender, chunk.batch))
+        sent = sent.plus(sender.deliver(chunk.batch))
         after = chunk.last
         if run.shutdown.failure is not None:
             return sent

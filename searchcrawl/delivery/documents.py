@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.delivery.freezing import choose_languages, cut_content, load_of_hosts, tell_title
+from searchcrawl.delivery.freezing import load_of_hosts
 from searchcrawl.exceptions import ConfigurationError, DamagedRecord, UnknownSource
 from searchcrawl.index_fields import FORMS, find_analysed, find_language_field
 from searchcrawl.items import IndexedDocument
@@ -164,13 +164,9 @@ class DocumentReader:
                     logger.error("%s; %s is fetched again", error, row.url)
                 lost.append(row.url_id)
                 continue
-            # The whole text tells the languages.
-            record |= choose_languages(record, row.url, self._of_hosts.languages)
-            record["title"] = tell_title(record, row.url, row.mimetype, self._of_hosts.titles)
-            record["content"] = cut_content(record.get("content"), row.url, row.mimetype, self._of_hosts.blocks)
             document = build_indexed_document(
                 row,
-                record,
+                self._of_hosts.apply(record, row),
                 source=self._run.source.name,
                 duplicates=duplicates.get(row.url_id, ()),
                 anchors=others.anchors.get(row.url_id, ()),

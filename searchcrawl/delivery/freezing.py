@@ -45,7 +45,7 @@ from searchcrawl.rules.host_texts import (
     unpack_keys,
 )
 from searchcrawl.run import Run
-from searchcrawl.store.batch_table import send_again
+from searchcrawl.store.batch_table import BatchDocument, send_again
 from searchcrawl.store.documents import document_queries
 from searchcrawl.store.documents.document_queries import HTML, SampledDocument
 from searchcrawl.store.documents.frozen_table import BLOCKS, LANGUAGES, TITLES, Frozen, FrozenTable
@@ -74,6 +74,15 @@ class OfHosts(NamedTuple):
     blocks: Mapping[str, frozenset[int]]
     languages: Mapping[str, str]
     titles: Mapping[str, frozenset[int]]
+
+    def apply(self, record: Record, row: BatchDocument) -> dict[str, Any]:
+        """The record as the document goes out: with its languages, which its whole text tells, its title and its text."""
+        return {
+            **record,
+            **choose_languages(record, row.url, self.languages),
+            "title": tell_title(record, row.url, row.mimetype, self.titles),
+            "content": cut_content(record.get("content"), row.url, row.mimetype, self.blocks),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

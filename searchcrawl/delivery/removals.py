@@ -12,18 +12,16 @@ from typing import Final, NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code, CodeClass, facts_of
-from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.commit.orphans import unmark_orphans
-from searchcrawl.delivery.batch_sender import BatchSender
+from searchcrawl.delivery.batch_sender import BatchSender, find_beginning
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.lifecycle import describe_evidence
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Lifecycle, Source
 from searchcrawl.store import batch_table, log_table, receiver_table, removal_table
-from searchcrawl.store.batch_table import SealedBatch
-from searchcrawl.store.documents import document_table, duplicate_key_table
+from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.removal_table import Before, RemovalCandidate
+from searchcrawl.store.removal_table import RemovalCandidate
 from searchcrawl.store.states import BatchState, Leaving
 from searchcrawl.store.urls import link_table, url_table
 from searchcrawl.store.urls.url_table import VisitResult
@@ -41,18 +39,6 @@ class DeletionLimits(NamedTuple):
     candidates: int
 
 
-def remove_copies(sender: BatchSender) -> int:
-    """Removes copies that were sent in this run before the better page came; returns how many.
-
-    At once and without limits, because they were no documents of the index before.
-    """
-    run, removed = sender.run, 0
-    find = partial(removal_table.find_new_copies, source_id=run.source_id, before=_find_beginning(run))
-    while rows := run.read(find, is_away=run.is_index_away):
-        removed += remove(sender, rows, counted=False)
-    return removed
-
-
 def remove_documents(sender: BatchSender, *, completed: bool) -> None:
     """Removes the documents that are to leave the index, or puts all of these removals into quarantine.
 
@@ -64,7 +50,7 @@ def remove_documents(sender: BatchSender, *, completed: bool) -> None:
     run = sender.run
     if run.is_index_away and run.source.shares_copies:
         return
-    remove_copies(sender)
+    sender.remove_copies()
     candidates = sum(len(rows) for rows in find_pages(run, completed))
     if not candidates:
         return
@@ -74,7 +60,7 @@ def remove_documents(sender: BatchSender, *, completed: bool) -> None:
     allowed = run.read(_is_allowed, run=run, candidates=candidates)
     for rows in find_pages(run, completed):
         if allowed:
-            remove(sender, rows, counted=True)
+            sender.remove(rows, counted=True)
         else:
             run.write(removal_table.quarantine, url_ids=[row.url_id for row in rows], run_id=run.id)
             reach("delete.selected")
@@ -87,7 +73,7 @@ def finish_removals(sender: BatchSender) -> int:
     """
     removed = sum(gone for _, gone in _send_left(sender))
     # The process may have died between the receipt of a survivor and the removal of its copies.
-    return removed + remove_copies(sender)
+    return removed + sender.remove_copies()
 
 
 def carry_out(sender: BatchSender, find: Callable[[Transaction], list[RemovalCandidate]]) -> Iterator[tuple[int, int]]:
@@ -97,7 +83,7 @@ def carry_out(sender: BatchSender, find: Callable[[Transaction], list[RemovalCan
     """
     yield from _send_left(sender)
     while rows := sender.run.read(find):
-        yield len(rows), remove(sender, rows, counted=False, decided=True)
+        yield len(rows), sender.remove(rows, counted=False, decided=True)
 
 
 def _send_left(sender: BatchSender) -> Iterator[tuple[int, int]]:
@@ -117,7 +103,7 @@ def _send_left(sender: BatchSender) -> Iterator[tuple[int, int]]:
 
 def find_pages(run: Run, completed: bool) -> Iterator[list[RemovalCandidate]]:
     """The documents that are to leave the index at the end of a run, in pages."""
-    find = partial(removal_table.find_candidates, before=_find_beginning(run), is_away=run.is_index_away)
+    find = partial(removal_table.find_candidates, before=find_beginning(run), is_away=run.is_index_away)
     for page in run.read_pages(find, source_id=run.source_id):
         rows = list(page)
         if not completed:
@@ -130,10 +116,6 @@ def find_pages(run: Run, completed: bool) -> Iterator[list[RemovalCandidate]]:
         kept = run.read(select_with_evidence, candidates=rows, lifecycle=run.source.lifecycle, completed=completed)
         if kept:
             yield kept
-
-
-def _find_beginning(run: Run) -> Before:
-    return Before(run.row.batch_before, run.row.horizon_ms)
 
 
 def _leave_orphans(run: Run, rows: list[RemovalCandidate]) -> list[RemovalCandidate]:
@@ -174,30 +156,6 @@ def find_limits(transaction: Transaction, source: Source, source_id: int, candid
     return DeletionLimits(allowed, documents, removed, totals["quarantined"], candidates)
 
 
-def remove(sender: BatchSender, rows: list[RemovalCandidate], *, counted: bool, decided: bool = False) -> int:
-    """Removes documents, in a batch of their own; ``counted`` towards the limits. Returns how many left the index.
-
-    ``decided``: an operator has it so, of documents that may have stood for their copies until now.
-    """
-    run = sender.run
-    batch = run.write(_seal, run=run, url_ids=[row.url_id for row in rows], counted=counted, decided=decided)
-    reach("delete.selected")
-    if run.is_index_away:
-        # They are sent with what waits for it.
-        return 0
-    removed = sender.send_removals(batch, rows)
-    sender.commit(batch)
-    return removed
-
-
-def _seal(transaction: Transaction, *, run: Run, url_ids: Sequence[int], counted: bool, decided: bool) -> SealedBatch:
-    before = duplicate_key_table.load(transaction, url_ids) if decided else {}
-    batch = removal_table.seal(transaction, run.source_id, run.id, clock.now_ms(), url_ids, counted=counted)
-    # In the same step: a process that dies after it must not leave copies of a page that is gone.
-    resolve_again(transaction, run.source_id, before)
-    return batch
-
-
 #: So many permanent redirects are followed from row to row; a longer chain, or a circle, removes nothing.
 MAX_HOPS: Final = 20
 _READ_WELL: Final = frozenset({CodeClass.SUCCESS, CodeClass.COPY, CodeClass.DISPLAY})
@@ -220,8 +178,14 @@ def select_with_evidence(
     }
     moved = [url_id for url_id, result in results.items() if _leads_on(result)]
     ends = _follow(transaction, moved)
-    kept = {url_id for url_id in moved if url_id not in ends or not _lets_leave(ends[url_id], lifecycle)}
-    kept |= {url_id for url_id, result in results.items() if not _holds(result, lifecycle)}
+    gone_on = {url_id for url_id, end in ends.items() if end.code in WITH_DOCUMENT or _is_evidence(end, lifecycle)}
+    # The visit did not fail: it brought evidence, or a page that is not shown under this URL.
+    held = {
+        url_id
+        for url_id, result in results.items()
+        if facts_of(result.code).kind in _READ_WELL or _is_evidence(result, lifecycle)
+    }
+    kept = results.keys() - held | set(moved) - gone_on
     return [row for row in candidates if row.url_id not in kept]
 
 
@@ -247,15 +211,6 @@ def _is_evidence(result: VisitResult, lifecycle: Lifecycle) -> bool:
         # It leads to an excluded URL, perhaps for a while.
         return False
     return lifecycle.is_evidence(result.code, result.rule, result.failures)
-
-
-def _lets_leave(end: VisitResult, lifecycle: Lifecycle) -> bool:
-    return end.code in WITH_DOCUMENT or _is_evidence(end, lifecycle)
-
-
-def _holds(result: VisitResult, lifecycle: Lifecycle) -> bool:
-    """Whether the last visit did not fail: it brought evidence, or a page that is not shown under this URL."""
-    return facts_of(result.code).kind in _READ_WELL or _is_evidence(result, lifecycle)
 
 
 def _follow(transaction: Transaction, moved: Sequence[int]) -> dict[int, VisitResult]:

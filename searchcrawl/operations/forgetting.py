@@ -30,8 +30,8 @@ from searchcrawl.comparison.bring_together import prepare_resend
 from searchcrawl.comparison.look import has_documents, require_known
 from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.anchors import take_back_texts
+from searchcrawl.delivery.batch_sender import Sent
 from searchcrawl.delivery.cache_space import rewrite
-from searchcrawl.delivery.delivery_queue import Sent
 from searchcrawl.delivery.receivers.sending import send_rest
 from searchcrawl.delivery.removals import find_limits
 from searchcrawl.exceptions import (

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from searchcrawl.cache.opening import share_cache
 from searchcrawl.codes import describe_code
-from searchcrawl.delivery.delivery_queue import Sent
+from searchcrawl.delivery.batch_sender import Sent
 from searchcrawl.durable import make_folder
 from searchcrawl.exceptions import PlanRefused
 from searchcrawl.failpoints import reach

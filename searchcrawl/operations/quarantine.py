@@ -10,8 +10,7 @@ from searchcrawl import clock
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.commit.orphans import let_stay
 from searchcrawl.delivery import delivery_queue, removals
-from searchcrawl.delivery.batch_sender import open_sender
-from searchcrawl.delivery.delivery_queue import Sent
+from searchcrawl.delivery.batch_sender import Sent, open_sender
 from searchcrawl.exceptions import Exit, UnknownRun
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.operations import redelivery

@@ -9,9 +9,8 @@ from typing import Any
 from searchcrawl.cache.opening import open_cache
 from searchcrawl.comparison.bring_together import bring_together, prepare_resend
 from searchcrawl.delivery import delivery_queue
-from searchcrawl.delivery.batch_sender import open_sender
+from searchcrawl.delivery.batch_sender import Sent, open_sender
 from searchcrawl.delivery.closing import forget_end_look
-from searchcrawl.delivery.delivery_queue import Sent
 from searchcrawl.delivery.receivers.sending import note_receivers, open_stream, send_rest
 from searchcrawl.exceptions import DeliveryError, UnknownReceiver
 from searchcrawl.index.receiver import Receiver, SearchIndex

@@ -251,7 +251,7 @@ class Mending:
             seal = partial(batch_table.seal_chosen, source_id=run.source_id, run_id=run.id, now_ms=clock.now_ms())
             batch = run.write(seal, url_ids=url_ids)
             reach("batch.sealed")
-            delivery_queue.deliver_batch(self.sender, batch)
+            self.sender.deliver(batch)
 
     def _remove(self, removing: Sequence[IndexDifference]) -> None:
         rows = [each.row for each in removing if each.row is not None and _has_receipt(each.row)]
@@ -263,7 +263,7 @@ class Mending:
 
     def _remove_rows(self, rows: Sequence[Receipted]) -> None:
         candidates = [RemovalCandidate(row.url_id, row.url, 0, None) for row in rows]
-        removals.remove(self.sender, candidates, counted=self._counted)
+        self.sender.remove(candidates, counted=self._counted)
 
     def _remove_rowless(self, removing: Sequence[IndexDifference]) -> None:
         """Removes what the table has no receipt for; counted before it leaves, in a delivery that has no rows."""
