@@ -139,7 +139,6 @@ class Measuring:
         listeners = Listeners(
             in_flight=lambda: 1,
             hold=lambda: lambda: None,
-            on_visit_end=lambda _: None,
             on_commit=lambda _: None,
             on_sitemap_part=lambda _: None,
             on_batch=lambda _: None,

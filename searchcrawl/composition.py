@@ -59,6 +59,7 @@ from searchcrawl.traces import ParseMark, StackFile
 if TYPE_CHECKING:
     from searchcrawl.members.members import Members
     from searchcrawl.render.credentials import Credentials
+    from searchcrawl.sitemaps.reading import SitemapReading
 
 logger = logging.getLogger(__name__)
 
@@ -94,17 +95,20 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     names = SharedNames(run.database, per_second=run.source.fetch.dns_per_second)
     _end_unread(stages, run)
     add_fetching(stages, crawler, run, rate_limiter, traps, names=names)
-    on_sitemap_part = _add_sitemaps(stages, run, frontier, submit=waiting.submit, revisits=revisits)
-    listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=on_sitemap_part)
-    listeners = _note_feeds(listeners, stages, run)
+    sitemaps = _add_sitemaps(stages, run, frontier, submit=waiting.submit, revisits=revisits)
+    listeners = _build_listeners(run, frontier, delivery)
+    visit_ends: list[Callable[[Document | Outcome], None]] = [frontier.end_visit]
+    if sitemaps is not None:
+        listeners = replace(listeners, on_sitemap_part=sitemaps.on_committed)
+        visit_ends.insert(0, sitemaps.note_visit)
     last_items = None
     if has_members(run.source):
         members = stages.add(_build_members(stages, crawler, run, is_full=lambda: waiting.is_full))
         waiting.on_room.append(members.note_committed)
         last_items = members.finish
     elif run.project.logs.urls:
-        listeners = _log_visits(listeners, stages.add(VisitLog()))
-    stages.add(CachePipeline(crawler, run, waiting, traps, listeners, last_items=last_items))
+        visit_ends.insert(0, stages.add(VisitLog()).write)
+    stages.add(CachePipeline(crawler, run, waiting, traps, listeners, visit_ends=visit_ends, last_items=last_items))
     return stages
 
 
@@ -169,44 +173,15 @@ def compose_member(crawler: Crawler, run: Run) -> Stages:
     return stages
 
 
-def _build_listeners(
-    run: Run, frontier: Frontier, delivery: DeliveryExtension, *, on_sitemap_part: Callable[[SitemapPart], None]
-) -> Listeners:
+def _build_listeners(run: Run, frontier: Frontier, delivery: DeliveryExtension) -> Listeners:
     return Listeners(
         in_flight=frontier.in_flight,
         hold=frontier.claiming.hold,
-        on_visit_end=frontier.end_visit,
         on_commit=frontier.claiming.note_committed,
-        on_sitemap_part=on_sitemap_part,
+        on_sitemap_part=lambda part: None,
         on_batch=delivery.submit,
         on_failure=run.shutdown.fail,
     )
-
-
-def _log_visits(listeners: Listeners, log: VisitLog) -> Listeners:
-    def end_visit(item: Document | Outcome) -> None:
-        log.write(item)
-        listeners.on_visit_end(item)
-
-    return replace(listeners, on_visit_end=end_visit)
-
-
-def _note_feeds(listeners: Listeners, stages: Stages, run: Run) -> Listeners:
-    """Has the feeds read that pages name, where their links are followed."""
-    source = run.source
-    if not reads_sitemaps(source) or source.start.sitemaps != "auto" or not source.scope.follow_links:
-        return listeners
-    from searchcrawl.sitemaps.reading import SitemapReading  # noqa: PLC0415  # see _add_sitemaps
-
-    note, obeys = stages.get(SitemapReading).note_feeds, source.keep.meta_robots
-
-    def end_visit(item: Document | Outcome) -> None:
-        page = item.page if isinstance(item, Document) else None
-        if page is not None and page.feeds and not (page.nofollow and obeys):
-            note(item.claim.url, item.claim.depth, page.feeds)
-        listeners.on_visit_end(item)
-
-    return replace(listeners, on_visit_end=end_visit)
 
 
 def compose_replay(crawler: Crawler, run: Run) -> Stages:
@@ -226,8 +201,8 @@ def compose_replay(crawler: Crawler, run: Run) -> Stages:
         answers.begin_groups(Claims(take=frontier.next_claim, put_back=frontier.put_back))
     stages.add(RateLimiter())
     stages.add(_build_targets(run, list_start_urls(run)))
-    listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=lambda part: None)
-    stages.add(CachePipeline(crawler, run, waiting, traps, listeners))
+    listeners = _build_listeners(run, frontier, delivery)
+    stages.add(CachePipeline(crawler, run, waiting, traps, listeners, visit_ends=[frontier.end_visit]))
     return stages
 
 
@@ -368,27 +343,25 @@ def _add_sitemaps(
     *,
     submit: Callable[[SitemapPart], bool],
     revisits: threading.Event,
-) -> Callable[[SitemapPart], None]:
-    """Adds the reading of sitemaps if the source has any; sets ``revisits`` if due rows need not wait for it.
-
-    Returns what is called with each part that is in the store.
-    """
+) -> SitemapReading | None:
+    """Adds the reading of sitemaps if the source has any; sets ``revisits`` if due rows need not wait for it."""
     source, obeyed = run.source, stages.find(RobotsFiles)
     if not (reads_sitemaps(source) and source.lifecycle.trust_sitemap) or run.forced:
         revisits.set()
     if not reads_sitemaps(source):
-        return lambda part: None
+        return None
     from searchcrawl.sitemaps.reading import SitemapReading  # noqa: PLC0415  # other sources have no part of it
 
     side = stages.get(SideRequests)
     robots = obeyed or RobotsFiles(
         side, stages.get(RateLimiter), user_agent=run.project.user_agent, max_crawl_delay_seconds=None
     )
-    sitemaps = SitemapReading(run, side, robots, submit=submit, hold=frontier.claiming.hold, revisits=revisits)
-    stages.add(sitemaps)
+    sitemaps = stages.add(
+        SitemapReading(run, side, robots, submit=submit, hold=frontier.claiming.hold, revisits=revisits)
+    )
     if source.start.sitemaps == "auto":
         robots.listen(sitemaps.add_origin)
-    return sitemaps.on_committed
+    return sitemaps
 
 
 def _build_targets(run: Run, starts: Sequence[str]) -> TargetRules:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from searchcrawl import urls
 from searchcrawl.admission.trap_watch import TrapWatch
@@ -27,9 +27,11 @@ from searchcrawl.rules.boundary import MAX_URLS, Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
 from searchcrawl.rules.rewriting import NormalisedUrl
+from searchcrawl.run import Run
 from searchcrawl.store import host_table
 from searchcrawl.store.documents import anchor_table, document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import link_table, orphan_table, review_table, url_table
 from searchcrawl.store.urls.link_table import BYTES, MOST_TARGETS, LinkTexts, Nofollow, Unfollowed
@@ -134,6 +136,13 @@ class Admission:
         self._group = _Group()
         #: rows above the first id up to the second are still to be looked at after an edit (commit.review)
         self.unreviewed: tuple[int, int] | None = None
+
+    @classmethod
+    def of_run(cls, run: Run, traps: TrapWatch | None = None) -> Self:
+        """That of a run; raises StoreError."""
+        most = run.source.scope.max_urls
+        known = run.read(run_table.count_urls, run.source_id, without=REFUSED) if most else 0
+        return cls(source_id=run.source_id, boundary=run.boundary, max_urls=most, known_urls=known, traps=traps)
 
     def admit(self, transaction: Transaction, found: Sequence[FoundLinks]) -> None:
         """Admits the links of a group of pages."""

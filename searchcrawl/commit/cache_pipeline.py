@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from scrapy.crawler import Crawler
@@ -13,7 +13,6 @@ from searchcrawl.admission.admit import Admission
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.admission.url_normalisation import normalise_starts, normalise_submitted
 from searchcrawl.cache.opening import open_cache
-from searchcrawl.codes import REFUSED
 from searchcrawl.commit.group_commit import GroupCommit, Listeners, WriterQueue
 from searchcrawl.commit.link_rows import write_start_displays
 from searchcrawl.commit.orphans import release_orphans
@@ -25,7 +24,6 @@ from searchcrawl.run import Run
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.stages import stages_of
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import recrawl_table
 
 logger = logging.getLogger(__name__)
@@ -34,8 +32,9 @@ logger = logging.getLogger(__name__)
 class CachePipeline:
     """Opens and closes the writer of a run, and hands our items to it; other items pass unchanged.
 
-    While the queue of the writer is full, ``process_item`` waits. ``last_items`` is awaited before the writer is closed: Scrapy
-    closes all pipelines at once, and other processes may have visits under way.
+    The reactor calls it; the writer is opened and closed in a helper thread. ``visit_ends`` are called with each end of a
+    visit, before the writer gets it. While the queue of the writer is full, ``process_item`` waits. ``last_items`` is awaited
+    before the writer is closed: Scrapy closes all pipelines at once, and other processes may have visits under way.
     """
 
     def __init__(
@@ -46,9 +45,11 @@ class CachePipeline:
         traps: TrapWatch,
         listeners: Listeners,
         *,
+        visit_ends: Sequence[Callable[[Document | Outcome], None]],
         last_items: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._run = run
+        self._visit_ends = visit_ends
         self._last_items = last_items
         self._waiting = waiting
         self._traps = traps
@@ -72,7 +73,8 @@ class CachePipeline:
     async def process_item(self, item: object) -> object:
         if not isinstance(item, Document | Outcome) or self._writer is None:
             return item
-        self._listeners.on_visit_end(item)
+        for call in self._visit_ends:
+            call(item)
         self._waiting.submit(item)
         while self._waiting.is_full and self._run.shutdown.failure is None:
             self._space.clear()
@@ -91,15 +93,10 @@ class CachePipeline:
 
     def _open(self, run: Run) -> GroupCommit:
         compare_at_begin(run)
-        known, most = 0, run.source.scope.max_urls
-        if most:
-            known = run.read(run_table.count_urls, run.source_id, without=REFUSED)
+        admission = Admission.of_run(run, self._traps)
         # When the number of URLs of a pattern is limited for the first time, no URL has been counted yet.
         recount = any(key.startswith("scope.") for key in run.forced)
         run.write(self._traps.open, recount=recount)
-        admission = Admission(
-            source_id=run.source_id, boundary=run.boundary, max_urls=most, known_urls=known, traps=self._traps
-        )
         review = Review(run, admission, self._listeners.hold)
         review.open()
         if run.source.lifecycle.orphans == "check":

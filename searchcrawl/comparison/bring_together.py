@@ -15,7 +15,6 @@ from typing import Final
 from searchcrawl import clock, urls
 from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.cache.opening import open_cache
-from searchcrawl.codes import REFUSED
 from searchcrawl.comparison.look import is_newer, look_at_sample
 from searchcrawl.comparison.sorted_merge import SortedRow, pair_by_id
 from searchcrawl.exceptions import DeliveryError, DiskFull
@@ -27,7 +26,6 @@ from searchcrawl.store import batch_table, source_table
 from searchcrawl.store.documents import comparison_table
 from searchcrawl.store.documents.comparison_table import Indexed
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.runs import run_table
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +125,7 @@ class Changes:
     _admission: Admission = field(init=False)
 
     def __post_init__(self) -> None:
-        self._admission = _build_admission(self.run)
+        self._admission = Admission.of_run(self.run)
 
     def add(self, row: SortedRow | None, entry: IndexEntry | None) -> None:
         """Takes what both have of one document."""
@@ -181,9 +179,3 @@ def _read_entry(entry: IndexEntry) -> Indexed:
         return Indexed(entry.crawl_version, bytes.fromhex(entry.checksum) or None)
     except ValueError:
         return Indexed(entry.crawl_version, None)
-
-
-def _build_admission(run: Run) -> Admission:
-    most = run.source.scope.max_urls
-    known = run.read(run_table.count_urls, run.source_id, without=REFUSED) if most else 0
-    return Admission(source_id=run.source_id, boundary=run.boundary, max_urls=most, known_urls=known)

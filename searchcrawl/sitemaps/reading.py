@@ -15,7 +15,7 @@ from searchcrawl import clock, urls
 from searchcrawl.codes import SUCCESS, Code
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.http.side_requests import CrawlEnds, SideRequestFailed, SideRequests
-from searchcrawl.items import SitemapEnd, SitemapPart
+from searchcrawl.items import Document, Outcome, SitemapEnd, SitemapPart
 from searchcrawl.politeness import backoff
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.run import Run
@@ -146,6 +146,7 @@ class SitemapReading:
         self._origins: set[str] = set()
         #: feeds, by the page that named them first; None: they are read
         self._feeds: dict[str, str | None] = {}
+        self._looks_for_feeds = run.source.start.sitemaps == _AUTO and run.source.scope.follow_links
         self._feeds_of: Counter[str] = Counter()
         self._jobs: Turns[Job] = Turns(_WORKERS_OF_ORIGIN)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -192,7 +193,15 @@ class SitemapReading:
         if self._run.boundary.decide_sitemap(f"{origin}/sitemap.xml").allowed:
             self._add_job(origin, lambda: self._find_sitemaps(origin))
 
-    def note_feeds(self, page_url: str, depth: int, feeds: Sequence[str]) -> None:
+    def note_visit(self, item: Document | Outcome) -> None:
+        """Has the feeds read that a page names, where its links are followed; called in the reactor with each end of a visit."""
+        page = item.page if isinstance(item, Document) else None
+        if page is None or not page.feeds or not self._looks_for_feeds:
+            return
+        if not (page.nofollow and self._run.source.keep.meta_robots):
+            self._note_feeds(item.claim.url, item.claim.depth, page.feeds)
+
+    def _note_feeds(self, page_url: str, depth: int, feeds: Sequence[str]) -> None:
         """Reads feeds that a page names: one that a start page names, or a second page.
 
         One that a single page names, such as that of its comments, tells what the page does.

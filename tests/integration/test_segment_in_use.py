@@ -54,7 +54,6 @@ def taken_over(filled: FilledStore, cache: DocumentCache, waiting: WriterQueue) 
         listeners=Listeners(
             in_flight=lambda: 0,
             hold=lambda: lambda: None,
-            on_visit_end=lambda _: None,
             on_commit=lambda _: None,
             on_sitemap_part=lambda _: None,
             on_batch=lambda _: None,
