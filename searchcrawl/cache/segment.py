@@ -130,7 +130,7 @@ class SegmentWriter:
 
     ``committed_bytes`` of it are committed in the table; bytes after them are cut off. Raises DamagedRecord
     where it is shorter or missing, SegmentInUse where another writer has it open, CacheError where it cannot
-    be written. After a CacheError the writer can continue, or be cut back by ``rewind``.
+    be written. After a CacheError the writer can continue.
     """
 
     def __init__(self, storage: Storage, number: int, *, committed_bytes: int) -> None:
@@ -180,15 +180,6 @@ class SegmentWriter:
             self._cut_failed_append()
             self._segment.sync()
             failpoints.reach("segment.synced")
-
-    def rewind(self, position: int) -> None:
-        """Cuts the segment back to an earlier ``position``; pages appended since are lost."""
-        if position > self._position:
-            raise ValueError(f"{position} lies beyond {self._position}")
-        with self._naming():
-            self._segment.cut(position)
-        self._position = position
-        self._torn = False
 
     def close(self) -> None:
         """Ends writing; may be called twice. Pages that were not synced are lost if the power fails."""

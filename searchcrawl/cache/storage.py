@@ -18,10 +18,7 @@ class OpenSegment(Protocol):
         """Writes at ``offset``, the end of what is there; it may stay in memory until ``sync``."""
 
     def cut(self, size: int) -> None:
-        """Forgets what is beyond ``size``: a group that could not be committed, or half a page.
-
-        It is where a ``sync`` ended, or lies in what was written since.
-        """
+        """Forgets what is beyond ``size``, half a page: it lies in what was written since a ``sync``."""
 
     def sync(self) -> None:
         """Makes what was written durable; from now on it can be read."""

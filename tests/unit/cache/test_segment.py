@@ -224,27 +224,6 @@ def test_append_when_the_disk_is_full_then_the_writer_can_go_on_where_the_last_w
     assert path.stat().st_size == writer.position
 
 
-def test_rewind_when_pages_were_appended_then_they_are_gone_and_the_next_takes_their_place(path: Path) -> None:
-    writer = open_writer(path, committed_bytes=0)
-    writer.append(page(1))
-    position = writer.position
-    writer.append(page(2))
-
-    writer.rewind(position)
-
-    assert writer.position == path.stat().st_size == position
-    assert writer.append(page(3)).offset == position
-    writer.close()
-
-
-def test_rewind_when_the_position_lies_ahead_then_it_is_refused(path: Path) -> None:
-    writer = open_writer(path, committed_bytes=0)
-
-    with pytest.raises(ValueError, match="beyond"):
-        writer.rewind(1)
-    writer.close()
-
-
 def test_append_when_a_field_is_not_json_then_nothing_is_written(path: Path) -> None:
     writer = open_writer(path, committed_bytes=0)
     wrong = StoredPage(url="http://a.example/", status=200, headers=(), body=b"", fetched_at=MOMENT, fields={"x": b"y"})
