@@ -119,7 +119,10 @@ class World:
             if one.code == 200
         }
         with self.database.write_once() as transaction:
-            document_rows.write_documents(transaction, self.source_id, decided, places)
+            canonicals = keys.has_canonicals(transaction, self.source_id) or any(
+                (*(one.canonical for one in decided.stored), *decided.canonicals.values())
+            )
+            document_rows.write_documents(transaction, self.source_id, decided, places, canonicals=canonicals)
             url_table.settle(transaction, decided.settled)
 
     def deliver(self) -> None:
