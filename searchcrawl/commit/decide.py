@@ -1,6 +1,6 @@
 """Decides what the end of each visit changes in its row and its document, and when the row is due again (D2, L5).
 
-Pure: it does not use the store.
+Pure: it does not use the store. The writer thread calls it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Writes the documents of a group of visits, and resolves their duplicates, within the group's transaction."""
+"""Writes the documents of a group of visits, and resolves their duplicates, within the group's transaction.
+
+The writer thread calls it, and the helper thread that opens the writer; ``resolve_again`` also runs at the end of a run, before
+the last batch in a helper thread and then in the delivery thread, and in commands between crawls.
+"""
 
 from __future__ import annotations
 

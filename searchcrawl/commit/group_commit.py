@@ -110,14 +110,12 @@ class WriterQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listeners:
-    """What the writer asks and calls: ``on_visit_end`` in the reactor, all others in its thread."""
+    """What the writer asks and calls, in its thread."""
 
     #: how many requests are under way
     in_flight: Callable[[], int]
     #: keeps the run from ending until what it returns is called
     hold: Callable[[], Callable[[], None]]
-    #: a visit is over, and its item is about to be handed to the writer
-    on_visit_end: Callable[[Document | Outcome], None]
     #: (visits) so many visits were committed
     on_commit: Callable[[int], None]
     #: a part of a sitemap was committed
@@ -129,7 +127,10 @@ class Listeners:
 
 
 class GroupCommit:
-    """The writer of one run: a thread that makes the items of ``waiting`` durable."""
+    """The writer of one run: a thread that makes the items of ``waiting`` durable.
+
+    A helper thread makes it and calls ``finish``; all other methods run in the thread ``writer``.
+    """
 
     def __init__(
         self,

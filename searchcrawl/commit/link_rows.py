@@ -101,7 +101,7 @@ def update_depths(
 class DisplayChanges:
     """Writes the display URLs that rewriters set (K1) into the rows of the links; the last one counts.
 
-    After the transaction ``note_commit()`` has to be called.
+    A helper thread makes it, the writer thread calls it. After the transaction ``note_commit()`` has to be called.
     """
 
     def __init__(self, source_id: int, display: DisplayMap) -> None:

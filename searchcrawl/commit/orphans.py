@@ -4,6 +4,8 @@ After a completed run the links of all pages are read once, into two bits for ea
 links that it had; a page that is gone counts as long as its document is in the index. Links of a page to itself do not
 count. What left as an orphan comes back for the links of a page that was read, or is in the index: one that fails now may
 have been gone before.
+
+At the end of a run in the delivery thread; ``release_orphans`` in the helper thread that opens the writer.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Rows of URLs that are gone or refused go once no other row leads to them: a page that is read no more than before must
 find its links as they were. Rows that are over themselves do not hold each other. Hosts go that no URL of any source names
-any more, and that nothing used for long.
+any more, and that nothing used for long. In the delivery thread.
 """
 
 from __future__ import annotations

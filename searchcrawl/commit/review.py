@@ -55,7 +55,7 @@ class _Page:
 class Review:
     """Looks at all rows of a source after an edit of its file: edited rules apply to them, and they are due (B6, D9).
 
-    A start looks at the first ROWS_AT_START rows. The writer thread looks at the others while the crawl runs, a page of rows at
+    A start looks at the first ROWS_AT_START rows, in the helper thread that opens the writer. The writer thread looks at the others while the crawl runs, a page of rows at
     a time; where rules apply to them none is claimed before. A row that was refused because of its first link is reopened by a
     later link that is allowed. If it is interrupted, the next run begins it again, but makes no row due a second time.
     """

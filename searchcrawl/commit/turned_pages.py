@@ -73,7 +73,7 @@ def _build_error(url: str) -> str:
 
 
 class TurnedPages:
-    """The changed pages of one run; used by the writer thread, and opened before it begins."""
+    """The changed pages of one run; made and opened in a helper thread, then used by the writer thread alone."""
 
     def __init__(self, run: Run, cache: DocumentCache) -> None:
         self._run = run

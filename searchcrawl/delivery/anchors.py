@@ -7,7 +7,8 @@ again, once, with the last batch of the run.
 Each step may be the last one of a process: a transaction freezes the texts of some documents and has them sent again, and
 until all are frozen the next completed run begins anew.
 
-They are counted in bounded memory: sorted parts in a file, merged when read.
+They are counted in bounded memory: sorted parts in a file, merged when read. In a helper thread before the last batch; once
+orphans left, in the delivery thread.
 """
 
 from __future__ import annotations

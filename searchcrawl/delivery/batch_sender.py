@@ -1,6 +1,6 @@
 """Sends one batch to the index: its documents in parts, or its removals; each receipt is noted in the store.
 
-The delivery thread of a run calls it, and the main thread of a command between crawls.
+The delivery thread of a run calls it, and commands between crawls.
 """
 
 from __future__ import annotations

@@ -39,7 +39,10 @@ class DeliveryThread:
     """Delivers the batches of one run in their order, first those that an earlier process left.
 
     The run fails if the store or the cache fails. If the index cannot be reached at the end, or is misconfigured, the
-    error becomes ``run.delivery_failure`` and the documents wait for the next run. Other threads call the methods.
+    error becomes ``run.delivery_failure`` and the documents wait for the next run.
+
+    Helper threads make it, and call ``finish`` and ``free_space``. The writer calls ``submit``, the claiming thread ``has_room`` and
+    ``has_sent``; any thread may read the rest. What sends, and closes the run after the last batch, runs in the thread ``delivery``.
 
     Before documents leave at the end ``hand_over`` is called: other sources may have copies of them.
     """
@@ -229,7 +232,7 @@ class DeliveryThread:
 
 
 class DeliveryExtension:
-    """Opens the index of the project and starts the delivery thread; waits for its end.
+    """Opens the index of the project and starts the delivery thread; waits for its end. The reactor calls it, unless said.
 
     Once everything is delivered it calls ``at_end`` in their order, in a thread, with the reason why the crawl ended.
     """

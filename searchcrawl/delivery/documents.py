@@ -136,7 +136,7 @@ class _ForeignUrls:
 
 
 class DocumentReader:
-    """Builds documents of rows for one receiver; what is frozen of hosts is read anew by each reader."""
+    """Builds documents of rows for one receiver, in the thread ``reading`` or that of its caller; what is frozen of hosts is read anew by each reader."""
 
     def __init__(self, run: Run, cache: DocumentCache) -> None:
         self._run = run

@@ -5,6 +5,8 @@ A file that cannot be written costs neither the run nor the other files; the nex
 A delta is what has changed in the index since the last one of its feed, removals included (K4). It is what lies between two
 places in the change log: a feed is a receiver that writes files. Once the content of a file is on the disk one transaction
 notes the file and the place; then the file gets its name. Before that it means nothing.
+
+At the end of a crawl in a helper thread, once the delivery thread has ended.
 """
 
 from __future__ import annotations

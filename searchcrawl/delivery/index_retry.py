@@ -22,7 +22,10 @@ _LONGEST_PAUSE_SECONDS: Final = 30.0
 
 
 class IndexRetry:
-    """Waits for an index without limit while a run goes on, and for ``seconds`` once a limit is set."""
+    """Waits for an index without limit while a run goes on, and for ``seconds`` once a limit is set.
+
+    The thread that sends calls ``attempt``; any thread may set a limit.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
