@@ -8,23 +8,21 @@ from typing import Any, Final
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, source
-from tests.crawl_forks import Forks
 from tests.site.client import SiteProcess
-from tests.stored_rows import query_columns
 
 HOST: Final = "ends.acme.test"
 PAGES: Final = 40
 
 
-def crawled(forks: Forks, project: CrawlProject, *options: str, **fetch: Any) -> tuple[int, dict[str, Any]]:
-    """One run: its exit code, and its row."""
+def crawled(project: CrawlProject, *options: str, **fetch: Any) -> tuple[int, str, str]:
+    """One run: its exit code, why it ended, and its kind."""
     project.edit(**source(project.site, HOST, **fetch))
-    code = forks.run(project.folder, "crawl", project.name, *options)
-    return code, query_columns(project.folder, "SELECT * FROM runs ORDER BY id DESC LIMIT 1")[0]
+    ended = project.crawl(*options)
+    return ended.exit_code, ended.status["run"]["end_reason"], ended.status["run"]["kind"]
 
 
 def test_b11_runs_when_they_end_then_each_says_why_and_the_next_goes_on(tmp_path: Path) -> None:
-    with SiteProcess() as site, Forks(1) as forks:
+    with SiteProcess() as site:
         links = [f"/{number}.html" for number in range(PAGES)]
         site.set_page(HOST, "/", page("start", *links))
         for link in links:
@@ -32,16 +30,15 @@ def test_b11_runs_when_they_end_then_each_says_why_and_the_next_goes_on(tmp_path
         project = new_project(tmp_path, site)
 
         # It is over before all is open.
-        hurried = crawled(forks, project, delay_seconds=0.5, max_minutes=0.0001)
+        hurried = crawled(project, delay_seconds=0.5, max_minutes=0.0001)
         # Twenty seconds of delay, and three of them to spend.
-        timed = crawled(forks, project, delay_seconds=0.5, max_minutes=0.05)
-        limited = crawled(forks, project, "-a", "limit=5")
-        finished = crawled(forks, project)
-        again = crawled(forks, project)
+        timed = crawled(project, delay_seconds=0.5, max_minutes=0.05)
+        limited = crawled(project, "-a", "limit=5")
+        finished = crawled(project)
+        again = crawled(project)
         asked = Counter(site.requested())
 
-    ends = [(code, row["end_reason"], row["kind"]) for code, row in (hurried, timed, limited, finished, again)]
-    assert ends == [
+    assert [hurried, timed, limited, finished, again] == [
         (3, "max_minutes", "initial"),
         (3, "max_minutes", "initial"),
         (3, "limit", "initial"),

@@ -11,7 +11,6 @@ import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, source
-from tests.crawl_forks import Forks
 from tests.site.client import SiteProcess
 from tests.site.pdf import make_pdf
 
@@ -82,11 +81,11 @@ class Seen(NamedTuple):
     requested: set[str]
 
 
-def crawled(forks: Forks, project: CrawlProject, **tables: Any) -> Seen:
+def crawled(project: CrawlProject, **tables: Any) -> Seen:
     scope = {"include_hosts": [HOST], "dynamic_pages": False}
     project.edit(**source(project.site, HOST) | {"scope": scope}, **tables)
     project.site.clear_log()
-    code = forks.run(project.folder, "crawl", project.name)
+    code = project.crawl().exit_code
     rows = {url.removeprefix(HOST): row for url, row in project.rows().items()}
     return Seen(
         code,
@@ -99,17 +98,17 @@ def crawled(forks: Forks, project: CrawlProject, **tables: Any) -> Seen:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Seen]]:
-    with SiteProcess() as site, Forks(1) as forks:
+    with SiteProcess() as site:
         build(site)
         project = new_project(tmp_path_factory.mktemp("keep"), site)
-        seen = [crawled(forks, project, keep=KEEP)]
+        seen = [crawled(project, keep=KEEP)]
         # The same bytes and the same ETag, of another date.
         for path, date in (("/ageing.html", OLD), ("/ageing-whole.html", OLD), ("/renewed.html", NEW)):
             site.set_page(HOST, path, last_modified=date)
-        seen += [crawled(forks, project, keep=KEEP) for _ in range(2)]
-        seen.append(crawled(forks, project, keep={"max_bytes": 3_000}))
+        seen += [crawled(project, keep=KEEP) for _ in range(2)]
+        seen.append(crawled(project, keep={"max_bytes": 3_000}))
         limits = {"max_delete_documents": 3}
-        seen.append(crawled(forks, project, keep={"mime_types": ["text/plain"]}, lifecycle=limits))
+        seen.append(crawled(project, keep={"mime_types": ["text/plain"]}, lifecycle=limits))
         yield seen
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -11,7 +10,6 @@ import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
-from tests.crawl_forks import Forks
 from tests.site.client import SiteProcess
 from tests.site.pdf import make_pdf
 from tests.stored_rows import execute, query
@@ -102,39 +100,39 @@ class Crawled(NamedTuple):
     log: str
 
 
-def crawl(forks: Forks, folder: Path, site: SiteProcess, *urls: str, **tables: Any) -> Crawled:
-    site.clear_log()
+def crawl(folder: Path, site: SiteProcess, *urls: str, **tables: Any) -> Crawled:
     tables = {"scope": {"include_hosts": ["acme.test"]}, "fetch": {"retries": 0}, **tables}
-    project: CrawlProject = new_project(folder, site, start={"urls": urls, "sitemaps": "off"}, **tables)
-    assert forks.run(folder, "crawl", project.name, "--json") == 0, (folder / "output.txt").read_text("utf-8")
-    lines = [line for line in (folder / "output.txt").read_text("utf-8").splitlines() if line.startswith("{")]
-    warnings = [warning["message"] for warning in json.loads(lines[-1])["warnings"]]
-    return Crawled(project.rows(), project.indexed(), set(site.requested()), warnings, project.log())
+    return read_run(new_project(folder, site, start={"urls": urls, "sitemaps": "off"}, **tables))
 
 
-def expired(forks: Forks, folder: Path, site: SiteProcess) -> Crawled:
+def read_run(project: CrawlProject) -> Crawled:
+    project.site.clear_log()
+    ended = project.crawl()
+    assert ended.exit_code == 0, ended.errors
+    warnings = [warning["message"] for warning in ended.status["warnings"]]
+    return Crawled(project.rows(), project.indexed(), set(project.site.requested()), warnings, project.log())
+
+
+def expired(folder: Path, site: SiteProcess) -> Crawled:
     """The next run of the first project, when the date of a page is over that the site calls unchanged."""
     assert len(query(folder, "SELECT url_id FROM documents WHERE unavailable_ms IS NOT NULL")) == 1
     execute(folder, "UPDATE documents SET unavailable_ms = 1 WHERE unavailable_ms IS NOT NULL")
     site.set_page(META, "/not-expired.html", headers={"X-Robots-Tag": "unavailable_after: 1970-01-02"})
-    site.clear_log()
-    assert forks.run(folder, "crawl", "demo") == 0
-    project = CrawlProject(folder=folder, site=site)
-    return Crawled(project.rows(), project.indexed(), set(site.requested()), [], "")
+    return read_run(CrawlProject(folder=folder, site=site))
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Crawled]]:
-    with SiteProcess() as site, Forks(1) as forks:
+    with SiteProcess() as site:
         build(site)
         manual = site.url(MANUAL)
         starts = [manual, site.url(META), *(site.url(f"{name}.acme.test", "/x.html") for name in FAILING)]
         folder = tmp_path_factory.mktemp("robots")
         yield {
-            "obeying": crawl(forks, folder / "obeying", site, *starts),
-            "overriding": crawl(forks, folder / "overriding", site, manual, robots={"obey": False}),
-            "expired": expired(forks, folder / "obeying", site),
-            "blank": crawl(forks, folder / "blank", site, manual, robots={"user_agent": "Ultra Search"}),
+            "obeying": crawl(folder / "obeying", site, *starts),
+            "overriding": crawl(folder / "overriding", site, manual, robots={"obey": False}),
+            "expired": expired(folder / "obeying", site),
+            "blank": crawl(folder / "blank", site, manual, robots={"user_agent": "Ultra Search"}),
         }
 
 

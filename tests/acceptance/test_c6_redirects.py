@@ -12,7 +12,6 @@ import pytest
 
 from tests.acceptance.support_project import new_project
 from tests.acceptance.support_stories import page, source
-from tests.crawl_forks import Forks
 from tests.hostile_server import HostileServer
 from tests.site.client import LogEntry, SiteProcess
 from tests.site.expected import short
@@ -98,7 +97,7 @@ def _build(site: SiteProcess, beside: HostileServer) -> list[str]:
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     folder = tmp_path_factory.mktemp("redirects")
-    with SiteProcess() as site, HostileServer() as beside, Forks(1) as forks:
+    with SiteProcess() as site, HostileServer() as beside:
         names = _build(site, beside)
         starts = [site.url(IN, f"/{name}") for name in names]
         project = new_project(
@@ -108,7 +107,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
             scope={"include_hosts": [f"={IN}"]},
             fetch={"retries": 0, "max_redirects": 5, "timeout_seconds": 2, "headers": OWN},
         )
-        exit_code = forks.run(project.folder, "crawl", "demo")
+        exit_code = project.crawl().exit_code
         yield Crawled(
             exit_code=exit_code,
             rows=project.rows(),

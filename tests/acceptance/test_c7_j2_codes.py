@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,10 +16,9 @@ from searchcrawl.queries.explain import explain_url
 from searchcrawl.queries.explain_context import build_inputs
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store.engine.database import Database
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import new_project
 from tests.acceptance.support_stories import page
 from tests.certificates import write_certificate
-from tests.crawl_forks import Forks
 from tests.hostile_server import HostileServer
 from tests.site.client import SiteProcess
 from tests.site.pdf import make_pdf, make_pdf_of_pages
@@ -147,19 +145,12 @@ def tables(site: SiteProcess) -> dict[str, Any]:
     }
 
 
-def status_of(forks: Forks, project: CrawlProject, command: str, *options: str) -> tuple[int, list[dict[str, Any]]]:
-    output = project.folder / "output.txt"
-    output.unlink(missing_ok=True)
-    code = forks.run(project.folder, command, project.name, "--json", *options)
-    return code, [json.loads(line) for line in output.read_text("utf-8").splitlines() if line.startswith("{")]
-
-
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     folder = tmp_path_factory.mktemp("codes")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(write_certificate(folder, host="tls.acme.test"))
-    with SiteProcess() as site, Forks(1) as forks, HostileServer(tls=context) as tls:
+    with SiteProcess() as site, HostileServer(tls=context) as tls:
         elsewhere = {
             "http://refused.acme.test:1/": 906,
             f"http://private.acme.test:{site.port}/": 907,
@@ -168,16 +159,15 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
         }
         build(site, elsewhere)
         project = new_project(folder, site, **tables(site))
-        limited, (first_status,) = status_of(forks, project, "crawl", "-a", "limit=1")
+        limited = project.crawl("-a", "limit=1")
         first = project.rows()
-        finished, (status,) = status_of(forks, project, "crawl")
-        _, listed = status_of(forks, project, "urls")
+        finished = project.crawl()
         yield Crawled(
             first,
             project.rows(),
-            [first_status, status],
-            [limited, finished],
-            {line["access_url"]: line["code"] for line in listed},
+            [limited.status, finished.status],
+            [limited.exit_code, finished.exit_code],
+            {line["access_url"]: line["code"] for line in project.lines("urls", "demo")},
             project.indexed(),
             elsewhere,
             folder,

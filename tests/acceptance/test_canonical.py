@@ -90,19 +90,6 @@ def _boundary(project: CrawlProject) -> list[Run]:
     return [*runs, run(project)]
 
 
-def _limits(project: CrawlProject) -> list[Run]:
-    site = project.site
-    project.edit(**source(site, HOST), lifecycle={"max_delete_documents": 0})
-    bodies = {f"p{number}": page(f"page {number}") for number in range(20)}
-    pages(site, HOST, best=page("best"), **bodies)
-    runs = [run(project)]
-    for number, name in enumerate(bodies):
-        site.set_page(HOST, f"/{name}.html", naming(f"page {number}", "/best.html"))
-    runs.append(run(project))
-    assert project.command("quarantine", "approve", "demo").returncode == 0
-    return [*runs, run(project)]
-
-
 def _depth(project: CrawlProject) -> list[Run]:
     site = project.site
     project.edit(**{**source(site, HOST), "scope": {"include_hosts": [HOST], "depth": 1}})
@@ -117,7 +104,6 @@ STORIES: dict[str, Story] = {
     "ignored": _ignored,
     "forgetful": _forgetful,
     "boundary": _boundary,
-    "limits": _limits,
     "depth": _depth,
 }
 
@@ -179,19 +165,6 @@ def test_canonical_when_the_boundary_excludes_the_page_then_the_other_is_indexed
     assert first.versions.keys() == wide.versions.keys() == {at(""), at("best.html")}
     assert narrow.versions.keys() == {at(""), at("printed.html")}
     assert [one.codes[at("printed.html")] for one in (first, narrow, wide)] == [964, 200, 964]
-
-
-def test_canonical_when_many_pages_begin_to_name_one_then_they_leave_within_the_limits(tell: Tell) -> None:
-    first, second, third = tell("limits")
-
-    assert len(first.versions) == 22
-    # They wait, and are found until somebody approves.
-    assert second.versions.keys() == first.versions.keys()
-    assert (second.ended.exit_code, second.ended.status["quarantined"]) == (9, 20)
-    assert second.counts["duplicates"] == 20
-    assert second.counts["deleted"] == 0
-    assert third.versions.keys() == {at(""), at("best.html")}
-    assert third.ended.exit_code == 0
 
 
 def test_canonical_when_the_depth_is_reached_then_it_is_as_near_as_the_page_that_names_it(tell: Tell) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_quarantine import is_verified
 from tests.acceptance.support_stories import Run, page, pages, run, source
 from tests.crawl_forks import CLOCK, COMMANDS
 from tests.site.client import SiteProcess
@@ -37,7 +38,7 @@ def run_at(project: CrawlProject, seconds: int, *options: str, **variables: str)
 
 @pytest.mark.matrix
 @pytest.mark.few(1)
-@pytest.mark.parametrize("clocks", [(0, -DAY, -DAY, 0), (DAY, 0, 0), (DAY, -DAY, DAY)])
+@pytest.mark.parametrize("clocks", [(0, -DAY, -DAY, 0), (DAY, 0, 0), (DAY, -DAY, DAY), (0, 400 * DAY, 0)])
 def test_pages_when_the_clock_jumps_between_runs_then_each_run_visits_them_and_a_page_that_is_gone_leaves(
     project: CrawlProject, clocks: tuple[int, ...]
 ) -> None:
@@ -48,6 +49,7 @@ def test_pages_when_the_clock_jumps_between_runs_then_each_run_visits_them_and_a
     assert [sorted(each.requested) for each in runs] == [ALL] * len(clocks)
     assert project.indexed() == sorted({*ALL} - {f"{HOST}/two.html"})
     assert after.codes[f"{HOST}/two.html"] == 404
+    assert is_verified(project)
 
 
 @pytest.mark.few(1)

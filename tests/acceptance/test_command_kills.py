@@ -41,25 +41,14 @@ def test_command_when_killed_at_a_few_failpoints_and_again_then_ends_as_if_undis
 @pytest.mark.soak
 @pytest.mark.pairs
 @pytest.mark.parametrize("piece", range(_PIECES))
+@pytest.mark.parametrize("twice", [False, True], ids=["once", "during recovery"])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_command_when_killed_at_each_failpoint_then_ends_as_if_undisturbed(
-    site: SiteProcess, tmp_path: Path, name: str, piece: int
+def test_command_when_killed_at_each_failpoint_and_again_then_ends_as_if_undisturbed(
+    site: SiteProcess, tmp_path: Path, name: str, twice: bool, piece: int
 ) -> None:
     kills = kills_of(name, site, tmp_path)
 
-    assert kills.rounds(kills.choose(twice=False)[piece::_PIECES]) == []
-
-
-@pytest.mark.soak
-@pytest.mark.pairs
-@pytest.mark.parametrize("piece", range(_PIECES))
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_command_when_killed_again_during_recovery_then_ends_as_if_undisturbed(
-    site: SiteProcess, tmp_path: Path, name: str, piece: int
-) -> None:
-    kills = kills_of(name, site, tmp_path)
-
-    assert kills.rounds(kills.choose(twice=True, seed=piece)[piece::_PIECES]) == []
+    assert kills.rounds(kills.choose(twice=twice, seed=piece)[piece::_PIECES]) == []
 
 
 @pytest.mark.soak

@@ -128,33 +128,3 @@ def test_searchcrawl_when_called_without_a_command_then_ours_are_listed(tmp_path
     assert "\n  sources " in overview.stdout
     assert "genspider" not in overview.stdout
     assert version.stdout.startswith("searchcrawl ")
-
-
-@pytest.mark.parametrize(
-    ("command", "line"),
-    [
-        (("optimize", "demo"), "searchcrawl optimize: not available yet"),
-        (("sources", "show"), "searchcrawl sources: error: missing argument: searchcrawl sources show NAME"),
-        (("sources", "show", "other"), "searchcrawl: unknown source: other"),
-        (("lst",), 'searchcrawl: unknown command, did you mean list? (got "lst")'),
-        (("--foo",), 'searchcrawl: unknown option (got "--foo")'),
-        (("list", "--foo"), "searchcrawl list: error: unrecognized option: --foo"),
-        (("list", "foo"), "searchcrawl list: error: unrecognized argument: foo"),
-        (("sources",), "searchcrawl sources: error: missing argument: searchcrawl sources check | show NAME"),
-    ],
-)
-def test_searchcrawl_when_used_wrongly_then_exit_2_and_the_last_line_says_why(
-    project: Path, command: tuple[str, ...], line: str
-) -> None:
-    ended = run(project, *command)
-
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.splitlines()[-1] == line
-
-
-def test_help_when_asked_for_then_it_has_an_example(project: Path) -> None:
-    ended = run(project, "list", "--help")
-
-    assert ended.returncode == 0
-    assert "searchcrawl list [options]" in ended.stdout
-    assert "Example: searchcrawl list" in ended.stdout

@@ -10,7 +10,7 @@ import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import Run, Tell, page, pages, run, source
-from tests.site.client import SiteProcess
+from tests.site.client import SiteProcess, configure
 
 pytestmark = pytest.mark.extended
 
@@ -93,24 +93,9 @@ def _many_gone(project: CrawlProject) -> list[Run]:
     return [*runs, run(project)]
 
 
-def _small_cache(project: CrawlProject) -> list[Run]:
-    """A cache that passes its threshold in the midst of a run."""
+def _limited_cache(project: CrawlProject, **cache: float) -> list[Run]:
     _fill(project)
-    text = (project.folder / "searchcrawl.toml").read_text("utf-8")
-    (project.folder / "searchcrawl.toml").write_text(f"{text}\n[cache]\nthreshold_mb = 0.0005\n", "utf-8")
-    _edit(project, mode="examine")
-    runs = [run(project)]
-    _edit(project)
-    return [*runs, run(project)]
-
-
-def _full_cache(project: CrawlProject) -> list[Run]:
-    """A cache that takes one page."""
-    _fill(project)
-    text = (project.folder / "searchcrawl.toml").read_text("utf-8")
-    (project.folder / "searchcrawl.toml").write_text(
-        f"{text}\n[cache]\nthreshold_mb = 0.0001\nmax_gb = 0.0000002\n", "utf-8"
-    )
+    configure(project.folder, cache=cache)
     _edit(project, mode="examine")
     runs = [run(project)]
     _edit(project)
@@ -165,8 +150,9 @@ STORIES = {
     "examine killed": lambda project: _killed(project, UNDELIVERED[0]),
     "test killed": lambda project: _killed(project, UNDELIVERED[1]),
     "many gone": _many_gone,
-    "small cache": _small_cache,
-    "full cache": _full_cache,
+    # It passes its threshold in the midst of a run; it takes one page.
+    "small cache": lambda project: _limited_cache(project, threshold_mb=0.0005),
+    "full cache": lambda project: _limited_cache(project, threshold_mb=0.0001, max_gb=0.0000002),
     "index only": _index_only,
     "index only first": _index_only_first,
     "moved": _moved,

@@ -1,4 +1,4 @@
-"""Whatever a site answers for a day, or happens to clock, certificate or disk: each document is found by its phrase, and again
+"""Whatever a site answers for a day, or happens to certificate or disk: each document is found by its phrase, and again
 in its present text (D4, D8, L3, L9, X-S5).
 """
 
@@ -15,7 +15,6 @@ import pytest
 from tests import backends, live_pages
 from tests.acceptance.support_project import new_project
 from tests.certificates import DAY, write_certificate
-from tests.crawl_forks import CLOCK
 from tests.live_pages import HOST, LivePages, document
 from tests.site.client import SiteProcess, configure
 from tests.small_disk import may_mount, small_disk
@@ -285,16 +284,6 @@ def is_as_in_good_times(live: LivePages) -> bool:
     assert (after.exit_code, after.errors, live.wrong()) == (0, "", [])
     assert (after.status["quarantined"], after.status["waiting"], live.differences()) == (0, 0, "")
     return live.found_by_command(live.size - 1)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("days", [(-1, -1, 0), (1, 0), (1, -1, 1), (0, 400, 0)])
-def test_documents_when_the_clock_is_wrong_then_all_are_found(live: LivePages, days: tuple[int, ...]) -> None:
-    for number in days:
-        ended = live.crawl(**{CLOCK: str(number * 86_400)})
-        assert (ended.exit_code, live.wrong(), live.differences()) == (0, [], "")
-
-    assert is_as_in_good_times(live)
 
 
 @pytest.mark.few(1)

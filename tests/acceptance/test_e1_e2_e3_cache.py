@@ -86,16 +86,21 @@ def test_e2_crawl_when_nothing_is_preserved_and_the_index_is_down_then_all_is_ke
     assert (records(project), bytes_cached(project)) == (0, 0)
 
 
-def test_e2_flush_when_nothing_is_preserved_then_what_it_pushed_is_given_up(project: CrawlProject) -> None:
+def test_e2_flush_when_the_index_is_back_then_what_waits_goes_in_without_a_run_and_is_given_up(
+    project: CrawlProject,
+) -> None:
     down = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
     configure(project.folder, cache=FORGETFUL, index=down)
     project.crawl(*HURRY)
+    away = project.command("flush")
+    project.site.clear_log()
     configure(project.folder, cache=FORGETFUL)
 
-    flushed = project.ask("flush", "demo")
+    flushed = project.command("flush")
 
-    assert flushed == {"source": "demo", "documents": COUNT, "removed": 0, "failed": 0, "to_fetch": 0}
-    assert len(project.indexed()) == COUNT
+    assert (away.returncode, away.stdout, "Connection refused" in away.stderr) == (6, "", True)
+    assert (flushed.returncode, flushed.stdout, flushed.stderr) == (0, f"demo: {COUNT} documents sent\n", "")
+    assert (len(project.indexed()), project.site.log()) == (COUNT, [])
     assert (records(project), bytes_cached(project)) == (0, 0)
 
 

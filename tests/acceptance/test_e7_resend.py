@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -13,8 +12,7 @@ import pytest
 from tests import backends
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
-from tests.site.client import SiteProcess, configure
-from tests.solr_server import free_port
+from tests.site.client import SiteProcess
 
 HOST: Final = "again.acme.test"
 NAMES: Final = tuple(f"p{number}" for number in range(8))
@@ -52,10 +50,6 @@ def made(folder: Path, site: SiteProcess) -> CrawlProject:
     return new_project(folder, site, **source(site, HOST), project={"cache": {"threshold_mb": 0.005}})
 
 
-def use_solr(project: CrawlProject, url: str) -> None:
-    configure(project.folder, index={"type": "solr", "url": url}, cache={"threshold_mb": 0.005})
-
-
 def verified(project: CrawlProject) -> bool:
     return bool(project.ask("verify", "demo")["ok"])
 
@@ -64,6 +58,7 @@ def requests(project: CrawlProject) -> int:
     return len(project.site.log())
 
 
+@pytest.mark.matrix
 def test_e7_resend_when_the_index_is_gone_then_the_same_count_is_in_without_a_request(
     crawled: CrawlProject,
 ) -> None:
@@ -80,32 +75,6 @@ def test_e7_resend_when_the_index_is_gone_then_the_same_count_is_in_without_a_re
     assert verified(crawled)
 
 
-@pytest.mark.solr
-def test_e7_resend_when_solr_was_emptied_then_the_same_count_is_in_without_a_request(
-    project: CrawlProject, solr_core: str
-) -> None:
-    use_solr(project, solr_core)
-    project.crawl()
-    emptied(solr_core)
-    missing = project.ask("verify", "demo", code=1)["missing"]
-    project.site.clear_log()
-
-    done = project.ask("resend", "demo")
-
-    assert len(missing) == COUNT
-    assert done == {**NOTHING, "documents": COUNT}
-    assert requests(project) == 0
-    assert project.ask("search", "*", "--rows", "0")["total"] == COUNT
-    assert verified(project)
-
-
-def emptied(core: str) -> None:
-    request = urllib.request.Request(
-        f"{core}/update?commit=true", data=b'{"delete":{"query":"*:*"}}', headers={"Content-Type": "application/json"}
-    )
-    urllib.request.urlopen(request, timeout=30).close()
-
-
 def test_e7_crawl_after_a_resend_when_nothing_changed_then_sends_nothing(crawled: CrawlProject) -> None:
     crawled.ask("resend", "demo")
     versions = crawled.versions()
@@ -114,27 +83,6 @@ def test_e7_crawl_after_a_resend_when_nothing_changed_then_sends_nothing(crawled
 
     assert (ended.exit_code, ended.counts["indexed"]) == (0, 0)
     assert crawled.versions() == versions
-
-
-@pytest.mark.solr
-def test_flush_when_the_index_is_back_then_what_waits_goes_in_without_a_run(
-    project: CrawlProject, solr_core: str
-) -> None:
-    use_solr(project, f"http://127.0.0.1:{free_port()}/solr/pages")
-    crawled = project.crawl("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
-    away = project.command("flush")
-    project.site.clear_log()
-    use_solr(project, solr_core)
-
-    done = project.command("flush")
-
-    assert (crawled.exit_code, crawled.status["waiting"]) == (6, COUNT)
-    assert (away.returncode, away.stdout) == (6, "")
-    assert "Connection refused" in away.stderr
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"demo: {COUNT} documents sent\n"
-    assert requests(project) == 0
-    assert verified(project)
 
 
 def test_flush_when_a_source_file_is_broken_then_the_others_are_flushed(project: CrawlProject) -> None:

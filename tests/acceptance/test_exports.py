@@ -116,11 +116,7 @@ def test_crawl_when_it_is_used_wrongly_then_the_usage_is_a_line(
     ("name", "said"),
     [
         ("docs.xls", "the name must end in .jsonl or .json or .csv or .xml or .parquet, or :KIND follows it"),
-        ("nowhere/docs.csv", "there is no such folder"),
-        ("sources:csv", "is a folder"),
         ("ftp://files.acme.test/docs.csv", "must be the path of a file: only files of this machine are written"),
-        ("%(spider)s.csv", "there are %(name)s, %(time)s, %(delta)s, and %% for a percent sign"),
-        ("%(delta)s.csv", "%(delta)s is the number of a delta: set delta = true"),
     ],
 )
 def test_crawl_when_a_file_cannot_be_written_then_exit_2_before_any_request(

@@ -156,6 +156,14 @@ def test_load_project_when_the_url_is_wrong_then_its_password_is_not_shown(root:
         ('contact = "a@example.org"\nindex.url = "h:8983/solr/x"', "index.url: not an http or https URL (got "),
         ('contact = "a@example.org"\nlogs.level = "LOUD"', 'logs.level: must be "DEBUG", "INFO", "WARNING", '),
         ('contact = "a@example.org"\nlogs.max_bytes = true', "logs.max_bytes: must be a whole number (got true)"),
+        (
+            'contact = "a@example.org"\nnotify.command = "cat >> told.txt"',
+            "notify.command: >> is for a shell, and none reads the command: have one run it, as sh -c '…' (got \"***\")",
+        ),
+        ('contact = "a@example.org"\nnotify.command = "cat | mail me"', "notify.command: | is for a shell, and none reads"),
+        ('contact = "a@example.org"\nnotify.command = "cat; date"', "notify.command: ; is for a shell, and none reads the "),
+        ('contact = "a@example.org"\nnotify.command = "cat && date"', "notify.command: && is for a shell, and none reads "),
+        ('contact = "a@example.org"\nnotify.command = "cat >told"', "notify.command: > is for a shell, and none reads the "),
         ('contact = "a@example.org"\nuser_agent = "two words"', "user_agent: must be one word of "),
         ('contact = "a@example.org"\n[defaults.scope]\ndepth = -1', "defaults.scope.depth: must not be negative (got -1)"),
         ('contact = "a@example.org"\n[defaults.mail]\nhost = "x"', "defaults.mail: not available yet"),
@@ -171,6 +179,15 @@ def test_load_project_when_a_value_is_wrong_then_one_line_says_so(root: Path, te
     assert str(caught.value).startswith(f"searchcrawl.toml: {line}")
     assert not isinstance(caught.value, InvalidFile)
     assert isinstance(caught.value, NotAvailableYet) == ("not available yet" in line)
+
+
+@pytest.mark.parametrize("command", ["sh -c 'cat >> told.txt; date'", "curl http://x.test/?a=1&b=2", r"cat \;"])
+def test_load_project_when_a_command_only_quotes_what_is_for_a_shell_then_it_is_good(root: Path, command: str) -> None:
+    (root / "searchcrawl.toml").write_text(
+        f'contact = "a@example.org"\n[notify]\ncommand = """{command}"""\n'.replace("\\", "\\\\")
+    )
+
+    assert load_project(root).notify.command == command
 
 
 def test_load_project_when_the_file_is_missing_then_refused(root: Path) -> None:
