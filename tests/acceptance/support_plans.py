@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_stories import page
+from tests.acceptance.support_stories import page, source
 from tests.site.client import SiteProcess
 
 HOST = "plans.acme.test"
@@ -35,7 +35,7 @@ def status(project: CrawlProject) -> dict[str, Any]:
 
 
 def edit(project: CrawlProject, **tables: Any) -> None:
-    project.edit(**({"start": {"urls": [project.site.url(HOST)]}, "scope": {"include_hosts": [HOST]}} | tables))
+    project.edit(**source(project.site, HOST) | tables)
 
 
 def crawled(folder: Path, site: SiteProcess) -> CrawlProject:

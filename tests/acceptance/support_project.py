@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import SearchHit, SearchIndex, SearchQuery
+from searchcrawl.run import begin
 from searchcrawl.selftest.final_state import find_wrong_sums
-from searchcrawl.sources.loading import load_project
+from searchcrawl.sources.loading import load_project, load_source
+from searchcrawl.store.engine.database import Database
 from tests.crawl_forks import COMMANDS, PAUSE
 from tests.site.client import ROOT, SiteProcess, source_toml, write_project
 from tests.site.expected import short
@@ -108,6 +110,15 @@ class CrawlProject:
     def last_run(self) -> str:
         """The number of the last run."""
         return str(self.ask("status", self.name)["run"]["id"])
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """This process has the lease of the source meanwhile."""
+        loaded = load_project(self.folder)
+        with closing(Database(loaded.database_url, loaded.root)) as database:
+            crawled = begin(loaded, load_source(loaded, self.name), database)
+            yield
+            crawled.end("stopped", 3)
 
     def edit(self, **overrides: Any) -> None:
         """Writes the source file anew; overrides as in ``source_toml``."""

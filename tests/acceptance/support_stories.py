@@ -117,10 +117,12 @@ def list_in_sitemap(site: SiteProcess, host: str, *paths: str) -> None:
     site.set_page(host, "/sitemap.xml", body, content_type="application/xml")
 
 
-def source(site: SiteProcess, host: str, path: str = "/", **fetch: Any) -> dict[str, Any]:
-    """Overrides for a source of one host, without retries unless ``fetch`` says so."""
+def source(
+    site: SiteProcess, host: str, path: str = "/", *, scope: Mapping[str, Any] | None = None, **fetch: Any
+) -> dict[str, Any]:
+    """Overrides for a source of one host, with more keys of [scope], and without retries unless ``fetch`` says so."""
     return {
         "start": {"urls": [site.url(host, path)]},
-        "scope": {"include_hosts": [host]},
+        "scope": {"include_hosts": [host], **(scope or {})},
         "fetch": {"retries": 0, **fetch},
     }

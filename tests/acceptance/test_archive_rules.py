@@ -53,8 +53,7 @@ def url_of(project: CrawlProject, short_url: str) -> str:
 
 
 def exclude(project: CrawlProject, *rules: str, **lifecycle: Any) -> None:
-    tables = source(project.site, HOST)
-    project.edit(**tables | {"scope": {**tables["scope"], "exclude_urls": list(rules)}, "lifecycle": lifecycle})
+    project.edit(**source(project.site, HOST, scope={"exclude_urls": list(rules)}), lifecycle=lifecycle)
 
 
 def cached(project: CrawlProject) -> str:

@@ -45,11 +45,14 @@ def site(site: SiteProcess) -> SiteProcess:
     return site
 
 
+def edit(project: CrawlProject, *hosts: str, scope: dict[str, Any] | None = None, **overrides: Any) -> None:
+    """Writes the rules for these hosts."""
+    project.edit(**source(project.site, hosts[0], scope={"include_hosts": list(hosts), **(scope or {})}), **overrides)
+
+
 def edited(project: CrawlProject, *hosts: str, **overrides: Any) -> Run:
-    """A run after an edit of the rules, of these hosts."""
-    scope = overrides.pop("scope", {})
-    start = {"urls": [project.site.url(hosts[0])]}
-    project.edit(start=start, scope={"include_hosts": list(hosts), **scope}, fetch={"retries": 0}, **overrides)
+    """A run after such an edit."""
+    edit(project, *hosts, **overrides)
     return run(project)
 
 
@@ -178,9 +181,8 @@ def test_boundary_when_the_process_is_killed_while_edited_rules_are_applied_then
     rule = {"match": "/old/", "replace": "/new/"}
     for project in (killed, undisturbed):
         edited(project, MOVING, HOST, OTHER, rewrite=[rule])
-        hosts = {"include_hosts": [MOVING, HOST], "strip_parameters": ["x"]}
-        start = {"urls": [site.url(MOVING)]}
-        project.edit(start=start, scope=hosts, fetch={"retries": 0}, rewrite=[{**rule, "replace": "/new/other/"}])
+        other = [{**rule, "replace": "/new/other/"}]
+        edit(project, MOVING, HOST, scope={"strip_parameters": ["x"]}, rewrite=other)
 
     # In the transaction that writes what leaves; after it; and when pages are read again.
     ends = [killed.crawl(SEARCHCRAWL_FAILPOINT=f"links.mid:{number}").exit_code for number in (1, 2, 3)]
@@ -197,7 +199,7 @@ def test_boundary_when_an_edit_is_taken_back_after_a_run_that_was_cut_short_then
 ) -> None:
     first = edited(project, HOST, OTHER)
 
-    project.edit(start={"urls": [project.site.url(HOST)]}, scope={"include_hosts": [HOST]}, fetch={"retries": 0})
+    edit(project, HOST)
     cut_short = run(project, "-a", "limit=1")
     back = edited(project, HOST, OTHER)
 
@@ -218,9 +220,7 @@ def test_edit_when_pages_are_due_much_later_then_the_next_run_looks_at_all_of_th
     first = edited(project, HOST, lifecycle=lifecycle)
     unedited = edited(project, HOST, lifecycle=lifecycle)
     keys = {"keep": {"exclude_urls": ["*/deep/*"]}, "lifecycle": lifecycle}
-    project.edit(
-        start={"urls": [project.site.url(HOST)]}, scope={"include_hosts": [HOST]}, fetch={"retries": 0}, **keys
-    )
+    edit(project, HOST, **keys)
     if killed_at is not None:
         assert run(project, SEARCHCRAWL_FAILPOINT=killed_at).ended.exit_code == -9
     without = edited(project, HOST, **keys)

@@ -82,8 +82,7 @@ class Seen(NamedTuple):
 
 
 def crawled(project: CrawlProject, **tables: Any) -> Seen:
-    scope = {"include_hosts": [HOST], "dynamic_pages": False}
-    project.edit(**source(project.site, HOST) | {"scope": scope}, **tables)
+    project.edit(**source(project.site, HOST, scope={"dynamic_pages": False}), **tables)
     project.site.clear_log()
     code = project.crawl().exit_code
     rows = {url.removeprefix(HOST): row for url, row in project.rows().items()}

@@ -146,7 +146,6 @@ def test_password_when_it_is_wrong_then_exit_8_code_959_and_no_document_is_lost(
 
 
 @pytest.mark.few(2)
-@pytest.mark.few(2)
 @pytest.mark.parametrize("wall", ["redirect", "form", "status", "refresh"])
 @pytest.mark.parametrize(
     ("lasts", "closed"), [(3, {"/three.html"}), (10, {"/three.html", "/more-7.html", "/more-8.html", "/more-20.html"})]

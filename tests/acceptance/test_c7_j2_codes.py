@@ -1,4 +1,4 @@
-"""A fixture for each code that a URL can have, in one crawl (C7, J2, B12), and why runs end (B11)."""
+"""A fixture for each code that a URL can have, in one crawl (C7, J2, B12)."""
 
 from __future__ import annotations
 
@@ -80,12 +80,10 @@ DECIDING: Final = {
 
 
 class Crawled(NamedTuple):
-    """The rows after each of two runs, what ``status`` said of them, and the codes that ``urls --json`` tells."""
+    """The rows after each of two runs, and the codes that ``urls --json`` tells."""
 
     first: dict[str, dict[str, Any]]
     rows: dict[str, dict[str, Any]]
-    statuses: list[dict[str, Any]]
-    exit_codes: list[int]
     listed: dict[str, int]
     indexed: list[str]
     elsewhere: dict[str, int]
@@ -159,14 +157,12 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
         }
         build(site, elsewhere)
         project = new_project(folder, site, **tables(site))
-        limited = project.crawl("-a", "limit=1")
+        project.crawl("-a", "limit=1")
         first = project.rows()
-        finished = project.crawl()
+        assert project.crawl().exit_code == 0
         yield Crawled(
             first,
             project.rows(),
-            [limited.status, finished.status],
-            [limited.exit_code, finished.exit_code],
             {line["access_url"]: line["code"] for line in project.lines("urls", "demo")},
             project.indexed(),
             elsewhere,
@@ -229,26 +225,3 @@ def test_l1_explain_when_a_url_has_any_code_then_says_what_it_means_and_what_dec
     assert found[f"{HOST}/large.html"]["decided_by"]["key"] == "fetch.max_bytes"
     assert found[f"{HOST}/forbidden/x.html"]["decided_by"]["rule"] == "Disallow: /forbidden/"
     assert found[f"{HOST}/copy-b.html"]["verdict"].endswith("/copy-a.html")
-
-
-def test_b11_run_when_it_ends_then_the_summary_says_why(crawled: Crawled) -> None:
-    limited, finished = crawled.statuses
-
-    assert (crawled.exit_codes, limited["run"]["end_reason"], finished["run"]["end_reason"]) == (
-        [3, 0],
-        "limit",
-        "finished",
-    )
-    # What the limit left is not yet fetched, and still to do.
-    left = [row for row in crawled.first.values() if row["code"] == 0]
-    assert limited["counts"]["to_fetch"] == len(left) > 0
-    assert finished["counts"]["to_fetch"] == 0
-
-
-def test_j1_counts_when_the_run_ended_then_their_sum_is_what_was_discovered(crawled: Crawled) -> None:
-    for status in crawled.statuses:
-        counts = status["counts"]
-
-        assert counts["discovered"] == sum(
-            counts[name] for name in ("to_fetch", "fetched", "fetch_failures", "rejected")
-        )

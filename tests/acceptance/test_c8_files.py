@@ -259,8 +259,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
         site.set_page(HOST, "/moved.zip", "", status=301, headers={"Location": "new.zip"})
         site.set_page(HOST, "/pack.zip", page("repairs", text="come back later"), content_type="text/html")
         repaired = crawled(project)
-        tables = source(site, HOST, max_bytes=2_000_000)
-        project.edit(**tables | {"scope": {**tables["scope"], "exclude_urls": ["*.gz"]}})
+        project.edit(**source(site, HOST, scope={"exclude_urls": ["*.gz"]}, max_bytes=2_000_000))
         excluded = crawled(project)
         yield Seen(first, again, edited, gone, repaired, excluded, project.log(), rows)
 
@@ -441,8 +440,7 @@ def test_l8_archive_when_its_files_are_alike_but_for_numbers_then_all_are_indexe
     words = " ".join(f"boilerplate{number}" for number in range(60))
     put(project, "/inv.zip", **{f"invoice-{number:03}.txt": f"{words} no {number}".encode() for number in range(60)})
     project.site.set_page(MARKS, "/", page("start", "/inv.zip"))
-    tables = source(project.site, MARKS)
-    project.edit(**tables | {"scope": {**tables["scope"], "trap_after": 20, "max_urls_per_pattern": 30}})
+    project.edit(**source(project.site, MARKS, scope={"trap_after": 20, "max_urls_per_pattern": 30}))
 
     first = run(project)
 

@@ -110,8 +110,7 @@ def test_c8_titles_when_a_process_dies_while_they_are_frozen_then_the_next_one_e
 def test_c8_titles_when_a_host_is_left_then_nothing_is_known_of_it(site: SiteProcess, tmp_path: Path) -> None:
     project = project_of(tmp_path, site)
     project.crawl()
-    scope = {"include_hosts": [HOST], "exclude_urls": ["*/4", "*/5", "*/6"]}
-    project.edit(**source(site, HOST, "/0") | {"scope": scope})
+    project.edit(**source(site, HOST, "/0", scope={"exclude_urls": ["*/4", "*/5", "*/6"]}))
     project.crawl()
 
     # Three still share it.

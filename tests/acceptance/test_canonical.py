@@ -84,7 +84,7 @@ def _boundary(project: CrawlProject) -> list[Run]:
     project.edit(**wide)
     pages(site, HOST, printed=naming("printed", "/best.html"), best=page("best"))
     runs = [run(project)]
-    project.edit(**{**wide, "scope": {"include_hosts": [HOST], "exclude_urls": ["*/best.html"]}})
+    project.edit(**source(site, HOST, scope={"exclude_urls": ["*/best.html"]}))
     runs.append(run(project))
     project.edit(**wide)
     return [*runs, run(project)]
@@ -92,7 +92,7 @@ def _boundary(project: CrawlProject) -> list[Run]:
 
 def _depth(project: CrawlProject) -> list[Run]:
     site = project.site
-    project.edit(**{**source(site, HOST), "scope": {"include_hosts": [HOST], "depth": 1}})
+    project.edit(**source(site, HOST, scope={"depth": 1}))
     # As near as the page that names it, and what it links to is further away.
     pages(site, HOST, printed=naming("printed", "/best.html", "/deep.html"))
     site.set_page(HOST, "/best.html", page("best", "/deep.html"))

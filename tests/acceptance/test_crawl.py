@@ -317,6 +317,8 @@ def test_urls_when_filtered_then_a_line_each_for_people_too(demo: Path) -> None:
         ("quick", "http://example.org/", "--pages", "0"),
         ("quick", "http://example.org/", "--allow-private", "everything"),
         ("explain", "javascript:1"),
+        ("forget", "nowhere"),
+        ("forget", "--pattern", "/private/*"),
     ],
 )
 def test_commands_when_used_wrongly_then_exit_2_with_a_reason_and_no_answer(
@@ -327,7 +329,7 @@ def test_commands_when_used_wrongly_then_exit_2_with_a_reason_and_no_answer(
     assert ended.returncode == 2
     assert ended.stderr
     assert "Traceback" not in ended.stderr
-    assert ended.stdout == ""
+    assert (ended.stdout, (demo / "forgotten.txt").exists()) == ("", False)
 
 
 @pytest.mark.parametrize(
@@ -342,6 +344,11 @@ def test_commands_when_used_wrongly_then_exit_2_with_a_reason_and_no_answer(
             "searchcrawl search: error: argument --rows: must be a whole number (got 'ten')",
         ),
         (("optimize", "demo"), "searchcrawl optimize: not available yet"),
+        *(((command, "nowhere"), "searchcrawl: unknown source: nowhere") for command in ("flush", "resend")),
+        *(
+            (("delete", name, "--yes"), f"searchcrawl: unknown source: {name}")
+            for name in ("nowhere", "../demo", "Demo")
+        ),
         (("sources", "show"), "searchcrawl sources: error: missing argument: searchcrawl sources show NAME"),
         (("sources", "show", "other"), "searchcrawl: unknown source: other"),
         (("lst",), 'searchcrawl: unknown command, did you mean list? (got "lst")'),
@@ -360,7 +367,21 @@ def test_commands_when_used_wrongly_then_the_last_line_says_why(
 
 
 @pytest.mark.parametrize(
-    "command", ["search", "status", "urls", "explain", "test", "verify", "quarantine", "cache", "quick", "list"]
+    "command",
+    [
+        "search",
+        "status",
+        "urls",
+        "explain",
+        "test",
+        "verify",
+        "quarantine",
+        "cache",
+        "quick",
+        "list",
+        "flush",
+        "resend",
+    ],
 )
 def test_commands_when_asked_for_help_then_it_has_an_example(demo: Path, command: str) -> None:
     ended = ask(demo, command, "--help")

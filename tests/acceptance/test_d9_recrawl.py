@@ -14,6 +14,7 @@ from tests.site.client import SiteProcess
 
 HOST = "again.acme.test"
 DAYS = {"lifecycle": {"recrawl_every_hours": 100}}
+RULES = {"exclude_urls": ["*/no.html"]}
 
 
 @pytest.fixture
@@ -23,9 +24,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrawlProject]:
         made = new_project(tmp_path_factory.mktemp("again"), site)
         pages(site, HOST, a=page("alpha"), b=page("beta"), c=page("gamma"), no=page("refused"))
         site.set_behaviour(HOST, "/c.html", status=500)
-        parts = source(site, HOST)
-        parts["scope"]["exclude_urls"] = ["*/no.html"]
-        made.edit(**parts, **DAYS)
+        made.edit(**source(site, HOST, scope=RULES), **DAYS)
         assert made.crawl().exit_code == 0
         site.clear_behaviours()
         yield made
@@ -116,31 +115,23 @@ def test_recrawl_when_killed_then_a_second_call_marks_the_rest(project: CrawlPro
     assert reason(project) is None
 
 
-def test_recrawl_when_the_site_is_down_then_the_reason_stays_and_the_next_run_visits_all(project: CrawlProject) -> None:
-    recrawl(project, "--all")
+@pytest.mark.parametrize(
+    ("edits", "why"), [(False, "asked for: all URLs"), (True, "changed: keep.min_bytes")], ids=["recrawl", "edit"]
+)
+def test_recrawl_and_edit_when_the_site_is_down_then_the_reason_stays_and_the_next_run_visits_all(
+    project: CrawlProject, edits: bool, why: str
+) -> None:
+    if edits:
+        project.edit(**source(project.site, HOST, scope=RULES), **DAYS, keep={"min_bytes": 1})
+    else:
+        recrawl(project, "--all")
     project.site.down()
     failed = run(project)
     between = reason(project)
     project.site.up()
     after = run(project)
 
-    assert (failed.ended.exit_code, between) == (8, "asked for: all URLs")
-    assert after.ended.exit_code == 0
-    assert answered(project) == {"/": 200, "/a.html": 200, "/b.html": 200, "/c.html": 200}
-    assert reason(project) is None
-
-
-def test_edit_when_the_site_is_down_then_the_reason_stays_and_the_next_run_visits_all(project: CrawlProject) -> None:
-    parts = source(project.site, HOST)
-    parts["scope"]["exclude_urls"] = ["*/no.html"]
-    project.edit(**parts, **DAYS, keep={"min_bytes": 1})
-    project.site.down()
-    failed = run(project)
-    between = reason(project)
-    project.site.up()
-    after = run(project)
-
-    assert (failed.ended.exit_code, between) == (8, "changed: keep.min_bytes")
+    assert (failed.ended.exit_code, between) == (8, why)
     assert after.ended.exit_code == 0
     assert answered(project) == {"/": 200, "/a.html": 200, "/b.html": 200, "/c.html": 200}
     assert reason(project) is None

@@ -29,9 +29,8 @@ def project(tmp_path: Path) -> Iterator[CrawlProject]:
 
 
 def settings(site: SiteProcess, **lifecycle: int) -> dict[str, Any]:
-    tables = source(site, HOST)
-    tables["scope"] = {**tables["scope"], "exclude_urls": [f"*{OUTSIDE}"]}
-    return {**tables, "lifecycle": {"orphans": "delete", **lifecycle}}
+    rules = {"exclude_urls": [f"*{OUTSIDE}"]}
+    return {**source(site, HOST, scope=rules), "lifecycle": {"orphans": "delete", **lifecycle}}
 
 
 def lead(site: SiteProcess, how: str, target: str = "/alpha.html") -> None:

@@ -14,9 +14,7 @@ import pytest
 from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
-from searchcrawl.run import begin
-from searchcrawl.sources.loading import load_project, load_source
-from searchcrawl.store.engine.database import Database
+from searchcrawl.sources.loading import load_project
 from searchcrawl.urls import document_id
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_quarantine import is_verified
@@ -101,13 +99,6 @@ def test_delete_when_the_name_is_not_typed_then_nothing_is_deleted(project: Craw
     assert f"{DOCUMENTS} documents would leave the index" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["nowhere", "../other", "Other"])
-def test_delete_when_nothing_is_known_of_the_name_then_it_is_a_wrong_use(project: CrawlProject, name: str) -> None:
-    done = project.command("delete", name, "--yes")
-
-    assert (done.returncode, done.stderr.strip()) == (2, f"searchcrawl: unknown source: {name}")
-
-
 def test_delete_when_the_file_is_gone_then_its_documents_go(project: CrawlProject) -> None:
     put_aside(project)
 
@@ -170,11 +161,8 @@ def test_delete_when_the_index_is_away_then_exit_6_and_the_next_call_completes_i
 
 
 def test_delete_when_the_source_is_crawled_then_exit_5_and_nothing_is_deleted(project: CrawlProject) -> None:
-    loaded = load_project(project.folder)
-    with closing(Database(loaded.database_url, loaded.root)) as database:
-        crawled = begin(loaded, load_source(loaded, "demo"), database)
+    with project.busy():
         busy = project.command("delete", "demo", "--yes")
-        crawled.end("stopped", 3)
 
     assert (busy.returncode, len(project.indexed())) == (5, DOCUMENTS)
 

@@ -93,18 +93,3 @@ def test_flush_when_a_source_file_is_broken_then_the_others_are_flushed(project:
     assert ended.returncode == 4
     assert "sources/broken.toml: nonsense" in ended.stderr
     assert [json.loads(line) for line in ended.stdout.splitlines()] == [NOTHING]
-
-
-@pytest.mark.parametrize("command", ["flush", "resend"])
-def test_redelivery_when_the_source_is_unknown_then_exit_2(project: CrawlProject, command: str) -> None:
-    ended = project.command(command, "nowhere")
-
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "searchcrawl: unknown source: nowhere\n"
-
-
-def test_redelivery_when_asked_for_help_then_shows_an_example(project: CrawlProject) -> None:
-    helps = [project.command(command, "--help").stdout for command in ("flush", "resend")]
-
-    assert "Example: searchcrawl flush intranet" in helps[0]
-    assert "Example: searchcrawl resend intranet" in helps[1]

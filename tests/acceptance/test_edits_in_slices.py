@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_stories import Run, page, run
+from tests.acceptance.support_stories import Run, page, run, source
 from tests.crawl_forks import SLICES
 from tests.site.client import SiteProcess
 
@@ -54,13 +54,8 @@ def site(site: SiteProcess) -> SiteProcess:
     return site
 
 
-def edit(project: CrawlProject, host: str, scope: dict[str, Any]) -> None:
-    project.edit(
-        start={"urls": [project.site.url(host)]},
-        scope=scope,
-        fetch={"retries": 0, "delay_seconds": 0},
-        lifecycle=_WEEKS,
-    )
+def edit(project: CrawlProject, host: str, scope: dict[str, Any], **more: Any) -> None:
+    project.edit(**source(project.site, host) | {"scope": scope, "lifecycle": _WEEKS, **more})
 
 
 def crawl_edited(project: CrawlProject, host: str, scope: dict[str, Any], *options: str, **variables: str) -> Run:
@@ -151,12 +146,8 @@ def test_edit_when_a_row_that_was_rewritten_is_named_as_it_is_then_it_stays(
     project: CrawlProject, starts: list[str]
 ) -> None:
     def crawl(*rules: dict[str, str], **variables: str) -> Run:
-        project.edit(
-            start={"urls": [project.site.url(MOVING, path) for path in starts]},
-            scope={"include_hosts": [MOVING]},
-            fetch={"retries": 0, "delay_seconds": 0},
-            rewrite=list(rules),
-        )
+        start = {"urls": [project.site.url(MOVING, path) for path in starts]}
+        project.edit(**source(project.site, MOVING) | {"start": start, "rewrite": list(rules)})
         return run(project, **variables)
 
     rewritten = crawl({"match": r"/old/(.*)$", "replace": r"/new/\1"})
@@ -184,12 +175,8 @@ def test_edit_when_rows_are_reopened_and_refused_again_then_none_is_visited(proj
 
 def test_edit_when_two_rewriters_change_places_then_each_page_stays(project: CrawlProject) -> None:
     def crawl(*pairs: tuple[str, str], **variables: str) -> Run:
-        project.edit(
-            start={"urls": [project.site.url(SWAPPED)]},
-            scope={"include_hosts": [SWAPPED]},
-            fetch={"retries": 0, "delay_seconds": 0},
-            rewrite=[{"match": f"/{old}$", "replace": f"/{new}"} for old, new in pairs],
-        )
+        rules = [{"match": f"/{old}$", "replace": f"/{new}"} for old, new in pairs]
+        project.edit(**source(project.site, SWAPPED), rewrite=rules)
         return run(project, **variables)
 
     first = crawl(("x", "b"), ("y", "c"))
@@ -201,14 +188,10 @@ def test_edit_when_two_rewriters_change_places_then_each_page_stays(project: Cra
 
 
 def test_edit_when_a_host_has_many_rows_then_others_are_asked_before_it_has_none(project: CrawlProject) -> None:
-    def write(**keys: Any) -> None:
-        hosts = {"include_hosts": [HOST, OTHER]}
-        fetch = {"retries": 0, "delay_seconds": 0.3}
-        project.edit(start={"urls": [project.site.url(HOST)]}, scope=hosts, fetch=fetch, lifecycle=_WEEKS, **keys)
-
-    write()
+    slow = {"retries": 0, "delay_seconds": 0.3}
+    edit(project, HOST, _BEFORE, fetch=slow)
     run(project)
-    write(keep={"exclude_urls": ["*/none"]})
+    edit(project, HOST, _BEFORE, fetch=slow, keep={"exclude_urls": ["*/none"]})
     found = run(project, **SLICED)
 
     hosts = [entry["host"] for entry in found.log if not entry["path"].startswith(("/robots", "/sitemap"))]

@@ -11,7 +11,7 @@ import pytest
 from searchcrawl.rules.lifecycle import Failures
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_quarantine import listed
-from tests.acceptance.support_stories import Run, page, pages, run
+from tests.acceptance.support_stories import Run, page, pages, run, source
 from tests.crawl_forks import CLOCK
 from tests.site.client import SiteProcess
 from tests.stored_rows import query_columns
@@ -31,12 +31,7 @@ def project(tmp_path: Path) -> Iterator[CrawlProject]:
 
 
 def edit(project: CrawlProject, *, fetch: dict[str, Any] | None = None, **lifecycle: Any) -> None:
-    project.edit(
-        start={"urls": [project.site.url(HOST)]},
-        scope={"include_hosts": [HOST]},
-        fetch={"retries": 0, "timeout_seconds": 2.0, **(fetch or {})},
-        lifecycle=lifecycle,
-    )
+    project.edit(**source(project.site, HOST, **{"timeout_seconds": 2.0, **(fetch or {})}), lifecycle=lifecycle)
 
 
 def path(name: str) -> str:
@@ -108,7 +103,7 @@ def test_gone_pages_when_one_bad_day_ends_before_the_second_run_then_all_stay(pr
     project.site.set_behaviour(HOST, status=404)
     # The run of the bad day is cut short, goes on, is killed, and goes on after an edit of the source.
     bad = [cut_short(project, 404, gone_confirmations=2, max_delete_percent=100)]
-    project.edit(start={"urls": [project.site.url(HOST)]}, scope={"include_hosts": [HOST], "depth": 5})
+    project.edit(**source(project.site, HOST, scope={"depth": 5}))
     bad.append(run(project, SEARCHCRAWL_FAILPOINT="row.updated:1"))
     edit(project, gone_confirmations=2, max_delete_percent=100)
     project.site.clear_behaviours()

@@ -264,8 +264,7 @@ def test_feeds_when_nothing_is_delivered_then_files_stay_and_without_the_table_t
     assert_true(project)
 
     # What waited is sent by `apply`, and what the edit refuses leaves.
-    allowed = source(site, HOST)
-    edited = {**allowed, "scope": {**allowed["scope"], "exclude_urls": ["*/b.html"]}, "feeds": TWO}
+    edited = {**source(site, HOST, scope={"exclude_urls": ["*/b.html"]}), "feeds": TWO}
     project.edit(**edited)
     plan = project.ask("plan", "demo")["plan"]
     before = list_deltas(project)

@@ -5,15 +5,11 @@ from __future__ import annotations
 import gzip
 import signal
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from searchcrawl.run import begin
-from searchcrawl.sources.loading import load_project, load_source
-from searchcrawl.store.engine.database import Database
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_quarantine import is_verified
 from tests.acceptance.support_stories import page, pages, run, source
@@ -233,13 +229,6 @@ def test_forget_when_a_line_is_not_understood_then_nothing_is_crawled(project: C
     assert project.site.requested() == []
 
 
-@pytest.mark.parametrize("arguments", [["nowhere"], ["--pattern", "/private/*"]])
-def test_forget_when_a_wrong_url_is_given_then_it_is_a_wrong_use(project: CrawlProject, arguments: list[str]) -> None:
-    done = project.command("forget", *arguments)
-
-    assert (done.returncode, (project.folder / "forgotten.txt").exists()) == (2, False)
-
-
 def test_forget_when_redirects_starts_and_sitemaps_lead_there_then_it_is_not_asked_for(project: CrawlProject) -> None:
     target = url_of(project, "alpha")
     project.site.set_behaviour(HOST, "/beta.html", status=302, headers={"Location": target})
@@ -292,11 +281,8 @@ def test_forget_when_the_index_is_away_then_exit_6_and_it_is_completed_later(
 def test_forget_when_the_source_is_crawled_then_exit_5_and_the_next_run_refuses_it(project: CrawlProject) -> None:
     run(project)
     url = url_of(project, "alpha")
-    loaded = load_project(project.folder)
-    with closing(Database(loaded.database_url, loaded.root)) as database:
-        crawled = begin(loaded, load_source(loaded, "demo"), database)
+    with project.busy():
         busy = project.command("forget", url)
-        crawled.end("stopped", 3)
     later = run(project)
 
     assert (busy.returncode, "another process" in busy.stderr) == (5, True)

@@ -35,12 +35,22 @@ def memos(tmp_path: Path) -> Memos:
     return found
 
 
-def test_source_of_a_further_kind_when_crawled_then_its_documents_are_found(memos: Memos) -> None:
+def test_source_of_a_further_kind_when_crawled_then_its_documents_are_found_and_explained_and_read_once(
+    memos: Memos,
+) -> None:
     ended, counts = memos.crawl("notes")
+    explained = memos.command("explain", "memo://box/pears.txt")
+    again, unchanged = memos.crawl("notes")
 
     assert (ended, counts["new"], counts["fetched"]) == (0, 2, 3)
     assert memos.found("notes", "apples") == ["memo://box/apples.txt"]
     assert memos.found("notes", "green") == ["memo://box/pears.txt"]
+    assert explained.returncode == 0, explained.stderr
+    assert "in the index" in explained.stdout
+    assert "there is no robots.txt for a memo URL" in explained.stdout
+    # Nothing changed.
+    assert again == 0
+    assert [unchanged[name] for name in ("new", "changed", "deleted", "not_modified")] == [0, 0, 0, 2]
 
 
 def test_source_of_a_further_kind_when_documents_change_come_and_go_then_the_index_is_as_they_are(memos: Memos) -> None:
@@ -54,14 +64,6 @@ def test_source_of_a_further_kind_when_documents_change_come_and_go_then_the_ind
     assert memos.found("notes", "apples") == []
     assert memos.found("notes", "yellow") == ["memo://box/pears.txt"]
     assert memos.found("notes", "blue") == ["memo://box/plums.txt"]
-
-
-def test_source_of_a_further_kind_when_nothing_changed_then_nothing_is_read(memos: Memos) -> None:
-    memos.crawl("notes")
-
-    ended, counts = memos.crawl("notes")
-
-    assert (ended, counts["new"], counts["changed"], counts["deleted"], counts["not_modified"]) == (0, 0, 0, 0, 2)
 
 
 def test_source_of_a_further_kind_when_it_is_away_then_nothing_is_removed(memos: Memos) -> None:
@@ -83,13 +85,3 @@ def test_urls_of_one_kind_when_named_in_a_source_of_another_then_the_file_is_ref
 
     assert ended.returncode == 4
     assert 'start.urls[0]: not an http or https URL (got "memo://box/")' in ended.stderr
-
-
-def test_explain_when_asked_about_a_document_of_a_further_kind_then_it_says_why(memos: Memos) -> None:
-    memos.crawl("notes")
-
-    ended = memos.command("explain", "memo://box/pears.txt")
-
-    assert ended.returncode == 0, ended.stderr
-    assert "in the index" in ended.stdout
-    assert "there is no robots.txt for a memo URL" in ended.stdout

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_stories import page, run
+from tests.acceptance.support_stories import page, run, source
 from tests.site.client import SiteProcess
 from tests.stored_rows import query_columns
 
@@ -57,12 +57,7 @@ def write(site: SiteProcess, template: str, numbers: range, *, text: str = "text
 
 
 def edit(project: CrawlProject, **scope: Any) -> None:
-    project.edit(
-        start={"urls": [project.site.url(HOST)]},
-        scope={"include_hosts": [HOST], **scope},
-        fetch={"retries": 0},
-        lifecycle={"max_delete_percent": 100},
-    )
+    project.edit(**source(project.site, HOST, scope=scope), lifecycle={"max_delete_percent": 100})
 
 
 def refused(project: CrawlProject) -> dict[str, str]:
@@ -120,11 +115,7 @@ def test_known_pages_when_excluded_and_let_in_again_below_a_limit_then_all_are_b
     edit(project)
     first = run(project)
     # Too many to leave at once: they wait.
-    project.edit(
-        start={"urls": [site.url(HOST)]},
-        scope={"include_hosts": [HOST], "exclude_urls": ["*.html*"]},
-        lifecycle={"max_delete_documents": 1},
-    )
+    project.edit(**source(site, HOST, scope={"exclude_urls": ["*.html*"]}), lifecycle={"max_delete_documents": 1})
     held = run(project)
     edit(project, **{limit: LIMITS[limit]})
 
