@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import Counter, deque
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -40,12 +39,11 @@ class Crawled(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
-    with SiteProcess() as site:
-        project = new_project(tmp_path_factory.mktemp("crawl"), site, fetch={"retries": 0})
-        ended = project.crawl()
-        robots = Counter(entry["host"] for entry in site.log() if entry["path"] == "/robots.txt")
-        yield Crawled(project, ended, site.requested(), robots)
+def crawled(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> Crawled:
+    project = new_project(tmp_path_factory.mktemp("crawl"), site, fetch={"retries": 0})
+    ended = project.crawl()
+    robots = Counter(entry["host"] for entry in site.log() if entry["path"] == "/robots.txt")
+    return Crawled(project, ended, site.requested(), robots)
 
 
 @pytest.mark.matrix
